@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mha_viz.models.reading.capture import Tap
     from mha_viz.models.reading.loading import load
     from mha_viz.request import Request
+    from mha_viz.study.corpus_ablation import corpus_ablation_effects
     from mha_viz.study.decoder_heads import find_induction_heads
     from mha_viz.study.one_text import (
         ablate,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
         minimal_ablation,
         predict,
     )
-    from mha_viz.study.over_corpus import corpus_ablation_effects
     from mha_viz.study.pairs import minimal_pairs
     from mha_viz.study.profiling import Profile, load_profile, profile
     from mha_viz.study.reading import read
@@ -111,7 +111,7 @@ _MODULES = MappingProxyType(
         "activation_patching": "mha_viz.models.intervening.patching",
         "compare": "mha_viz.figures",
         "copying_scores": "mha_viz.models.decomposing.outputs",
-        "corpus_ablation_effects": "mha_viz.study.over_corpus",
+        "corpus_ablation_effects": "mha_viz.study.corpus_ablation",
         "difference": "mha_viz.figures",
         "direct_logit_attribution": "mha_viz.study.one_text",
         "explain_corpus_scores": "mha_viz.study.why",

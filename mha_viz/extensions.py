@@ -4,7 +4,7 @@
 * a file format of readings: :func:`register_writer` (``figures/files/registry.py``)
 * a quantity in the place of the weight: :func:`add_quantity` (``study/reading.py``)
 * a rule of a recipe: a row of ``RULES`` (``analysis/rules.py``)
-* a finding about a sentence: a row of ``KINDS`` (``analysis/unusual.py``)
+* a finding about a sentence: a row of ``KINDS`` (``analysis/unusual_heads.py``)
 
 Pages and figures read the rows when they are imported. So extend right after ``import mha_viz as mv``.
 """

@@ -5,7 +5,7 @@
 'rollout'
 """
 
-from mha_viz.analysis.shipped import unexplained
+from mha_viz.analysis.bundled_data import unexplained
 from mha_viz.attention.rollout import rollout
 from mha_viz.models.decomposing.contributions import norm_weighted
 from mha_viz.models.intervening.gradients import gradient_weighted

@@ -5,17 +5,17 @@
 ['syntax']
 """
 
+from mha_viz.analysis.bundled_data import establish
 from mha_viz.analysis.matching import in_runs
 from mha_viz.analysis.replication import replicate
-from mha_viz.analysis.shipped import establish
 from mha_viz.figures.words.report import report
 from mha_viz.study.chance import permutation_test
 from mha_viz.study.link_groups import group_links
+from mha_viz.study.many_profiles import profile_all, side_by_side
 from mha_viz.study.matching import match_heads
-from mha_viz.study.paired import compare_heads
-from mha_viz.study.paired import compare_roles as compare
+from mha_viz.study.paired_heads import compare_heads
+from mha_viz.study.paired_heads import compare_roles as compare
 from mha_viz.study.search import search_links
-from mha_viz.study.several import profile_all, side_by_side
 from mha_viz.study.used_roles import ablate_roles as ablate
 
 __all__ = [

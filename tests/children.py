@@ -16,7 +16,7 @@ from typing import Any
 
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.process.children import IsCancelled, ReportProgress, serve
-from mha_viz.process.confined import NETWORK, PROCESSES, WRITING
+from mha_viz.process.confinement import NETWORK, PROCESSES, WRITING
 
 BOUNDS: dict[str, int] = {}  # as they are while the module is imported, before it is served
 if os.name == "posix":

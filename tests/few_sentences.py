@@ -11,7 +11,7 @@ from mha_viz.app.service import studies as room
 from mha_viz.app.service.caches import BoundedCache, model_service
 from mha_viz.app.service.jobs import get_queue
 from mha_viz.app.service.reader import verbs
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.models.getting import catalog
 from mha_viz.process.steps import Steps
 

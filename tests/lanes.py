@@ -84,7 +84,7 @@ UNIT: tuple[str, ...] = (
     "test_request",
     "test_roles",
     "test_sampling",
-    "test_saved",
+    "test_saved_readings",
     "test_shards",
     "test_steps",
     "test_syntax",
@@ -92,7 +92,7 @@ UNIT: tuple[str, ...] = (
     "test_text",
     "test_treebank",
     "test_turns",
-    "test_unusual",
+    "test_unusual_heads",
     "test_wheel",
     "test_wording",
 )

@@ -16,7 +16,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 import mha_viz as mv
-from mha_viz.analysis.shipped import list_head_recipes, load_bundled_roles
+from mha_viz.analysis.bundled_data import list_head_recipes, load_bundled_roles
 from mha_viz.attention import Head
 from mha_viz.errors import EmptyText
 from mha_viz.figures.layout.packet import collect_axis_tokens

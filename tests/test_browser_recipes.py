@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import mha_viz
-from mha_viz.analysis.shipped import KINDS
+from mha_viz.analysis.bundled_data import KINDS
 from mha_viz.figures.drawing.theme import THEMES
 from mha_viz.figures.words.role_words import KIND_COLOURS
 from tests.browser_tab import BrowserTab

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Page, expect
 
-from mha_viz.analysis.shipped import load_bundled_roles
+from mha_viz.analysis.bundled_data import load_bundled_roles
 from mha_viz.app.inside.steps import STEPS
 from mha_viz.app.lab.learning import TOYS
 from mha_viz.lab.lab import EXPERIMENTS

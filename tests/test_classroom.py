@@ -15,7 +15,7 @@ import resvg_py
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.analysis import unusual
+from mha_viz.analysis import unusual_heads
 from mha_viz.app.explore.badges import encode_badges
 from mha_viz.app.url import lesson
 from mha_viz.app.url.address import Url
@@ -134,11 +134,13 @@ def test_the_view_for_a_class_has_fewer_controls() -> None:
 def test_a_hidden_answer_hides_every_kind_of_finding_that_names_words(
     monkeypatch: pytest.MonkeyPatch, names_words: bool
 ) -> None:
-    def find(seen: unusual.WordReading, kind: str, least: float) -> Iterator[unusual.Unusual]:
-        yield unusual.Unusual(kind, Head(1, 2), 1.0, 9.0, ("It is “", seen.words[1], "”, by a kind made up here."), 1)
+    def find(seen: unusual_heads.WordReading, kind: str, least: float) -> Iterator[unusual_heads.Unusual]:
+        yield unusual_heads.Unusual(
+            kind, Head(1, 2), 1.0, 9.0, ("It is “", seen.words[1], "”, by a kind made up here."), 1
+        )
 
-    kinds = {**unusual.KINDS, "new": unusual.Kind("new", names_words, 0.0, find)}
-    monkeypatch.setattr(unusual, "KINDS", kinds)
+    kinds = {**unusual_heads.KINDS, "new": unusual_heads.Kind("new", names_words, 0.0, find)}
+    monkeypatch.setattr(unusual_heads, "KINDS", kinds)
     model = catalog.Model("nowhere", "Nowhere", "", *(2, 2, 8, 0), "Comes with no profile.", "own")
     page = PageReading(Url({"text": "A text."}), model, reading(seed=100 + names_words))
     for is_hidden in (False, True):

@@ -17,7 +17,7 @@ from mha_viz.cli import main
 from mha_viz.corpus.conllu import format_conllu
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
-from mha_viz.study import cases, link_groups, paired, replaced, search, texts
+from mha_viz.study import cases, link_groups, paired_heads, replacements, search, texts
 from mha_viz.study.cases import CaseKind, LocalCorpus, MeasurableCorpus, collect_cases
 from mha_viz.study.cluster.cases import ClusterCorpus, PartCases
 from mha_viz.study.cluster.engine import ClusterEngine
@@ -45,8 +45,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lost_of(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
-    settings = replaced.ReplacedStudy.of(mv.recipes.load("toy"), source.corpus, toy, 30).settings
-    return replaced.Lost(*settings)
+    settings = replacements.ReplacedStudy.of(mv.recipes.load("toy"), source.corpus, toy, 30).settings
+    return replacements.Lost(*settings)
 
 
 def effects_of(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
@@ -55,8 +55,11 @@ def effects_of(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
 
 
 def judged(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
-    asked = (paired._Question(Head(1, 2), "nsubj", "dep_to_head"), paired._Question(Head(0, 0), "obj", "head_to_dep"))
-    return paired.JudgedCases(1, asked)
+    asked = (
+        paired_heads._Question(Head(1, 2), "nsubj", "dep_to_head"),
+        paired_heads._Question(Head(0, 0), "obj", "head_to_dep"),
+    )
+    return paired_heads.JudgedCases(1, asked)
 
 
 def strongest(source: MeasurableCorpus, toy: Encoder) -> CaseKind:

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import mha_viz as mv
 from mha_viz.attention.answers import Continuation
-from mha_viz.attention.generated import mark_written
+from mha_viz.attention.generate_outputs import mark_written
 from mha_viz.attention.steps import WRITTEN, find_first_written, parse_wordings
 from mha_viz.cli import main
 from mha_viz.errors import MhaVizError

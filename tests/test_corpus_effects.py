@@ -37,9 +37,9 @@ from mha_viz.models.reading.loading import load
 from mha_viz.models.reading.probe import find_attention_modules
 from mha_viz.request import Request
 from mha_viz.study.cases import Cases, LocalRun
+from mha_viz.study.corpus_ablation import corpus_ablation_effects
 from mha_viz.study.corpus_effects import EffectCases, EffectSettings, Measurement, Progress
 from mha_viz.study.effects import measure_changes
-from mha_viz.study.over_corpus import corpus_ablation_effects
 from mha_viz.study.texts import TextCases
 from tests.tiny_models import HEADS
 

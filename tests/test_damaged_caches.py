@@ -16,7 +16,7 @@ import mha_viz as mv
 from mha_viz.analysis.evidence import CASE_DTYPE, Selection
 from mha_viz.analysis.profile import FACTS_FILE, read_findings
 from mha_viz.analysis.syntax import Relations
-from mha_viz.analysis.unusual import read_habits
+from mha_viz.analysis.unusual_heads import read_habits
 from mha_viz.errors import CorpusError, MhaVizError, ModelBroken
 from mha_viz.files import assets, digests, npm
 from mha_viz.models.getting import catalog, snapshots

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from mha_viz.analysis.bundled_data import establish
 from mha_viz.analysis.findings import (
     BEATS,
     BELOW,
@@ -20,7 +21,6 @@ from mha_viz.analysis.findings import (
 )
 from mha_viz.analysis.profile import HEADINGS, Profile, read_findings
 from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, LESS, RULE, WEAK, replicate
-from mha_viz.analysis.shipped import establish
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError
 

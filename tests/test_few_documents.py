@@ -11,10 +11,10 @@ import pytest
 from mha_viz.analysis.corpus_effects import CorpusEffect
 from mha_viz.analysis.findings import DOCUMENTS, Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS, Interval
-from mha_viz.analysis.paired import ModelHead, PairedDifference, PairedDifferences
+from mha_viz.analysis.paired_accuracy import ModelHead, PairedDifference, PairedDifferences
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.analysis.replication import HOLDS, Replication, RoleScore
-from mha_viz.app.roles import used as card
+from mha_viz.app.roles import role_use as card
 from mha_viz.app.widgets.parts import to_percentages
 from mha_viz.attention import Head
 from mha_viz.cli import effect, outcomes, used

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis import shipped
+from mha_viz.analysis import bundled_data
+from mha_viz.analysis.bundled_data import explain_by_rule
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.rules import RULES
-from mha_viz.analysis.shipped import explain_by_rule
 from mha_viz.analysis.syntax import Arc, find_pointers, list_arcs
-from mha_viz.analysis.unusual import find_active
-from mha_viz.app.url.annotated import Annotated, built_in, find_annotation, read_words
+from mha_viz.analysis.unusual_heads import find_active
+from mha_viz.app.url.annotated_texts import Annotated, built_in, find_annotation, read_words
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import CorpusError
@@ -58,7 +58,7 @@ def test_a_built_in_sentence_brings_its_gold_along() -> None:
 def test_rules_that_need_annotation_apply_where_the_sentence_has_it() -> None:
     """What each rule takes, and the cells that it predicts; a sentence without annotation leaves them out."""
     sentence = next(s for s in built_in().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
-    read, every = mv.load("minilm").encode(written(sentence)), shipped.list_head_recipes("minilm")
+    read, every = mv.load("minilm").encode(written(sentence)), bundled_data.list_head_recipes("minilm")
     head = max(every, key=lambda one: sum(part.share for part in one.parts if RULES[part.rule].needs))
     recipes = PageSession({"text": written(sentence), "head": str(head.head)}).badges["recipes"]
     assert recipes["annotated"]
@@ -83,7 +83,7 @@ def test_what_is_drawn_of_the_unexplained_knows_the_annotation() -> None:
     assert not other.badges["recipes"]["annotated"]
 
 
-def _predicting(recipes: dict[str, Any], head: shipped.HeadRecipe) -> set[str]:
+def _predicting(recipes: dict[str, Any], head: bundled_data.HeadRecipe) -> set[str]:
     """The rules of a head that need annotation and predict cells of the text."""
     names = {part.name for part in head.parts if RULES[part.rule].needs}
     return {rule["name"] for rule in recipes["rules"] if rule["name"] in names and any(base64.b64decode(rule["cells"]))}

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mha_viz.analysis.bundled_data import HeadRecipe, RecipePart
 from mha_viz.analysis.corpus_why import load_head_shares
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Finding, OtherCorpusScore, RuleComparison
 from mha_viz.analysis.profile import COPYING, HEADINGS
 from mha_viz.analysis.rules import NAMES as RULE_NAMES
-from mha_viz.analysis.shipped import HeadRecipe, RecipePart
 from mha_viz.app.widgets import head_search
 from mha_viz.app.widgets.head_search import MAX_LISTED, NO_ROLE, RECIPE, HeadAnswer
 from mha_viz.attention import Attention, Head

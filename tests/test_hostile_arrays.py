@@ -411,9 +411,9 @@ def test_a_heading_with_another_value_is_refused(tmp_path: Path, field: str, val
     good = Attention.from_tensors(layers(), TOKENS)
     place = good.save(tmp_path / f"good.{suffix}")
     content = place.read_bytes()
-    from mha_viz.figures.files import saved
+    from mha_viz.figures.files import saved_readings
 
-    fields = json.loads(saved.build_heading(good)) | {field: value}
+    fields = json.loads(saved_readings.build_heading(good)) | {field: value}
     head = json.dumps(fields).encode()
     if suffix == "npz":
         stream = io.BytesIO()

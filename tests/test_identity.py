@@ -21,7 +21,7 @@ from mha_viz.app.service import caches as service_module
 from mha_viz.app.service.caches import ModelService
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import comparison
-from mha_viz.app.url.annotated import read_words
+from mha_viz.app.url.annotated_texts import read_words
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.layout import Size, recipe
 from mha_viz.figures.layout.difference import distinguish_panels

@@ -24,8 +24,8 @@ from mha_viz import process
 from mha_viz.app.lab import trainings
 from mha_viz.app.service import studies
 from mha_viz.app.service.jobs import Job
-from mha_viz.app.serving.ends import end_server
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.serving.shutdown import end_server
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.corpus import grammar, reading, uploads
 from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.uploads import StudyCorpus

@@ -89,7 +89,7 @@ def test_the_lane_for_every_save_is_the_modules_that_import_no_large_library() -
     assert chain("tests.conftest", imported_by("tests.conftest")) == [], "it is loaded in every lane"
 
 
-BY_LOAD = ["mha_viz.models.reading.loading", "mha_viz.models.reading.unlisted"]
+BY_LOAD = ["mha_viz.models.reading.loading", "mha_viz.models.reading.unlisted_families"]
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ import pytest
 import mha_viz as mv
 from mha_viz.analysis.distance import compute_divergences_from
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.unusual import find_active
+from mha_viz.analysis.unusual_heads import find_active
 from mha_viz.app.widgets.head_search import find_between_words
 from mha_viz.errors import MhaVizError, ShapeError, UnknownHead
 from mha_viz.figures.layout.packet import build_packet
-from mha_viz.figures.words.known import describe_roles
+from mha_viz.figures.words.known_facts import describe_roles
 from tests.packets import unpack
 
 NAMES = ["the", "cat", "sat"]

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mha_viz.analysis.coreference import chunk
-from mha_viz.app.url import annotated
+from mha_viz.app.url import annotated_texts
 from mha_viz.app.url.address import MAX_ENCODED, MAX_OTHER, cut_parameters
 from mha_viz.corpus import conllu as parser
 from mha_viz.corpus import coreference, limits, reading, rows, treebank
@@ -167,7 +167,7 @@ GAP: dict[str, Callable[[int], str]] = {
         *(pytest.param(read_plain, made, id=f"plain: {name}") for name, made in PLAIN.items()),
         *(pytest.param(read_gap, made, id=f"GAP: {name}") for name, made in GAP.items()),
         *(
-            pytest.param(annotated.find_annotation.__wrapped__, CONLLU[name], id=f"pasted: {name}")
+            pytest.param(annotated_texts.find_annotation.__wrapped__, CONLLU[name], id=f"pasted: {name}")
             for name in lanes.some([*CONLLU], *TYPED)
         ),
     ],
@@ -392,8 +392,8 @@ def test_a_file_that_froze_a_server_is_answered_at_once(text: str, answer: str) 
 @pytest.mark.parametrize("name", lanes.some([*FREEZING], "a long run in Entity", "a chain of heads"))
 def test_a_link_that_froze_a_server_is_answered_at_once(name: str) -> None:
     text = FREEZING[name][0][:100_000]
-    annotated.find_annotation.cache_clear()
-    with patch.object(annotated, "read_conllu", wraps=read_conllu) as reader:
+    annotated_texts.find_annotation.cache_clear()
+    with patch.object(annotated_texts, "read_conllu", wraps=read_conllu) as reader:
         visit = PageSession({"text": text})
     assert visit.picture is not None or visit.said
     assert "characters were typed" in visit.said
@@ -404,13 +404,13 @@ def test_a_link_that_froze_a_server_is_answered_at_once(name: str) -> None:
 
 
 def test_what_was_pasted_is_parsed_once_and_refused_each_time() -> None:
-    annotated.find_annotation.cache_clear()
+    annotated_texts.find_annotation.cache_clear()
     good, bad = words([2, 0]), words([2, 1])
-    with patch.object(annotated, "read_conllu", wraps=read_conllu) as reader:
-        first = annotated.find_annotation(good)
+    with patch.object(annotated_texts, "read_conllu", wraps=read_conllu) as reader:
+        first = annotated_texts.find_annotation(good)
         assert first is not None
-        assert annotated.find_annotation(good) is first
-        errors = [annotated.find_annotation(bad) for _ in range(3)]
+        assert annotated_texts.find_annotation(good) is first
+        errors = [annotated_texts.find_annotation(bad) for _ in range(3)]
     assert [call.args[0] for call in reader.call_args_list] == [good, bad]
     for error in errors:
         assert isinstance(error, CorpusError)
@@ -427,9 +427,9 @@ def test_words_that_no_model_could_read_never_reach_the_tokenizer(minilm: Encode
 
 
 def test_texts_whose_gold_is_remembered_are_few() -> None:
-    for number in range(2 * annotated.CACHED_TEXTS):
-        annotated.find_annotation(f"text {number}")
-    assert annotated.find_annotation.cache_info().currsize == annotated.CACHED_TEXTS
+    for number in range(2 * annotated_texts.CACHED_TEXTS):
+        annotated_texts.find_annotation(f"text {number}")
+    assert annotated_texts.find_annotation.cache_info().currsize == annotated_texts.CACHED_TEXTS
 
 
 def test_of_annotation_that_no_link_holds_the_page_says_how_much_one_does() -> None:

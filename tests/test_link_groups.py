@@ -15,6 +15,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis import link_groups as links_of
+from mha_viz.analysis.bundled_data import make_shares
 from mha_viz.analysis.link_groups import (
     GROUP_COLUMNS,
     LINK_COLUMNS,
@@ -24,7 +25,6 @@ from mha_viz.analysis.link_groups import (
     find_medoids,
 )
 from mha_viz.analysis.rules import RULES, make_matrix, predict
-from mha_viz.analysis.shipped import make_shares
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import format_conllu

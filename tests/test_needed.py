@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.needed import find_needs
+from mha_viz.analysis.needs import find_needs
 from mha_viz.analysis.pairs import NEEDED, MinimalPairs
 from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
 from mha_viz.app.widgets import head_search

@@ -25,7 +25,7 @@ from mha_viz.attention.steps import find_in_model
 from mha_viz.attention.tensors import merge_to_words
 from mha_viz.cli import main
 from mha_viz.figures import files, kinds
-from mha_viz.figures.files.shown import Shown
+from mha_viz.figures.files.figure_numbers import Shown
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import METHODS
 from mha_viz.request import TEXT as TEXT_METHOD

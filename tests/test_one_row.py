@@ -36,7 +36,7 @@ FINDING = '''def _twice(seen: WordReading, kind: str, least: float) -> Candidate
 '''
 FIND_FINDING = """
 import mha_viz as mv
-from mha_viz.analysis.unusual import find_unusual
+from mha_viz.analysis.unusual_heads import find_unusual
 from tests.page_session import PageSession
 text = "dogs saw dogs ."
 said = [one for one in find_unusual(mv.load("toy").encode(text)) if one.kind == "twice"]
@@ -90,7 +90,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "mha_viz", copy / "mha_viz", ignore=shutil.ignore_patterns("__pycache__"))
     with (copy / "mha_viz" / "analysis" / "metrics.py").open("a", encoding="utf-8") as file:
         file.write(MEASURE)
-    unusual = copy / "mha_viz" / "analysis" / "unusual.py"
+    unusual = copy / "mha_viz" / "analysis" / "unusual_heads.py"
     source = unusual.read_text("utf-8")
     assert source.count(ROW) == 1
     source = source.replace(ROW, f'{ROW}        Kind("twice", True, 0.0, _twice),\n')

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
+from mha_viz.analysis.bundled_data import describe_recipes
 from mha_viz.analysis.profile import Profile
-from mha_viz.analysis.shipped import describe_recipes
 from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.cli import serve
 from mha_viz.corpus import grammar

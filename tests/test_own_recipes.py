@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis import shipped
+from mha_viz.analysis import bundled_data
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import format_conllu
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.figures.words.known import collect_recipes
+from mha_viz.figures.words.known_facts import collect_recipes
 from mha_viz.files.assets import PROFILES_VARIABLE, asset_path
 from mha_viz.request import Request
 from mha_viz.study.corpus_effects import EffectSettings, Measurement
@@ -66,8 +66,8 @@ def test_they_are_found_however_deep_and_are_those_that_are_given(
     for named in (folder, *[*folder.parents][:3]):
         monkeypatch.setenv(PROFILES_VARIABLE, f"/nowhere:{named}")
         np.testing.assert_allclose(mv.read(model, UNEXPLAINED).weights, given, atol=1e-6)
-    assert [head.head for head in shipped.list_head_recipes(model.name, model.revision)] == [
-        head.head for head in shipped.describe_recipes(own)
+    assert [head.head for head in bundled_data.list_head_recipes(model.name, model.revision)] == [
+        head.head for head in bundled_data.describe_recipes(own)
     ]
     shape = int(own.facts["layers"]), int(own.facts["heads"])
     assert (
@@ -117,7 +117,7 @@ def test_those_of_other_weights_are_not_used_and_said(name: str, own: Recipes, f
 def test_damaged_ones_are_said_by_who_needs_them_alone(name: str, folder: Path) -> None:
     model = mv.load(name)
     (folder / "recipes.csv").write_text("layer,head\n")
-    assert shipped.list_head_recipes(model.name, model.revision) == ()
+    assert bundled_data.list_head_recipes(model.name, model.revision) == ()
     with pytest.raises(CorpusError, match=r"holds no readable recipes: recipes.csv has changed since it was written"):
         mv.read(model, UNEXPLAINED)
     (folder / "recipes.json").write_text("[1]")
@@ -127,13 +127,13 @@ def test_damaged_ones_are_said_by_who_needs_them_alone(name: str, folder: Path) 
 
 def test_those_that_come_with_the_app_stay_for_other_models(own: Recipes, folder: Path) -> None:
     toy = mv.load("toy")
-    assert shipped.find_recipes("toy", toy.revision) is shipped.load_bundled_recipes("toy", toy.revision)
+    assert bundled_data.find_recipes("toy", toy.revision) is bundled_data.load_bundled_recipes("toy", toy.revision)
     shutil.copytree(asset_path("recipes") / "toy", folder / "toy")
-    own_toy = shipped.find_recipes("toy", toy.revision)
+    own_toy = bundled_data.find_recipes("toy", toy.revision)
     assert own_toy is not None
-    assert own_toy is not shipped.load_bundled_recipes("toy", toy.revision)
+    assert own_toy is not bundled_data.load_bundled_recipes("toy", toy.revision)
     with pytest.raises(SettingError, match=r"recipes of toy in .* were measured on other weights"):
-        shipped.require_recipes("toy", "elsewhere")
+        bundled_data.require_recipes("toy", "elsewhere")
 
 
 @pytest.mark.parametrize("how", ["option", "setting"])

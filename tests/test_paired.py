@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.paired import COLUMNS
+from mha_viz.analysis.paired_accuracy import COLUMNS
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Head
 from mha_viz.cli import main
@@ -21,7 +21,7 @@ from mha_viz.errors import CorpusError, SettingError, UnknownHead
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
 from mha_viz.study.cases import Cases
-from mha_viz.study.paired import JudgedCases
+from mha_viz.study.paired_heads import JudgedCases
 from mha_viz.study.plan import point
 from mha_viz.study.run import Progress
 
@@ -85,7 +85,7 @@ def test_the_same_head_at_two_steps_of_a_training(measured: mv.Profile) -> None:
 
 
 def test_a_sentence_that_one_model_cannot_read_is_no_case_of_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mha_viz.study import paired as room
+    from mha_viz.study import paired_heads as room
 
     whole, blocks = (
         mv.roles.compare_heads(CORPUS, "L1H2", "L1H2", "nsubj", model="toy", other_model="toy@100")[0],

@@ -17,7 +17,7 @@ import torch
 from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
 
 import mha_viz as mv
-from mha_viz.analysis.shipped import check_profiles
+from mha_viz.analysis.bundled_data import check_profiles
 from mha_viz.attention import Attention, Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mha_viz.analysis.bundled_data import establish
 from mha_viz.analysis.intervals import newcombe_interval, wilson_interval
 from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
 from mha_viz.analysis.q_values import binomial_tail, collect_tests, q_values
-from mha_viz.analysis.shipped import establish
 from mha_viz.files.assets import asset_path
 
 LOG_FACTORIALS = np.array([math.lgamma(number + 1) for number in range(2001)])

@@ -31,8 +31,8 @@ from mha_viz.figures import files
 from mha_viz.figures.drawing.marks import Curve, Text
 from mha_viz.figures.drawing.theme import LIGHT, palette
 from mha_viz.figures.files import load_attention
+from mha_viz.figures.files.figure_numbers import encode_shown
 from mha_viz.figures.files.formats import ORIGIN_COLUMNS
-from mha_viz.figures.files.shown import encode_shown
 from mha_viz.figures.layout import Size
 from mha_viz.figures.layout.grid import grid
 from mha_viz.figures.layout.links import links

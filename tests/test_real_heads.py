@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import numpy as np
 import pytest
 
-from mha_viz.app.lab import real
+from mha_viz.app.lab import real_heads
 from mha_viz.lab.lab import CURRENT, RANDOM
 from mha_viz.lab.tasks import BEFORE, LINKED
 from mha_viz.models.reading.encoder import Encoder
@@ -17,7 +17,7 @@ from tests.page_session import PageSession
 
 PAGE = "pages/50_why_heads_differ.py"
 SENTENCES = (
-    real.TEXT,
+    real_heads.TEXT,
     "She gave the book to John because John wanted the book.",
     "A doctor met a lawyer, and the lawyer sued the doctor.",
     "The train was late, so the passengers left the train.",
@@ -53,14 +53,14 @@ def test_the_head_for_the_same_symbol_gives_most_of_all_heads_to_the_other_occur
         given += [words.weights[:, :, query, key] for query, key in pairs]
     means = np.mean(given, axis=0)
     layer, head = np.unravel_index(means.argmax(), means.shape)
-    assert f"L{layer}H{head}" == real.REAL_HEADS[LINKED].head
+    assert f"L{layer}H{head}" == real_heads.REAL_HEADS[LINKED].head
     assert means.max() == pytest.approx(0.63, abs=0.03)
     assert np.partition(means.ravel(), -2)[-2] < 0.4, "no other head comes near"
 
 
 def test_the_head_for_the_word_before_looks_one_word_back_in_every_row(minilm: Encoder) -> None:
     for sentence in SENTENCES:
-        weights = minilm.encode(sentence).by_words()[real.REAL_HEADS[BEFORE].head]
+        weights = minilm.encode(sentence).by_words()[real_heads.REAL_HEADS[BEFORE].head]
         assert min(weights[query, query - 1] for query in range(2, len(weights) - 1)) > 0.97, sentence
 
 
@@ -72,10 +72,10 @@ def test_links_show_the_head_in_a_sentence_with_the_word_held(minilm: Encoder) -
     page = PageSession({"experiment": RANDOM}, PAGE)
     links = {link.proto.label: link.proto for link in page.at.get("page_link") if is_real(link)}
     assert [*links] == [":primary[○ L0H2]", ":primary[□ L2H9]"]
-    words = minilm.encode(real.TEXT).by_words()
+    words = minilm.encode(real_heads.TEXT).by_words()
     for link in links.values():
         asked = {name: values[0] for name, values in parse_qs(link.query_string).items()}
-        assert (asked["model"], asked["text"]) == (real.MODEL, real.TEXT)
+        assert (asked["model"], asked["text"]) == (real_heads.MODEL, real_heads.TEXT)
         query = int(asked["pin"].removeprefix("q"))
         key = int(words[asked["head"]][query].argmax())
         texts = [token.text for token in words.queries.tokens]
@@ -85,17 +85,17 @@ def test_links_show_the_head_in_a_sentence_with_the_word_held(minilm: Encoder) -
 
 
 def test_two_heads_link_one_word_to_two_others_more_than_all_other_heads(minilm: Encoder) -> None:
-    words = minilm.encode(real.BANK_TEXT).by_words()
+    words = minilm.encode(real_heads.BANK_TEXT).by_words()
     texts = [token.text for token in words.queries.tokens][1:-1]
-    assert tuple(texts) == real.WORDS
-    assert texts[real.AT_BANK] == "bank"
-    assert {texts[link.key] for link in real.LINKS} == {"withdrew", "river"}
-    for head, key, weight in real.LINKS:
-        given = words.weights[:, :, 1 + real.AT_BANK, 1 + key]  # [layer, head]; [CLS] comes first
+    assert tuple(texts) == real_heads.WORDS
+    assert texts[real_heads.AT_BANK] == "bank"
+    assert {texts[link.key] for link in real_heads.LINKS} == {"withdrew", "river"}
+    for head, key, weight in real_heads.LINKS:
+        given = words.weights[:, :, 1 + real_heads.AT_BANK, 1 + key]  # [layer, head]; [CLS] comes first
         layer, number = np.unravel_index(given.argmax(), given.shape)
         assert f"L{layer}H{number}" == head
         assert given.max() == pytest.approx(weight, abs=0.005)
-        assert words[head][1 + real.AT_BANK].argmax() == 1 + key, "nothing gets more from this word"
+        assert words[head][1 + real_heads.AT_BANK].argmax() == 1 + key, "nothing gets more from this word"
 
 
 @pytest.mark.parametrize("experiment", ["output", "cut", "count"])

@@ -17,13 +17,13 @@ import torch
 from transformers import AutoModel
 
 import mha_viz as mv
+from mha_viz.analysis import bundled_data as described
 from mha_viz.analysis import recipes as fitting
-from mha_viz.analysis import shipped as described
+from mha_viz.analysis.bundled_data import load_bundled_roles
 from mha_viz.analysis.intervals import Documents, wilson_interval
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.reduce import reduce_to_words
 from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, make_matrix, predict
-from mha_viz.analysis.shipped import load_bundled_roles
 from mha_viz.analysis.syntax import find_pointers, list_arcs
 from mha_viz.attention import Head
 from mha_viz.cli import main
@@ -40,15 +40,15 @@ from mha_viz.models.getting.hub import find_local_folder
 from mha_viz.models.intervening import ablation
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
-from mha_viz.study import effects, reading, replaced
-from mha_viz.study import explained as explained_sums
+from mha_viz.study import effects, reading, replacements
+from mha_viz.study import explained_shares as explained_sums
 from mha_viz.study import recipes as study
 from mha_viz.study import texts as texts_of
 from mha_viz.study.cases import Cases, LocalRun, collect_cases
 from mha_viz.study.cluster.tasks import PartSums, WorkerModel
 from mha_viz.study.measures import ResamplingUnits
 from mha_viz.study.recipes import CHOICE_FILE, iter_weights
-from mha_viz.study.replaced import ACCURACY_COLUMNS, Lost, ReplacedStudy
+from mha_viz.study.replacements import ACCURACY_COLUMNS, Lost, ReplacedStudy
 from mha_viz.study.run import Progress, measure_sums
 from mha_viz.study.sums import merge_sums
 from mha_viz.text import WordPieces
@@ -672,7 +672,7 @@ def test_heads_replaced_by_their_recipes_are_those_of_a_hook_on_the_plain_model(
 
 def test_the_toy_loses_little_when_its_heads_are_only_their_recipes() -> None:
     lost = mv.recipes.ablate(mv.recipes.load("toy"), grammar.corpus(20, seed=5))
-    assert tuple(lost.columns) == replaced.COLUMNS
+    assert tuple(lost.columns) == replacements.COLUMNS
     by = lost.pivot_table(values="lost", index="part", columns="method")
     assert (by["recipe"] < by[["mean", "uniform", "recipe of another head"]].min(axis=1)).all()
     assert by["recipe"].is_monotonic_increasing
@@ -760,13 +760,13 @@ def test_what_is_replaced_continues_after_a_stop_and_does_not_depend_on_parts(
     expected, stops = measure(shipped, corpus, toy), [*[False] * 19, True]  # in the last of three passes
     with pytest.raises(Cancelled):
         measure(shipped, corpus, toy, resume=tmp_path, cancelled=lambda: stops.pop(0))
-    read, measured = list[int](), replaced.Replacing.cases
+    read, measured = list[int](), replacements.Replacing.cases
 
-    def cases(self: replaced.Replacing, encoder: Encoder, numbered: Any) -> Cases:
+    def cases(self: replacements.Replacing, encoder: Encoder, numbered: Any) -> Cases:
         read.extend(number for number, _ in numbered)
         return measured(self, encoder, numbered)
 
-    monkeypatch.setattr(replaced.Replacing, "cases", cases)
+    monkeypatch.setattr(replacements.Replacing, "cases", cases)
     pd.testing.assert_frame_equal(measure(shipped, corpus, toy, resume=tmp_path), expected, check_exact=True)
     assert read == [4, 5, 6, 7]
     assert not [*tmp_path.iterdir()]
@@ -827,7 +827,7 @@ def test_the_command_scores_another_corpus(tmp_path: Path, capsys: pytest.Captur
     assert "scored on b.txt" in capsys.readouterr().out
     found = mv.recipes.load(out)
     assert found.tables["explained"]["other"].between(0, 1).all()
-    assert (tmp_path / "out" / "replaced.csv").read_text("utf-8").splitlines()[0] == ",".join(replaced.COLUMNS)
+    assert (tmp_path / "out" / "replaced.csv").read_text("utf-8").splitlines()[0] == ",".join(replacements.COLUMNS)
     again = tmp_path / "again"
     assert main(["recipes", out, "--score", files[1], "--out", str(again)]) == 0
     assert "toy on a.txt, scored on b.txt" in capsys.readouterr().out

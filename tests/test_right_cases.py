@@ -11,7 +11,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.role_cases import RoleCase
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.url.annotated import Annotated, find_annotation
+from mha_viz.app.url.annotated_texts import Annotated, find_annotation
 from mha_viz.attention import Head
 from mha_viz.figures.words.role_words import group_by_head
 from mha_viz.models.getting import catalog

@@ -20,7 +20,7 @@ from mha_viz.app.service import studies as studies_room
 from mha_viz.app.service.jobs import get_queue
 from mha_viz.app.service.studies import load_bundled
 from mha_viz.app.url.address import MAX_ENCODED, CaseInLink
-from mha_viz.app.url.annotated import Annotated, built_in, find_annotation
+from mha_viz.app.url.annotated_texts import Annotated, built_in, find_annotation
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN, grammar, uploads
 from mha_viz.corpus.conllu import format_conllu

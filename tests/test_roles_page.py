@@ -18,11 +18,11 @@ from urllib.parse import parse_qs, parse_qsl
 import pandas as pd
 import pytest
 
+from mha_viz.analysis.bundled_data import BUNDLED_CORPORA, list_head_recipes, load_bundled_roles
 from mha_viz.analysis.corpus_why import WHY, load_head_shares
 from mha_viz.analysis.findings import STATES
-from mha_viz.analysis.needed import find_needs
+from mha_viz.analysis.needs import find_needs
 from mha_viz.analysis.rules import NAMES, RULES
-from mha_viz.analysis.shipped import BUNDLED_CORPORA, list_head_recipes, load_bundled_roles
 from mha_viz.app.roles import head_card, overview, relations, score_rows
 from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import jobs
@@ -31,7 +31,7 @@ from mha_viz.app.service.caches import idle, model_service
 from mha_viz.app.service.jobs import Job
 from mha_viz.app.service.reader import Reader, verbs
 from mha_viz.app.service.studies import load_bundled, make_built_in_corpus
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS

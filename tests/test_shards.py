@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mha_viz.corpus import cutting, limits, stored
+from mha_viz.corpus import corpus_files, cutting, limits
 from mha_viz.corpus.cutting import cut_file, read_shard
 from mha_viz.corpus.reading import CONLLU, PLAIN, parse_file, read_part
 from mha_viz.corpus.sources import read_corpus
@@ -157,7 +157,7 @@ def test_cells_of_parquet_are_lines_whatever_their_type(tmp_path: Path) -> None:
     types = [pyarrow.string(), pyarrow.large_string(), pyarrow.dictionary(pyarrow.int32(), pyarrow.string())]
     for number, kind in enumerate(types):
         path = parquet(tmp_path / f"{number}.parquet", id=[*range(5)], text=pyarrow.array(cells, kind))
-        with stored.open_file(path) as stream:
+        with corpus_files.open_file(path) as stream:
             assert stream.read().decode() == lines
         assert sentences_in_parts("t", [path], 20) == list(opened(path).sentences)
     with pytest.raises(CorpusError, match="is empty"):
@@ -169,8 +169,10 @@ def test_a_cell_that_many_rows_repeat_is_unpacked_once(tmp_path: Path) -> None:
     assert path.stat().st_size < 1_000_000
     tracemalloc.start()
     try:
-        with stored.open_file(path) as stream:
-            assert sum(len(block) for block in iter(lambda: stream.read(stored.BLOCK_BYTES), b"")) == 100 * 500_001
+        with corpus_files.open_file(path) as stream:
+            assert (
+                sum(len(block) for block in iter(lambda: stream.read(corpus_files.BLOCK_BYTES), b"")) == 100 * 500_001
+            )
         assert tracemalloc.get_traced_memory()[1] < 8_000_000
     finally:
         tracemalloc.stop()
@@ -193,7 +195,7 @@ def test_a_cell_that_a_small_file_makes_large_is_refused_before_it_is_read(
     del cells
     assert path.stat().st_size < 100_000
     before = pyarrow.total_allocated_bytes()
-    with pytest.raises(CorpusError, match=re.escape(problem)), stored.open_file(path) as stream:
+    with pytest.raises(CorpusError, match=re.escape(problem)), corpus_files.open_file(path) as stream:
         stream.read(1)
     assert pyarrow.total_allocated_bytes() - before < 10_000_000
 
@@ -213,7 +215,7 @@ def test_a_file_that_states_a_false_size_is_refused_before_it_is_read(
     assert pyarrow.parquet.read_metadata(path).row_group(0).column(0).total_uncompressed_size == 1000
     del table
     before = pyarrow.total_allocated_bytes()
-    with pytest.raises(CorpusError, match="cells of 50 MB; at most 10"), stored.open_file(path) as stream:
+    with pytest.raises(CorpusError, match="cells of 50 MB; at most 10"), corpus_files.open_file(path) as stream:
         stream.read(1)
     assert pyarrow.total_allocated_bytes() - before < 10_000_000
 
@@ -227,7 +229,7 @@ def test_large_cells_before_many_small_ones_are_read_a_few_at_a_time(tmp_path: P
     pyarrow.parquet.write_table(table, path, use_dictionary=False, data_page_size=1000, write_batch_size=1)
     del table
     before = pyarrow.total_allocated_bytes()
-    with stored.open_file(path) as stream:
+    with corpus_files.open_file(path) as stream:
         assert stream.readline() == b"A" * 3_000_000 + b"\n"
         assert pyarrow.total_allocated_bytes() - before < 1.5 * limits.MAX_BYTES
         assert len(stream.readlines()) == 12_039
@@ -243,7 +245,7 @@ def test_a_text_that_many_cells_begin_with_is_read_a_few_cells_at_a_time(tmp_pat
     del table
     assert pyarrow.parquet.read_metadata(path).row_group(0).column(0).total_uncompressed_size < 10_000_000
     before = pyarrow.total_allocated_bytes()
-    with stored.open_file(path) as stream:
+    with corpus_files.open_file(path) as stream:
         assert stream.readline() == b"x" * 3_000_000 + b"\n"
         assert pyarrow.total_allocated_bytes() - before < 1.5 * limits.MAX_BYTES
         assert len(stream.readlines()) == 99
@@ -255,7 +257,7 @@ def test_a_damaged_page_is_one_sentence(at: int, tmp_path: Path) -> None:
     whole = path.read_bytes()
     for value in (0, 0x0C, 0x7F, 0x80, 0xFF):
         path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
-        with contextlib.suppress(CorpusError), stored.open_file(path) as stream:
+        with contextlib.suppress(CorpusError), corpus_files.open_file(path) as stream:
             assert len(stream.read(1000)) < 1000
 
 

@@ -23,7 +23,7 @@ from mha_viz.app.service.reader import Reader, verbs
 from mha_viz.app.service.reader import models as reader_models
 from mha_viz.app.switch_off.page import CAUTION, PATTERN_NOTE
 from mha_viz.app.url.address import read
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.app.url.minimal_pair import replace_word
 from mha_viz.app.widgets import inference
 from mha_viz.attention import Head

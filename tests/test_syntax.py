@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.nearest import NearestRule, choose_rules, count_paths, find_nearest_words
+from mha_viz.analysis.pos_rules import NearestRule, choose_rules, count_paths, find_nearest_words
 from mha_viz.analysis.syntax import (
     CHOICE_COUNTS,
     DIRECTIONS,

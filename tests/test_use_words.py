@@ -12,7 +12,7 @@ import mha_viz as mv
 from mha_viz.analysis.corpus_effects import WORD_MEASURES
 from mha_viz.analysis.profile import Profile
 from mha_viz.app.roles.overview import tabulate_roles
-from mha_viz.app.roles.used import _describe_effect
+from mha_viz.app.roles.role_use import _describe_effect
 from mha_viz.app.service.studies import load_bundled
 from mha_viz.cli import used as used_command
 from mha_viz.cli.effect import _format_lines

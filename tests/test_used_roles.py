@@ -20,8 +20,8 @@ from mha_viz.files.assets import asset_path
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
 from mha_viz.study.cases import Cases
+from mha_viz.study.corpus_ablation import corpus_ablation_effects
 from mha_viz.study.corpus_effects import COREFERENCE, EffectCases
-from mha_viz.study.over_corpus import corpus_ablation_effects
 from mha_viz.study.used_roles import ablate_roles
 from tests import lanes
 from tests.page_session import PageSession

@@ -68,7 +68,7 @@ FRAME = ("mha_search.", "mha_more.", "mha_scheme.", "mha_tour.", "mha_sentence.m
 # Keys that the source has in a variable, by the function that draws the control.
 IN_A_VARIABLE: Mapping[str, tuple[str, ...]] = {
     "asking.show_controls": ("word_",),
-    "bound.bound": (),  # its callers
+    "url_controls.bound": (),  # its callers
     "folder.show_steps": ("training_step",),
     "head_grid.head_grid": ("patched_heads", "patched_paths"),
     "publish._ask_text": ("publish_",),

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis.bundled_data import KIND_NAMES
 from mha_viz.analysis.rules import EVEN, FLOOR, RULES, Numbers, RuleText, make_matrices, predict
-from mha_viz.analysis.shipped import KIND_NAMES
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.conllu import format_conllu, read_conllu
 from mha_viz.corpus.treebank import Sentence

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from mha_viz.analysis.distance import entropy as nats_of
 from mha_viz.analysis.reduce import Batch, Counts, FloatSums, OrdinaryTokens, RunningSums, find_largest_ordinary
 from mha_viz.attention import Attention, Weights
-from mha_viz.attention.shown import name_map
 from mha_viz.attention.tensors import map_layers
+from mha_viz.attention.view_weights import name_map
 from mha_viz.text import TokenizedText, is_punctuation
 from mha_viz.view.quantities import QUANTITIES
 

@@ -6,13 +6,13 @@ cases. It has the role *coreference* if it beats the better baseline by ten poin
 roles have a threshold (Clark et al. 2019, section 3). A head can have several roles, and most have none. As in Clark et
 al. 2019, punctuation does not count as a relation of syntax: it is in the tables, but names no role.
 
-Each role of syntax is compared with the best rule by parts of speech (:mod:`mha_viz.analysis.nearest`). By the 95 %
+Each role of syntax is compared with the best rule by parts of speech (:mod:`mha_viz.analysis.pos_rules`). By the 95 %
 interval of the difference over the same documents, the head *beats* it (the lower end is above 0), *equals* it (the
 upper end is not below 0), or is *below* it.
 
 A role that meets its criterion over all sentences of a corpus is a candidate; candidates of two corpora are
-*established* (:mod:`mha_viz.analysis.shipped`). A single corpus *suggests* a role: for syntax, if head and direction
-gain ten points on the sentences with even numbers and meet the criterion on the odd ones.
+*established* (:mod:`mha_viz.analysis.bundled_data`). A single corpus *suggests* a role: for syntax, if head and
+direction gain ten points on the sentences with even numbers and meet the criterion on the odd ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mha_viz.analysis.coreference import AGREEMENT, THIRD_PERSON, TYPES, Agreeme
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS
 from mha_viz.analysis.intervals import Documents, Interval, IntervalBounds, count_documents_with_cases
 from mha_viz.analysis.metrics import BOTH, OFFSETS, ON_DELIMITERS, POSITIONS, average_on_delimiters, compute_share
-from mha_viz.analysis.nearest import SIDES, NearestRule, sort_tags
+from mha_viz.analysis.pos_rules import SIDES, NearestRule, sort_tags
 from mha_viz.analysis.reduce import Counts, FloatSums, RunningSums
 from mha_viz.analysis.syntax import CHOICE_COUNTS, DIRECTIONS, GoldCounts, Relations, find_best_offset, strip_subtype
 

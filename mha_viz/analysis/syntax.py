@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.nearest import SIDES, NearestRule, RulesByRow, find_nearest_words
+from mha_viz.analysis.pos_rules import SIDES, NearestRule, RulesByRow, find_nearest_words
 from mha_viz.analysis.reduce import Counts, RunningSums
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Sentence

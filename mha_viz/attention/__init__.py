@@ -16,8 +16,7 @@ import numpy as np
 from mha_viz.attention import cache as caches
 from mha_viz.attention import foreign_arrays, tensors
 from mha_viz.attention.foreign_arrays import Weights
-from mha_viz.attention.generated import join_steps
-from mha_viz.attention.shown import Content, Shown, name_map
+from mha_viz.attention.generate_outputs import join_steps
 from mha_viz.attention.steps import (
     BY_WORDS,
     GIVEN_WORDS,
@@ -34,6 +33,7 @@ from mha_viz.attention.steps import (
     parse_wordings,
 )
 from mha_viz.attention.tensors import average_groups, merge_to_words
+from mha_viz.attention.view_weights import Content, Shown, name_map
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead, list_items
 from mha_viz.heads import AnyHead, Head, is_number, list_heads
 from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions, get_function

@@ -101,8 +101,8 @@ def open_cluster(args: argparse.Namespace, corpora: Sequence[str] | None = None)
     from mha_viz.study.cluster.connection import connect, dashboard_link, import_distributed
 
     import_distributed()  # before torch is imported: fails early if Dask is missing
+    from mha_viz.corpus.corpus_files import open_file
     from mha_viz.corpus.sources import list_source_files
-    from mha_viz.corpus.stored import open_file
     from mha_viz.study.cluster.engine import ClusterEngine
     from mha_viz.study.plan import DEFAULT_BATCH
 

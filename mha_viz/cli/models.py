@@ -10,7 +10,7 @@ from typing import Any
 
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.generated import mark_written
+from mha_viz.attention.generate_outputs import mark_written
 from mha_viz.cli.terminal import print_warnings, show_download
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.model_names import shorten_name

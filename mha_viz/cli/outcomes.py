@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from mha_viz.analysis.intervals import FEW
-from mha_viz.analysis.paired import PairedDifferences
+from mha_viz.analysis.paired_accuracy import PairedDifferences
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import HOLDS, OUTCOMES, Replication, RoleScore
 from mha_viz.cli.terminal import one_line

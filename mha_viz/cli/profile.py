@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mha_viz.analysis.bundled_data import check_profiles, establish
 from mha_viz.analysis.chance import COREFERENCE, KIND, SYNTAX
 from mha_viz.analysis.profile import (
     FACTS_FILE,
@@ -17,7 +18,6 @@ from mha_viz.analysis.profile import (
     make_folder_path,
     read_profile,
 )
-from mha_viz.analysis.shipped import check_profiles, establish
 from mha_viz.cli.cluster import add_cluster_options, open_cluster, progress_line, suggest_corpora
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import (
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> None:
                     profile = _add_chance(profile, place, encoder, source, other_source, args, cluster)
                 profiles.append(profile)
     if has_several:
-        from mha_viz.study.several import write_table  # imports torch
+        from mha_viz.study.many_profiles import write_table  # imports torch
 
         print(f"{write_table(profiles, args.out)}: the scores of all {len(profiles)} profiles, one column each")
 

@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from mha_viz.analysis.bundled_data import HeadRecipe, describe_recipes, load_bundled_roles, select_explained
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.recipe_tables import (
     FACTS_FILE,
@@ -17,7 +18,6 @@ from mha_viz.analysis.recipe_tables import (
     find_recipes_folder,
     load_recipes,
 )
-from mha_viz.analysis.shipped import HeadRecipe, describe_recipes, load_bundled_roles, select_explained
 from mha_viz.cli.cluster import PARTS_FOLDER, add_cluster_options, open_cluster, progress_line, remove_if_empty
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, add_device_option, add_dtype_option, add_most_option, parse_folder
@@ -108,7 +108,7 @@ def _measure_replacement(
     args: argparse.Namespace, measured: Recipes, corpus: Any, encoder: Any, cluster: Any
 ) -> Recipes:
     """Measure what is lost when heads are replaced by their recipes; return the recipes with the resulting tables."""
-    from mha_viz.study.replaced import ablate_recipes, score_recipes
+    from mha_viz.study.replacements import ablate_recipes, score_recipes
 
     measures = {"replaced": ablate_recipes}
     if corpus.has_trees and load_bundled_roles(encoder.name):

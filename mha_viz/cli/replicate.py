@@ -7,10 +7,10 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from mha_viz.analysis.bundled_data import check_profiles
 from mha_viz.analysis.matching import in_runs
 from mha_viz.analysis.profile import FACTS_FILE, Profile, find_profile_folder, read_profile
 from mha_viz.analysis.replication import replicate
-from mha_viz.analysis.shipped import check_profiles
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import add_cluster_options, get_partial_folder, offer_to_continue, open_cluster, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
@@ -122,7 +122,7 @@ def _compare_models(args: argparse.Namespace, profile: Profile, destination: Des
     folder = get_partial_folder(destination, "parts")
     with offer_to_continue(folder), open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, args.name, cluster)
-        from mha_viz.study.paired import compare_roles  # imports torch
+        from mha_viz.study.paired_heads import compare_roles  # imports torch
 
         encoder = load_model(model, args.device)
         other_encoder = encoder if other.name == model.name else load_model(other, args.device)

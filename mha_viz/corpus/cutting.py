@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from mha_viz.corpus import limits, stored
+from mha_viz.corpus import corpus_files, limits
 from mha_viz.corpus.reading import CONLLU, GAP, detect_kind
 from mha_viz.corpus.rows import update_declarations
 from mha_viz.corpus.treebank import Declarations
@@ -60,9 +60,9 @@ def cut_file(path: str, size: int | None = None) -> ShardedFile:
     for a GAP table.
     """
     file = Path(path)
-    with stored.open_file(file) as stream:
+    with corpus_files.open_file(file) as stream:
         head = stream.read(HEAD_BYTES)
-        kind = detect_kind(head.decode("utf-8-sig", "replace"), stored.strip_compression(file))
+        kind = detect_kind(head.decode("utf-8-sig", "replace"), corpus_files.strip_compression(file))
         if kind == GAP:
             raise CorpusError(
                 f"{file.name} is a GAP table, which cannot be split into shards.", "Measure it on one machine."
@@ -95,8 +95,8 @@ def cut_file(path: str, size: int | None = None) -> ShardedFile:
 
 def read_shard(shard: Shard) -> bytes:
     """Return the bytes of a shard. Raises CorpusError if they have changed since the file was cut."""
-    with stored.open_file(Path(shard.path)) as stream:
-        stored.skip_bytes(stream, shard.start)
+    with corpus_files.open_file(Path(shard.path)) as stream:
+        corpus_files.skip_bytes(stream, shard.start)
         data = stream.read(shard.stop - shard.start)
     if hashlib.sha256(data).hexdigest() != shard.digest:
         raise CorpusError(f"{shard.path} changed while it was being measured.", "Start the study again.")
@@ -154,7 +154,7 @@ def _iter_parts(stream: BinaryIO, head: bytes, size: int, find_boundary: FindBou
             buffer = buffer[end:]
         if len(buffer) > limits.MAX_BYTES:
             _raise_too_long(name)
-        block = stream.read(stored.BLOCK_BYTES)
+        block = stream.read(corpus_files.BLOCK_BYTES)
     if buffer:
         yield buffer
 

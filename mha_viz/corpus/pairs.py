@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from mha_viz.corpus import built_in_pairs, limits, stored
+from mha_viz.corpus import built_in_pairs, corpus_files, limits
 from mha_viz.corpus.limits import MAX_CELL, check_line, check_sentences, decode
 from mha_viz.corpus.rows import split_lines
 from mha_viz.errors import CorpusError, CorpusMissing, check_kind, shorten_value
@@ -87,12 +87,12 @@ def _read_file(path: Path) -> Pairs:
     if path.is_file() and path.stat().st_size > limits.MAX_BYTES:
         limits.raise_too_large(path.name, path.stat().st_size)
     try:
-        with stored.open_file(path) as stream:
+        with corpus_files.open_file(path) as stream:
             data = stream.read(limits.MAX_BYTES + 1)
     except CorpusMissing as error:
         remedy = f"Name a file of pairs, or built-in ones: {' or '.join(BUILT_IN_PAIRS)}."
         raise CorpusMissing(error.problem, remedy) from error
-    name = stored.strip_compression(path)
+    name = corpus_files.strip_compression(path)
     return parse_pairs(decode(data, name), name)
 
 

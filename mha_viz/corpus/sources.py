@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
-from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS, grammar, limits, reading, stored
+from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS, corpus_files, grammar, limits, reading
 from mha_viz.corpus.lexicon import VOCABULARY
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence, Word
 from mha_viz.errors import CorpusError, shorten_value
@@ -38,7 +38,7 @@ def read_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
         parts = list[Corpus | Gap]()
         for path in _list_paths(source):
             builder = built_in.get(os.fspath(path))
-            parts += [builder()] if builder else [_read_file(file) for file in stored.find_files(path)]
+            parts += [builder()] if builder else [_read_file(file) for file in corpus_files.find_files(path)]
         corpus = dataclasses.replace(parts[0] if len(parts) == 1 else _join_corpora(parts), name=name_source(source))
     return corpus if name is None else dataclasses.replace(corpus, name=name)
 
@@ -71,7 +71,7 @@ def list_source_files(source: Source) -> tuple[Path, ...]:
             "A cluster reads files, but this corpus is not in a file.",
             "Measure it without a cluster (client=, --workers, --cluster), or give a file.",
         )
-    return tuple(file for path in _list_paths(source) for file in stored.find_files(path))
+    return tuple(file for path in _list_paths(source) for file in corpus_files.find_files(path))
 
 
 def name_source(source: Source) -> str:
@@ -91,7 +91,7 @@ def _name_path(path: AnyPath) -> str:
     file = Path(path)
     if path in BUILT_IN or not file.exists():
         return os.fspath(path)
-    return file.resolve().name if file.is_dir() else stored.strip_compression(file)
+    return file.resolve().name if file.is_dir() else corpus_files.strip_compression(file)
 
 
 def repeats(count: int = 400, seed: int = 0) -> Corpus:
@@ -113,9 +113,9 @@ def repeats(count: int = 400, seed: int = 0) -> Corpus:
 def _read_file(path: Path) -> Corpus | Gap:
     if path.is_file() and path.stat().st_size > limits.MAX_BYTES:
         limits.raise_too_large(path.name, path.stat().st_size)
-    with stored.open_file(path) as stream:
+    with corpus_files.open_file(path) as stream:
         data = stream.read(limits.MAX_BYTES + 1)
-    return reading.parse_file(data, stored.strip_compression(path))
+    return reading.parse_file(data, corpus_files.strip_compression(path))
 
 
 def _join_corpora(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:

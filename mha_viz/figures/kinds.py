@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Unpack, overload
 
 from mha_viz.attention import AnyHead, Attention, Head, is_number
-from mha_viz.attention.shown import name_map
+from mha_viz.attention.view_weights import name_map
 from mha_viz.errors import READING_KIND, SettingError, check_kind, list_items, shorten_value
 from mha_viz.figures import file_names
 from mha_viz.figures.charts.chart import COLUMNS, Chart
@@ -23,7 +23,7 @@ from mha_viz.figures.figure import Figure, Page
 from mha_viz.figures.files import Several, Subtracted
 from mha_viz.figures.files.page import Look
 from mha_viz.figures.layout import Size, caption, draw_fitted
-from mha_viz.figures.layout import over_image as images
+from mha_viz.figures.layout import image_maps as images
 from mha_viz.figures.layout.compare import PanelKind, check_diff, check_panel_kind, check_panels
 from mha_viz.figures.layout.compare import compare as compare_drawing
 from mha_viz.figures.layout.difference import compute_difference

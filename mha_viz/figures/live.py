@@ -14,7 +14,7 @@ from mha_viz.figures import files as exports
 from mha_viz.figures.files.live import OTHER_SENTENCES, Live, build_site
 from mha_viz.figures.files.page import Look, PagePart
 from mha_viz.figures.layout.packet import build_common_header
-from mha_viz.figures.words.known import collect_head_facts
+from mha_viz.figures.words.known_facts import collect_head_facts
 from mha_viz.files import make_folder
 from mha_viz.files.assets import storage_folder
 from mha_viz.files.npm import Package, fetch_files

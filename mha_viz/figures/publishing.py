@@ -17,7 +17,7 @@ from mha_viz.options import Options
 
 if TYPE_CHECKING:
     from mha_viz.models.reading.encoder import Encoder
-    from mha_viz.models.reading.loaded import LoadedModel
+    from mha_viz.models.reading.loaded_model import LoadedModel
 
 TITLE = "What these attention heads look at"
 MOST_TITLE, MOST_REMARK = 120, 2_000  # characters

@@ -84,7 +84,7 @@ class Family(NamedTuple):
         per_head: the name of an argument of ``holder`` that has one row per head of each sentence, in such families.
         rotary: queries and keys are rotated by their positions, using the cosines and sines passed to ``holder``.
         rewritten: transformers has no module for ``probabilities`` either, so this package computes the attention
-            (:mod:`mha_viz.models.reading.rewritten`), and the paths lead to its own modules.
+            (:mod:`mha_viz.models.reading.attention_rewrites`), and the paths lead to its own modules.
         wordless: the reason why a model with weights for words cannot be asked for a word; empty if it can be.
         adjacent: rotation pairs entries 2i and 2i + 1 of queries and keys, not i and i + r/2.
         crossing: keys and values are computed from the output of another stack.
@@ -362,7 +362,7 @@ BY_HAND = (
 def is_listed(family: str) -> bool:
     """Return whether a family has a row here.
 
-    For all other families, only the attention weights can be read (:mod:`mha_viz.models.reading.unlisted`).
+    For all other families, only the attention weights can be read (:mod:`mha_viz.models.reading.unlisted_families`).
     """
     return family in FAMILIES or family in ENCODER_DECODERS
 

@@ -2,8 +2,8 @@
 
 Parts that every model needs are checked when the first model is opened; parts that one family needs, when a model of
 that family is opened.
-transformers is not imported for models that :mod:`mha_viz.models.reading.plain` opens. If a part is missing, the error
-names the versions that work.
+transformers is not imported for models that :mod:`mha_viz.models.reading.plain_models` opens. If a part is missing, the
+error names the versions that work.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The caller names a module that ends in ``if __name__ == "__main__": serve(work)`` and sends it an order; it receives
 progress and a result. The child runs at low priority and is limited in time, memory and threads. It never outlives its
 parent: it watches its standard input, which closes when the parent ends for any reason. Where the system supports it,
-the child can write only to the given folders, and it has no network unless its work needs it (``process.confined``).
+the child can write only to the given folders, and it has no network unless its work needs it (``process.confinement``).
 Orders and results are plain values (``process.messages``): numbers, texts, bytes and arrays, alone or in lists and
 dicts. Nothing is unpickled.
 """
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, NoReturn
 from mha_viz import errors, process
 from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
 from mha_viz.process import log, messages
-from mha_viz.process.confined import confine
+from mha_viz.process.confinement import confine
 from mha_viz.process.messages import Array, Codec, Json
 from mha_viz.process.orphans import end_with_parent, watch_child
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from mha_viz.analysis.bundled_data import establish
 from mha_viz.analysis.chance import COREFERENCE, KIND, PERMUTATION, SYNTAX, ChanceRoles
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import ESTABLISHED
-from mha_viz.analysis.shipped import establish
 from mha_viz.corpus.sources import Source, read_corpus
 from mha_viz.corpus.treebank import Corpus, Sentence, digest_text
 from mha_viz.errors import CorpusError, SettingError, shorten_value

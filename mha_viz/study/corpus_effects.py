@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from mha_viz.analysis.bundled_data import get_cached_shares, require_recipes
 from mha_viz.analysis.corpus_effects import (
     LOSS,
     MASKED_WORD,
@@ -29,7 +30,6 @@ from mha_viz.analysis.corpus_effects import (
 )
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.shipped import get_cached_shares, require_recipes
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.corpus.limits import choose_step, count_every

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from mha_viz.analysis import effects as analysis
+from mha_viz.analysis.bundled_data import get_cached_shares, predict_attention, require_recipes
 from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.analysis.effects import Changes, Effects, JointEffect, Numbers
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.removal import MAX_SWITCHED, Removal, Switch, find_switch
 from mha_viz.analysis.removal import remove_heads as each_removal
 from mha_viz.analysis.rules import RuleText
-from mha_viz.analysis.shipped import get_cached_shares, predict_attention, require_recipes
 from mha_viz.attention import Head, Weights
 from mha_viz.attention.answers import Answer, compute_cosines, compute_divergences, list_tokens
 from mha_viz.corpus.treebank import Sentence
@@ -57,7 +57,7 @@ def substitute(
         recipes: by default the known recipes of the model.
 
     Raises the errors of :mod:`mha_viz.models.intervening.other_texts` and
-    :func:`mha_viz.analysis.shipped.predict_attention`.
+    :func:`mha_viz.analysis.bundled_data.predict_attention`.
     """
     texts, words, method = request.passes[place], () if place else request.words, request.method
     if request.question is not None and not request.question.is_off_in(place):

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis import recipes as fitting
+from mha_viz.analysis.bundled_data import find_recipes, make_shares
 from mha_viz.analysis.link_groups import DrawnLink, LinkGroups, LinkSample, explain_links, make_groups, project_by_all
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.rules import RULES, Numbers, RuleText
-from mha_viz.analysis.shipped import find_recipes, make_shares
 from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import CorpusError, SettingError, shorten_value

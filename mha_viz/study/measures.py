@@ -10,7 +10,7 @@ from mha_viz.analysis import metrics
 from mha_viz.analysis.coreference import Coreference
 from mha_viz.analysis.distance import Distances
 from mha_viz.analysis.metrics import Patterns
-from mha_viz.analysis.nearest import RulesByRow, choose_rules, count_paths
+from mha_viz.analysis.pos_rules import RulesByRow, choose_rules, count_paths
 from mha_viz.analysis.profile import DEFINITIONS
 from mha_viz.analysis.reduce import Batch, RunningSums, reduce_to_words
 from mha_viz.analysis.syntax import Relations, Syntax, Tree, join_sentences

@@ -12,10 +12,10 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from mha_viz.analysis.bundled_data import predict_attention
 from mha_viz.analysis.effects import Effects
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.removal import MAX_SWITCHED, Switch
-from mha_viz.analysis.shipped import predict_attention
 from mha_viz.attention import AnyHead, Attention, Weights
 from mha_viz.attention.answers import Answer, Numbers, OfHeads
 from mha_viz.errors import SettingError, check_kind

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from mha_viz.analysis.bundled_data import load_bundled_roles, make_rule_text, predict_attention
 from mha_viz.analysis.pairs import MinimalPairs
 from mha_viz.analysis.q_values import Numbers
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.rules import RuleText
-from mha_viz.analysis.shipped import load_bundled_roles, make_rule_text, predict_attention
 from mha_viz.attention import AnyHead, Attention, Head, Weights
 from mha_viz.corpus.limits import choose_step
 from mha_viz.corpus.pairs import Pairs, PairSource, read_pairs

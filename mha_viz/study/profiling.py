@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mha_viz.analysis.bundled_data import check_profiles, establish
 from mha_viz.analysis.profile import Profile, find_profile_folder, parse_profile, read_profile
-from mha_viz.analysis.shipped import check_profiles, establish
 from mha_viz.corpus.sources import Source, read_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import PATH_KIND, ExportError, check_kind

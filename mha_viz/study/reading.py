@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+from mha_viz.analysis.bundled_data import predict_attention, unexplained
 from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.shipped import predict_attention, unexplained
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.rollout import rollout
 from mha_viz.attention.steps import UNEXPLAINED

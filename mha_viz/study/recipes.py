@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mha_viz.analysis import recipes as fitting
+from mha_viz.analysis.bundled_data import ALL, make_shares
 from mha_viz.analysis.findings import EVERY as STEP
 from mha_viz.analysis.recipe_tables import HEADINGS, MEAN, UNTRAINED, Recipes
 from mha_viz.analysis.recipes import RecipeChoice, RuleRows
 from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, Numbers, RuleText
-from mha_viz.analysis.shipped import ALL, make_shares
 from mha_viz.attention import Weights
 from mha_viz.corpus.limits import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
@@ -36,7 +36,7 @@ from mha_viz.models.reading.cores import one_blas_thread, pass_lock
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_as_measured, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.study.explained import Explained, RecipeSums, count_cells
+from mha_viz.study.explained_shares import Explained, RecipeSums, count_cells
 from mha_viz.study.measures import ResamplingUnits
 from mha_viz.study.plan import batches
 from mha_viz.study.run import SEED, Progress, measure_sums

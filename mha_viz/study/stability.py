@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from mha_viz.analysis.bundled_data import average_shares, make_shares
 from mha_viz.analysis.recipe_tables import HEADINGS, STABILITY, Recipes
 from mha_viz.analysis.rules import NAMES, Numbers
-from mha_viz.analysis.shipped import average_shares, make_shares
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import SettingError
 from mha_viz.model_names import shorten_name

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mha_viz.analysis.bundled_data import MAX_TOKENS
 from mha_viz.analysis.rules import RuleText
-from mha_viz.analysis.shipped import MAX_TOKENS
 from mha_viz.corpus.limits import choose_step
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import TextError

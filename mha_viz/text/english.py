@@ -5,9 +5,9 @@ number, is in a list of verbs, adjectives and adverbs, or ends like one of these
 determiner, a form of a verb is a noun ("the call"); after a subject or an auxiliary it is not. A past form is not a
 noun if only an adjective or a numeral precedes it ("the rich gave"). A capital letter within a sentence makes a name.
 
-The finding on pronouns (:mod:`mha_viz.analysis.unusual`) names words in sentences of three treebanks; 97 in 100 of
-these words are tagged NOUN or PROPN. A few adjectives were added to the list after errors in these sentences (96 in 100
-before).
+The finding on pronouns (:mod:`mha_viz.analysis.unusual_heads`) names words in sentences of three treebanks; 97 in 100
+of these words are tagged NOUN or PROPN. A few adjectives were added to the list after errors in these sentences (96 in
+100 before).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from mha_viz.app.compare import patched, publish
+from mha_viz.app.compare import patched_texts, publish
 from mha_viz.app.service.caches import is_ready, model_service
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.address import Address, Url
@@ -18,7 +18,6 @@ from mha_viz.app.url.comparison import Comparison, Pin
 from mha_viz.app.url.minimal_pair import replace_word
 from mha_viz.app.widgets import asking, download_panel, inference, navigation, request
 from mha_viz.app.widgets.asking import change_second_text
-from mha_viz.app.widgets.bound import UrlChanges, bound, read_option
 from mha_viz.app.widgets.components import compare as component
 from mha_viz.app.widgets.download_panel import PageChart, SideBySide
 from mha_viz.app.widgets.inference import PageReading
@@ -33,6 +32,7 @@ from mha_viz.app.widgets.parts import (
     say_unused,
 )
 from mha_viz.app.widgets.request import ask_part, set_part
+from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.layout.caption import format_head, list_applied_steps
@@ -436,7 +436,7 @@ def _draw(
     packed = model_service().panels(panels, places, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
     component(packed, "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
-        charts = patched.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
+        charts = patched_texts.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
     shown = parse_panel_view(address.get_parameters(), panels, start)
     download_panel.show_panel_downloads(shown, is_compared=places is not None, charts=charts)
     publish.show_publishing(shown)

@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mha_viz.analysis import rules
-from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.shipped import (
+from mha_viz.analysis.bundled_data import (
     MAX_TOKENS,
     HeadRecipe,
     explain_by_rule,
@@ -24,8 +23,9 @@ from mha_viz.analysis.shipped import (
     list_head_recipes,
     make_rule_text,
 )
+from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import find_pointers, list_arcs
-from mha_viz.analysis.unusual import LINKING_ROLES, Unusual, find_active, find_unusual
+from mha_viz.analysis.unusual_heads import LINKING_ROLES, Unusual, find_active, find_unusual
 from mha_viz.app.explore.gold import select_word_weights
 from mha_viz.app.service.caches import cache_results, model_service
 from mha_viz.app.service.reader import verbs
@@ -38,7 +38,7 @@ from mha_viz.attention.steps import UNEXPLAINED_OF_GOLD
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ModelUnsupported
 from mha_viz.figures.layout.packet import choose_full_heads
-from mha_viz.figures.words.known import collect_recipes, describe_roles
+from mha_viz.figures.words.known_facts import collect_recipes, describe_roles
 from mha_viz.figures.words.role_words import COLOURS
 from mha_viz.numerals import counted
 from mha_viz.view.quantities import QUANTITIES
@@ -212,7 +212,8 @@ def load_arrows(page: PageReading) -> tuple[Arrow, ...] | None:
 
 
 def encode_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | None = None) -> dict[str, Any] | None:
-    """Return the recipes for the explorer: :func:`mha_viz.figures.words.known.collect_recipes`, extended for this text.
+    """Return the recipes for the explorer, those of :func:`mha_viz.figures.words.known_facts.collect_recipes`, extended
+    for this text.
 
     Keys:
         "cells": the cells that each rule predicts, as a bit mask, row by row. Only for rules of the heads in ``full``.

@@ -16,7 +16,7 @@ from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark
 from mha_viz.app.widgets.request import read_model
 from mha_viz.attention.answers import Continuation
-from mha_viz.attention.generated import mark_written
+from mha_viz.attention.generate_outputs import mark_written
 from mha_viz.errors import MhaVizError, TextError
 from mha_viz.models.getting import catalog
 from mha_viz.request import Request

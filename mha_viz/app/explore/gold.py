@@ -14,7 +14,7 @@ from mha_viz.analysis.coreference import Anaphor, chunk
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import DIRECTIONS, find_pointers, list_arcs
 from mha_viz.app.url import address
-from mha_viz.app.url.annotated import Annotated
+from mha_viz.app.url.annotated_texts import Annotated
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import escape_markdown, get_theme, remark, show_drawing
 from mha_viz.attention import Attention, Head, Weights

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import streamlit as st
 
-from mha_viz.app.explore import averages, continuing, elsewhere, gold
+from mha_viz.app.explore import averages, continuing, corpus_cases, gold
 from mha_viz.app.explore.badges import describe_view, encode_badges
 from mha_viz.app.service import studies
 from mha_viz.app.service.caches import is_ready, model_service, read_facts
@@ -21,7 +21,7 @@ from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import make_built_in_corpus
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.address import Address, Url
-from mha_viz.app.url.annotated import find_annotation
+from mha_viz.app.url.annotated_texts import find_annotation
 from mha_viz.app.url.comparison import Pin
 from mha_viz.app.widgets import asking, download_panel, inference, navigation, search_field
 from mha_viz.app.widgets.components import apply_style, draw_explorer, exchange_reasons
@@ -140,8 +140,8 @@ def _show_heads(
         "why": _on_why,
         "elsewhere": _on_elsewhere,
     }
-    cases = st.session_state[ELSEWHERE_KEY] = elsewhere.find_cases(page)
-    view_fields |= elsewhere.describe_cases(page, cases) | {"explains": explains}
+    cases = st.session_state[ELSEWHERE_KEY] = corpus_cases.find_cases(page)
+    view_fields |= corpus_cases.describe_cases(page, cases) | {"explains": explains}
     draw_explorer(packet, encode_badges(page, view_fields), "explorer", callbacks)
     say_complaint()
     if mode is None:
@@ -266,7 +266,7 @@ def _on_elsewhere() -> None:
     if (
         isinstance(number, int)
         and 0 <= number < len(offered)
-        and (changes := elsewhere.make_case_parameters(offered[number]))
+        and (changes := corpus_cases.make_case_parameters(offered[number]))
     ):
         address.go(**dict.fromkeys(address.get_parameters()) | changes)
 

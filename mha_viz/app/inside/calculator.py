@@ -11,9 +11,9 @@ import streamlit as st
 
 from mha_viz.analysis.costs import PAPER_SHAPE, Costs, compute_costs
 from mha_viz.app.url import address
-from mha_viz.app.widgets.bound import UrlChanges, bound
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.parts import complain, escape_markdown, say_unused
+from mha_viz.app.widgets.url_controls import UrlChanges, bound
 from mha_viz.attention import Attention
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import SettingError

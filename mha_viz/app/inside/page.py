@@ -22,7 +22,6 @@ from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Url
 from mha_viz.app.widgets import download_panel, inference, request
-from mha_viz.app.widgets.bound import UrlChanges, bound, read_option
 from mha_viz.app.widgets.components import apply_style, draw_block, follow_pointer
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
@@ -39,6 +38,7 @@ from mha_viz.app.widgets.parts import (
     set_title,
 )
 from mha_viz.app.widgets.request import refuse_encoder_decoder
+from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer
 from mha_viz.attention.outputs import HeadOutput

@@ -22,9 +22,9 @@ from mha_viz.app.inside.step_parts import (
     show_shapes,
     split_columns,
 )
-from mha_viz.app.widgets.bound import bound
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.parts import remark
+from mha_viz.app.widgets.url_controls import bound
 from mha_viz.attention.trace import Trace
 from mha_viz.figures.charts import inside as draw
 from mha_viz.numerals import decimal, format_small, percent

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.lab import real, stage
+from mha_viz.app.lab import real_heads, stage
 from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.url import address
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.app.widgets import download_panel, navigation
-from mha_viz.app.widgets.bound import read_option
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.parts import complain, get_theme, guarded
+from mha_viz.app.widgets.url_controls import read_option
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.charts.role_map import draw_score_curves
@@ -129,7 +129,7 @@ def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, f
             parameters = {"model": name, "text": " ".join(toy_maps.load_bundled(name).words), "off": toy.off}
             st.page_link(explore, label=f":primary[Without {toy.off.replace('.', ' and ')}]", query_params=parameters)
         st.page_link(navigation.find_page("roles"), label=":primary[Its roles]", query_params={"model": name})
-    real.show_real_heads(skill.name for skill in toy.skills.values())
+    real_heads.show_real_heads(skill.name for skill in toy.skills.values())
     if stage.has_numbers():
         st.markdown("\n".join(_tabulate_step(name, model, step)))
         st.caption(RULE)

@@ -12,9 +12,9 @@ from mha_viz.app.lab import learning, questions, result, settings, small_tasks, 
 from mha_viz.app.lab.link import list_unread_parts, read
 from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.url import address
-from mha_viz.app.widgets.bound import UrlChanges, bound, read_option
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.parts import complain, format_formulas, get_theme, remark, say_complaint, say_unused
+from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
 from mha_viz.errors import MhaVizError
 from mha_viz.lab import lab
 from mha_viz.lab.lab import EXPERIMENTS

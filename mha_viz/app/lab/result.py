@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.lab import curves, downloads, real, stage, trainings
-from mha_viz.app.lab.beside import choose_seeds, list_other_seeds, show_side_by_side
+from mha_viz.app.lab import curves, downloads, real_heads, stage, trainings
+from mha_viz.app.lab.seeds import choose_seeds, list_other_seeds, show_side_by_side
 from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.service.caches import cache_results
-from mha_viz.app.widgets.bound import read_option
 from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, format_formulas, guarded, remark
+from mha_viz.app.widgets.url_controls import read_option
 from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.figures.layout import answers
@@ -47,7 +47,7 @@ SLICES = (
 
 # The drawings in the answers of some experiments.
 DRAWINGS: Mapping[str, Callable[[Theme], Sequence[Drawing]]] = MappingProxyType(
-    {OUTPUT: answers.draw_gradients, CUT: answers.draw_widths, COUNT: real.draw_two_heads}
+    {OUTPUT: answers.draw_gradients, CUT: answers.draw_widths, COUNT: real_heads.draw_two_heads}
 )
 
 
@@ -104,7 +104,7 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
     else:
         play(result)
     experiment = EXPERIMENTS[result.settings.experiment]
-    real.show_real_heads(experiment.task.relations)
+    real_heads.show_real_heads(experiment.task.relations)
     _show_arm_control(result, number)
     draw_answer = DRAWINGS.get(result.settings.experiment)
     stage.show_answer(

@@ -17,8 +17,8 @@ from mha_viz.app.lab import stage
 from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.url import address
 from mha_viz.app.widgets import classroom, inference, navigation
-from mha_viz.app.widgets.bound import bound, read_option
 from mha_viz.app.widgets.parts import escape_markdown, get_theme
+from mha_viz.app.widgets.url_controls import bound, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.layout.frames import Recording, build_frames

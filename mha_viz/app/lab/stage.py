@@ -10,7 +10,6 @@ import streamlit as st
 
 from mha_viz.app.url import address
 from mha_viz.app.widgets import classroom
-from mha_viz.app.widgets.bound import UrlChanges, bound, read_option
 from mha_viz.app.widgets.components import draw_player
 from mha_viz.app.widgets.parts import (
     format_formulas,
@@ -20,6 +19,7 @@ from mha_viz.app.widgets.parts import (
     set_title,
     show_drawing,
 )
+from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
 from mha_viz.figures.drawing.marks import Drawing
 
 PLAYER_KEY = "lab_player"

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from mha_viz.analysis.bundled_data import list_head_recipes
 from mha_viz.analysis.repeats import DRAWS, LENGTH
-from mha_viz.analysis.shipped import list_head_recipes
-from mha_viz.app.roles import filters, link_groups, overview, relations, repeated
+from mha_viz.app.roles import filters, link_groups, overview, relations, repeat_roles
 from mha_viz.app.roles.head_card import DELIMITERS, select_head_rows
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.attention import Head
 from mha_viz.figures.charts.link_map import draw_link_map
@@ -48,15 +48,15 @@ def make_charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> 
 
 def make_repeat_charts(model: catalog.Model) -> list[PageChart]:
     """Return the chart of the open measure on repeated tokens, with the numbers of all four measures."""
-    heads = repeated.load_heads(model)
+    heads = repeat_roles.load_heads(model)
     if heads is None:
         return []
-    measure = repeated.read_measure()
-    label = f"{repeated.LABELS[measure]}: mean weight of each head"
+    measure = repeat_roles.read_measure()
+    label = f"{repeat_roles.LABELS[measure]}: mean weight of each head"
     cited = cite_model(model.name, heads.revision)
     about = f"Heads of {cited} on {DRAWS} sequences of {LENGTH} random tokens, each of which occurs twice."
     code = f"import mha_viz as mv\n\nheads = mv.find_induction_heads({heads.model!r})\nheads.table()\n"
-    draw = partial(repeated.draw_weights, heads, measure)
+    draw = partial(repeat_roles.draw_weights, heads, measure)
     return [PageChart(label, f"repeats-{measure}", draw, about, lambda: _make_table(heads.table(), about), code)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mha_viz.app.url import address
-from mha_viz.app.widgets.bound import LATE_CONTROLS, UrlChanges, bound, go, read_option
+from mha_viz.app.widgets.url_controls import LATE_CONTROLS, UrlChanges, bound, go, read_option
 from mha_viz.figures.words.role_words import COLOURS
 from mha_viz.models.getting import catalog
 from mha_viz.text import clean

@@ -13,8 +13,8 @@ import streamlit as st
 
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.widgets.bound import bound, go
 from mha_viz.app.widgets.parts import complain, remark
+from mha_viz.app.widgets.url_controls import bound, go
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.models.getting import catalog
 from mha_viz.quotes import join_names

@@ -9,15 +9,15 @@ from typing import Any, Literal, NamedTuple
 
 import streamlit as st
 
+from mha_viz.analysis.bundled_data import HeadRecipe, find_recipes
 from mha_viz.analysis.chance import SYNTAX
 from mha_viz.analysis.corpus_why import WHY
 from mha_viz.analysis.findings import DOCUMENTS, EVERY, Finding
-from mha_viz.analysis.needed import find_needs
+from mha_viz.analysis.needs import find_needs
 from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.rules import RULES
-from mha_viz.analysis.shipped import HeadRecipe, find_recipes
 from mha_viz.analysis.syntax import Arc, Pointers, list_arcs
-from mha_viz.app.roles import link_groups, link_search, readable, score_rows, used
+from mha_viz.app.roles import link_groups, link_search, role_sentences, role_use, score_rows
 from mha_viz.app.roles.overview import identify_weights, load_recipes, show_key_shares, show_role_lines
 from mha_viz.app.roles.relations import INTERVAL_HELP
 from mha_viz.app.roles.score_rows import ScoreRow
@@ -25,7 +25,7 @@ from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.app.widgets import navigation
 from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, get_theme, remark, to_percentages
@@ -88,9 +88,9 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
             st.markdown(escape_markdown(describe_need(need)), help=escape_markdown(explain_need(need)))
         case = None
         if findings:
-            shown, _ = readable.list_readable_cases(model, evidence, head)
+            shown, _ = role_sentences.list_readable_cases(model, evidence, head)
             case = role_cases.find_right_case(model, evidence, head, shown)
-            readable.show_right_case(case)
+            role_sentences.show_right_case(case)
         parameters = {k: v for k, v in address.get_parameters().items() if k not in ("head", "on", "pin", "corpus")}
         has_sentence = "text" in parameters  # if the visitor chose none, the link opens one in which the head is right
         head_parameters = (
@@ -122,8 +122,8 @@ def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
         _show_patterns(evidence, head)
         _show_key_shares(evidence, head)
         _show_recipe_source(evidence, head)
-        used.show_use(_select_rows(evidence, "used", head))
-        readable.show_sentences(model, evidence, head)
+        role_use.show_use(_select_rows(evidence, "used", head))
+        role_sentences.show_sentences(model, evidence, head)
         link_groups.show_link_groups(model, evidence, head)
         link_search.show_link_search(model, evidence, head)
         relation = _show_relations(evidence, head)
@@ -334,7 +334,7 @@ def _show_sentences(title: str, sentences: Sequence[SentenceAnswers], head: Head
         missed = [arc for arc in answers.arcs if not arc.right][:3]
         case = CaseInLink(head, axis, (*missed, *answers.arcs)[0].word)
         words = f"{' '.join(sentence.forms)}  ({answers.right_count} of {len(answers.arcs)})"
-        readable.show_link(words, role_cases.make_explore_parameters(sentence, case, gold))
+        role_sentences.show_link(words, role_cases.make_explore_parameters(sentence, case, gold))
         for arc in missed:
             forms = sentence.forms
             expected = " or ".join(forms[i] for i in arc.gold)

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.analysis.chance import ChanceRoles, find_chance_roles
-from mha_viz.analysis.unusual import LINKING_ROLES
+from mha_viz.analysis.unusual_heads import LINKING_ROLES
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import CACHED_RESULTS, Evidence
 from mha_viz.app.widgets.parts import escape_markdown, remark

@@ -9,7 +9,7 @@ import streamlit as st
 
 from mha_viz.analysis.link_groups import DrawnLink, LinkGroup, LinkGroups, unpack_groups
 from mha_viz.app.roles.link_search import choose_source
-from mha_viz.app.roles.readable import show_link
+from mha_viz.app.roles.role_sentences import show_link
 from mha_viz.app.service import searches
 from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.app.service.role_cases import cut_around, make_explore_parameters
@@ -17,10 +17,10 @@ from mha_viz.app.service.searches import LinkRequest, make_link_request
 from mha_viz.app.service.studies import Evidence, make_built_in_corpus
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
-from mha_viz.app.widgets.bound import bound, read_option
 from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.parts import complain, escape_markdown, get_theme, guarded, remark
 from mha_viz.app.widgets.study_progress import show_progress, show_stopping
+from mha_viz.app.widgets.url_controls import bound, read_option
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.figures.charts.link_map import draw_link_map

@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.analysis.links import Conditions, unpack_links
 from mha_viz.app.roles.measuring import FILES_KEY
-from mha_viz.app.roles.readable import show_link
+from mha_viz.app.roles.role_sentences import show_link
 from mha_viz.app.service import searches, studies
 from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.app.service.role_cases import cut_around, make_explore_parameters

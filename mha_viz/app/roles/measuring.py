@@ -12,7 +12,7 @@ from mha_viz.app.service import studies
 from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.app.service.studies import Evidence, load_bundled, make_built_in_corpus
 from mha_viz.app.url import address
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark
 from mha_viz.app.widgets.study_progress import show_progress, show_stopping
 from mha_viz.corpus.uploads import StudyCorpus

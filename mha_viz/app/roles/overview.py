@@ -10,12 +10,12 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from mha_viz.analysis.bundled_data import HeadRecipe, list_head_recipes
 from mha_viz.analysis.corpus_why import WHY, HeadShares, load_head_shares
 from mha_viz.analysis.findings import CORPUS_SEPARATOR, Finding, OtherCorpusScore
-from mha_viz.analysis.needed import PairsWithout, find_needs
+from mha_viz.analysis.needs import PairsWithout, find_needs
 from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
-from mha_viz.analysis.shipped import HeadRecipe, list_head_recipes
 from mha_viz.app.roles import filters, score_rows
 from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service.caches import cache_results

@@ -15,7 +15,7 @@ from mha_viz.app.roles import (
     link_groups,
     link_search,
     relations,
-    repeated,
+    repeat_roles,
     replications,
 )
 from mha_viz.app.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, find_bundled_evidence, load_evidence
@@ -24,11 +24,11 @@ from mha_viz.app.service.caches import is_ready
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.app.widgets import download_panel, inference, navigation
-from mha_viz.app.widgets.bound import bound, go, read_option
 from mha_viz.app.widgets.parts import complain, guarded, remark, say_complaint
 from mha_viz.app.widgets.request import read_model, refuse_encoder_decoder
+from mha_viz.app.widgets.url_controls import bound, go, read_option
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import MhaVizError
@@ -64,7 +64,7 @@ def show_roles(where: Address) -> None:
         if is_here and not refuse_encoder_decoder(where, "roles are measured"):
             evidence = load_evidence(model, corpus)
         if evidence is not None:
-            evidence = evidence._replace(repeats=repeated.load_heads(model))
+            evidence = evidence._replace(repeats=repeat_roles.load_heads(model))
             head = _find_head(evidence, where.head)
         with title:
             headline.show_headline(model, evidence, head is not None)
@@ -81,7 +81,7 @@ def show_roles(where: Address) -> None:
         elif evidence is not None and evidence.findings():
             show_strongest(evidence)
     _link_training(model)
-    repeated.show_repeated(model)
+    repeat_roles.show_repeated(model)
     if evidence is None:
         return download_panel.show_chart_downloads(charts.make_repeat_charts(model))
     _show_numbers(model, evidence, head)

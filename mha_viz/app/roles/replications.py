@@ -16,8 +16,8 @@ from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import studies
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.widgets.bound import go
 from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, guarded, to_percentages
+from mha_viz.app.widgets.url_controls import go
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.role_words import DIRECTIONS, describe_role_status, plain_name
 from mha_viz.models.getting import catalog

@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from mha_viz.app.url import address
-from mha_viz.app.widgets.bound import go
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.parts import guarded
+from mha_viz.app.widgets.url_controls import go
 from mha_viz.attention import Head
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import percent

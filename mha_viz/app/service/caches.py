@@ -25,7 +25,7 @@ import numpy as np
 
 from mha_viz.analysis.distance import compute_divergences_from, divergence, find_nearest_heads
 from mha_viz.app.service.reader import Reader, verbs
-from mha_viz.app.url.annotated import read_words
+from mha_viz.app.url.annotated_texts import read_words
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import TYPED
 from mha_viz.attention.trace import Parameters, Trace

@@ -15,7 +15,7 @@ from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
-from mha_viz.app.url.annotated import Annotated, built_in, find_annotation
+from mha_viz.app.url.annotated_texts import Annotated, built_in, find_annotation
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.excerpts import SentenceSpan, extract_excerpts, iter_shortened

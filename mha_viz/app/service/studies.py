@@ -17,18 +17,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from mha_viz.analysis.bundled_data import list_bundled_corpora, list_bundled_folders, load_bundled_roles, merge_roles
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import FACTS_FILE, Profile, parse_profile, read_findings, read_profile
 from mha_viz.analysis.repeats import DecoderHeads
-from mha_viz.analysis.shipped import list_bundled_corpora, list_bundled_folders, load_bundled_roles, merge_roles
 from mha_viz.analysis.syntax import Pointers
-from mha_viz.analysis.unusual import Habits, load_bundled_habits, read_habits
+from mha_viz.analysis.unusual_heads import Habits, load_bundled_habits, read_habits
 from mha_viz.app.service import profiles
 from mha_viz.app.service.caches import BoundedCache, Once, cache_results, model_service
 from mha_viz.app.service.jobs import Job, Task, get_queue
 from mha_viz.app.service.profiles import delete_excess
 from mha_viz.app.service.reader import verbs
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpts import SentenceSpan, read_excerpts
 from mha_viz.corpus.treebank import Sentence

@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from mha_viz.app.serving.ends import end_server
+from mha_viz.app.serving.shutdown import end_server
 from mha_viz.app.serving.streamlit_parts import PARTS
 from mha_viz.errors import MhaVizError
 from mha_viz.library_parts import check_parts

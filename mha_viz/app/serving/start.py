@@ -15,14 +15,14 @@ from streamlit.web.cli import configurator_options
 from mha_viz import process
 from mha_viz.app.serving import settings, streamlit_parts
 from mha_viz.app.serving.app import app
-from mha_viz.app.serving.ends import end_server
 from mha_viz.app.serving.session_limit import VISITOR
 from mha_viz.app.serving.settings import ServerSettings, is_loopback
+from mha_viz.app.serving.shutdown import end_server
 from mha_viz.app.serving.sweeping import raise_descriptor_limit
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.files.assets import app_root
 from mha_viz.models.getting import catalog, inspection
-from mha_viz.process import confined, log
+from mha_viz.process import confinement, log
 
 _LOCAL_MODELS = (
     "Other machines can reach this server, so it offers only the models on this machine: no folders and no downloads. "
@@ -63,9 +63,9 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
         os.environ[catalog.ACCESS] = "here"
         print(_LOCAL_MODELS, flush=True)
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
-    if missing := confined.find_missing_rights() if sys.platform.startswith("linux") or not is_private else ():
+    if missing := confinement.find_missing_rights() if sys.platform.startswith("linux") or not is_private else ():
         print(_UNCONFINED.format(", ".join(sorted(missing))), flush=True)
-    confined.hide_memory()
+    confinement.hide_memory()
     inspection.use_child_processes()
     raise_descriptor_limit()
     streamlit_parts.install_parts()

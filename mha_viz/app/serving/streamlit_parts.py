@@ -71,7 +71,7 @@ PARTS: tuple[LibraryPart, ...] = (
         "add_deferred",
         "a file has one name in all runs",
         _TYPED,
-        "mha_viz.app.serving.deferred:name_by_button",
+        "mha_viz.app.serving.click_downloads:name_by_button",
         "self, data_callable, mimetype, coordinates, file_name, element_id",
     ),
     LibraryPart(
@@ -79,7 +79,7 @@ PARTS: tuple[LibraryPart, ...] = (
         "handle",
         "a file is made when the run has ended",
         _TYPED,
-        "mha_viz.app.serving.deferred:wait_for_the_run",
+        "mha_viz.app.serving.click_downloads:wait_for_the_run",
         "self, request, session_id",
     ),
     LibraryPart(_FILES, "_lock", "guards the names of files", _TYPED),

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from mha_viz.analysis.shipped import list_head_recipes
+from mha_viz.analysis.bundled_data import list_head_recipes
 from mha_viz.app.url import address
 from mha_viz.app.widgets import asking
-from mha_viz.app.widgets.bound import UrlChanges, bound
 from mha_viz.app.widgets.parts import guarded, read_sent_value, remark
+from mha_viz.app.widgets.url_controls import UrlChanges, bound
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import format_head

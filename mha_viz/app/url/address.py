@@ -21,7 +21,7 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.app.url import comparison, lesson
-from mha_viz.app.url.annotated import Annotated, find_annotation, format_bare_conllu, read_words
+from mha_viz.app.url.annotated_texts import Annotated, find_annotation, format_bare_conllu, read_words
 from mha_viz.app.url.minimal_pair import replace_word
 from mha_viz.attention import Head
 from mha_viz.attention.answers import SIDES

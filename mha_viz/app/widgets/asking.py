@@ -10,8 +10,8 @@ import streamlit as st
 from mha_viz.app.url import address
 from mha_viz.app.url.address import MAX_WORD, Address
 from mha_viz.app.widgets import inference
-from mha_viz.app.widgets.bound import UrlChanges, bound
 from mha_viz.app.widgets.parts import complain, remark
+from mha_viz.app.widgets.url_controls import UrlChanges, bound
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models.getting import catalog

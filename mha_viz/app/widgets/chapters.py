@@ -11,9 +11,9 @@ from types import MappingProxyType
 
 import streamlit as st
 
-from mha_viz.app.widgets.bound import bound, read_option
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.parts import format_formulas, set_title
+from mha_viz.app.widgets.url_controls import bound, read_option
 from mha_viz.files.assets import app_root
 
 _SITE_ONLY = re.compile(r"^::: |when the page was built", re.MULTILINE)  # occurs in chapters that need `make docs`

@@ -18,7 +18,7 @@ from mha_viz import process
 from mha_viz.app.service import caches, visitors
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.lesson import NUMBER
-from mha_viz.app.widgets import bound, classroom, navigation, request, search_field
+from mha_viz.app.widgets import classroom, navigation, request, search_field, url_controls
 from mha_viz.app.widgets.components import SCHEME, apply_style, draw_more_menu, watch_page
 from mha_viz.app.widgets.navigation import make_pages
 from mha_viz.app.widgets.parts import (
@@ -162,11 +162,11 @@ def _show_links(pages: list[st.Page], current_page: st.Page) -> None:
 def _on_linked() -> None:
     target = read_message(SCHEME, "linked")
     if "chapter" in target:
-        bound.go(chapter=str(target["chapter"]) or None)
+        url_controls.go(chapter=str(target["chapter"]) or None)
     elif "head" in target:
-        bound.go(head=str(Head.parse(str(target["head"]))), on=None, pin=None, link=None)
+        url_controls.go(head=str(Head.parse(str(target["head"]))), on=None, pin=None, link=None)
     else:
-        bound.go(kinds=str(target.get("kinds") or "") or None)
+        url_controls.go(kinds=str(target.get("kinds") or "") or None)
 
 
 def _list_full_parameters(name: str) -> dict[str, str]:

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mha_viz.analysis.bundled_data import MIN_NAMED_SHARE, HeadRecipe
 from mha_viz.analysis.corpus_why import HeadShares
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.metrics import ON_DELIMITERS
-from mha_viz.analysis.needed import PairsWithout
+from mha_viz.analysis.needs import PairsWithout
 from mha_viz.analysis.pairs import NEEDED
-from mha_viz.analysis.shipped import MIN_NAMED_SHARE, HeadRecipe
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.words.glosses import (
     describe_link,

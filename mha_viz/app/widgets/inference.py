@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import streamlit as st
 
+from mha_viz.analysis.bundled_data import add_annotation
 from mha_viz.analysis.effects import measure_mean_outputs
-from mha_viz.analysis.shipped import add_annotation
 from mha_viz.app.service import downloads, studies
 from mha_viz.app.service.caches import is_ready, model_service, read_facts
 from mha_viz.app.service.jobs import Job
@@ -21,7 +21,7 @@ from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import RoleSummary
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address, Url
-from mha_viz.app.url.annotated import Annotated, built_in, find_annotation
+from mha_viz.app.url.annotated_texts import Annotated, built_in, find_annotation
 from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark, say_unused
 from mha_viz.app.widgets.request import (
     find_opening,
@@ -34,7 +34,7 @@ from mha_viz.app.widgets.request import (
 )
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import UNEXPLAINED
-from mha_viz.corpus.derivable import is_derivable
+from mha_viz.corpus.derivations import is_derivable
 from mha_viz.errors import MhaVizError, ModelError, UnknownHead
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.layout.packet import OpenHead

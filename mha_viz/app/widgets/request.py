@@ -16,7 +16,6 @@ from mha_viz.app.service.caches import is_ready, read_facts
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address, Url, load_examples
 from mha_viz.app.widgets import navigation
-from mha_viz.app.widgets.bound import UrlChanges, bound
 from mha_viz.app.widgets.components import draw_sentence
 from mha_viz.app.widgets.parts import (
     complain,
@@ -27,6 +26,7 @@ from mha_viz.app.widgets.parts import (
     remark,
     say_unused,
 )
+from mha_viz.app.widgets.url_controls import UrlChanges, bound
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.figures.layout.caption import format_head

@@ -14,11 +14,11 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from mha_viz.analysis.bundled_data import list_head_recipes
 from mha_viz.analysis.corpus_why import WHY, load_head_shares
-from mha_viz.analysis.needed import find_needs
+from mha_viz.analysis.needs import find_needs
 from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.profile import COPYING
-from mha_viz.analysis.shipped import list_head_recipes
 from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.caches import is_ready, model_service
 from mha_viz.app.service.reader import verbs

@@ -11,7 +11,7 @@ import { decimal } from "../numerals.js";
  */
 
 /**
- * Recipes as sent by figures/words/known.py, with their results on a text from app/explore/badges.py. `on`: the
+ * Recipes as sent by figures/words/known_facts.py, with their results on a text from app/explore/badges.py. `on`: the
  * corpora; `colours`: the positions of kinds among the head colours; `heads`: the parts of each head, largest first,
  * each with the number of a rule and its share, the 95 % interval of the share explained, if known, and the shares on
  * this text; `here`: how much of this text each recipe explains; `annotated`: whether rules that need annotation were

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mha_viz.analysis.bundled_data import KINDS, HeadRecipe
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Finding
-from mha_viz.analysis.shipped import KINDS, HeadRecipe
 from mha_viz.attention import Head
 from mha_viz.figures.charts.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series
 from mha_viz.figures.charts.effects import frame_head, numbered_axis, place_on_squares

@@ -7,6 +7,14 @@ from typing import Any
 
 from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.files import formats as _formats  # noqa: F401  (importing registers the formats)
+from mha_viz.figures.files.figure_numbers import (
+    Exported,
+    Several,
+    Subtracted,
+    encode_shown,
+    figure_suffixes,
+    shown_suffixes,
+)
 from mha_viz.figures.files.registry import (
     check_place,
     describe,
@@ -20,8 +28,7 @@ from mha_viz.figures.files.registry import (
     write_stream,
     writer,
 )
-from mha_viz.figures.files.saved import load_attention
-from mha_viz.figures.files.shown import Exported, Several, Subtracted, encode_shown, figure_suffixes, shown_suffixes
+from mha_viz.figures.files.saved_readings import load_attention
 
 __all__ = [
     "Exported",

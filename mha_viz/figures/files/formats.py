@@ -18,7 +18,7 @@ from mha_viz.attention import Attention, Head, Shown, Weights
 from mha_viz.attention.numbers import name_array, name_numbers
 from mha_viz.attention.steps import find_in_model
 from mha_viz.figures.files.registry import writer
-from mha_viz.figures.files.saved import build_heading
+from mha_viz.figures.files.saved_readings import build_heading
 from mha_viz.files.tables import escape_formula
 from mha_viz.model_names import cite_model, name_in_column
 from mha_viz.quotes import shorten

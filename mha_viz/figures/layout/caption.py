@@ -12,8 +12,8 @@ import numpy as np
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.shown import name_map
 from mha_viz.attention.steps import find_in_model
+from mha_viz.attention.view_weights import name_map
 from mha_viz.figures.layout.view import (
     Block,
     View,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from mha_viz.analysis.shipped import MAX_TOKENS, load_bundled_recipes, predict_attention
+from mha_viz.analysis.bundled_data import MAX_TOKENS, load_bundled_recipes, predict_attention
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import ONLY, ONLY_LAYERS, WRITTEN, Step, digest, find_later_steps
 from mha_viz.figures.layout import Size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mha_viz.analysis.needed import KindWithout, PairsWithout
+from mha_viz.analysis.needs import KindWithout, PairsWithout
 from mha_viz.analysis.pairs import MAX_Q
 from mha_viz.numerals import counted, decimal, with_interval
 from mha_viz.quotes import join_names

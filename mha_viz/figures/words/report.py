@@ -8,15 +8,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mha_viz.analysis.bundled_data import check_profiles
 from mha_viz.analysis.chance import find_chance_roles
 from mha_viz.analysis.findings import RULE_Q, STATES, Finding, Q
-from mha_viz.analysis.needed import PairsWithout, find_needs
+from mha_viz.analysis.needs import PairsWithout, find_needs
 from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.profile import COPYING, Profile, list_bundled_profiles, read_profile
 from mha_viz.analysis.q_values import ROLE_COLUMNS, collect_tests
 from mha_viz.analysis.replication import Replication, replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
-from mha_viz.analysis.shipped import check_profiles
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Head
 from mha_viz.corpus.limits import name_sample

@@ -16,7 +16,7 @@ from mha_viz.analysis.findings import (
     Q,
 )
 from mha_viz.analysis.intervals import FEW
-from mha_viz.analysis.needed import PairsWithout
+from mha_viz.analysis.needs import PairsWithout
 from mha_viz.analysis.replication import Replication, RoleScore
 from mha_viz.analysis.roles import CASES, ESTABLISHED
 from mha_viz.figures.layout.caption import format_head

@@ -1,6 +1,6 @@
 """Define the modules of BERT, with the names that they have in transformers.
 
-:mod:`mha_viz.models.reading.straight` runs passes through them.
+:mod:`mha_viz.models.reading.fast_layers` runs passes through them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from mha_viz.models.reading.rewritten import eager_attention_forward
+from mha_viz.models.reading.attention_rewrites import eager_attention_forward
 
 __all__ = ["Bert", "eager_attention_forward"]
 
@@ -27,7 +27,7 @@ class Bert(nn.Module):
         self.encoder.layer = nn.ModuleList(_make_layer(config) for _ in range(config.num_hidden_layers))
 
     def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> Any:
-        """Declare the inputs of a pass, which :class:`mha_viz.models.reading.straight.StraightRunner` runs."""
+        """Declare the inputs of a pass, which :class:`mha_viz.models.reading.fast_layers.StraightRunner` runs."""
         raise NotImplementedError
 
     def get_input_embeddings(self) -> nn.Embedding:

@@ -28,11 +28,11 @@ from mha_viz.models.families import count_layers, no_shares_error
 from mha_viz.models.reading import capture, cores, linear
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.cores import one_blas_thread, pass_lock
+from mha_viz.models.reading.fast_layers import StraightRunner, make_straight
 from mha_viz.models.reading.listening import install_hooks
-from mha_viz.models.reading.loaded import LoadedModel
-from mha_viz.models.reading.plain import open_plain
+from mha_viz.models.reading.loaded_model import LoadedModel
+from mha_viz.models.reading.plain_models import open_plain
 from mha_viz.models.reading.probe import LayerProbe, find_attention_modules, matrix, read_weights
-from mha_viz.models.reading.straight import StraightRunner, make_straight
 from mha_viz.models.reading.stream import LayerNorms, Stream, find_projection
 from mha_viz.models.reading.tokenizer import TextPieces
 from mha_viz.models.transformers_parts import layers_unseen_error

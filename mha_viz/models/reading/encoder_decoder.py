@@ -32,7 +32,7 @@ from mha_viz.models.reading import capture, cores
 from mha_viz.models.reading.capture import LastLayerSeen, Tap
 from mha_viz.models.reading.encoder import DecomposableStack, Encoder
 from mha_viz.models.reading.generation import MAX_TARGET_TOKENS, generate_greedily, read_generation_settings
-from mha_viz.models.reading.loaded import LoadedModel
+from mha_viz.models.reading.loaded_model import LoadedModel
 from mha_viz.models.reading.stream import Stream
 from mha_viz.models.reading.tokenizer import TextPieces, Tokenizer
 from mha_viz.models.transformers_parts import layers_unseen_error

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from mha_viz.models.reading import capture
+from mha_viz.models.reading.attention_rewrites import eager_attention_forward
 from mha_viz.models.reading.bert import make_norm, make_table
 from mha_viz.models.reading.linear import TransposedLinear
-from mha_viz.models.reading.rewritten import eager_attention_forward
 
 __all__ = ["Gpt2", "eager_attention_forward"]
 

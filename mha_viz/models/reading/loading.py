@@ -15,7 +15,7 @@ from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, EncoderDecoder, require_one_stack
 from mha_viz.models.reading.properties import DType, torch_device, torch_dtype
-from mha_viz.models.reading.unlisted import Unlisted, UnlistedEncoderDecoder
+from mha_viz.models.reading.unlisted_families import Unlisted, UnlistedEncoderDecoder
 from mha_viz.quotes import quote
 from mha_viz.request import DTYPES, get_dtype
 
@@ -116,7 +116,7 @@ def from_folder(
         revision: the version of the weights; by default a digest of them.
         device: as for :func:`load`.
         dtype: as for :func:`load`.
-        display_name: as for :meth:`mha_viz.models.reading.loaded.LoadedModel.from_folder`.
+        display_name: as for :meth:`mha_viz.models.reading.loaded_model.LoadedModel.from_folder`.
 
     Returns the model. Raises the errors of that method.
     """

@@ -18,7 +18,7 @@ from transformers import AutoModel
 from mha_viz.errors import ExportError, ModelUnsupported
 from mha_viz.model_names import quote_model
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.models.reading.loaded import LoadedModel
+from mha_viz.models.reading.loaded_model import LoadedModel
 from mha_viz.models.reading.opening import silence_transformers
 from mha_viz.models.reading.tokenizer import Tokenizer
 from mha_viz.quotes import join_names

@@ -40,8 +40,8 @@ from mha_viz.models.getting.folder import (
     weight_files,
 )
 from mha_viz.models.reading import capture, marian
-from mha_viz.models.reading.aligned import AlignedTokenizer
-from mha_viz.models.reading.rewritten import rewrite
+from mha_viz.models.reading.attention_rewrites import rewrite
+from mha_viz.models.reading.piece_positions import AlignedTokenizer
 from mha_viz.models.transformers_parts import (
     AttentionInterface,
     AttentionMaskInterface,

@@ -10,12 +10,12 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from mha_viz.analysis.nearest import GoldPath, RulesByRow, choose_rules, count_paths
+from mha_viz.analysis.pos_rules import GoldPath, RulesByRow, choose_rules, count_paths
 from mha_viz.analysis.syntax import Relations
+from mha_viz.corpus.corpus_files import strip_compression
 from mha_viz.corpus.cutting import Shard, ShardedFile, read_shard
 from mha_viz.corpus.limits import MAX_LABELS
 from mha_viz.corpus.reading import count_lines, read_part
-from mha_viz.corpus.stored import strip_compression
 from mha_viz.corpus.treebank import FILE_START, Corpus, PartStart, check_forms, count_empty_forms
 from mha_viz.errors import CorpusError
 

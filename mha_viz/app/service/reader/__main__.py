@@ -20,7 +20,7 @@ from mha_viz.app.service.reader.verbs import CODEC
 from mha_viz.errors import MhaVizError, ReadingFailed, TextCutWarning
 from mha_viz.models.getting import catalog
 from mha_viz.process import log, messages
-from mha_viz.process.confined import confine, hide_memory
+from mha_viz.process.confinement import confine, hide_memory
 from mha_viz.process.messages import Array, Json
 from mha_viz.process.orphans import end_with_parent
 from mha_viz.process.template import serve_copies

@@ -26,7 +26,7 @@ from mha_viz.models.reading.continuing import continue_text
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.gpt2 import Gpt2
 from mha_viz.models.reading.loading import from_folder, load_one_stack
-from mha_viz.models.reading.plain import open_plain
+from mha_viz.models.reading.plain_models import open_plain
 from mha_viz.models.reading.vocabulary import Vocabulary
 from tests import hostile
 from tests.cli_runs import ROOT

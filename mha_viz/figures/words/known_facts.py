@@ -10,10 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.rules import RULES
-from mha_viz.analysis.shipped import (
+from mha_viz.analysis.bundled_data import (
     KIND_NAMES,
     HeadRecipe,
     find_recipes,
@@ -21,6 +18,9 @@ from mha_viz.analysis.shipped import (
     list_head_recipes,
     load_bundled_roles,
 )
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.recipe_tables import Recipes
+from mha_viz.analysis.rules import RULES
 from mha_viz.figures.words.glosses import simplify_rule
 from mha_viz.figures.words.role_words import (
     CHIP_LABELS,

@@ -16,9 +16,9 @@ from mha_viz.app.url import address
 from mha_viz.app.widgets import head_grid as grid
 from mha_viz.app.widgets import inference
 from mha_viz.app.widgets.asking import make_text_change
-from mha_viz.app.widgets.bound import UrlChanges, bound
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.parts import complain, get_theme, guarded, parse_picked_head, remark
+from mha_viz.app.widgets.url_controls import UrlChanges, bound
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import SIDES, Numbers, Patched
 from mha_viz.figures.charts.chart import Chart

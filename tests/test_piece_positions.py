@@ -10,9 +10,9 @@ import pytest
 from transformers import BertweetTokenizer, PhobertTokenizer, RobertaConfig, RobertaModel
 
 from mha_viz.errors import ModelUnsupported, TextError
-from mha_viz.models.reading.aligned import MAX_WORD_CHARACTERS, AlignedTokenizer, find_spans
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import from_folder, load_one_stack
+from mha_viz.models.reading.piece_positions import MAX_WORD_CHARACTERS, AlignedTokenizer, find_spans
 from tests.tiny_unlisted import written
 
 ALIGNED: list[tuple[str, list[str], list[str]]] = [

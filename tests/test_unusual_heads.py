@@ -11,7 +11,7 @@ import pytest
 
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import read_profile
-from mha_viz.analysis.unusual import (
+from mha_viz.analysis.unusual_heads import (
     KINDS,
     MAX_FINDINGS,
     MIN_BITS,

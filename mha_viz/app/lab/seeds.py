@@ -8,8 +8,8 @@ from dataclasses import replace
 import streamlit as st
 
 from mha_viz.app.lab import settings, stage, trainings
-from mha_viz.app.widgets.bound import UrlChanges, bound, read_option
 from mha_viz.app.widgets.parts import guarded
+from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
 from mha_viz.lab.lab import EXPERIMENTS, MAX_SEED
 from mha_viz.lab.record import Result, Settings
 

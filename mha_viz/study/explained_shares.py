@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mha_viz.analysis.bundled_data import MAX_TOKENS
 from mha_viz.analysis.intervals import Documents, count_documents_with_cases
 from mha_viz.analysis.rules import CLASSES, RULES, Numbers, RuleText, iter_predictions
-from mha_viz.analysis.shipped import MAX_TOKENS
 from mha_viz.attention import Weights
 from mha_viz.corpus.limits import count_every
 from mha_viz.corpus.treebank import Corpus, Gap

@@ -13,7 +13,7 @@ import numpy as np
 
 from mha_viz.analysis.corpus_effects import MAX_UNITS
 from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.paired import ModelHead, PairedDifferences, difference
+from mha_viz.analysis.paired_accuracy import ModelHead, PairedDifferences, difference
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.syntax import DIRECTIONS, find_pointers, list_arcs
 from mha_viz.attention import AnyHead, Head

@@ -33,12 +33,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis import metrics
+from mha_viz.analysis.bundled_data import list_bundled_folders
 from mha_viz.analysis.distance import entropy
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.analysis.profile import HEADINGS, MEASURE_AGAIN, read_lines
 from mha_viz.analysis.roles import BROAD_THRESHOLD, DELIMITER_THRESHOLD, MASS_THRESHOLD, MAXIMA_THRESHOLD
-from mha_viz.analysis.shipped import list_bundled_folders
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.errors import CorpusError
 from mha_viz.numerals import decimal

@@ -18,7 +18,7 @@ from mha_viz.app.roles.measuring import FILES_KEY
 from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.role_cases import RoleCase
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.app.widgets import navigation
 from mha_viz.app.widgets.parts import complain, escape_markdown
 from mha_viz.attention import Head

@@ -7,12 +7,12 @@ import json
 from functools import cache
 from typing import Any
 
+from mha_viz.analysis.bundled_data import list_bundled_folders
 from mha_viz.analysis.examples import Example, make_example
 from mha_viz.analysis.profile import SENTENCES_FILE
-from mha_viz.analysis.shipped import list_bundled_folders
 from mha_viz.app.service import role_cases
 from mha_viz.app.url import address
-from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.annotated_texts import built_in
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import read_conllu

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from mha_viz.corpus.derivable import MAX_WORDS, is_derivable
+from mha_viz.corpus.derivations import MAX_WORDS, is_derivable
 from mha_viz.corpus.grammar import sample_sentence
 from tests.page_session import PageSession
 

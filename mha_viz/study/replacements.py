@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis.bundled_data import MAX_TOKENS, load_bundled_roles, make_shares
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import Documents, count_documents_with_cases
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.reduce import reduce_to_words
 from mha_viz.analysis.rules import Numbers, RuleText, predict
-from mha_viz.analysis.shipped import MAX_TOKENS, load_bundled_roles, make_shares
 from mha_viz.analysis.syntax import find_pointers, list_arcs
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.sources import Source

@@ -21,7 +21,7 @@ from mha_viz import process
 from mha_viz.app.service.reader import Reader, starting, verbs
 from mha_viz.app.service.reader.__main__ import serve
 from mha_viz.process import children, template
-from mha_viz.process.confined import ALL, NETWORK, PROCESSES, WRITING, find_missing_rights
+from mha_viz.process.confinement import ALL, NETWORK, PROCESSES, WRITING, find_missing_rights
 from mha_viz.process.template import Template
 from mha_viz.request import Request
 from tests.children import ATTEMPTS
@@ -30,7 +30,7 @@ from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.app
 
-CONFINED = "from mha_viz.process.confined import confine; print(*sorted(confine()))"
+CONFINED = "from mha_viz.process.confinement import confine; print(*sorted(confine()))"
 READER = """
 import json, os, sys
 import mha_viz.app.service.reader.__main__ as reader
@@ -47,7 +47,7 @@ getattr(reader, function)()
 """
 DOWNLOADING = """
 import json, sys
-from mha_viz.process.confined import confine
+from mha_viz.process.confinement import confine
 from tests.children import attempt
 order = json.loads(sys.argv.pop())
 confine([order["mine"]], network=True)

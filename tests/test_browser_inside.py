@@ -115,7 +115,7 @@ def _a_word_is_marked_in_the_map_and_in_the_table(page: Page, sent: list[str | b
     expect(page.locator(".js-plotly-plot .plotly").first).to_be_visible()
     _settled(page)
     before = len(sent)
-    page.locator('.inside-held [data-token="5"]').hover()
+    page.locator('.inside-pinned [data-token="5"]').hover()
     expect(page.locator(".mha-band")).to_have_count(2)
     expect(page.locator(".st-key-wide_inside_by_hand tr.pointed")).to_have_count(1)
     page.mouse.move(2, 2)
@@ -135,11 +135,11 @@ def _a_mark_of_one_chart_is_a_mark_of_all(page: Page) -> None:
     for step in (0, 1):
         page.mouse.move(box["x"] + box["width"] / 2 + step, box["y"] + box["height"] / 2)
     expect(page.locator(".mha-band")).to_have_count(2)
-    expect(page.locator(".inside-held .pointed")).to_have_count(1)
-    page.locator('.inside-held [data-token="5"]').hover()
+    expect(page.locator(".inside-pinned .pointed")).to_have_count(1)
+    page.locator('.inside-pinned [data-token="5"]').hover()
     for reasons in (".inside-why", ".inside-sides"):
         expect(page.locator(f"{reasons}[data-key='5']")).to_be_visible()
-        expect(page.locator(f"{reasons}[data-held]")).to_be_hidden()
+        expect(page.locator(f"{reasons}[data-pinned]")).to_be_hidden()
 
 
 def test_at_200_percent_a_step_and_its_chart_stand_in_one_column(visitor: BrowserTab) -> None:

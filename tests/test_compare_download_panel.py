@@ -61,14 +61,14 @@ def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], m
     screen = on_screen(here)
     offers = here.at.radio(key="take_figure").options
     assert len(offers) == (2 if screen["diff"] else 1)
-    assert held_in_file(made[-1].drawing, 3) == screen["held"]
+    assert held_in_file(made[-1].drawing, 3) == screen["pinned"]
     about = made[-1].drawing.about
     assert {name: about[name] for name in ("unit", "special", "links", "scale", "as")} == in_files(
         screen["view"], "compare", screen["view"]["as"]
     )
     assert about["side"] == "all"
     assert made[-1].drawing.caption.count(" is outlined") + made[-1].drawing.caption.count("Only the link") == bool(
-        screen["held"][screen["at"]]
+        screen["pinned"][screen["at"]]
     )
     if screen["diff"] and screen["subtracted"] is not None:
         here.at.radio(key="take_figure").set_value(offers[1]).run()

@@ -312,10 +312,10 @@ def test_what_is_held_in_one_panel_is_held_in_the_others(cross: Attention, other
     answers = ask_panels(*({"packet": raw, "ask": "shown", "query": f"pin={pin}&at={at}"} for pin, at in pins))
     for (pin, at), answer in zip(pins, answers, strict=True):
         if pin == "q6":  # there are five queries
-            assert answer["held"] == [[], []]
+            assert answer["pinned"] == [[], []]
             continue
         held = find_pins(panels, View(pin=pin), at)
-        for panel, spot, words in zip(panels, held, answer["held"], strict=True):
+        for panel, spot, words in zip(panels, held, answer["pinned"], strict=True):
             axes = list_units(panel.attention, View())
             places = [] if spot is None else [(axes.rows, spot.row), (axes.cols, spot.col)]
             assert words == [side[place].text for side, place in places if place is not None], (pin, at)

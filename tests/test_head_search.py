@@ -325,7 +325,7 @@ def test_heads_are_ranked_by_what_a_word_gets_and_gives() -> None:
         first = group.answers[0]
         assert first.does == (f"{other} → Ducks" if held == "k1" else f"Ducks → {other}")
         assert (first.score, first.baseline) == (f"{best.max():.3f}", f"{best.mean():.3f}")
-        assert {answer.held for answer in group.answers} == {held}
+        assert {answer.pin for answer in group.answers} == {held}
     assert (to_it.title, from_it.title) == ("To “ducks” in this text", "From “ducks” in this text")
 
 

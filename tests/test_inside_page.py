@@ -135,7 +135,7 @@ def test_a_step_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
     assert "## " in page.said
     assert "inside-shapes" in html(page)
     assert "What it costs" in page.said
-    (strip,) = [e.proto.body for e in page.at.get("html") if 'class="inside-held"' in e.proto.body]
+    (strip,) = [e.proto.body for e in page.at.get("html") if 'class="inside-pinned"' in e.proto.body]
     assert re.search(r"<bdi>the</bdi><small>query</small>", strip, re.I)
     assert "<bdi>didn</bdi><small>key</small>" in strip
     if step in SECTIONS:
@@ -146,7 +146,7 @@ def test_a_step_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
     of_step = expected(minilm.trace(SENTENCE, layer=2), step, divided, parts)
     if step == "scale":
         sides = html(page).split('<div class="inside-sides"')[1:]
-        (held,) = [one for one in sides if " data-held>" in one]
+        (held,) = [one for one in sides if " data-pinned>" in one]
         for _, listed in score_parts.iter_listed_parts(parts, named(parts)):
             assert sum(part.above_mean for part in listed) == pytest.approx(parts.above_mean.sum())
             for part in listed:
@@ -219,10 +219,10 @@ def test_the_scores_say_why_the_query_looks_at_the_key(minilm: Encoder) -> None:
     above = float(parts.above_mean.sum())
     assert f"The score is <b>{decimal(parts.score)}</b>, mean {decimal(parts.score - above)} over the keys in" in why
     assert f"each list adds up to the difference, <b>{decimal(above)}</b>." in why
-    (held,) = re.findall(r'<p class="inside-why" data-key="13" data-held>.*?</p>', why)
+    (held,) = re.findall(r'<p class="inside-why" data-key="13" data-pinned>.*?</p>', why)
     assert why.count(" hidden>") == len(parts.text) - 1, "a sentence for each other key, which the pointer shows"
     (bars,) = [e.proto.body for e in page.at.get("html") if 'class="inside-sides"' in e.proto.body]
-    (of_held,) = re.findall(r'<div class="inside-sides" data-key="13" data-held>.*?</div>', bars)
+    (of_held,) = re.findall(r'<div class="inside-sides" data-key="13" data-pinned>.*?</div>', bars)
     rows = re.findall(r"<tr title=[^>]*><th>(.*?)</th><td>(.*?)</td>", of_held)
     assert rows[0] == ("position", decimal(parts.of_query[place]))
     assert [name for name, _ in rows].count("position") == 2, "by the query and by the key"

@@ -44,9 +44,9 @@ export function thinned(cell, least) {
 // them.
 /** @type {(total: number, every: number, focused: number | null, count?: number) => Set<number>} */
 export function labelled(total, every, focused, count = 1) {
-  const held = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
+  const near = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
   const regular = Array.from({ length: Math.ceil(total / every) }, (_, k) => k * every);
-  return new Set([...held, ...regular.filter((i) => held.every((at) => Math.abs(i - at) >= every))]);
+  return new Set([...near, ...regular.filter((i) => near.every((at) => Math.abs(i - at) >= every))]);
 }
 
 // scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Drawings of equal size share
@@ -190,11 +190,11 @@ export function axis(context, scene, look, layout, isRow) {
   const every = labelStep(layout.cell, look.letters);
   const written = labelled(list.length, every, focused, count);
   list.forEach((unit, i) => {
-    const held = within(i, focused, count);
-    if (!held && !written.has(i)) return;
-    context.font = look.textFont(size, held ? 600 : 400);
+    const isFocused = within(i, focused, count);
+    if (!isFocused && !written.has(i)) return;
+    context.font = look.textFont(size, isFocused ? 600 : 400);
     const quiet = unit.special || focused !== null; // labels near a focused one are paler, but still legible
-    context.fillStyle = held ? look.accent : quiet ? look.muted : look.ink;
+    context.fillStyle = isFocused ? look.accent : quiet ? look.muted : look.ink;
     const at = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
     context.save();
     if (isRow) context.translate(layout.left - 6, at);

@@ -151,12 +151,12 @@ function tokens(context, scene, layout, look, [above, below]) {
       if (y < above || y > below) return;
       const focused = focus && (isQuery ? focus.row : focus.col);
       const other = focus && (isQuery ? focus.col : focus.row);
-      const held = focus && within(i, focused, isQuery ? focus.rows : focus.cols);
+      const isFocused = focus && within(i, focused, isQuery ? focus.rows : focus.cols);
       const reached = focus && focused === null && other !== null;
       const linked = reached && scene.heads.some((head) => linkTo(head, isQuery, i, focus).level);
-      const strong = !focus || held || linked || (focused === null && other === null);
-      context.fillStyle = held ? look.accent : unit.special || !strong ? look.muted : look.ink;
-      context.font = look.textFont(size, held ? 600 : 400);
+      const strong = !focus || isFocused || linked || (focused === null && other === null);
+      context.fillStyle = isFocused ? look.accent : unit.special || !strong ? look.muted : look.ink;
+      context.font = look.textFont(size, isFocused ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
       const wide = write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left", layout.rowHeight);
       if (unit.written) context.fillRect(isQuery ? x - wide : x, y + size * 0.6, wide, 1);

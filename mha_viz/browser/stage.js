@@ -44,7 +44,7 @@ import { isUnanswered } from "./mount.js";
  * @property {(params: URLSearchParams) => View} parse the view in an address
  * @property {() => void} adopted called when the view was replaced
  * @property {(view: View) => object} message the message to the server about a view
- * @property {() => Spot | null} held the spot that the view pins, null if it is not shown
+ * @property {() => Spot | null} pinned the spot that the view pins, null if it is not shown
  * @property {(spot: Spot) => Pin} pin the pin of a view for a spot
  * @property {() => void} draw draw everything
  * @property {(now: boolean) => void} drawFocus draw the focus; `now`: do not wait for the next frame
@@ -220,7 +220,7 @@ export class Stage {
   // ---- Focus: the hovered spot or, if there is none, the pinned one -----------------------------------------
 
   focused() {
-    return this.hovered ?? this.drawing.held();
+    return this.hovered ?? this.drawing.pinned();
   }
 
   /** @param {Spot | null} spot */
@@ -236,7 +236,7 @@ export class Stage {
    * @param {Spot | null} spot
    */
   press(spot) {
-    if (spot) this.change({ pin: sameSpot(spot, this.drawing.held()) ? null : this.drawing.pin(spot) });
+    if (spot) this.change({ pin: sameSpot(spot, this.drawing.pinned()) ? null : this.drawing.pin(spot) });
   }
 
   // ---- Pointer and keys ------------------------------------------------------------------------------------

@@ -77,12 +77,12 @@ def overlay(
     view, size, look = settings({"pin": "q0", "scale": "head", **options}, "overlay")
     view = replace(view, unit="pieces")
     check_view(attention, view)
-    held = images.find_pinned_token(attention, view, columns)
+    pinned_token = images.find_pinned_token(attention, view, columns)
     under = None if image is None else images.to_grey(image)
     return Figure(
-        partial(images.draw_over_image, attention, under, chosen_heads, held, view),
+        partial(images.draw_over_image, attention, under, chosen_heads, pinned_token, view),
         None,
-        partial(images.table, attention, chosen_heads, held),
+        partial(images.table, attention, chosen_heads, pinned_token),
         size,
         look,
         name=file_names.name_for_all(attention, chosen_heads),

@@ -26,10 +26,10 @@ test("a band is as long as the axis across it", () => {
   assert.ok(Math.abs(top - 40) < 1e-9);
 });
 
-test("the sentence of the key that is pointed at is shown, or else that of the key that is held", () => {
+test("the sentence of the key that is pointed at is shown, or else that of the key that is pinned", () => {
   const reasons = [
     { dataset: { key: "2" }, hidden: true },
-    { dataset: { key: "5", held: "" }, hidden: false },
+    { dataset: { key: "5", pinned: "" }, hidden: false },
   ];
   explain(reasons, new Set([2, 5]));
   assert.deepEqual(

@@ -6,7 +6,7 @@ import {
   counterparts,
   difference,
   encodeTogether,
-  held,
+  pinned,
   parseTogether,
   sharedShades,
   signedShades,
@@ -49,7 +49,7 @@ const ANSWERS = {
       found && theirs.slice(found[0], found[0] + found[1]).map((other) => other.text),
     ]);
   },
-  // The page's reading of an address: the settings, and the held tokens of every panel and of the difference.
+  // The page's reading of an address: the settings, and the pinned tokens of every panel and of the difference.
   shown: (set, { query }) => {
     const view = parseTogether(new URLSearchParams(query), set);
     const units = set.readings.map((reading) => unitsOf(reading, view));
@@ -57,7 +57,7 @@ const ANSWERS = {
     const columns = set.readings.map((reading) => unitsOf(keysOf(reading), view));
     const stores = { read: { set, derived: { units, columns, diff, standing: {} } }, stage: { view } };
     const inReading = (reading, rows, cols) => {
-      const place = spotIn(stores, reading, held(stores));
+      const place = spotIn(stores, reading, pinned(stores));
       if (!place || place.missing) return [];
       return [rows[place.row], cols[place.col]].filter((unit) => unit).map((unit) => unit.text);
     };
@@ -66,7 +66,7 @@ const ANSWERS = {
       view: { as, unit, special, links, scale },
       diff: view.diff,
       at: view.pin ? view.pin.at : 0,
-      held: set.panels.map(({ reading }) => inReading(reading, units[reading], columns[reading])),
+      pinned: set.panels.map(({ reading }) => inReading(reading, units[reading], columns[reading])),
       subtracted: diff?.partner ? inReading(set.panels[view.diff[0]].reading, diff.rows, diff.cols) : null,
     };
   },

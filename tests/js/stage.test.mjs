@@ -31,7 +31,7 @@ function staged({ address = "", isReady = true } = {}) {
     parse: (params) => ({ unit: params.get("unit") ?? "words", pin: null }),
     adopted: () => {},
     message: (view) => ({ unit: view.unit, pin: view.pin }),
-    held: () => stage.view.pin,
+    pinned: () => stage.view.pin,
     pin: ({ row, col }) => ({ row, col }),
     draw: () => seen.drawn++,
     drawFocus: (now) => seen.focused.push([stage.focused(), now]),
@@ -61,7 +61,7 @@ function attended(stage, { isHeat = true, R = 3, C = 4 } = {}) {
 
 // ---- What is focused ----------------------------------------------------------------------------------------
 
-test("what the pointer is on is focused, else what is held", () => {
+test("what the pointer is on is focused, else what is pinned", () => {
   const { stage, seen } = staged();
   assert.equal(stage.focused(), null);
   stage.press({ row: 1, col: 2 });
@@ -79,7 +79,7 @@ test("what the pointer is on is focused, else what is held", () => {
   );
 });
 
-test("what is held is let go by pressing it again, and by no other", () => {
+test("what is pinned is let go by pressing it again, and by no other", () => {
   const { stage } = staged();
   stage.press({ row: 1, col: 2 });
   stage.press({ row: 1, col: null });
@@ -203,7 +203,7 @@ test("the pointer hovers and presses, and leaves", () => {
   assert.equal(stage.hovered, null);
 });
 
-test("Escape lets go of what is pointed at and of what is held, but not while somebody types", () => {
+test("Escape lets go of what is pointed at and of what is pinned, but not while somebody types", () => {
   const { stage, seen } = staged();
   const escape = (isText) =>
     happens(document, "keydown", { key: "Escape", composedPath: () => [{ matches: () => isText }] });

@@ -103,7 +103,7 @@ def show_marked(trace: Trace, head: int, query: int, key: int, tokens: Sequence[
     weight = percent(float(trace.weights[head, query, key]))
     ends = [escape(trace.text.tokens[token].drawn[:24]) for token in (query, key)]
     st.html(
-        f'<p class="inside-held" aria-label="The pinned words">{words}'
+        f'<p class="inside-pinned" aria-label="The pinned words">{words}'
         f"<span>“{ends[0]}” → “{ends[1]}”: {weight}</span></p>"
     )
 

@@ -115,7 +115,7 @@ def _write_visibility(o: OpenStep, parts: ScoreParts) -> str:
 
     When the pointer is elsewhere, the element of the pinned key is shown.
     """
-    return f' data-key="{parts.key}"{" data-held" if parts.key == o.key else " hidden"}'
+    return f' data-key="{parts.key}"{" data-pinned" if parts.key == o.key else " hidden"}'
 
 
 def _link_head(o: OpenStep, parts: ScoreParts, number: int, names: list[str]) -> str:

@@ -89,7 +89,7 @@ class HeadAnswer(NamedTuple):
         standing: how far the role can be trusted.
         link: the two tokens of a link in the sentence.
         role: the name and detail of the role that was searched for.
-        held: the pin of a single word of the sentence, such as "q3".
+        pin: the pin of a single word of the sentence, such as "q3".
     """
 
     head: Head
@@ -100,7 +100,7 @@ class HeadAnswer(NamedTuple):
     standing: str = ""
     link: tuple[int, int] | None = None
     role: tuple[str, str] | None = None
-    held: str = ""
+    pin: str = ""
 
 
 class AnswerGroup(NamedTuple):
@@ -461,7 +461,7 @@ def _find_at_side(word: str, attention: Attention, words: Sequence[WordsOfText],
         (query, from_word), (key, to_word) = query_parts[q], key_parts[k]
         pin = f"k{key[0]}" if side == KEY else f"q{query[0]}"
         head, score = Head(attention.layer_numbers[row], number), format_weight(float(strongest[row, number]))
-        answers.append(HeadAnswer(head, f"{from_word} → {to_word}", score, mean, "average head", held=pin))
+        answers.append(HeadAnswer(head, f"{from_word} → {to_word}", score, mean, "average head", pin=pin))
     return AnswerGroup(f"{'To' if side == KEY else 'From'} “{word}” in this text", tuple(answers))
 
 

@@ -186,9 +186,9 @@ def _find_destination(answer: HeadAnswer | StageAnswer, current_page: str) -> tu
     """Return the page that shows an answer, and the URL parameters to change."""
     if isinstance(answer, StageAnswer):
         return answer.page, dict(answer.parameters)
-    is_in_text = answer.link is not None or bool(answer.held)
+    is_in_text = answer.link is not None or bool(answer.pin)
     page = current_page if current_page in STAYING_PAGES and not (is_in_text and current_page == "roles") else "explore"
-    link: dict[str, str | None] = {"pin": answer.held or None, "link": None}
+    link: dict[str, str | None] = {"pin": answer.pin or None, "link": None}
     if answer.link is not None:
         query, key = answer.link
         link = {"pin": f"q{query}k{key}", "link": f"{query}-{key}"}

@@ -6,7 +6,7 @@ import { Comparison } from "./comparison.js";
 import { drawDifference, isOf, listenToDifference } from "./difference.js";
 import { derive, drawScale, drawTable, listenTo, measure, refresh } from "./panels.js";
 import { page, panelOf, setBegun, setControls } from "./parts.js";
-import { encodeTogether, held, parseTogether, pinAt, unpackPanels } from "./together.js";
+import { encodeTogether, pinned, parseTogether, pinAt, unpackPanels } from "./together.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Drawing, Look } from "../stage.js" */
 /** @import { Derived } from "./panels.js" */
@@ -63,7 +63,7 @@ class Compare {
       parse: (params) => parseTogether(params, set()),
       adopted: () => {},
       message: (view) => ({ of: set().key, ...encodeTogether(view, set()) }),
-      held: () => held(this.#stores),
+      pinned: () => pinned(this.#stores),
       pin: (spot) => pinAt(this.#stores, spot),
       draw: () => this.#draw(),
       drawFocus: (now) => (now ? refresh(this.#stores, this.#part) : this.#refreshSoon()),

@@ -475,7 +475,7 @@ export function spotIn(stores, reading, spot) {
 }
 
 /** @type {(stores: Stores) => Spot | null} */
-export function held({ read: { set, derived }, stage }) {
+export function pinned({ read: { set, derived }, stage }) {
   if (!stage.view.pin || !derived) return null;
   const { at, query, key } = stage.view.pin;
   const [rows, cols] = [unitsOn(derived, "rows"), unitsOn(derived, "cols")].map(

@@ -113,7 +113,7 @@ class Explorer {
         roles: view.roles ? "on" : null,
         arrows: view.arrows ? "on" : null,
       }),
-      held: () => this.#stores.shown.held(),
+      pinned: () => this.#stores.shown.pinned(),
       pin: (spot) => this.#stores.shown.pinAt(spot),
       draw: () => this.#draw(),
       drawFocus: () => this.#head.draw(),

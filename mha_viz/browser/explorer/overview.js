@@ -241,10 +241,10 @@ const FAR = 8; // pixels after which a press becomes a drag
  */
 function draggable(grid, box, cell, turn) {
   const ghost = make("b", { class: "ghost", "aria-hidden": "true" });
-  let held = /** @type {{ head: number, x: number, y: number } | null} */ (null);
+  let pressed = /** @type {{ head: number, x: number, y: number } | null} */ (null);
   let wasDragged = false;
   const drop = () => {
-    held = null;
+    pressed = null;
     ghost.remove();
     document.removeEventListener("keydown", cancel, true);
   };
@@ -253,13 +253,13 @@ function draggable(grid, box, cell, turn) {
   grid.addEventListener("pointerdown", (event) => {
     const head = event.pointerType === "touch" || event.button ? null : cell(event);
     wasDragged = false;
-    held = head === null ? null : { head, x: event.clientX, y: event.clientY };
+    pressed = head === null ? null : { head, x: event.clientX, y: event.clientY };
   });
   grid.addEventListener("pointermove", (event) => {
-    if (!held) return;
+    if (!pressed) return;
     if (!event.buttons) return drop(); // released elsewhere
     const { clientX: x, clientY: y } = event;
-    if (!wasDragged && Math.hypot(x - held.x, y - held.y) < FAR) return;
+    if (!wasDragged && Math.hypot(x - pressed.x, y - pressed.y) < FAR) return;
     if (!wasDragged) {
       grid.setPointerCapture(event.pointerId);
       document.addEventListener("keydown", cancel, true);
@@ -270,7 +270,7 @@ function draggable(grid, box, cell, turn) {
     ghost.classList.toggle("out", isOutside(box, event));
   });
   grid.addEventListener("pointerup", (event) => {
-    const head = wasDragged && isOutside(box, event) ? (held?.head ?? null) : null;
+    const head = wasDragged && isOutside(box, event) ? (pressed?.head ?? null) : null;
     drop();
     if (head !== null) turn(head);
   });

@@ -130,7 +130,7 @@ export class Ranks {
     const { read, stage, shown, isAlone } = this.#stores;
     const { reading } = read;
     const { view } = stage;
-    const link = view.link || suggestion(reading, shown.opened, shown.axes, shown.held());
+    const link = view.link || suggestion(reading, shown.opened, shown.axes, shown.pinned());
     this.#drawMenus(link, units(reading, { ...view, special: "keep", side: "all" }));
     const ranked = link && ranking(reading, { ...view, link });
     this.#drawList(ranked || []);

@@ -167,7 +167,7 @@ export class Shown {
   }
 
   // Return the pinned spot, or null if its tokens are not shown.
-  held() {
+  pinned() {
     const { pin } = this.#stage.view;
     if (!pin || !this.#derived) return null;
     const { rows, cols } = this.#derived.axes;
@@ -208,9 +208,10 @@ export function tellBows(stores, says) {
   const { rows } = shown.axes;
   const { part, colour, head } = shown.opened;
   const ordinary = hasArcs(stores) ? rows.flatMap((unit, i) => (unit.special ? [] : [i])) : [];
-  const held = shown.held() ?? { row: null, col: null };
+  const pinned = shown.pinned() ?? { row: null, col: null };
   /** @type {(row: number, col: number) => boolean} */
-  const isShown = (row, col) => (held.row === null || held.row === row) && (held.col === null || held.col === col);
+  const isShown = (row, col) =>
+    (pinned.row === null || pinned.row === row) && (pinned.col === null || pinned.col === col);
   /** @type {[number, number, number][]} */
   const links = [];
   ordinary.forEach((row, from) =>

@@ -15,7 +15,7 @@ export function sentenceOf({ words, marks }, changed) {
   const root = make("p", { class: "sentence" }, ...parts.flatMap((part) => [part, " "]));
   const example = exampleOf(words, marks);
   const arcs = example < 0 ? null : arcsOf(root, parts, marks);
-  let [pointed, held] = [-1, -1];
+  let [pointed, pinned] = [-1, -1];
   /** @type {(row: number, col: number) => void} */
   const show = (row, col) => {
     parts.forEach((part, i) => {
@@ -31,9 +31,9 @@ export function sentenceOf({ words, marks }, changed) {
     changed();
   };
   const wordAt = (/** @type {Event} */ event) => parts.indexOf(/** @type {HTMLElement} */ (event.target));
-  root.addEventListener("pointerover", (event) => mark(wordAt(event) < 0 ? held : wordAt(event)));
-  root.addEventListener("pointerleave", () => mark(held));
-  root.addEventListener("click", (event) => mark((held = wordAt(event) === held ? -1 : wordAt(event))));
+  root.addEventListener("pointerover", (event) => mark(wordAt(event) < 0 ? pinned : wordAt(event)));
+  root.addEventListener("pointerleave", () => mark(pinned));
+  root.addEventListener("click", (event) => mark((pinned = wordAt(event) === pinned ? -1 : wordAt(event))));
   if (arcs) new ResizeObserver(() => arcs(pointed < 0 ? example : pointed)).observe(root);
   return { root, show: (row, col) => show(row < 0 ? pointed : row, col), row: () => pointed };
 }

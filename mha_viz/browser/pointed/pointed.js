@@ -5,7 +5,7 @@ import { make } from "../dom.js";
 import { areaOf, axisOf, bandBox } from "../plotly.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
-const WORDS = ".inside-held [data-token]";
+const WORDS = ".inside-pinned [data-token]";
 const REASONS = ":is(.inside-why, .inside-sides)[data-key]"; // a sentence and bars for each key in the chart
 const ROWS = ".st-key-wide_inside_by_hand tbody tr";
 
@@ -98,7 +98,7 @@ export function explain(reasons, pointed) {
   const [key] = pointed;
   const isDrawn = reasons.some((reason) => Number(reason.dataset.key) === key);
   for (const reason of reasons) {
-    reason.hidden = isDrawn ? Number(reason.dataset.key) !== key : !("held" in reason.dataset);
+    reason.hidden = isDrawn ? Number(reason.dataset.key) !== key : !("pinned" in reason.dataset);
   }
 }
 

@@ -37,20 +37,20 @@ def draw_head_grid(
     off: Collection[Head],
     theme: Theme,
     written: Callable[[float], str] | None = None,
-    held: Head | None = None,
+    pinned: Head | None = None,
     top: float = 0.0,
 ) -> Chart:
     """Draw one number for each head, ``values`` [layer, head]; larger numbers have stronger colours.
 
     ``written`` formats a number, by default in thousandths. The colour is strongest at the largest number, or at
-    ``top`` if that is larger. Cells with NaN are empty. Ablated heads, and the ``held`` one, are framed, and their
+    ``top`` if that is larger. Cells with NaN are empty. Ablated heads, and the ``pinned`` one, are framed, and their
     hover texts say so. The label of a cell is the head's name; ``unit`` appears in its hover text; if
     numbers are written in thousandths, it is the unit of a thousandth.
     """
     layers, heads = values.shape
     top = max(top, float(np.nanmax(values, initial=0.0))) or 1.0
     width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # pixels of a square
-    states = {**({held: "held"} if held else {}), **dict.fromkeys(off, OFF)}
+    states = {**({pinned: "pinned"} if pinned else {}), **dict.fromkeys(off, OFF)}
     numbers = _label_squares(values, top, unit, states, theme, written or format_thousandths)
     return Chart(
         theme,

@@ -248,7 +248,7 @@ class PanelDrawing(NamedTuple):
 
 def draw_panels(
     panels: Sequence[Panel],
-    held: Sequence[Focus | None],
+    focuses: Sequence[Focus | None],
     view: View,
     kind: PanelKind,
     width: float,
@@ -272,13 +272,13 @@ def draw_panels(
     parts = [build_block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
     top = max(part.top for part in parts) if view.scale == "head" else None
     drawings = []
-    for i, (panel, axes, part, pinned) in enumerate(zip(panels, all_axes, parts, held, strict=True)):
+    for i, (panel, axes, part, focus) in enumerate(zip(panels, all_axes, parts, focuses, strict=True)):
         if kind == "links":
             strands = build_strands(panel.attention, [panel.head], view, axes, theme, top)
-            drawn, spread = draw_link_marks(strands, axes, pinned, width, theme, room, height - TOP, spacing)
+            drawn, spread = draw_link_marks(strands, axes, focus, width, theme, room, height - TOP, spacing)
             drawings.append(PanelDrawing(drawn, spread.height + TOP))
         else:
-            matrix = Matrix(colour_cells(part, view.scale, theme, top), axes, pinned, part.w if part.signed else None)
+            matrix = Matrix(colour_cells(part, view.scale, theme, top), axes, focus, part.w if part.signed else None)
             panel_width, is_named = (width - room.label, False) if i in unnamed else (width, True)
             drawn, layout = draw_matrix(matrix, panel_width, theme, lines, largest, room, has_row_labels=is_named)
             notes = note_missing_labels(
@@ -347,12 +347,12 @@ def write_figure_words(
     figure: tuple[str, str],
     scale: str,
     pin_of: int,
-    is_partly_held: bool = False,
+    is_partly_pinned: bool = False,
 ) -> caption.Words:
     """Write caption, alternative text and metadata of panels that may come from several readings.
 
-    ``figure``: the kind of figure, and how its heads are drawn. ``is_partly_held``: some of the panels lack the pinned
-    tokens.
+    ``figure``: the kind of figure, and how its heads are drawn. ``is_partly_pinned``: some of the panels lack the
+    pinned tokens.
     """
     kind, drawn = figure
     readings = {p.attention.key: caption.describe_reading(p.attention) for p in panels}
@@ -373,7 +373,7 @@ def write_figure_words(
     sentences += [caption.quantities(attentions)]
     sentences += [
         caption.describe_processing(attentions, view, drawn),
-        caption.describe_pin(pinned, view, drawn, is_partly_held),
+        caption.describe_pin(pinned, view, drawn, is_partly_pinned),
         scale,
     ]
     sentences += [caption.describe_hidden(attentions, view, parts)]

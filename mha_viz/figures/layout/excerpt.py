@@ -27,15 +27,15 @@ class Excerpt(NamedTuple):
         """Return the tokens of the excerpt."""
         return Axes(*(tuple(side[i] for i in places) for side, places in zip(axes, self, strict=True)))
 
-    def held(self, held: Focus | None) -> Focus | None:
+    def place_focus(self, focus: Focus | None) -> Focus | None:
         """Return the pinned tokens by their positions in this excerpt, which must contain them."""
-        if held is None:
+        if focus is None:
             return None
-        return Focus(*(None if index is None else index - side.start for index, side in zip(held, self, strict=True)))
+        return Focus(*(None if index is None else index - side.start for index, side in zip(focus, self, strict=True)))
 
 
 def cut_excerpts(
-    w: npt.NDArray[np.float64], held: Focus | None, fit: int, across: int, has_share: bool = True
+    w: npt.NDArray[np.float64], focus: Focus | None, fit: int, across: int, has_share: bool = True
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
     """Return the excerpts of ``w`` [row, column], with at most ``fit`` tokens per axis, and notes on omitted tokens.
 
@@ -48,8 +48,8 @@ def cut_excerpts(
     longest = max(lengths)
     if longest <= fit:
         return [Excerpt(range(lengths[0]), range(lengths[1]))], ()
-    if held is not None:
-        return cut_excerpt_around(w, held, fit)
+    if focus is not None:
+        return cut_excerpt_around(w, focus, fit)
     count = min(math.ceil(longest / fit), across)
     drawn = min(longest, count * fit)
     sides = [list(_split_axis(length, fit, count, drawn / longest)) for length in lengths]
@@ -76,16 +76,18 @@ def _split_axis(length: int, fit: int, count: int, drawn: float) -> Iterator[ran
 
 
 def cut_excerpt_around(
-    w: npt.NDArray[np.float64], held: Focus, fit: int, remedy: str = REMEDY
+    w: npt.NDArray[np.float64], focus: Focus, fit: int, remedy: str = REMEDY
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
     """Return the excerpt of ``w`` [row, column] around the pinned token, and a note on the tokens that are left out.
 
     The pinned token is in the middle; the other axis has the ``fit`` consecutive tokens with the largest total weight.
     """
-    pinned_weights = w[slice(None) if held.row is None else held.row, slice(None) if held.col is None else held.col]
+    pinned_weights = w[slice(None) if focus.row is None else focus.row, slice(None) if focus.col is None else focus.col]
     across = None if pinned_weights.ndim == 0 else pinned_weights
-    part = Excerpt(_choose_window(w.shape[0], held.row, fit, across), _choose_window(w.shape[1], held.col, fit, across))
-    part_weights = pinned_weights if across is None else across[part.rows if held.row is None else part.cols]
+    part = Excerpt(
+        _choose_window(w.shape[0], focus.row, fit, across), _choose_window(w.shape[1], focus.col, fit, across)
+    )
+    part_weights = pinned_weights if across is None else across[part.rows if focus.row is None else part.cols]
     missing = numerals.percent(1 - float(part_weights.sum()) / max(float(pinned_weights.sum()), 1e-12))
     sentence = f"Of {max(w.shape)} tokens, {fit} on either side are drawn, around the pinned token; "
     return [part], (Note(f"{sentence}{missing} of its attention is left out.", f"{remedy}."),)

@@ -57,7 +57,7 @@ class Matrix(NamedTuple):
 
     pixels: Pixels
     axes: Axes
-    held: Focus | None
+    focus: Focus | None
     d: npt.NDArray[np.float32] | None = None
 
 
@@ -102,13 +102,13 @@ def _excerpt_matrix(matrix: Matrix, w: Weights, page: tuple[float, float]) -> tu
     """
     label = measure_label_room(matrix.axes)
     fit = max(1, int((min(page) - label) // LABELLED))
-    if matrix.held is None or max(w.shape) <= fit:
+    if matrix.focus is None or max(w.shape) <= fit:
         return matrix, ()
     remedy = f"{_advise_raising(page, label, w.shape)} or lower font_pt"
-    (part,), notes = cut_excerpt_around(w.astype(np.float64), matrix.held, fit, f"For all of them, {remedy}")
+    (part,), notes = cut_excerpt_around(w.astype(np.float64), matrix.focus, fit, f"For all of them, {remedy}")
     cells = np.ix_(*part)
     d = None if matrix.d is None else matrix.d[cells]
-    return Matrix(matrix.pixels[cells], part.axes(matrix.axes), part.held(matrix.held), d), notes
+    return Matrix(matrix.pixels[cells], part.axes(matrix.axes), part.place_focus(matrix.focus), d), notes
 
 
 def draw_matrix(
@@ -198,9 +198,9 @@ def _draw_frame(matrix: Matrix, layout: HeatmapLayout, theme: Theme, has_halo: b
     A frame would hide small cells: they get a tick next to their row and above their column. No cell fades, because its
     colour is its number. ``has_halo``: paper around the frame makes it visible on cells of every colour.
     """
-    if matrix.held is None:
+    if matrix.focus is None:
         return []
-    (row, col), (left, top, cell) = matrix.held, (layout.left, layout.top, layout.cell)
+    (row, col), (left, top, cell) = matrix.focus, (layout.left, layout.top, layout.cell)
     x, frame_width = (left, len(matrix.axes.cols) * cell) if col is None else (left + col * cell, cell)
     y, frame_height = (top, len(matrix.axes.rows) * cell) if row is None else (top + row * cell, cell)
     if cell >= FRAMED:
@@ -256,7 +256,7 @@ def _advise_raising(page: tuple[float, float], label: float, counts: Sequence[in
 
 def _draw_axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> list[Mark]:
     side = matrix.axes.rows if is_row else matrix.axes.cols
-    pinned = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
+    pinned = None if matrix.focus is None else (matrix.focus.row if is_row else matrix.focus.col)
     size, interval = compute_label_step(layout)
     marks: list[Mark] = []
     for i in sorted(choose_labelled(len(side), interval, pinned)):
@@ -275,13 +275,13 @@ def _draw_axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_ro
     return marks
 
 
-def choose_labelled(count: int, every: int, held: int | None) -> set[int]:
+def choose_labelled(count: int, every: int, focused: int | None) -> set[int]:
     """Return which of ``count`` rows or columns get a label: every ``every``-th.
 
     A pinned row or column replaces labelled neighbours that are too near to it.
     """
-    regular = {i for i in range(0, count, every) if held is None or abs(i - held) >= every}
-    return regular if held is None else {held, *regular}
+    regular = {i for i in range(0, count, every) if focused is None or abs(i - focused) >= every}
+    return regular if focused is None else {focused, *regular}
 
 
 def draw_matrix_foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:

@@ -188,7 +188,7 @@ def _lay_out_page(
     high = 0.0
     for place, part in enumerate(parts):
         strand_parts = [_cut_strand(strand, part) for strand in strands]
-        pinned = part.held(focus)
+        pinned = part.place_focus(focus)
         drawn, layout = draw_link_marks(
             strand_parts, part.axes(axes), pinned, column, theme, room, height - TOP, ON_PAPER
         )
@@ -237,7 +237,7 @@ def build_strands(
 def draw_link_marks(
     strands: Sequence[Strand],
     axes: Axes,
-    held: Focus | None,
+    focus: Focus | None,
     width: float,
     theme: Theme,
     room: Room | None = None,
@@ -254,12 +254,12 @@ def draw_link_marks(
     layout = links_layout(width, *count, label, height, spacing, _measure_numbers(strands, width))
     offsets = compute_line_offsets(len(strands), layout)
     pairs = zip(strands, offsets, strict=True)
-    marks: list[Mark] = [curve for s, shift in pairs for curve in draw_strand(s, held, layout, shift)]
+    marks: list[Mark] = [curve for s, shift in pairs for curve in draw_strand(s, focus, layout, shift)]
     marks += [
         mark
         for is_query, side in ((True, axes.rows), (False, axes.cols))
         for i, unit in enumerate(side)
-        for mark in _draw_token(unit, i, is_query, strands, held, layout, theme, spacing)
+        for mark in _draw_token(unit, i, is_query, strands, focus, layout, theme, spacing)
     ]
     left, right = ("from (query)", "to (key)")
     left_x = max(layout.left - 8, fonts.width(left, 11))  # short tokens leave less room than these words need
@@ -314,16 +314,16 @@ def compute_line_offsets(heads: int, layout: LinksLayout) -> list[float]:
     return [(place - (heads - 1) / 2) * step for place in range(heads)]
 
 
-def draw_strand(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float) -> list[Curve]:
+def draw_strand(strand: Strand, focus: Focus | None, layout: LinksLayout, shift: float) -> list[Curve]:
     """Return the lines of one head, weak ones first, each from token to token."""
     begin, end = layout.left, layout.right
-    if held is not None and held.row is None:  # numbers stand behind the queries: lines begin after these
+    if focus is not None and focus.row is None:  # numbers stand behind the queries: lines begin after these
         begin += layout.wide * layout.written + NUMBER_GAP
     reach = control_distance(begin, end)
-    mask = strand.drawn if held is None else strand.chosen
+    mask = strand.drawn if focus is None else strand.chosen
     rows, cols = (
         range(count) if index is None else [index]
-        for count, index in zip(mask.shape, (None, None) if held is None else held, strict=True)
+        for count, index in zip(mask.shape, (None, None) if focus is None else focus, strict=True)
     )
     visible = [(level, r, c) for r in rows for c in cols if mask[r, c] and (level := strand.level(r, c))]
     curves = []

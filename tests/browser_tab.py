@@ -82,6 +82,14 @@ def new_profile(browser: Browser, **options: Any) -> BrowserContext:
     return context
 
 
+def measure_boxes(elements: Locator) -> list[dict[str, float]]:
+    """Return the boxes of the visible elements at one moment. A page may draw anew between two measurements."""
+    boxes: list[dict[str, float]] = elements.evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().toJSON()).filter((box) => box.width || box.height)"
+    )
+    return boxes
+
+
 class BrowserTab:
     """One visitor's tab, with all its network requests and all its errors."""
 

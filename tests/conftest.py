@@ -81,7 +81,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 class _NameFailures:
-    """Prints a line for each failure at once, because a run that is stopped prints no summary."""
+    """Prints a line for each failure at once, because a run that is stopped prints no summary; and the whole failure of
+    a test that runs again, because the summary lacks it."""
 
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._reporter = reporter
@@ -90,9 +91,10 @@ class _NameFailures:
         if report.outcome in ("failed", "rerun"):
             lines = report.longreprtext.splitlines()
             reason = next((line[1:].strip() for line in lines if line.startswith("E ")), lines[-1] if lines else "")
-            self._reporter.write_line(
-                f"\n{report.outcome} after {report.duration:.0f} s: {report.nodeid}: {reason[:200]}"
-            )
+            seconds = f"{report.outcome} after {report.duration:.0f} s"
+            self._reporter.write_line(f"\n{seconds}: {report.nodeid}: {reason[:200]}")
+            if report.outcome == "rerun":
+                self._reporter.write_line(report.longreprtext)
 
 
 def _choose_examples() -> None:

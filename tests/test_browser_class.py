@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Page, expect
 
 from mha_viz.app.url import lesson
-from tests.browser_tab import BrowserTab
+from tests.browser_tab import BrowserTab, measure_boxes
 from tests.files import code_in
 from tests.waiting import until
 
@@ -150,7 +150,7 @@ def a_lesson_is_walked_to_its_end(visitor: BrowserTab) -> None:
 def are_above_the_button(page: Page) -> bool:
     """Whether all maps of a training, and the bar below them, are on the first screen."""
     maps, bar = page.locator(".mha-player .map"), page.locator(".mha-player .bar").bounding_box()
-    boxes = [box for box in (one.bounding_box() for one in maps.all()) if box]
+    boxes = measure_boxes(maps)
     lowest = max((box["y"] + box["height"] for box in boxes), default=9_999)
     return bar is not None and lowest <= bar["y"] + 1 and bar["y"] + bar["height"] <= 720
 

@@ -135,7 +135,7 @@ def test_a_link_is_opened_and_other_comparisons_are_chosen(visitor: BrowserTab) 
     a_word_pointed_at_is_shown_in_every_panel(page)
     all_compared_heads_are_downloaded(page)
     a_word_is_replaced_in_place(visitor)
-    the_head_that_carries_the_difference_is_held_by_keyboard(visitor)
+    the_head_that_carries_the_difference_is_pinned_by_keyboard(visitor)
 
 
 def two_panels_open_with_their_difference(page: Page) -> None:
@@ -185,23 +185,23 @@ def a_word_is_replaced_in_place(visitor: BrowserTab) -> None:
     expect(page.get_by_text("Jensen–Shannon").first).to_be_hidden()
 
 
-def the_head_that_carries_the_difference_is_held_by_keyboard(visitor: BrowserTab) -> None:
+def the_head_that_carries_the_difference_is_pinned_by_keyboard(visitor: BrowserTab) -> None:
     page = visitor.page
     page.get_by_text("Which heads carry the difference?").click()
     squares = page.get_by_role("group", name="Heads. Arrow keys move").get_by_role("button")
     expect(squares).to_have_count(72)
     settled(page)
-    squares.and_(page.get_by_role("button", name="is held")).focus()
+    squares.and_(page.get_by_role("button", name="is pinned")).focus()
     way = {"ArrowRight": "L3H2", "ArrowUp": "L2H2", "End": "L2H11", "Control+Home": "L0H0"}
     for key, head in (way | {"Escape": "L3H1", "ArrowDown": "L4H1"}).items():
         page.keyboard.press(key)
         expect(page.locator(":focus")).to_have_accessible_name(re.compile(rf"^{head} \(.*%$"))
     page.keyboard.press("Enter")
     visitor.asked(head="L4H1")
-    expect(page.locator(":focus")).to_have_accessible_name(re.compile(r"^L4H1 \(5-2\) is held, "))
+    expect(page.locator(":focus")).to_have_accessible_name(re.compile(r"^L4H1 \(5-2\) is pinned, "))
     page.keyboard.press("Enter")  # lets it go
     visitor.asked(head=None)
-    expect(page.locator(":focus")).to_have_accessible_name(re.compile(r"^L4H1 \(5-2\)(?! is held)"))
+    expect(page.locator(":focus")).to_have_accessible_name(re.compile(r"^L4H1 \(5-2\)(?! is pinned)"))
 
 
 def test_back_on_a_slow_line_is_drawn_although_the_browser_has_forgotten_the_chart(visitor: BrowserTab) -> None:
@@ -212,11 +212,11 @@ def test_back_on_a_slow_line_is_drawn_although_the_browser_has_forgotten_the_cha
     page.get_by_text("Which heads carry the difference?").click()
     squares = page.get_by_role("group", name="Heads. Arrow keys move").get_by_role("button")
     expect(squares).to_have_count(72)
-    held = squares.and_(page.get_by_role("button", name="is held"))
+    pinned = squares.and_(page.get_by_role("button", name="is pinned"))
     for head in ("L4H1", "L4H2"):
         settled(page)
         page.locator(f".mha-squares [data-head={head}]").press("Enter")
-        expect(held).to_have_attribute("data-head", head)
+        expect(pinned).to_have_attribute("data-head", head)
     settled(page)
     server.is_late()
     page.locator(".mha-squares [data-head=L5H5]").press("Enter")
@@ -224,7 +224,7 @@ def test_back_on_a_slow_line_is_drawn_although_the_browser_has_forgotten_the_cha
     page.go_back()
     server.has_ended(2)
     server.is_in_time_again()
-    expect(held).to_have_attribute("data-head", "L4H1")
+    expect(pinned).to_have_attribute("data-head", "L4H1")
 
 
 EDGES = """all => all.map(button => {

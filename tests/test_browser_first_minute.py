@@ -13,7 +13,7 @@ from benchmarks.chromium import Traffic
 from mha_viz.app.url.address import load_examples
 from mha_viz.browser import bundle
 from mha_viz.figures.drawing.theme import DARK, LIGHT
-from tests.browser_tab import DESKTOP, PHONE, BrowserTab
+from tests.browser_tab import DESKTOP, PHONE, BrowserTab, measure_boxes
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -266,11 +266,11 @@ def test_a_narrow_window_has_room_for_arcs_below_each_line(
     arcs = visitor.page.locator(".bows path")
     expect(arcs.nth(5)).to_be_attached()
     field = visitor.field.bounding_box()
-    boxes = [arc.bounding_box() for arc in arcs.all()]
+    boxes = measure_boxes(arcs)
     assert field
-    assert all(box and box["y"] > field["y"] for box in boxes)
+    assert all(box["y"] > field["y"] for box in boxes)
     assert arcs.evaluate_all(BELOW) >= 2, "half the width of a line"
-    assert len({round(box["y"]) for box in boxes if box}) >= lines
+    assert len({round(box["y"]) for box in boxes}) >= lines
 
 
 def test_what_moves_on_a_first_visit_weighs_at_most_60_kilobytes(newcomer: Callable[..., BrowserTab]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser_tab import PHONE, BrowserTab
+from tests.browser_tab import PHONE, BrowserTab, measure_boxes
 
 
 def test_a_head_is_looked_into_step_by_step(visitor: BrowserTab) -> None:
@@ -150,6 +150,5 @@ def test_at_200_percent_a_step_and_its_chart_stand_in_one_column(visitor: Browse
     expect(table).to_be_visible()
     columns = page.locator(".stColumn:visible")
     expect(columns).to_have_count(4)  # the words of the step, its chart, the numbers of what it costs, their table
-    boxes = [column.bounding_box() for column in columns.all()]
-    assert all(box and box["width"] > 600 for box in boxes)
+    assert all(box["width"] > 600 for box in measure_boxes(columns))
     assert table.evaluate("table => table.parentElement.scrollWidth <= table.parentElement.clientWidth")

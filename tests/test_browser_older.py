@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
 from mha_viz.browser.promise import OLDER
-from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
+from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab, measure_boxes
 from tests.live_pages import served
 from tests.readings import reading
 
@@ -49,7 +49,7 @@ def test_the_first_sentence_and_its_arcs_have_room_in_a_field_that_does_not_grow
     expect(arcs.nth(5)).to_be_attached()
     assert visitor.field.evaluate("(field) => getComputedStyle(field).fieldSizing") == "fixed"
     _fits(visitor)
-    assert all(box["height"] > 8 for box in (arc.bounding_box() for arc in arcs.all()) if box), "no smear"
+    assert all(box["height"] > 8 for box in measure_boxes(arcs)), "no smear"
     for other in (PHONE, DESKTOP):
         visitor.resize(other)
         page.evaluate(FRAMES)

@@ -55,7 +55,7 @@ def studies_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
             return child.work(order, progress, cancelled)
         return usual(module, order, bounds, progress, cancelled)
 
-    monkeypatch.setattr(studies_room.apart, "run", run)
+    monkeypatch.setattr(studies_room.children, "run", run)
 
 
 def links(page: PageSession, named: str = "gold") -> list[dict[str, str]]:
@@ -314,7 +314,7 @@ def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch:
         totals = {"matches": 5, "links_read": 7, "matching_sentences": 1, "sentences_read": 1, "sentences": 400}
         return {**totals, "counts": [], "links": [], "text": ""}
 
-    monkeypatch.setattr(searches_room.apart, "run", slow)
+    monkeypatch.setattr(searches_room.children, "run", slow)
     page = PageSession({"model": "toy", "head": "L1H0"}, PAGE).with_numbers()
     page.at.text_input(key="search_query_word_").set_value("stopped")
     next(button for button in page.at.button if button.label == "Search").click().run()

@@ -774,7 +774,7 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(
     corpus = uploads.parse_in_child(format_conllu(grammar.corpus(60, 5).sentences).encode(), "sixty.conllu")
     new_server()
     with monkeypatch.context() as paused:
-        paused.setattr(studies_room.apart, "run", with_a_pause)
+        paused.setattr(studies_room.children, "run", with_a_pause)
         study = studies_room.start(model, corpus)
         who[0] = "other"
         assert studies_room.start(model, corpus) is study
@@ -807,7 +807,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
         assert keep.wait(PATIENCE)  # as long as the sums are being written
         raise Cancelled("The study was stopped.", "Finished parts are saved; start it again to continue.")
 
-    monkeypatch.setattr(studies_room.apart, "run", slow)
+    monkeypatch.setattr(studies_room.children, "run", slow)
     page = visit(model=str(tiny_folder("bert")), corpus="file")
     uploaded(page, "dogs.conllu", CONLLU.encode() * 30)
     press(page, "measure_file")
@@ -855,7 +855,7 @@ def test_a_server_for_strangers_measures_so_many_words_and_one_study_a_visitor(
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
     large = StudyCorpus("large.txt", "0" * 64, studies_room.MAX_WORDS + 1, (), b"words")
-    monkeypatch.setattr(studies_room.apart, "run", waiting)
+    monkeypatch.setattr(studies_room.children, "run", waiting)
     monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
     new_server()
     at_home = studies_room.start(model, large)
@@ -873,7 +873,7 @@ def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
     first, second = (StudyCorpus(f"{n}.txt", str(n) * 64, 2, (), b"her diagnosis") for n in (1, 2))
-    monkeypatch.setattr(studies_room.apart, "run", waiting)
+    monkeypatch.setattr(studies_room.children, "run", waiting)
     monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
     new_server()
     study = studies_room.start(model, first)
@@ -996,7 +996,7 @@ def test_the_bundled_model_is_measured_within_the_bounds_of_a_server_for_strange
 def test_a_study_that_nobody_looks_at_stops(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(studies_room.apart, "run", waiting)
+    monkeypatch.setattr(studies_room.children, "run", waiting)
     new_server()
     rules = jobs.KINDS["study"]._replace(local_timeout_s=0.2)
     monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "study": rules})

@@ -55,11 +55,11 @@ print(json.dumps(attempt(order)))
 """
 STARTING = """
 import ctypes, sys
-from mha_viz.process import confined
+from mha_viz.process import confinement
 from mha_viz.app.serving import start
 from mha_viz.app.serving.settings import ServerSettings
 missing = sys.argv.pop()
-confined.find_missing_rights = lambda: frozenset(missing.split())
+confinement.find_missing_rights = lambda: frozenset(missing.split())
 start.app = lambda *_, **__: None
 # PR_GET_DUMPABLE
 start.inspection.use_child_processes = lambda: sys.exit(print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)))

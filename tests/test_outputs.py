@@ -23,6 +23,8 @@ from mha_viz.attention.outputs import (
     compute_copying_score,
 )
 from mha_viz.errors import ModelUnsupported, NeedsOneStack, SettingError, UnknownHead
+from mha_viz.heads import list_heads
+from mha_viz.models.decomposing.outputs import find_writing_links
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import from_folder, load_one_stack
 from mha_viz.study.tables import make_copying_table
@@ -308,6 +310,33 @@ def test_texts_can_be_pairs_words_and_follow_a_prefix(tiny: Tiny) -> None:
     assert np.allclose(output.weights, prefixed.encode(TEXT)[head][4], atol=1e-5)
     assert len(output.weights) > len(mv.explain_output(encoder, TEXT, head, 4).weights)
     assert mv.copying_scores(prefixed).equals(mv.copying_scores(encoder))
+
+
+def test_links_that_write_a_word_are_those_whose_key_names_it(minilm: Encoder) -> None:
+    text = "The animal didn't cross the street because it was too tired."
+    word = "Beast"
+    links = find_writing_links(minilm, text, word)
+    attention, expected = minilm.encode(text), dict[mv.Head, tuple[int, int]]()
+    special = attention.text.special
+    for head in list_heads(range(6), 12):
+        written = mv.explain_output(minilm, text, head, 1).written
+        weights = attention[head].copy()
+        weights[special] = 0
+        for key, of_key in enumerate(written):
+            if special[key] or word.casefold() not in of_key.towards:
+                weights[:, key] = 0
+        if weights.any():
+            place = np.unravel_index(int(weights.argmax()), weights.shape)
+            expected[head] = int(place[0]), int(place[1])
+    assert expected[mv.Head(3, 1)] == (10, 2), "it → animal"
+    assert {link.head: (link.query, link.key) for link in links} == expected
+    for link in links:
+        of_heads = attention.weights[..., link.query, link.key]
+        assert link.weight == pytest.approx(of_heads[link.head], abs=1e-5)
+        assert link.mean == pytest.approx(of_heads.mean(), abs=1e-5)
+        assert "beast" in link.words
+    assert [link.weight for link in links] == sorted((link.weight for link in links), reverse=True)
+    assert find_writing_links(minilm, text, "no such word") == ()
 
 
 def test_words_are_neither_special_nor_unused_pieces(minilm: Encoder) -> None:

@@ -70,6 +70,37 @@ def test_heads_that_copy_are_found() -> None:
     assert (first["name"], first["score"], first["rule"]) == ("L5H7", "1.00", "random weights")
 
 
+def test_heads_that_write_a_word_in_this_text_are_found_and_open_with_the_link() -> None:
+    page = visit("explore", text=TIRED)
+    group = asked(page, "writes beast")["groups"][0]
+    assert group["title"] == "Writes “beast” in this text"
+    scores = [float(answer["score"]) for answer in group["answers"]]
+    assert scores == sorted(scores, reverse=True)
+    for answer in group["answers"]:
+        assert answer["rule"] == "average head"
+        link, _, words = answer["does"].partition(", writes ")
+        assert "beast" in words.split(", ") or len(words.split(", ")) == 3
+        query, key = link.split(" → ")
+        target = dict(parse_qsl(urlsplit(answer["href"]).query))
+        places = [int(place) for place in target["link"].split("-")]
+        tokens = [token.text for token in mv.load("minilm").encode(TIRED).text.tokens]
+        assert [tokens[place] for place in places] == [query, key]
+    opened(page, "writes beast", 0)
+    assert page.url["head"] == group["answers"][0]["name"]
+
+
+@pytest.mark.parametrize(
+    ("url", "note"),
+    [
+        ({"text": "The cat sat."}, "No head writes it in this text."),
+        ({"text": "cat " * 70}, "The text has 72 tokens; what heads write is named for up to 64."),
+    ],
+)
+def test_where_no_head_writes_a_word_the_search_says_so(url: dict[str, str], note: str) -> None:
+    (group,) = asked(visit("explore", **url), "writes beastly-thing")["groups"]
+    assert (group["answers"], group["note"]) == ([], note)
+
+
 def test_nothing_is_answered_before_something_is_typed() -> None:
     content = json.loads(visit("explore")._drawn()["mha_search"].json)
     assert content == {"number": 0, "typed": "", "problem": "", "groups": []}

@@ -44,7 +44,7 @@ from mha_viz.app.widgets.request import read_model, say_part, set_part
 from mha_viz.app.widgets.study_progress import show_progress
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
-from mha_viz.attention.reasons import LinkReasons
+from mha_viz.attention.reasons import MAX_EXPLAINED, LinkReasons
 from mha_viz.errors import Cancelled, CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.layout.packet import RankedLink, compute_view_key, is_coarse
 from mha_viz.figures.layout.view import View
@@ -57,7 +57,6 @@ from mha_viz.view.settings import DEFAULTS
 ELSEWHERE_KEY = "explorer_elsewhere"  # session key: the cases of other sentences that the page offers
 DRAWN_KEY = "explorer_drawn"  # session key: the request and the view key of the drawing on screen
 INTRODUCTION = "Each square shows where one attention head looks."
-MAX_EXPLAINED = 64  # tokens; the links of longer texts are not explained
 ASKED_KEY = "reasons_asked"  # session key: the head and the reading that the browser has asked about
 POLL_S = 0.2  # seconds between two looks at an answer; in between, Streamlit may end an abandoned run
 MAX_LISTED = 3  # list at most this many groups of heads

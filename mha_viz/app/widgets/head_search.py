@@ -16,6 +16,7 @@ from mha_viz.analysis.metrics import ON_DELIMITERS
 from mha_viz.analysis.needs import PairsWithout
 from mha_viz.analysis.pairs import NEEDED
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.outputs import WritingLink
 from mha_viz.figures.words.glosses import (
     describe_link,
     explain_relation,
@@ -33,6 +34,7 @@ from mha_viz.figures.words.role_words import (
     sort_by_strength,
 )
 from mha_viz.numerals import decimal, format_weight, percent
+from mha_viz.text import TokenizedText
 
 MAX_LISTED = 6  # heads per answer
 MAX_PER_WORD = 4  # heads listed for each direction of a word
@@ -50,9 +52,10 @@ FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "feed-forward": ("feed forward", "mlp"),
     }
 )
+WRITING_VERBS = ("write", "writes", "writing")
 COPYING_NAMES = ("copies", "copy", "copying", "copying head", "copying heads", "copying score", "copying scores")
 BY_WEIGHTS = "copying score, from its weights"
-QUERY_HELP = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, previous word, comma"
+QUERY_HELP = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, comma, writes beast"
 RULES = {
     "best fixed offset": "offset_odd",
     "rule by parts of speech": "upos_odd",
@@ -316,6 +319,29 @@ def find_by_copying(typed: str, table: Any) -> AnswerGroup | None:
         for row in rows.itertuples(index=False)
     ]
     return AnswerGroup(title, tuple(answers), "" if answers else "No head of this model does.")
+
+
+def parse_written_word(typed: str) -> str:
+    """Return the word of a query such as "writes animal", in lower case; empty for other texts."""
+    verb, _, word = typed.strip().partition(" ")
+    return parse_one_word(word) if verb.casefold() in WRITING_VERBS else ""
+
+
+def find_by_written_word(word: str, links: Sequence[WritingLink], text: TokenizedText) -> AnswerGroup:
+    """Return the heads whose links in this text move a token towards a word, the strongest weight first."""
+    answers = [
+        HeadAnswer(
+            link.head,
+            f"{text.tokens[link.query].drawn} → {text.tokens[link.key].drawn}, writes {', '.join(link.words[:3])}",
+            format_weight(link.weight),
+            format_weight(link.mean),
+            "average head",
+            link=(link.query, link.key),
+        )
+        for link in links[:MAX_LISTED]
+    ]
+    note = "" if answers else "No head writes it in this text."
+    return AnswerGroup(f"Writes “{word}” in this text", tuple(answers), note)
 
 
 # ---- By the sentence pairs that need it -------------------------------------------------------------------

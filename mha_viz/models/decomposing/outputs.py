@@ -23,6 +23,7 @@ from mha_viz.attention.outputs import (
     NO_WORDS,
     OUTPUT_MATRIX,
     HeadOutput,
+    WritingLink,
     Written,
     compute_copying_score,
     compute_links,
@@ -30,7 +31,7 @@ from mha_viz.attention.outputs import (
 from mha_viz.attention.parts import FloatSums, check_tokens
 from mha_viz.attention.trace import Floats, Trace, repeat_for_heads, split_heads
 from mha_viz.errors import ModelUnsupported, SettingError
-from mha_viz.heads import AnyHead, Head, is_number
+from mha_viz.heads import AnyHead, Head, is_number, list_heads
 from mha_viz.model_names import quote_model
 from mha_viz.models.families import find_family, is_setting_true
 from mha_viz.models.reading import answers
@@ -132,6 +133,39 @@ def name_words_by_key(
         number = trace.number(checked_head)
         moved = trace.v[number] @ trace.slice_w_o(number)
         return tuple(written.towards[:count] for written in name_words(encoder, norms.after.apply(moved, 0)))
+
+
+def find_writing_links(
+    encoder: AnyModel, text: str, word: str, *, pair: str = "", words: Sequence[str] = ()
+) -> tuple[WritingLink, ...]:
+    """Find the strongest link of each head among those that move a token towards ``word``, the strongest first.
+
+    A link does if the word is among the WORDS first of its key (:func:`name_words_by_key`); upper and lower case are
+    not distinguished. Links from and to special tokens are left out. Raises as :func:`explain_output`.
+    """
+    encoder, folded = require_one_stack(encoder), word.casefold()
+    weights, found = list[Floats](), list[tuple[Head, int, int, tuple[str, ...]]]()
+    with one_blas_thread:
+        for trace, norms in encoder.iter_norms(encoder.pieces(text, pair, words), encoder.layer_numbers):
+            is_ordinary = np.logical_not(trace.text.special)
+            weights.append(trace.weights)
+            for head in range(trace.heads):
+                moved = trace.v[head] @ trace.slice_w_o(head)
+                by_key = name_words(encoder, norms.after.apply(moved, 0))
+                writes = np.array([folded in map(str.casefold, of_key.towards) for of_key in by_key]) & is_ordinary
+                links = trace.weights[head] * writes * is_ordinary[:, None]
+                query, key = map(int, np.unravel_index(int(links.argmax()), links.shape))
+                if links[query, key] > 0:
+                    found.append((Head(trace.layer, head), query, key, by_key[key].towards))
+    every = np.concatenate(weights)  # [head of any layer, query, key]
+    numbers = {head: row for row, head in enumerate(list_heads(encoder.layer_numbers, encoder.heads))}
+    links_found = [
+        WritingLink(
+            head, query, key, float(every[numbers[head], query, key]), float(every[:, query, key].mean()), towards
+        )
+        for head, query, key, towards in found
+    ]
+    return tuple(sorted(links_found, key=lambda link: -link.weight))
 
 
 def name_words(encoder: Encoder, directions: Floats) -> list[Written]:

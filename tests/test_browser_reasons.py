@@ -58,6 +58,11 @@ def test_a_hovered_link_says_why_it_is_there_and_moves_nothing(visitor: BrowserT
     visitor.unharmed()
 
 
+def test_a_link_that_comes_pinned_is_explained(visitor: BrowserTab) -> None:
+    visitor.explore(head="L3H1", pin="q10k2")
+    expect(line_of(visitor)).to_have_text(IT_TO_ANIMAL)
+
+
 def test_the_keyboard_hears_the_line_once_when_it_arrives(visitor: BrowserTab) -> None:
     page = visitor.explore()
     said = page.locator(".explorer > .said")

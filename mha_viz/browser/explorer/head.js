@@ -44,7 +44,7 @@ export class HeadView {
   #title = make("h2");
   #readout = make("p", { class: "readout" });
   #reason = make("p", { class: "reason", hidden: true });
-  #hasActed = false; // whether the user has ever pointed at a drawing: a pin of the address is not explained before
+  #hasActed = false; // whether the user has ever pointed at a drawing: a word pinned by the address is not explained before
   #unexplained = /** @type {Spot | null} */ (null); // announced before its reasons arrived
   #begun = make("p", { class: "begun", hidden: true });
   note = make("p", { class: "note soft" });
@@ -267,7 +267,9 @@ export class HeadView {
     this.#heat.setAttribute("aria-label", `Heatmap of ${name}. ${this.#readout.textContent} ${keys}`);
     this.#links.setAttribute("aria-label", `Token links of ${name}. ${this.#readout.textContent} ${keys}`);
     this.#reason.hidden = !read.explains;
-    this.#reason.replaceChildren(...(focus && read.explains && this.#hasActed ? this.#explain(focus, head, axes) : []));
+    // A first visit, on which a word is pinned, does not ask the server; a link that was pinned for the visitor does.
+    const isAsked = this.#hasActed || (!!focus && focus.row !== null && focus.col !== null);
+    this.#reason.replaceChildren(...(focus && read.explains && isAsked ? this.#explain(focus, head, axes) : []));
   }
 
   // Say why the focused link is there, once the server has answered; [] if nothing is to be said.

@@ -44,7 +44,7 @@ export class HeadView {
   #title = make("h2");
   #readout = make("p", { class: "readout" });
   #reason = make("p", { class: "reason", hidden: true });
-  #hasActed = false; // whether the user has ever pointed at a drawing: a word pinned by the address is not explained before
+  #hasActed = false; // whether the user has pointed at a drawing: a word pinned by the address is not explained before
   #unexplained = /** @type {Spot | null} */ (null); // announced before its reasons arrived
   #begun = make("p", { class: "begun", hidden: true });
   note = make("p", { class: "note soft" });

@@ -199,7 +199,7 @@ def test_what_was_looked_at_and_what_to_cite_are_below() -> None:
     assert "Looked at on c: 2 heads × 1 relation × 3 directions; 2 tests with a case." in text
     assert "The lowest q of the 1 role with one is 0.180." in text
     assert OLDER_RULE not in text
-    assert text.rstrip().endswith(f"Version {mv.__version__}, 2026-11-22.")
+    assert text.rstrip().endswith(f"Version {mv.__version__}, 2026-11-30.")
     assert write_citation() in report(with_role()).notes[-1]
 
 

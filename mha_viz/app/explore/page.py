@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -58,7 +56,6 @@ ELSEWHERE_KEY = "explorer_elsewhere"  # session key: the cases of other sentence
 DRAWN_KEY = "explorer_drawn"  # session key: the request and the view key of the drawing on screen
 INTRODUCTION = "Each square shows where one attention head looks."
 ASKED_KEY = "reasons_asked"  # session key: the head and the reading that the browser has asked about
-POLL_S = 0.2  # seconds between two looks at an answer; in between, Streamlit may end an abandoned run
 MAX_LISTED = 3  # list at most this many groups of heads
 _SKELETON = '<div class="mha-skeleton" aria-hidden="true"><b></b><b></b></div>'  # so that the page is never empty
 
@@ -365,12 +362,12 @@ def _answer_browser(request: Request, key: str) -> None:
     """
     asked = st.session_state.get(ASKED_KEY, {})  # kept until it is answered: another run may end this one
     answer: dict[str, Any] = {}
-    place = st.empty()
+    place = st.container()  # made in any case, so that what follows keeps its place
     if asked.get("key") == key:
-        with suppress(MhaVizError):
+        with place, suppress(MhaVizError):
             head = Head.parse(str(asked.get("head")))
             future = model_service().ask_cached(verbs.explain_links, request, head)
-            answer = {"key": key, "head": str(head)} | _pack_reasons(_wait_silently(future, place))
+            answer = {"key": key, "head": str(head)} | _pack_reasons(inference.wait_for_result(future, ""))
     st.session_state.pop(ASKED_KEY, None)
     exchange_reasons(answer, "reasons", _on_ask)
 
@@ -383,18 +380,6 @@ def _pack_reasons(reasons: LinkReasons) -> dict[str, Any]:
     """
     codes = None if reasons.codes is None else base64.b64encode(reasons.codes.tobytes()).decode()
     return {"groups": GROUPS, "codes": codes, "words": reasons.words}
-
-
-def _wait_silently(future: Future[LinkReasons], place: Any) -> LinkReasons:
-    """Return the result of the future; the page shows nothing meanwhile. Raises what the model raises."""
-    try:
-        while True:
-            try:
-                return future.result(POLL_S)
-            except NotYet:
-                place.empty()  # Streamlit ends an abandoned run here
-    finally:
-        future.cancel()
 
 
 @guarded()

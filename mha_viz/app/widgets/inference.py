@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -316,14 +316,16 @@ def try_read(request: Request) -> Attention | None:
 def wait_for_result(future: Future[R], words: str, model: str = "") -> R:
     """Return the result of the future. Raises what the work raises.
 
-    If it takes long, the page shows ``words``, after the label of the ``model`` with this name.
+    If it takes long, the page shows ``words``, after the label of the ``model`` with this name; nothing if ``words`` is
+    empty.
     """
     place = st.empty()  # created in any case, because expanders close if their position on the page changes
     try:
         return future.result(SOON_S)
     except NotYet:
         label = f"{catalog.resolve(model).label} " if model else ""
-        with place.container(), st.spinner(escape_markdown(f"{label}{words}"), show_time=True):
+        spinner = st.spinner(escape_markdown(f"{label}{words}"), show_time=True) if words else nullcontext()
+        with place.container(), spinner:
             rerun_point = st.empty()
             while True:
                 try:

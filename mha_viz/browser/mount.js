@@ -101,9 +101,23 @@ function next() {
   if (!first) return;
   const [key, [send, value, name]] = first;
   state.waiting.delete(key);
-  const [before, end] = [window.location.search, performance.now() + ANSWER_WAIT];
   // `turn` makes every message unique, so that a message lost with a server can be sent again.
+  waitForAnswer();
   send(name, value && typeof value === "object" ? { ...value, turn: ++state.turn } : value);
+}
+
+// Note that a widget of Streamlit has sent a message of its own, so that the next message waits for its answer.
+/** @type {() => void} */
+export function noteSent() {
+  if (queue().sent) return;
+  queue().sent = "widget";
+  waitForAnswer();
+}
+
+// Send the next message once the address has changed, or after ANSWER_WAIT.
+/** @type {() => void} */
+function waitForAnswer() {
+  const [before, end] = [window.location.search, performance.now() + ANSWER_WAIT];
   const wait = () => {
     if (window.location.search !== before || performance.now() > end) next();
     else setTimeout(wait, 25);

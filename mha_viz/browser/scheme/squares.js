@@ -2,6 +2,7 @@
 // over each square. Tab stops at one of them; arrow keys move between squares, Home and End to the ends of a row or,
 // with Ctrl, of the chart; Enter chooses; Escape returns to the pinned head.
 import { make } from "../dom.js";
+import { noteSent, post } from "../mount.js";
 import { areaOf, bandBox } from "../plotly.js";
 import { arrow, bounded } from "../stage.js";
 
@@ -55,6 +56,7 @@ function cover(chart) {
   before?.remove();
   sheet.append(group);
   if (focused) buttons[Math.max(0, stop)].focus({ preventScroll: true });
+  if (!before) chart.on("plotly_selected", noteSent);
 }
 
 /** @type {(chart: any, square: Square, area: import("../plotly.js").Area) => HTMLElement} */
@@ -71,11 +73,11 @@ function button(chart, square, area) {
   return element;
 }
 
-// Act like a click with the pointer.
+// Act like a click with the pointer, after the answers to what was done before.
 /** @type {(chart: any, square: Square) => void} */
 function choose(chart, { curve, at, x, y, head }) {
   const point = { curveNumber: curve, pointNumber: at, pointIndex: at, x, y, customdata: head };
-  chart.emit("plotly_selected", { points: [{ ...point, data: chart.data[curve] }] });
+  post(() => chart.emit("plotly_selected", { points: [{ ...point, data: chart.data[curve] }] }), "square", null);
 }
 
 /** @type {(event: KeyboardEvent) => void} */

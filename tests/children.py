@@ -66,6 +66,7 @@ def work(asked: dict[str, Any], tell: ReportProgress, stop: IsCancelled) -> obje
             Path(asked["pid"]).write_text(str(os.getpid()))
             while not stop():
                 time.sleep(0.01)
+            tell(0.75)  # to a parent that may have ended
             Path(asked["file"]).write_text("kept")
             raise Cancelled("It was stopped.", "What is done is kept.")
         case "try":

@@ -285,14 +285,16 @@ def serve(work: Work, network: bool = False) -> None:
 
     def send(heading: Json, arrays: Sequence[Array] = ()) -> None:
         with lock:
-            messages.send(out, heading, arrays)
+            try:
+                messages.send(out, heading, arrays)
+            except OSError:  # the parent has ended: the work saves what it has, as after any stop
+                stop.set()
 
     try:
         value, arrays = _CODEC.pack(work(order, lambda done: send({"done": done}), stop.is_set))
         send({"value": value}, arrays)
     except BaseException as error:
-        with contextlib.suppress(OSError):  # the parent has ended
-            send({"error": _describe_error(error)})
+        send({"error": _describe_error(error)})
     os._exit(0)  # the answer is sent; a regular exit takes long with large libraries
 
 

@@ -167,6 +167,7 @@ def test_a_child_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
     assert parent.kill() == -signal.SIGKILL
     until(lambda: not _alive(int(pid.read_text())))
     assert file.read_text() == "kept"
+    assert "Traceback" not in (tmp_path / "log").read_text()
 
 
 def _alive(pid: int) -> bool:

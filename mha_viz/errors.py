@@ -137,7 +137,7 @@ class TooSlow(Failed):
 
 
 class TooLarge(Failed):
-    """The work needed more memory than allowed, or its result is too large."""
+    """The work needs more memory or time than allowed, or its result is too large."""
 
 
 class ReadingFailed(Failed):

@@ -440,3 +440,28 @@ def test_heads_are_found_by_their_copying_scores(typed: str) -> None:
     assert unmeasured.answers == ()
     assert "were not measured" in unmeasured.note
     assert head_search.find_by_copying("subject", table) is None
+
+
+def test_heads_are_found_by_a_word_that_they_write() -> None:
+    assert head_search.parse_written_word(" writes  Beast? ") == "beast"
+    assert head_search.parse_written_word("writes the beast") == head_search.parse_written_word("copies beast") == ""
+    attention = ducks(layers=2, heads=4)
+    special, tokens = attention.text.special, attention.tokens
+    writing = {Head(0, 1): 3, Head(1, 2): 4, Head(0, 0): 0}  # the key, the last one of which is special
+    heads = [Head(layer, head) for layer in (0, 1) for head in range(4)]
+    named = [[("Cat", "Beast") if writing.get(head) == key else ("x",) for key in range(8)] for head in heads]
+    group = head_search.find_by_written_word("beast", attention, named)
+    expected = {}
+    for head in (Head(0, 1), Head(1, 2)):
+        key = writing[head]
+        weights = {q: float(attention[head][q, key]) for q in range(8) if not special[q] and q != key}
+        query = max(weights, key=lambda q: weights[q])
+        mean = float(attention.weights[:, :, query, key].mean())
+        does = f"{tokens[query]} → {tokens[key]}, writes Cat, Beast"
+        expected[head] = ((query, key), does, f"{weights[query]:.3f}", f"{mean:.3f}")
+    assert {a.head: (a.link, a.does, a.score, a.baseline) for a in group.answers} == expected
+    assert [a.score for a in group.answers] == sorted((a.score for a in group.answers), reverse=True)
+    nothing = head_search.find_by_written_word("dog", attention, named)
+    assert (nothing.answers, nothing.note) == ((), "No head writes it in this text.")
+    many = head_search.find_by_written_word("x", attention, named)
+    assert (len(many.answers), many.note) == (MAX_LISTED, "And 2 other heads.")

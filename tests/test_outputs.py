@@ -22,9 +22,10 @@ from mha_viz.attention.outputs import (
     Written,
     compute_copying_score,
 )
-from mha_viz.errors import ModelUnsupported, NeedsOneStack, SettingError, UnknownHead
+from mha_viz.errors import ModelUnsupported, NeedsOneStack, SettingError, TooLarge, UnknownHead
 from mha_viz.heads import list_heads
-from mha_viz.models.decomposing.outputs import find_writing_links
+from mha_viz.models.decomposing import outputs
+from mha_viz.models.decomposing.outputs import name_words_by_key, name_words_of_heads
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import from_folder, load_one_stack
 from mha_viz.study.tables import make_copying_table
@@ -312,31 +313,23 @@ def test_texts_can_be_pairs_words_and_follow_a_prefix(tiny: Tiny) -> None:
     assert mv.copying_scores(prefixed).equals(mv.copying_scores(encoder))
 
 
-def test_links_that_write_a_word_are_those_whose_key_names_it(minilm: Encoder) -> None:
-    text = "The animal didn't cross the street because it was too tired."
-    word = "Beast"
-    links = find_writing_links(minilm, text, word)
-    attention, expected = minilm.encode(text), dict[mv.Head, tuple[int, int]]()
-    special = attention.text.special
-    for head in list_heads(range(6), 12):
-        written = mv.explain_output(minilm, text, head, 1).written
-        weights = attention[head].copy()
-        weights[special] = 0
-        for key, of_key in enumerate(written):
-            if special[key] or word.casefold() not in of_key.towards:
-                weights[:, key] = 0
-        if weights.any():
-            place = np.unravel_index(int(weights.argmax()), weights.shape)
-            expected[head] = int(place[0]), int(place[1])
-    assert expected[mv.Head(3, 1)] == (10, 2), "it → animal"
-    assert {link.head: (link.query, link.key) for link in links} == expected
-    for link in links:
-        of_heads = attention.weights[..., link.query, link.key]
-        assert link.weight == pytest.approx(of_heads[link.head], abs=1e-5)
-        assert link.mean == pytest.approx(of_heads.mean(), abs=1e-5)
-        assert "beast" in link.words
-    assert [link.weight for link in links] == sorted((link.weight for link in links), reverse=True)
-    assert find_writing_links(minilm, text, "no such word") == ()
+@pytest.mark.parametrize("family", ["gpt2", "llama words", "bert"])
+def test_the_words_of_all_heads_are_those_of_each(family: str, tiny: Tiny) -> None:
+    encoder = tiny(family)
+    named = name_words_of_heads(encoder, TEXT, 3)
+    heads = list_heads(encoder.layer_numbers, encoder.heads)
+    assert named == tuple(name_words_by_key(encoder, TEXT, head, 3) for head in heads)
+
+
+def test_the_words_of_all_heads_are_named_for_what_takes_seconds(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = tiny("bert")
+    pieces = len(encoder.encode(TEXT).text)
+    of_a_token = encoder.layers * encoder.heads * encoder.word_vectors.numel()
+    monkeypatch.setattr(outputs, "MAX_PRODUCTS", pieces * of_a_token)
+    assert name_words_of_heads(encoder, TEXT, 1)
+    monkeypatch.setattr(outputs, "MAX_PRODUCTS", pieces * of_a_token - 1)
+    with pytest.raises(TooLarge, match=f"has {pieces} tokens; .* at most {pieces - 1}"):
+        name_words_of_heads(encoder, TEXT, 1)
 
 
 def test_words_are_neither_special_nor_unused_pieces(minilm: Encoder) -> None:

@@ -90,25 +90,6 @@ class HeadOutput:
         return pd.DataFrame({"share": self.heads}, index=pd.Index([*names, BIAS], name="part"))
 
 
-class WritingLink(NamedTuple):
-    """A link of a head whose vector moves a token towards a word.
-
-    Attributes:
-        head: the head.
-        query, key: the tokens of the link.
-        weight: A[query, key].
-        mean: the mean of this weight over all heads of the model.
-        words: the words that the vector moves the query towards, the strongest first.
-    """
-
-    head: Head
-    query: int
-    key: int
-    weight: float
-    mean: float
-    words: tuple[str, ...]
-
-
 class Links(NamedTuple):
     """The vectors that a head moves to one token, and their shares; see :class:`HeadOutput`."""
 

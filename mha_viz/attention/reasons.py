@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from mha_viz.attention.parts import GROUPS, FloatSums
 
-MAX_EXPLAINED = 64  # tokens; of longer texts, no link is explained and no word named
+MAX_EXPLAINED = 64  # tokens; the links of longer texts are not explained
+NAMED_WORDS = 3  # words named for each key
 MIN_SECOND = 0.5  # the second reason is named if it is at least this share of the first
 
 

@@ -16,7 +16,6 @@ from mha_viz.analysis.metrics import ON_DELIMITERS
 from mha_viz.analysis.needs import PairsWithout
 from mha_viz.analysis.pairs import NEEDED
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.outputs import WritingLink
 from mha_viz.figures.words.glosses import (
     describe_link,
     explain_relation,
@@ -33,8 +32,8 @@ from mha_viz.figures.words.role_words import (
     find_best_baseline,
     sort_by_strength,
 )
-from mha_viz.numerals import decimal, format_weight, percent
-from mha_viz.text import TokenizedText
+from mha_viz.heads import list_heads
+from mha_viz.numerals import counted, decimal, format_weight, percent
 
 MAX_LISTED = 6  # heads per answer
 MAX_PER_WORD = 4  # heads listed for each direction of a word
@@ -54,6 +53,7 @@ FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 WRITING_VERBS = ("write", "writes", "writing")
 COPYING_NAMES = ("copies", "copy", "copying", "copying head", "copying heads", "copying score", "copying scores")
+NOT_WRITTEN = "No head writes it in this text."
 BY_WEIGHTS = "copying score, from its weights"
 QUERY_HELP = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, comma, writes beast"
 RULES = {
@@ -302,7 +302,7 @@ def find_by_copying(typed: str, table: Any) -> AnswerGroup | None:
     """
     if " ".join(typed.casefold().split()) not in COPYING_NAMES:
         return None
-    title = "It makes the word that it attends to more likely"
+    title = "It moves a token towards the word that it attends to"
     if table is None:
         return AnswerGroup(title, note="The copying scores of this model were not measured.")
     copies = table["copying"] > table["copying_untrained"].clip(lower=0)
@@ -324,23 +324,31 @@ def find_by_copying(typed: str, table: Any) -> AnswerGroup | None:
 def parse_written_word(typed: str) -> str:
     """Return the word of a query such as "writes animal", in lower case; empty for other texts."""
     verb, _, word = typed.strip().partition(" ")
-    return parse_one_word(word) if verb.casefold() in WRITING_VERBS else ""
+    return parse_one_word(word).strip(".,;:!?") if verb.casefold() in WRITING_VERBS else ""
 
 
-def find_by_written_word(word: str, links: Sequence[WritingLink], text: TokenizedText) -> AnswerGroup:
-    """Return the heads whose links in this text move a token towards a word, the strongest weight first."""
-    answers = [
-        HeadAnswer(
-            link.head,
-            f"{text.tokens[link.query].drawn} → {text.tokens[link.key].drawn}, writes {', '.join(link.words[:3])}",
-            format_weight(link.weight),
-            format_weight(link.mean),
-            "average head",
-            link=(link.query, link.key),
-        )
-        for link in links[:MAX_LISTED]
-    ]
-    note = "" if answers else "No head writes it in this text."
+def find_by_written_word(word: str, attention: Attention, named: Sequence[Sequence[Sequence[str]]]) -> AnswerGroup:
+    """Return the heads that move a token of this text towards a word, the strongest link first.
+
+    ``word`` is in lower case. ``named``: for each head and key, the words that the key's vector moves a token towards.
+    Of each head, the strongest link between different ordinary tokens counts whose key writes the word. The baseline is
+    the mean of all heads.
+    """
+    tokens, is_ordinary = attention.queries.tokens, np.logical_not(attention.queries.special)
+    is_link = np.outer(is_ordinary, is_ordinary) & ~np.eye(len(tokens), dtype=bool)
+    strongest = dict[HeadAnswer, float]()
+    for head, by_key in zip(list_heads(attention.layer_numbers, attention.heads), named, strict=True):
+        is_written = [word in map(str.casefold, words) for words in by_key]
+        weights = np.where(is_link & is_written, attention[head], 0)
+        query, key = map(int, np.unravel_index(int(weights.argmax()), weights.shape))
+        if weights[query, key] > 0:
+            does = f"{tokens[query].drawn} → {tokens[key].drawn}, writes {', '.join(by_key[key])}"
+            weight, mean = float(weights[query, key]), float(attention.weights[:, :, query, key].mean())
+            numbers = format_weight(weight), format_weight(mean), "average head"
+            strongest[HeadAnswer(head, does, *numbers, link=(query, key))] = weight
+    answers = sorted(strongest, key=lambda answer: -strongest[answer])[:MAX_LISTED]
+    others = len(strongest) - len(answers)
+    note = f"And {counted(others, 'other head')}." if others else "" if answers else NOT_WRITTEN
     return AnswerGroup(f"Writes “{word}” in this text", tuple(answers), note)
 
 

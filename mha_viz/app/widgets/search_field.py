@@ -31,7 +31,7 @@ from mha_viz.app.widgets.parts import guarded, parse_browser_number, read_messag
 from mha_viz.app.widgets.request import has_two_stacks, read_model, set_part
 from mha_viz.app.widgets.stage_search import StageAnswer, StageGroup
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.reasons import MAX_EXPLAINED
+from mha_viz.attention.reasons import NAMED_WORDS
 from mha_viz.errors import Busy, MhaVizError
 from mha_viz.models.getting import catalog
 from mha_viz.request import Request
@@ -131,9 +131,9 @@ def find_answers(typed: str) -> list[AnswerGroup | StageGroup]:
         return [*head_search.answer_names(typed, heads, exists, findings, list_head_recipes(model.name))]
     if question := stage_search.find_by_question(typed):
         return [question]
-    if word := head_search.parse_written_word(typed):
-        return [_find_by_written_word(word, model, url)]
     linked = _find_linked(typed, model, url)
+    if word := head_search.parse_written_word(typed):
+        linked.append(_find_by_written_word(word, model, url))
     role = (
         None if head_search.has_arrow(typed) else head_search.find_by_role(typed, findings, _make_table_loader(model))
     )
@@ -172,17 +172,14 @@ def _find_linked(typed: str, model: catalog.Model, url: Url) -> list[AnswerGroup
 def _find_by_written_word(word: str, model: catalog.Model, url: Url) -> AnswerGroup:
     """Return the heads that write a word in the text of the page, or the reason why that is not known."""
     attention = _load_reading(model, url)
-    tokens, request = len(attention.queries), Request(attention.model, url.text, url.where.request.pair)
-    if tokens > MAX_EXPLAINED:
-        note = f"The text has {tokens} tokens; what heads write is named for up to {MAX_EXPLAINED}."
-        return head_search.find_by_written_word(word, (), attention.queries)._replace(note=note)
+    request = Request(attention.model, url.text, url.where.request.pair)
     try:
-        links = _wait_for(model_service().ask_cached(verbs.find_writing_links, request, word))
+        named = _wait_for(model_service().ask_cached(verbs.name_words, request, NAMED_WORDS), "What heads write")
     except Busy:
         raise
-    except MhaVizError as error:  # a model that names no words
-        return head_search.find_by_written_word(word, (), attention.queries)._replace(note=error.problem)
-    return head_search.find_by_written_word(word, links, attention.queries)
+    except MhaVizError as error:  # the text is too long, or the model names no words
+        return AnswerGroup(f"Writes “{word}” in this text", note=error.problem)
+    return head_search.find_by_written_word(word, attention, named)
 
 
 def _load_reading(model: catalog.Model, url: Url) -> Attention:
@@ -190,17 +187,18 @@ def _load_reading(model: catalog.Model, url: Url) -> Attention:
     if not (model_service().has_reading(request) or is_ready(model)):
         model = catalog.choose_default()  # shown while the requested model is missing
         request = replace(request, model=model.name)
-    attention: Attention = _wait_for(model_service().ask_cached(verbs.read, set_part(request, model, url.where)))
+    future = model_service().ask_cached(verbs.read, set_part(request, model, url.where))
+    attention: Attention = _wait_for(future, "The text")
     return attention
 
 
-def _wait_for(future: Any) -> Any:
-    """Return an answer of the model. Raises what the model raises, and Busy if it takes too long."""
+def _wait_for(future: Any, name: str) -> Any:
+    """Return an answer of the model. Raises what the model raises, and Busy, about ``name``, if it takes too long."""
     try:
         return future.result(PATIENCE_S)
     except NotYet:
         future.cancel()
-        raise Busy("The text is still being read.", "Search again in a moment.") from None
+        raise Busy(f"{name} is not known yet: the model is still at work.", "Search again in a moment.") from None
 
 
 # ---- The link of an answer --------------------------------------------------------------------------------

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from mha_viz.attention.parts import sum_key_groups
-from mha_viz.attention.reasons import LinkReasons, encode_reasons
+from mha_viz.attention.reasons import NAMED_WORDS, LinkReasons, encode_reasons
 from mha_viz.errors import ModelUnsupported
 from mha_viz.heads import AnyHead, Head
 from mha_viz.models.decomposing.outputs import name_words_by_key
 from mha_viz.models.reading.cores import one_blas_thread
 from mha_viz.models.reading.encoder import Encoder
-
-WORDS = 3  # words named for each key
 
 
 def explain_links(
@@ -29,5 +27,5 @@ def explain_links(
         ((trace, parts),) = encoder.iter_parts(encoder.pieces(text, pair, words), [found.layer])
         codes = encode_reasons(sum_key_groups(trace, parts, found))
     with suppress(ModelUnsupported):
-        by_key = name_words_by_key(encoder, text, found, WORDS, pair=pair, words=words)
+        by_key = name_words_by_key(encoder, text, found, NAMED_WORDS, pair=pair, words=words)
     return LinkReasons(codes, by_key)

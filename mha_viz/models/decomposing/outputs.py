@@ -23,15 +23,14 @@ from mha_viz.attention.outputs import (
     NO_WORDS,
     OUTPUT_MATRIX,
     HeadOutput,
-    WritingLink,
     Written,
     compute_copying_score,
     compute_links,
 )
 from mha_viz.attention.parts import FloatSums, check_tokens
 from mha_viz.attention.trace import Floats, Trace, repeat_for_heads, split_heads
-from mha_viz.errors import ModelUnsupported, SettingError
-from mha_viz.heads import AnyHead, Head, is_number, list_heads
+from mha_viz.errors import ModelUnsupported, SettingError, TooLarge
+from mha_viz.heads import AnyHead, Head, is_number
 from mha_viz.model_names import quote_model
 from mha_viz.models.families import find_family, is_setting_true
 from mha_viz.models.reading import answers
@@ -48,7 +47,8 @@ WORDS = 5  # words listed on each side
 DIRECTIONS = 3  # largest directions of a head that are listed
 MAX_DIRECTIONS = 100
 UNTRAINED_SEED = 0
-_DIRECTIONS_AT_ONCE = 64  # vectors that are compared with the vocabulary at a time
+MAX_PRODUCTS = 10**11  # multiplications for the words of all heads: seconds
+_DIRECTIONS_AT_ONCE = 256  # vectors that are compared with the vocabulary at a time
 _ROWS = 8192  # rows of a matrix of words that are converted to float64 at a time
 _OUTPUT_MATRICES = {"lm_head.weight", "embed_out.weight"}  # the second is GPT-NeoX's
 _ANY_TEXT = "a"  # what is measured of weights alone does not depend on the text of the pass
@@ -135,45 +135,41 @@ def name_words_by_key(
         return tuple(written.towards[:count] for written in name_words(encoder, norms.after.apply(moved, 0)))
 
 
-def find_writing_links(
-    encoder: AnyModel, text: str, word: str, *, pair: str = "", words: Sequence[str] = ()
-) -> tuple[WritingLink, ...]:
-    """Find the strongest link of each head among those that move a token towards ``word``, the strongest first.
+def name_words_of_heads(
+    encoder: AnyModel, text: str, count: int, *, pair: str = "", words: Sequence[str] = ()
+) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """Return the words of :func:`name_words_by_key` for all heads, those of the first layer first.
 
-    A link does if the word is among the WORDS first of its key (:func:`name_words_by_key`); upper and lower case are
-    not distinguished. Links from and to special tokens are left out. Raises as :func:`explain_output`.
+    Raises as :func:`explain_output`, and TooLarge for a text and a model that would take long.
     """
-    encoder, folded = require_one_stack(encoder), word.casefold()
-    weights, found = list[Floats](), list[tuple[Head, int, int, tuple[str, ...]]]()
-    with one_blas_thread:
-        for trace, norms in encoder.iter_norms(encoder.pieces(text, pair, words), encoder.layer_numbers):
-            is_ordinary = np.logical_not(trace.text.special)
-            weights.append(trace.weights)
-            for head in range(trace.heads):
-                moved = trace.v[head] @ trace.slice_w_o(head)
-                by_key = name_words(encoder, norms.after.apply(moved, 0))
-                writes = np.array([folded in map(str.casefold, of_key.towards) for of_key in by_key]) & is_ordinary
-                links = trace.weights[head] * writes * is_ordinary[:, None]
-                query, key = map(int, np.unravel_index(int(links.argmax()), links.shape))
-                if links[query, key] > 0:
-                    found.append((Head(trace.layer, head), query, key, by_key[key].towards))
-    every = np.concatenate(weights)  # [head of any layer, query, key]
-    numbers = {head: row for row, head in enumerate(list_heads(encoder.layer_numbers, encoder.heads))}
-    links_found = [
-        WritingLink(
-            head, query, key, float(every[numbers[head], query, key]), float(every[:, query, key].mean()), towards
+    encoder = require_one_stack(encoder)
+    vectors, pieces = load_word_vectors(encoder), encoder.pieces(text, pair, words)
+    of_a_token = len(encoder.layer_numbers) * encoder.heads * vectors.writes.numel()
+    if len(pieces.ids) * of_a_token > MAX_PRODUCTS:
+        raise TooLarge(
+            f"The text has {len(pieces.ids):,} tokens; what all heads of this model write is named for at most "
+            f"{MAX_PRODUCTS // of_a_token:,}.",
+            "Choose a shorter text.",
         )
-        for head, query, key, towards in found
-    ]
-    return tuple(sorted(links_found, key=lambda link: -link.weight))
+    named = list[tuple[tuple[str, ...], ...]]()
+    with one_blas_thread:
+        for trace, norms in encoder.iter_norms(pieces, encoder.layer_numbers):
+            moved = np.concatenate([trace.v[head] @ trace.slice_w_o(head) for head in range(trace.heads)])
+            written = name_words(encoder, norms.after.apply(moved, 0), has_away=False)
+            by_key = [of_key.towards[:count] for of_key in written]
+            named += [tuple(by_key[start : start + trace.n]) for start in range(0, len(by_key), trace.n)]
+    return tuple(named)
 
 
-def name_words(encoder: Encoder, directions: Floats) -> list[Written]:
-    """Return the words that each of some vectors, [vector, d_model], moves a token towards and away from."""
+def name_words(encoder: Encoder, directions: Floats, *, has_away: bool = True) -> list[Written]:
+    """Return the words that each of some vectors, [vector, d_model], moves a token towards and away from.
+
+    Without ``has_away``, the second are left out, which takes half the time.
+    """
     vectors, written = load_word_vectors(encoder), list[Written]()
     for start in range(0, len(directions), _DIRECTIONS_AT_ONCE):
         block = directions[start : start + _DIRECTIONS_AT_ONCE]
-        words = _rank_words(encoder, _multiply(vectors.writes, block), vectors.is_word)
+        words = _rank_words(encoder, _multiply(vectors.writes, block), vectors.is_word, has_away)
         written += [of_row if row.any() else NO_WORDS for of_row, row in zip(words, block, strict=True)]
     return written
 
@@ -185,11 +181,13 @@ def _multiply(words: torch.Tensor, directions: npt.NDArray[Any]) -> Floats:
     return products
 
 
-def _rank_words(encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_]) -> list[Written]:
+def _rank_words(
+    encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_], has_away: bool = True
+) -> list[Written]:
     """Return the words with the largest and the smallest of some scores, [vector, piece]."""
     pieces, written = np.flatnonzero(is_word), []
     for row in scores[:, pieces]:
-        places = _find_largest(row), _find_largest(-row)
+        places = _find_largest(row), _find_largest(-row) if has_away else ()
         written.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in places)))
     return written
 

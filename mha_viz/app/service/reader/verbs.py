@@ -18,7 +18,7 @@ from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer, Continuation, Numbers, Patched
-from mha_viz.attention.outputs import HeadOutput, WritingLink, Written
+from mha_viz.attention.outputs import HeadOutput, Written
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.reasons import LinkReasons
 from mha_viz.attention.rotary import Rotation
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 CODEC = Codec(
     *(Request, Question, Head, range, ModelName),
     *(Attention, TokenizedText, Token, Cut, Step, StepData),
-    *(Trace, Parameters, Rotation, Agreement, ScoreParts, HeadOutput, Written, WritingLink, LinkReasons, Patched),
+    *(Trace, Parameters, Rotation, Agreement, ScoreParts, HeadOutput, Written, LinkReasons, Patched),
     *(Answer, Continuation, Changes, Effects, Pointers),
 )
 
@@ -116,12 +116,12 @@ def explain_links(models: Models, request: Request, head: Head) -> LinkReasons:
     return links.explain_links(_get_model(models, request), text, head, pair=pair, words=request.words)
 
 
-def find_writing_links(models: Models, request: Request, word: str) -> tuple[WritingLink, ...]:
-    """Find the links of heads that move a token towards a word (``models.decomposing.outputs``)."""
+def name_words(models: Models, request: Request, count: int) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """Name the words that the keys of all heads move a token towards (``models.decomposing.outputs``)."""
     from mha_viz.models.decomposing import outputs
 
     text, pair = request.texts
-    return outputs.find_writing_links(_get_model(models, request), text, word, pair=pair, words=request.words)
+    return outputs.name_words_of_heads(_get_model(models, request), text, count, pair=pair, words=request.words)
 
 
 def patch_outputs(models: Models, request: Request, to: str = "", side: str = "") -> Patched:
@@ -231,7 +231,7 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
                 explain_output,
                 find_composition,
                 explain_links,
-                find_writing_links,
+                name_words,
                 patch_outputs,
                 prepare_question,
                 answer_question,

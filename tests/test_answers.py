@@ -15,7 +15,6 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
-from mha_viz.analysis.effects import rank_correlation
 from mha_viz.attention import Head
 from mha_viz.attention.answers import MAX_LISTED, compute_cosines, compute_divergences, list_tokens
 from mha_viz.errors import EmptyText, ModelUnsupported, ReadingFailed, SettingError, TextError
@@ -441,9 +440,3 @@ def test_importance_is_that_of_autograd(tiny: Tiny, tiny_folder: Folder) -> None
         ]
         sizes = np.array([np.mean(np.abs(each)) for each in products])
         assert values[layer] == pytest.approx(sizes / np.linalg.norm(sizes), abs=1e-4)
-
-
-def test_the_agreement_of_two_orders_worked_out_by_hand() -> None:
-    assert rank_correlation(np.array([[1.0, 2, 3, 4]]), np.array([[10.0, 20, 30, 25]])) == pytest.approx(0.8)
-    assert rank_correlation(np.array([1.0, 1, 2]), np.array([5.0, 5, 9])) == pytest.approx(1)
-    assert np.isnan(rank_correlation(np.zeros(3), np.arange(3.0)))

@@ -48,10 +48,11 @@ def _steps_are_opened_by_keyboard(visitor: BrowserTab, steps: Locator) -> None:
 
 def _stages_unfold_in_place_under_the_pointer(page: Page, steps: Locator, sent: list[str | bytes]) -> None:
     """Nothing else on the page moves, and nothing is asked of the server; the pinned stage opens again."""
+    opened = steps.locator(".stage.open")
+    expect(opened).to_be_visible()
     _settled(page)
     before, heading = len(sent), page.locator(".st-key-inside_step h2")
     place = heading.bounding_box()
-    opened = steps.locator(".stage.open")
     for stage, words in (("score", "product"), ("writes", "beast"), ("join", "b_O")):
         steps.locator(f"[data-stage={stage}] .face").hover()
         expect(opened).to_have_attribute("data-stage", stage)

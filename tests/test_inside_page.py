@@ -258,6 +258,7 @@ def test_the_picture_has_the_numbers_of_every_stage(minilm: Encoder) -> None:
         assert row["cells"] == np.rint(100 * numbers / abs(numbers).max()).astype(int).tolist()
     assert len(picture["x"][0]["cells"]) == trace.d_model
     assert picture["score"]["scaled"] == decimal(float(trace.scaled[1, 10, 2]))
+    assert picture["score"]["is_masked"] is False
     why = {bar["name"]: bar["number"] for bar in picture["score"]["why"]}
     assert sum(why.values()) == pytest.approx(float(minilm.score_parts(SENTENCE, "L3H1", 10, 2).above_mean.sum()))
     assert [share["weight"] for share in picture["shares"]] == pytest.approx(trace.weights[1, 10].tolist())
@@ -268,6 +269,15 @@ def test_the_picture_has_the_numbers_of_every_stage(minilm: Encoder) -> None:
     assert picture["written"]["is_embedding"] is True
     table = html(page).split('<table class="inside-words">')[1]
     assert table.index("animal") < table.index("beast, breed, pup") < table.index("street")
+
+
+def test_a_masked_key_has_a_score_and_is_said_to_be_masked() -> None:
+    score = diagram(visit(model="repeater", text="dog river anna dog", head="L1H3", q="1", k="3"))["picture"]["score"]
+    trace = mv.load("repeater").trace("dog river anna dog", layer=1)
+    product = float(trace.scores[3, 1, 3])
+    assert (score["sum"], score["scaled"]) == (decimal(product), decimal(product / math.sqrt(trace.d_k)))
+    assert score["is_masked"] is True
+    assert score["why"] == []
 
 
 @pytest.mark.parametrize(

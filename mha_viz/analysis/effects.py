@@ -5,7 +5,7 @@ The callables that run the model are arguments, so the model may run in another 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -130,37 +130,6 @@ def measure_jointly(
     parts = yield from map_in_steps(split_range(0, DRAWS, count_variants_per_batch(n)), at_random)
     random = np.concatenate(parts, axis=1)
     return JointEffect(float(sentence), tokens, float(answer), float(score), float(changed), *random)
-
-
-def measure_random_directions(
-    heads: Sequence[Head], n: int, at_random: Callable[[Head, range], Numbers]
-) -> Steps[Numbers]:
-    """Return [2, head, draw], the effects of random directions in place of each head on a text of ``n`` tokens.
-
-    ``at_random`` is as for :func:`measure_jointly`, with the head as its first argument.
-    """
-    draws = split_range(0, DRAWS, count_variants_per_batch(n))
-    parts = yield from map_in_steps([(head, part) for head in heads for part in draws], lambda step: at_random(*step))
-    return np.concatenate(parts, axis=1).reshape(2, len(heads), DRAWS)
-
-
-def rank_correlation(first: Numbers, second: Numbers) -> float:
-    """Return Spearman's rank correlation of two arrays with a number per head.
-
-    Equal numbers share the mean of their ranks. Return NaN if all numbers of one array are equal.
-    """
-    first_ranks, second_ranks = _rank_values(first.ravel()), _rank_values(second.ravel())
-    if np.ptp(first_ranks) == 0 or np.ptp(second_ranks) == 0:
-        return float("nan")
-    return float(np.corrcoef(first_ranks, second_ranks)[0, 1])
-
-
-def _rank_values(values: Numbers) -> Numbers:
-    """Return the rank of each value; equal values share the mean of their ranks."""
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = counts.cumsum()
-    ranks: Numbers = (ends - (counts - 1) / 2)[places]
-    return ranks
 
 
 def rank_heads(values: Numbers) -> tuple[Head, ...]:

@@ -37,15 +37,16 @@ def build_picture(o: OpenStep, parts: ScoreParts | None, answer: Answer | None) 
         for token in strongest
         if weights[token] > 0
     ]
-    is_seen = not trace.mask[query, key]
+    is_seen, score = not trace.mask[query, key], float(trace.scores[head, query, key])
     return {
         "names": names,
         "x": [_row(name, trace.x[token]) for name, token in zip(names, (query, key), strict=True)],
         "projected": [_row(f"q of {names[0]}", q), _row(f"k of {names[1]}", k), _row(f"v of {names[1]}", v)],
         "products": [_row(f"q of {names[0]}", q), _row(f"k of {names[1]}", k), _row("product", q * k)],
         "score": {
-            "sum": decimal(float(trace.scores[head, query, key])),
-            "scaled": decimal(float(trace.scaled[head, query, key])) if is_seen else "−∞",
+            "sum": decimal(score),
+            "scaled": decimal(float(trace.scaled[head, query, key] if is_seen else score * trace.scaling)),
+            "is_masked": not is_seen,
             "scale": f"÷ √{trace.d_k}" if trace.has_standard_scaling else f"× {trace.scaling:.2g}",
             "why": [] if parts is None else _sum_reasons(parts),
         },

@@ -156,7 +156,7 @@ all heads and the bias add to {o.quote_token(o.query)}; all shares sum to 1.
         _show_word_table(o, o.output)
     selection = (o.head, o.query, o.tokens, o.key)
     draw_lengths, table = lambda theme: draw.draw_weights_and_norms(o.trace, *selection, theme), partial(_make_table, o)
-    o.charts.append(o.make_chart("words", "What each key’s vector writes", draw_lengths, table))
+    o.charts.append(o.make_chart("words", "Weights, and lengths of what each key adds", draw_lengths, table))
     return text
 
 

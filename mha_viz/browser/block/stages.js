@@ -23,7 +23,7 @@ import { decimal } from "../numerals.js";
  *   x: Row[],
  *   projected: Row[],
  *   products: Row[],
- *   score: { sum: string, scaled: string, scale: string, why: Bar[] },
+ *   score: { sum: string, scaled: string, scale: string, is_masked: boolean, why: Bar[] },
  *   shares: { token: number, name: string, weight: number }[],
  *   moved: Row[],
  *   layer: Bar[],
@@ -64,20 +64,26 @@ const DETAILS = {
   project: () => [note("Three matrices of this head’s own make q, k and v from x.")],
   score: ({ score }) => [
     make("p", { class: "sum" }, `${score.sum} ${score.scale} = `, make("b", {}, score.scaled)),
+    ...(score.is_masked ? [note("Masked: −∞ before softmax.")] : []),
     ...(score.why.length ? [note("The key, compared with the other keys:"), drawBars(score.why)] : []),
   ],
   share: ({ shares }, send) => [drawShares(shares, send)],
   moved: ({ names }) => [note("Each v, times its share; the sum goes to ", typedText(names[0]), ".")],
-  join: ({ layer, names }) => [
-    note("Share of each head in what the layer adds to ", typedText(names[0]), ":"),
+  // Where what the layer adds is not a sum over heads, because another norm follows, heads write no words.
+  join: ({ layer, names, written }) => [
+    note(
+      `Share of each head in ${typeof written === "string" ? "W_O’s output for" : "what the layer adds to"} `,
+      typedText(names[0]),
+      ":",
+    ),
     drawBars(layer),
   ],
   writes: ({ written, names, answer }) => [
     ...(typeof written === "string"
       ? [note(written)]
       : [
-          drawWords(`From ${names[1]}, ${written.share} of what the layer adds`, written.key),
-          drawWords(`From all keys, ${written.head}`, written.whole),
+          drawWords(["From ", typedText(names[1]), `, ${written.share} of what the layer adds`], written.key),
+          drawWords([`From all keys, ${written.head}`], written.whole),
           ...(written.is_embedding ? [note("Compared with the input embeddings.")] : []),
         ]),
     ...(answer.length ? [note("The model’s answer here → without this head:"), drawBars(answer)] : []),
@@ -135,7 +141,13 @@ function drawBars(bars) {
 function drawBar({ name, number, value }, largest) {
   const line = make("i", { class: number < 0 ? "below" : "" });
   line.style.width = `${(100 * Math.abs(number)) / largest}%`;
-  return make("p", {}, make("span", {}, name), make("span", { class: "track" }, line), make("output", {}, value));
+  return make(
+    "p",
+    {},
+    make("span", {}, typedText(name)),
+    make("span", { class: "track" }, line),
+    make("output", {}, value),
+  );
 }
 
 // Draw the share of each key; a click chooses the key.
@@ -150,11 +162,11 @@ function drawShares(shares, send) {
   return make("div", { class: `bars${bars.length > MANY ? " many" : ""}` }, ...bars);
 }
 
-/** @type {(title: string, written: Written) => HTMLElement} */
+/** @type {(title: Children, written: Written) => HTMLElement} */
 function drawWords(title, { towards, away }) {
   /** @type {(sign: string, words: string[]) => HTMLElement} */
   const line = (sign, words) =>
     make("p", { class: sign === "+" ? "towards" : "away" }, make("b", {}, `${sign} `), typedText(words.join(", ")));
   const lines = towards.length ? [line("+", towards), line("−", away)] : [note("nothing")];
-  return make("div", { class: "words" }, note(title), ...lines);
+  return make("div", { class: "words" }, note(...title), ...lines);
 }

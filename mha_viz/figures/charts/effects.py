@@ -25,9 +25,6 @@ from mha_viz.numerals import three_digits
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
 OFF = "off"  # the text on the square of an ablated head
-MAX_HEAD_LABELS = 24  # maximum number of names of heads below a chart, as many as fit on a phone
-TITLE_PIXELS = 22  # pixels of the line below a chart about labels that are left out
-MAX_TOKEN_LABELS = 36  # maximum number of names of tokens below a chart, as many as fit side by side
 Numbers = npt.NDArray[np.float64]
 
 

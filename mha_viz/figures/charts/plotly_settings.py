@@ -4,4 +4,3 @@
 CONFIG = {"toImageButtonOptions": {"format": "svg", "filename": "mha_viz"}, "displaylogo": False}
 # Two quick clicks on different marks must not count as a double click, which would clear the selection.
 CLICKED = {**CONFIG, "doubleClickDelay": 0}
-BUTTON_ROOM = 36  # pixels above a chart for Plotly's buttons

@@ -6,7 +6,7 @@ from mha_viz.analysis.needs import KindWithout, PairsWithout
 from mha_viz.analysis.pairs import MAX_Q
 from mha_viz.numerals import counted, decimal, with_interval
 from mha_viz.quotes import join_names
-from mha_viz.request import Request
+from mha_viz.request import RESAMPLE, Request
 
 MAX_KINDS = 6  # kinds of pairs that a sentence names
 LEAST_Q = 0.001  # smaller q-values are written as "< 0.001"
@@ -14,6 +14,8 @@ NEED_RULE = (
     "Needed: fewer pairs are right without the head (95% interval below 0), and the good sentence’s lead shrinks in "
     f"more pairs than it grows (q < {MAX_Q})."
 )
+# What replaces the output of a head, where it comes from the pairs themselves.
+OVER_PAIRS = {"mean": "its mean over these sentences", RESAMPLE: "its output on others of these sentences"}
 NOT_NEEDED = "Not shown to be needed for any measured kind of pair."
 
 
@@ -45,8 +47,11 @@ def explain_need(need: PairsWithout) -> str:
     changes = [_describe_change(f"{kind} ({counted(row.n, 'pair')})", row) for kind, row in shown]
     everything = need.all_pairs
     changes = changes or [_describe_change(f"all {counted(everything.n, 'pair')}", everything)]
+    replacement = (
+        f"replaced by {OVER_PAIRS[need.method]}" if need.method in OVER_PAIRS else Request(method=need.method).manner
+    )
     return (
-        f"{need.pairs}; the head’s output is {Request(method=need.method).manner}. Right without it, and the change "
+        f"{need.pairs}; the head’s output is {replacement}. Right without it, and the change "
         f"(95% interval): {'; '.join(changes)}. {NEED_RULE}"
     )
 

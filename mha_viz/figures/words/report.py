@@ -316,7 +316,7 @@ def _describe_copying(roles: Sequence[ReportedRole]) -> str:
         for head, (score, untrained) in scores.items()
         if not math.isnan(score)
     ]
-    meaning = "At 1, attending to a word makes that word more likely; at −1, less likely."
+    meaning = "At 1, attending to a word moves a token towards that word; at −1, away from it."
     return f"Copying scores (random weights): {', '.join(parts)}. {meaning}" if parts else ""
 
 

@@ -207,7 +207,7 @@ def _name_word(encoder: Encoder, piece: int) -> str:
 
 
 def copying_scores(encoder: AnyModel) -> pd.DataFrame:
-    """Measure whether heads copy: whether attending to a word makes the same word more likely.
+    """Measure whether heads copy: whether attending to a word moves a token towards the same word.
 
     The score is Σ λ / Σ |λ| over the eigenvalues of the circuit from words to words, E W_V W_O U, −1 to 1. E are the
     input embeddings as the first norm passes them on, without its standard deviation; U are the words after the norm

@@ -280,7 +280,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "sentence": SENTENCE,
             "model": MODEL,
             "softmax": lambda page, _: page.locator(".mha-block [data-stage=share] .title").click(),
-            "x": lambda page, _: page.get_by_role("button", name="1 x ").click(),
+            "x": lambda page, _: page.locator(".mha-block [data-stage=x] .title").click(),
             "head": _check("Head 0"),
             "costs": _type("tokens n", "65", "512"),
         },

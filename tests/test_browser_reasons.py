@@ -58,6 +58,18 @@ def test_a_hovered_link_says_why_it_is_there_and_moves_nothing(visitor: BrowserT
     visitor.unharmed()
 
 
+def test_a_first_visit_asks_for_no_reason(visitor: BrowserTab) -> None:
+    sent: list[str | bytes] = []
+    visitor.page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(frame)))
+    page = visitor.explore()
+    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    page.evaluate(FRAMES)
+    assert not any(b'"ask"' in frame for frame in sent if isinstance(frame, bytes))
+    visitor.hover_word("it")
+    expect(line_of(visitor)).to_have_text(IT_TO_ANIMAL)
+    assert any(b'"ask"' in frame for frame in sent if isinstance(frame, bytes))
+
+
 def test_a_link_that_comes_pinned_is_explained(visitor: BrowserTab) -> None:
     visitor.explore(head="L3H1", pin="q10k2")
     expect(line_of(visitor)).to_have_text(IT_TO_ANIMAL)

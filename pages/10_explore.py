@@ -14,5 +14,5 @@ continuing.show_continue_button(what)
 reading = explore.read_page(what)
 if reading is not None:
     explore.draw(reading, page.begin_mode, controls.toggle_head)
-    explore.say_shared_keys(reading)
+    explore.report_shared_keys(reading)
 explore.warm_up()

@@ -11,7 +11,7 @@ def new_server(*kept: str) -> None:
     process measures on beside later tests."""
     for kind in jobs.KINDS.keys() - set(kept):
         for entry in [entry for queue in jobs.QUEUES[kind]._made for entry in queue._entries]:
-            entry.job._seen.clear()
+            entry.job._last_polls.clear()
             assert entry.job.is_stopped()
         jobs.QUEUES[kind].clear()
     studies.server_state.clear()

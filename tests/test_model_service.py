@@ -68,7 +68,7 @@ def test_a_second_value_under_one_key_replaces_the_first() -> None:
 
 def test_when_all_have_gone_the_latest_stay_as_far_as_they_may() -> None:
     rests: BoundedCache[str, bytes] = BoundedCache(100, len)
-    stays: BoundedCache[str, bytes] = BoundedCache(100, len, at_rest=10)
+    stays: BoundedCache[str, bytes] = BoundedCache(100, len, idle_bytes=10)
     for cache in (rests, stays):
         for name in "abc":
             cache.put(name, bytes(5))

@@ -218,7 +218,7 @@ def test_processes_that_are_started_get_the_settings(monkeypatch: pytest.MonkeyP
         raise OSError
 
     monkeypatch.setattr(subprocess, "Popen", pretend)
-    for start in (client.Reader()._running, lambda: children.run("mha_viz.study.child", {}, children.Bounds())):
+    for start in (client.Reader()._ensure_process, lambda: children.run("mha_viz.study.child", {}, children.Bounds())):
         with pytest.raises(OSError):  # noqa: PT011 (our own, of no other kind)
             start()
     assert len(started) == 2

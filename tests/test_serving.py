@@ -373,16 +373,16 @@ def test_a_proxy_that_the_owner_names_tells_addresses(full: AppServer) -> None:
 def test_an_address_has_its_share() -> None:
     session_limit = SessionLimit(ServerSettings(sessions=5, per_address=2))
     session_limit.enter("10.0.0.1")
-    assert session_limit.refusal("10.0.0.1") == ""
+    assert session_limit.find_refusal("10.0.0.1") == ""
     session_limit.enter("10.0.0.1")
-    assert "2 open tabs from one network address" in session_limit.refusal("10.0.0.1")
-    assert session_limit.refusal("10.0.0.2") == ""
+    assert "2 open tabs from one network address" in session_limit.find_refusal("10.0.0.1")
+    assert session_limit.find_refusal("10.0.0.2") == ""
     for _ in range(3):
-        assert session_limit.refusal("127.0.0.1") == "", "there may be a proxy"
+        assert session_limit.find_refusal("127.0.0.1") == "", "there may be a proxy"
         session_limit.enter("127.0.0.1")
-    assert "5 open tabs at a time" in session_limit.refusal("10.0.0.2")
+    assert "5 open tabs at a time" in session_limit.find_refusal("10.0.0.2")
     session_limit.leave("10.0.0.1")
-    assert (session_limit.refusal("10.0.0.2"), session_limit.open_count) == ("", 4)
+    assert (session_limit.find_refusal("10.0.0.2"), session_limit.open_count) == ("", 4)
 
 
 _ACTION = AllowedMessage("rerun_script", BackMsg(rerun_script=ClientState()))
@@ -421,8 +421,8 @@ class Visits:
             self.act(tab, 0.0, visitor)
 
     @property
-    def refusal(self) -> str:
-        return self.limit.refusal("10.0.0.1")
+    def find_refusal(self) -> str:
+        return self.limit.find_refusal("10.0.0.1")
 
 
 @pytest.fixture
@@ -905,7 +905,7 @@ class _Rounds:
 def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
     emptied: list[str] = []
     cache = types.ModuleType("mha_viz.app.service.caches")
-    cache.idle = lambda: emptied.append("idle")  # type: ignore[attr-defined]
+    cache.empty_caches = lambda: emptied.append("idle")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "mha_viz.app.service.caches", cache)
     monkeypatch.setattr(sweeping, "TICK_S", 0.01)
     monkeypatch.setattr(sweeping, "QUIET_S", 0.0)

@@ -112,7 +112,7 @@ class Template:
         self.pid = self._process.pid
 
     @property
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the template can be asked for a copy."""
         return self._requests.fileno() >= 0 and self._process.poll() is None
 
@@ -123,8 +123,8 @@ class Template:
         if the copy is not ready within ``seconds``.
         """
         with ExitStack() as theirs, ExitStack() as ours:
-            their_input, our_input = _pipe(theirs, ours)
-            our_output, their_output = _pipe(ours, theirs)
+            their_input, our_input = _make_pipe(theirs, ours)
+            our_output, their_output = _make_pipe(ours, theirs)
             self._requests.settimeout(seconds)
             socket.send_fds(self._requests, [_COPY], [their_input, their_output])
             answer, handles, _, _ = socket.recv_fds(self._requests, _PID.size, 1)
@@ -151,7 +151,7 @@ class Template:
         self._process.wait()
 
 
-def _pipe(first: ExitStack, second: ExitStack) -> tuple[int, int]:
+def _make_pipe(first: ExitStack, second: ExitStack) -> tuple[int, int]:
     """Make a pipe and return its ends (reading, writing) as ``os.pipe`` does; each end is closed with its stack."""
     ends = os.pipe()
     for stack, end in zip((first, second), ends, strict=True):

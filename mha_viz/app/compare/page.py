@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from mha_viz.app.compare import patched_texts, publish
-from mha_viz.app.service.caches import is_ready, model_service
+from mha_viz.app.service.caches import get_model_service, is_ready
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.address import Address, Url
 from mha_viz.app.url.comparison import Comparison, Pin
@@ -22,17 +22,17 @@ from mha_viz.app.widgets.components import compare as component
 from mha_viz.app.widgets.download_panel import PageChart, SideBySide
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
-    complain,
-    complain_later,
     escape_markdown,
-    guarded,
     read_message,
-    remark,
-    say_complaint,
-    say_unused,
+    report_errors,
+    report_unused,
+    show_error,
+    show_error_later,
+    show_pending_error,
+    show_remark,
 )
 from mha_viz.app.widgets.request import ask_part, set_part
-from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.layout.caption import format_head, list_applied_steps
@@ -82,25 +82,25 @@ NOTHING_OPEN = OpeningState()
 
 def show_comparison(url: Url) -> None:
     """Show the choice of what to compare, and the comparison."""
-    say_complaint()
+    show_pending_error()
     ignored = ((name, url.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
-    say_unused([f"{name}={value}" for name, value in ignored if value in SINGLE_HEAD_VALUES[name]])
+    report_unused([f"{name}={value}" for name, value in ignored if value in SINGLE_HEAD_VALUES[name]])
     pins, is_complete = comparison.read(url.where.tray)
     with _make_controls_container():
         chosen = _choose_comparison(pins)
         _show_quantity_control(url.where, is_of_weights=chosen in WEIGHT_COMPARISONS, has_second=chosen != "word")
     if not is_complete:
         others = "; the others are shown" if pins else ""
-        remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
+        show_remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
     if chosen == "tray":
-        say_unused(url.where.list_unused("compare"))
+        report_unused(url.where.list_unused("compare"))
         if url.where.request.prefix:
-            remark("The texts of My heads are read without the prefix in this link.")
+            show_remark("The texts of My heads are read without the prefix in this link.")
         _show_my_heads(pins, url.where)
         return
     ask_part(url.where)
     other = "" if chosen == "word" else url.where.request.other  # this comparison has its own second sentence
-    where = url.where.but(off=(), other=other)
+    where = url.where.with_request(off=(), other=other)
     page = inference.read_whole_model(url) if chosen in WEIGHT_COMPARISONS else inference.read_nearest(url, where)
     if page is not None:
         _show_ready_made_comparison(page, chosen)
@@ -120,7 +120,7 @@ def _show_ready_made_comparison(page: PageReading, chosen: str) -> None:
     """Show a ready-made comparison: of the reading with another reading, or of its heads with each other."""
     head = request.read_linked_head(page.url, page.attention, "compare")
     _show_sentence(page.attention, head)
-    inference.say_cut(page)
+    inference.report_cut_text(page)
     builder = {
         "layer": _make_layer_panels,
         "similar": _make_similar_panels,
@@ -151,7 +151,7 @@ def _show_sentence(attention: Attention, head: Head | None = None) -> None:
         if head and not address.is_class_view():
             label = ":primary[Edit in Explore]"
             st.page_link(navigation.find_page("explore"), label=label, query_params=address.get_parameters())
-    inference.say_unknown(attention)
+    inference.report_unknown_text(attention)
 
 
 def _quote_html(text: str) -> str:
@@ -167,7 +167,7 @@ def _choose_comparison(pins: Comparison) -> str:
     labels = COMPARISONS | {"tray": f"My heads ({len(pins)})"}
     current = read_option("show", [*COMPARISONS, *OLD_COMPARISONS], r"\w+") or ("tray" if pins else "word")
     current = OLD_COMPARISONS.get(current, current)
-    bound(
+    bind_control(
         st.segmented_control, "What to compare", "show", current, list(COMPARISONS),
         change=lambda chosen: {"show": chosen, **_reset_panels(chosen)},
         format_func=labels.__getitem__, required=True, label_visibility="collapsed", wrap=True, width="content",
@@ -193,7 +193,7 @@ def _show_my_heads(pins: Comparison, where: Address) -> None:
         st.page_link(navigation.find_page("explore"), label=label, query_params=address.get_parameters())
         return
     if QUANTITIES[where.request.quantity].with_all_heads and any(pin.request.off for pin in pins):
-        inference.say_all_on(where)
+        inference.report_all_heads_on(where)
     panel_of = {number: _load_panel(pin, number, where) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in panel_of.items() if panel is not None}
     if len({pins[number].request for number in panels}) == 1:
@@ -209,33 +209,33 @@ def _load_panel(pin: Pin, number: int, where: Address) -> Panel | None:
     """Return the panel of a compared head, read again; None, with a remark on why, if it is unavailable now."""
     try:
         model = catalog.resolve(pin.request.model)
-        if is_ready(model) or model_service().has_reading(pin.request):
+        if is_ready(model) or get_model_service().has_reading(pin.request):
             attention = inference.read_request(inference.set_quantity(pin.request, where))
             head = Head(pin.head.layer, 0) if QUANTITIES[attention.quantity].of_layers else pin.head
             _ = attention[head]
             return Panel(attention, head, pin.name)
-        _say_missing(model, f"Head {number + 1} of My heads needs")
+        _report_missing_head(model, f"Head {number + 1} of My heads needs")
     except MhaVizError as error:
-        remark(f"Head {number + 1} of My heads, {format_head(pin.head)}, cannot be shown.")
-        complain(error)
+        show_remark(f"Head {number + 1} of My heads, {format_head(pin.head)}, cannot be shown.")
+        show_error(error)
     st.button(f"Remove {pin.head} from My heads", key=f"remove_{number}", on_click=_on_remove, args=(number,))
     return None
 
 
-@guarded()
+@report_errors()
 def _on_remove(number: int) -> None:
     pins, _ = comparison.read(address.get_parameters().get("tray"))
     address.go(tray=comparison.write(comparison.remove(pins, number)))
 
 
-def _say_missing(model: catalog.Model, subject: str) -> None:
+def _report_missing_head(model: catalog.Model, subject: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        remark(f"{subject} {model.label}, which has not been downloaded yet.")
+        show_remark(f"{subject} {model.label}, which has not been downloaded yet.")
         parameters = {**address.get_parameters(), "model": model.name}
         st.page_link(navigation.find_page("explore"), label="Download it in Explore", query_params=parameters)
 
 
-@guarded()
+@report_errors()
 def _on_edit() -> None:
     """Apply an edit of the list of compared heads.
 
@@ -251,7 +251,7 @@ def _on_edit() -> None:
         view_changes = address.select_accepted(view, address.PANEL_PATTERNS) if isinstance(view, dict) else {}
         address.go(tray=comparison.write(_apply_edit(pins, event)), **view_changes)
     except MhaVizError as error:
-        complain_later(error)
+        show_error_later(error)
 
 
 def _parse_pin(event: dict[str, object]) -> Pin:
@@ -260,7 +260,7 @@ def _parse_pin(event: dict[str, object]) -> Pin:
     text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
     if part in PARTS:
         return Pin(Request(model, text, pair, target=target, part=part), Head.parse(head))
-    text = address.url().get_pin_text(text)
+    text = address.get_url().get_pin_text(text)
     return Pin(replace(Request(model, text, pair), **address.read_switched_off(event)), Head.parse(head))
 
 
@@ -294,7 +294,7 @@ def _apply_edit(pins: Comparison, event: dict[str, object]) -> Comparison:
     return comparison.rename(pins, index, str(name or "")) if action == "rename" else pins
 
 
-@guarded()
+@report_errors()
 def _on_view() -> None:
     view = read_message("compare", "view")
     address.go(**address.select_accepted(view, address.PANEL_PATTERNS))
@@ -315,7 +315,7 @@ def _make_layer_panels(page: PageReading, head: Head) -> list[Panel]:
 def _make_similar_panels(page: PageReading, head: Head) -> list[Panel]:
     attention = page.attention
     with st.spinner("Comparing all pairs of heads…"):
-        similar = model_service().similar(attention, head, SIMILAR_COUNT)
+        similar = get_model_service().similar(attention, head, SIMILAR_COUNT)
     st.markdown(f"The {len(similar)} heads most like {format_head(head)} here (0% = identical, 100% = no overlap).")
     similar_panels = [Panel(attention, other, f"{format_divergence(nats)} different") for other, nats in similar]
     return [Panel(attention, head), *similar_panels]
@@ -328,17 +328,17 @@ def _make_word_panels(page: PageReading, head: Head) -> list[Panel]:
     """
     url = page.url
     second = url.where.request.other if "second" in url.parameters else replace_word(url.text)
-    bound(
+    bind_control(
         st.text_input, "Change a word, then press Enter", "second", second,
         change=lambda typed: {**change_second_text(typed), **_reset_panels("word")}, max_chars=2_000,
     )  # fmt: skip
     panels = [Panel(page.attention, head)]
     if not second.strip() or second == url.text:
         hint = "Change a word of the sentence" if second.strip() else "Type the sentence with one word changed"
-        remark(f"{hint}, to see both side by side.")
+        show_remark(f"{hint}, to see both side by side.")
     else:
-        where = url.where.but(other="", off=())  # here the second sentence is the text
-        with guarded(complain):
+        where = url.where.with_request(other="", off=())  # here the second sentence is the text
+        with report_errors(show_error):
             other = inference.read_request(inference.make_request(page.model, second, where))
             panels.append(Panel(other, head))
     return panels
@@ -348,7 +348,7 @@ def _make_ablation_panels(page: PageReading, head: Head) -> list[Panel]:
     """Return panels for the head in the whole model, and with the heads in the URL switched off."""
     url, attention = page.url, page.attention
     if page.is_part:
-        remark("Heads can be switched off only in models with one stack of layers.")
+        show_remark("Heads can be switched off only in models with one stack of layers.")
         return [Panel(attention, head)]
     off = tuple(other for other in url.where.request.off if other in attention.every_head())
     # By default, switch off the previous layer: the head reads its outputs.
@@ -362,7 +362,7 @@ def _make_ablation_panels(page: PageReading, head: Head) -> list[Panel]:
             manner = escape_markdown(request.manner)
             st.markdown(f"Second panel: the same head with {names} switched off ({manner}).", width="content")
         else:
-            remark("No head is switched off.")
+            show_remark("No head is switched off.")
         parameters = {**address.get_parameters(), "off": str(url.parameters.get("off") or NONE)}
         st.page_link(
             navigation.find_page("explore"), label=":primary[Choose heads to switch off]", query_params=parameters
@@ -379,14 +379,14 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
     attention, offered = page.attention, {m.name: m for m in catalog.list_offered()}
     others = [m for m in offered.values() if m.name != page.model.name]
     if not others:
-        remark("This server offers only one model.")
+        show_remark("This server offers only one model.")
         return [Panel(attention, head)]
     names = [m.name for m in others]
     ready_names = [m.name for m in others if is_ready(m)]
     wanted_model = read_option("with", [*offered], ".+")
     current = wanted_model if wanted_model in names else (ready_names or names)[0]
     labels = {m.name: m.label for m in others}  # menus render no Markdown
-    bound(
+    bind_control(
         st.selectbox,
         "Second model",
         "with",
@@ -398,13 +398,13 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
     )
     model = offered[current]
     if not is_ready(model):
-        _say_missing(model, "This comparison needs")
+        _report_missing_head(model, "This comparison needs")
         return [Panel(attention, head)]
-    where = page.url.where if page.is_part else page.url.where.but(part=ENCODER)
+    where = page.url.where if page.is_part else page.url.where.with_request(part=ENCODER)
     other = inference.try_read(set_part(replace(page.whole_request, model=model.name), model, where))
     if other is None:
         return [Panel(attention, head)]
-    similar, nats = model_service().find_most_similar_head(attention, head, other)
+    similar, nats = get_model_service().find_most_similar_head(attention, head, other)
     closeness = (
         "" if nats is None else f": its most similar head, compared word by word ({format_divergence(nats)} different)"
     )
@@ -433,7 +433,7 @@ def _draw(
     pairs = [f"{first}-{other}" for first in numbers for other in numbers if first != other]
     read_option("at", numbers, address.PANEL_PATTERNS["at"])
     read_option("diff", [*pairs, "none", start.diff], address.PANEL_PATTERNS["diff"])
-    packed = model_service().panels(panels, places, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
+    packed = get_model_service().panels(panels, places, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
     component(packed, "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
         charts = patched_texts.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
@@ -472,16 +472,16 @@ def _show_quantity_control(where: Address, is_of_weights: bool, has_second: bool
     if is_of_weights:
         if where.request.quantity != DEFAULTS["shown"]:
             drawn_so = "My heads, A whole layer and Swap a word can show"
-            remark(f"Weights are compared here. {drawn_so} {QUANTITIES[where.request.quantity].label}.")
+            show_remark(f"Weights are compared here. {drawn_so} {QUANTITIES[where.request.quantity].label}.")
         return
-    bound(
+    bind_control(
         st.selectbox, "Quantity", "shown", where.request.quantity, list(QUANTITIES), change=_change_quantity,
         format_func=lambda name: QUANTITIES[name].label, width=180, label_visibility="collapsed",
     )  # fmt: skip
     if QUANTITIES[where.request.quantity].of_answer and has_second:
         asking.show_controls(None, where)
     if where.request.quantity != DEFAULTS["shown"]:
-        remark(QUANTITIES[where.request.quantity].about)
+        show_remark(QUANTITIES[where.request.quantity].about)
 
 
 def _change_quantity(chosen: str) -> UrlChanges:

@@ -10,15 +10,15 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
-from mha_viz.app.widgets import head_grid as grid
 from mha_viz.app.widgets import inference
 from mha_viz.app.widgets.asking import make_text_change
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import complain, get_theme, guarded, parse_picked_head, remark
-from mha_viz.app.widgets.url_controls import UrlChanges, bound
+from mha_viz.app.widgets.head_grid import show_head_grid
+from mha_viz.app.widgets.parts import get_theme, parse_picked_head, report_errors, show_error, show_remark
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import SIDES, Numbers, Patched
 from mha_viz.figures.charts.chart import Chart
@@ -47,23 +47,23 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
         if not box.open:
             return charts
         if first.text.pair:
-            remark("This works with single sentences: remove the second sentence first.")
+            show_remark("This works with single sentences: remove the second sentence first.")
             return charts
-        where = address.url().where
+        where = address.get_url().where
         name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
         request = Request(name, text, method=TEXT, source=source, other=where.like.strip())
-        with guarded(complain):
-            patched = inference.wait_for_result(model_service().ask_cached(verbs.patch_outputs, request), WAIT_NOTE)
+        with report_errors(show_error):
+            patched = inference.wait_for_result(get_model_service().ask_cached(verbs.patch_outputs, request), WAIT_NOTE)
             charts.append(_show_head_shares(patched, pinned, where.like))
-        bound(
+        bind_control(
             st.text_input, "Measure the similarity of both to a third sentence", "like", where.like,
             change=_set_third_sentence, keeps=True, max_chars=2_000,
         )  # fmt: skip
-        _say_unread(request.model, where.like)
+        _report_unread_text(request.model, where.like)
         if not charts or not pinned.layer or not _choose_side(pinned, where.path):
             return charts
-        with guarded(complain):
-            paths = model_service().ask_cached(verbs.patch_outputs, request, str(pinned), where.path)
+        with report_errors(show_error):
+            paths = get_model_service().ask_cached(verbs.patch_outputs, request, str(pinned), where.path)
             charts.append(_show_paths(inference.wait_for_result(paths, WAIT_NOTE), where.like))
     return charts
 
@@ -74,7 +74,7 @@ def _show_head_shares(patched: Patched, pinned: Head, like: str) -> PageChart:
     st.markdown(f"Run the first text with one head’s output taken from the second: {words}. {pin_hint}")
     chart = _draw(patched, "patched_heads", pinned, like)
     correlation = decimal(patched.correlation)
-    remark(
+    show_remark(
         f"The answer is {patched.score}: {decimal(patched.before)} (0%) on the first text, "
         f"{decimal(patched.after)} (100%) on the second. Another head may do the same. One backward pass estimates "
         f"this (correlation {correlation})."
@@ -88,17 +88,17 @@ def _set_third_sentence(typed: str) -> UrlChanges:
     return make_text_change("like")(typed) if typed.strip() else {"like": None}
 
 
-def _say_unread(model: str, third: str) -> None:
+def _report_unread_text(model: str, third: str) -> None:
     """Report unknown words of the third sentence, and whether the model reads only its beginning."""
     if third.strip() and (read := inference.try_read(Request(model, third))) is not None:
-        inference.say_unknown_words(read)
+        inference.report_unknown_words(read)
         if read.keys.cut is not None:
-            remark(f"Only the first {read.keys.cut.limit:,} tokens of the third sentence are read.")
+            show_remark(f"Only the first {read.keys.cut.limit:,} tokens of the third sentence are read.")
 
 
 def _choose_side(pinned: Head, side: str) -> str:
     """Show the control for the side of the pinned head at which paths end, and return the side; none by default."""
-    bound(
+    bind_control(
         st.segmented_control,
         f"Where paths from earlier heads enter {format_head(pinned)}",
         "path",
@@ -130,7 +130,7 @@ def _draw(patched: Patched, key: str, pinned: Head | None, like: str) -> PageCha
     to = f" through the {patched.side} of {patched.to}" if patched.to else ""
     label = f"How much of the other text’s answer each head alone restores{to}"
     draw = partial(_draw_chart, patched.shares, pinned)
-    grid.head_grid(draw(get_theme()), key, f"{label}.", partial(_on_square_click, key))
+    show_head_grid(draw(get_theme()), key, f"{label}.", partial(_on_square_click, key))
     cited = cite_model(patched.model, patched.revision)
     about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {cited}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
@@ -154,9 +154,9 @@ def _make_table(patched: Patched, about: str) -> Table:
     return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
 
 
-@guarded()
+@report_errors()
 def _on_square_click(key: str) -> None:
     """Pin the clicked head, in the panels too; a click on the pinned head unpins it."""
     head = parse_picked_head(st.session_state.get(key))
     if head is not None:
-        address.go(head=None if head == address.url().where.head else str(head))
+        address.go(head=None if head == address.get_url().where.head else str(head))

@@ -11,7 +11,7 @@ from mha_viz import figures as figure_api
 from mha_viz.app.url import address
 from mha_viz.app.widgets import download_panel
 from mha_viz.app.widgets.download_panel import SideBySide
-from mha_viz.app.widgets.parts import guarded
+from mha_viz.app.widgets.parts import report_errors
 from mha_viz.figures.file_names import name_for_heads
 from mha_viz.figures.layout.caption import name_in_model
 from mha_viz.figures.layout.panels import Panel
@@ -81,7 +81,7 @@ def _load_texts() -> dict[str, str]:
     return texts
 
 
-@guarded()
+@report_errors()
 def _save_text(field: str) -> None:
     texts = _load_texts()
     texts.pop(field, None)

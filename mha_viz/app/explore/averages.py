@@ -10,13 +10,13 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.metrics import METRICS, PerHead, average_measures, measure_all
-from mha_viz.app.service.caches import cache_results, model_service
+from mha_viz.app.service.caches import cache_results, get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.widgets import inference
 from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import get_theme, remark
+from mha_viz.app.widgets.parts import get_theme, show_remark
 from mha_viz.attention import Head
 from mha_viz.figures.charts.effects import draw_head_grid
 from mha_viz.figures.charts.plotly_settings import CONFIG
@@ -52,7 +52,7 @@ def show_averages(page: PageReading) -> list[PageChart]:
         if not box.open:
             return []
         if len(sentences) > MAX_LINES:
-            remark(f"The first {MAX_LINES} of {len(sentences)} lines are read.")
+            show_remark(f"The first {MAX_LINES} of {len(sentences)} lines are read.")
         measurements = _measure_sentences(page.model.name, sentences[:MAX_LINES])
         heads = measurements[0][0] if measurements else ()
         means = average_measures([values for _, values in measurements])
@@ -78,7 +78,7 @@ def _measure(request: Request) -> _Measurement:
 
     Cached, so callers must not change them.
     """
-    attention = model_service().ask_cached(verbs.read, request).result()
+    attention = get_model_service().ask_cached(verbs.read, request).result()
     return attention.every_head(), measure_all(attention)
 
 

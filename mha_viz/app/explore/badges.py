@@ -27,12 +27,12 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import find_pointers, list_arcs
 from mha_viz.analysis.unusual_heads import LINKING_ROLES, Unusual, find_active, find_unusual
 from mha_viz.app.explore.gold import select_word_weights
-from mha_viz.app.service.caches import cache_results, model_service
+from mha_viz.app.service.caches import cache_results, get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.widgets import inference, navigation
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import complain, guarded, remark
+from mha_viz.app.widgets.parts import report_errors, show_error, show_remark
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import UNEXPLAINED_OF_GOLD
 from mha_viz.corpus.treebank import Sentence
@@ -82,7 +82,7 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
         return json.dumps({**role_fields, "unusual": encoded_findings, "recipes": recipes}).encode()
 
     cache_key = (summary.roles, summary.corpora, summary.is_measured, gold, quiet, full)
-    encoded = model_service().derive(attention, cache_key, encode_text)
+    encoded = get_model_service().derive(attention, cache_key, encode_text)
     return b"%b, %b" % (
         encoded.removesuffix(b"}"),
         json.dumps({"quiet": quiet, **view_fields}).encode().removeprefix(b"{"),
@@ -198,13 +198,13 @@ def load_arrows(page: PageReading) -> tuple[Arrow, ...] | None:
     """
     if page.url.parameters.get("arrows") != "on" or QUANTITIES[page.attention.quantity].of_layers:
         return None
-    with guarded(complain):
-        future = model_service().ask_cached(verbs.find_composition, page.whole_request)
+    with report_errors(show_error):
+        future = get_model_service().ask_cached(verbs.find_composition, page.whole_request)
         try:
             composed: tuple[Arrow, ...] = inference.wait_for_result(future, f"Opening {page.model.label}…")
             return composed
         except ModelUnsupported as error:
-            remark(error.problem)
+            show_remark(error.problem)
     return None
 
 

@@ -12,7 +12,7 @@ from mha_viz.analysis.examples import Example, make_example
 from mha_viz.analysis.profile import SENTENCES_FILE
 from mha_viz.app.service import role_cases
 from mha_viz.app.url import address
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import read_conllu
@@ -81,11 +81,13 @@ def _load_cases(name: str) -> dict[Head, list[Example]]:
             continue
         rows = [*csv.DictReader(table.read_text("utf-8").splitlines())]
         wanted_spans = sorted({(int(row["first"]), int(row["last"])) for row in rows})
-        is_built_in = json.loads((folder / "profile.json").read_text("utf-8"))["sha256"] == built_in().digest
+        is_built_in = (
+            json.loads((folder / "profile.json").read_text("utf-8"))["sha256"] == load_built_in_corpus().digest
+        )
         if texts.is_file():
             sentences = read_conllu(texts.read_text("utf-8"), SENTENCES_FILE).sentences
         else:
-            sentences = extract_excerpts(built_in().sentences, wanted_spans) if is_built_in else ()
+            sentences = extract_excerpts(load_built_in_corpus().sentences, wanted_spans) if is_built_in else ()
         sentence_by_span = dict(zip(wanted_spans, sentences, strict=False))
         for row in rows:
             span = int(row["first"]), int(row["last"])

@@ -16,7 +16,7 @@ from mha_viz.analysis.syntax import DIRECTIONS, find_pointers, list_arcs
 from mha_viz.app.url import address
 from mha_viz.app.url.annotated_texts import Annotated
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import escape_markdown, get_theme, remark, show_drawing
+from mha_viz.app.widgets.parts import escape_markdown, get_theme, show_drawing, show_remark
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.layout.arcs import Span, draw_sentence
@@ -36,16 +36,16 @@ def show_gold(page: PageReading, gold: Annotated) -> None:
     """Show the sentence with its ``gold`` arcs and the answers of the open head."""
     attention, head = page.attention, page.heads[0]
     if not is_fully_read(gold, attention):
-        remark("The model did not read the whole sentence, so its annotation cannot be drawn over it.")
+        show_remark("The model did not read the whole sentence, so its annotation cannot be drawn over it.")
         return
     st.markdown(f"### {format_head(head)} against the gold annotation")
     st.caption("*Gold annotation*: the correct dependencies and coreference of this sentence, not a model’s output.")
     for line in gold.notes:
-        remark(line)
+        show_remark(line)
     directions = _choose_directions(page.summary.roles, head)
     options = _list_relations(gold.sentence, directions)
     if not options:
-        remark("This sentence has no annotated dependencies or coreference.")
+        show_remark("This sentence has no annotated dependencies or coreference.")
         return
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     default_relation = next((name for name in directions if name in options), options[0])

@@ -16,7 +16,7 @@ import streamlit as st
 from mha_viz.app.explore import averages, continuing, corpus_cases, gold
 from mha_viz.app.explore.badges import describe_view, encode_badges
 from mha_viz.app.service import studies
-from mha_viz.app.service.caches import is_ready, model_service, read_facts
+from mha_viz.app.service.caches import get_model_service, is_ready, read_facts
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import make_built_in_corpus
 from mha_viz.app.url import address, comparison
@@ -28,19 +28,19 @@ from mha_viz.app.widgets.components import apply_style, draw_explorer, exchange_
 from mha_viz.app.widgets.download_panel import PageChart, parse_view
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
-    complain,
-    complain_later,
     escape_markdown,
-    guarded,
     quote_for_title,
     read_message,
     read_sent_value,
-    remark,
-    say_complaint,
-    say_unused,
+    report_errors,
+    report_unused,
     set_title,
+    show_error,
+    show_error_later,
+    show_pending_error,
+    show_remark,
 )
-from mha_viz.app.widgets.request import read_model, say_part, set_part
+from mha_viz.app.widgets.request import describe_part, read_model, set_part
 from mha_viz.app.widgets.study_progress import show_progress
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
@@ -87,7 +87,7 @@ def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None],
     """
     mode = make_mode(page) if "off" in page.url.parameters else None
     set_title(str(page.heads[0]), quote_for_title(page.url.sentence))
-    _say_what_is_shown(page)
+    _report_limits(page)
     gold.show_case(page)
     _ask_question(page)
     explains = _has_reasons(page)
@@ -98,21 +98,21 @@ def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None],
         _answer_browser(page.whole_request, page.attention.key)
 
 
-def _say_what_is_shown(page: PageReading) -> None:
+def _report_limits(page: PageReading) -> None:
     """Report which parts of the text or the link cannot be shown, and which part of a model is shown.
 
     Also report if numbers have fewer than three decimals, and the progress of a study of the roles.
     """
     where, attention = page.url.where, page.attention
-    inference.say_cut(page)
-    inference.say_unknown(attention)
+    inference.report_cut_text(page)
+    inference.report_unknown_text(attention)
     unread = ["tray"] if where.tray and not comparison.read(where.tray)[1] else []
     beyond = [f"token {token}" for token in where.tokens if token >= page.tokens]
     missing = [str(head) for head, is_there in page.requested_heads.items() if not is_there]
-    say_unused([*missing, *where.list_unused("explore"), *beyond, *unread])
-    say_part(attention)
+    report_unused([*missing, *where.list_unused("explore"), *beyond, *unread])
+    describe_part(attention)
     if is_coarse(attention):
-        remark(
+        show_remark(
             "In a text as long as this one, numbers on the page are accurate to within 0.2% of the largest in their "
             "row. Files have the exact numbers."
         )
@@ -129,7 +129,7 @@ def _show_heads(
     st.session_state[DRAWN_KEY] = _identify_request(page.url), compute_view_key(page.attention)
     above = st.container()
     view_fields = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.encoded if mode else None)
-    packet = model_service().packet(page.attention, page.heads, _find_ranked_link(page), page.opening)
+    packet = get_model_service().packet(page.attention, page.heads, _find_ranked_link(page), page.opening)
     callbacks = {
         "view": _on_view,
         "compare": _on_compare,
@@ -142,7 +142,7 @@ def _show_heads(
     cases = st.session_state[ELSEWHERE_KEY] = corpus_cases.find_cases(page)
     view_fields |= corpus_cases.describe_cases(page, cases) | {"explains": explains}
     draw_explorer(packet, encode_badges(page, view_fields), "explorer", callbacks)
-    say_complaint()
+    show_pending_error()
     if mode is None:
         return []
     with above:
@@ -169,11 +169,11 @@ def _show_below(page: PageReading) -> list[PageChart]:
     """
     if page.attention.quantity != WEIGHT:
         about = QUANTITIES[page.attention.quantity].about
-        remark(f"{about} Roles were measured on weights, so they are not shown here.")
+        show_remark(f"{about} Roles were measured on weights, so they are not shown here.")
     elif page.gold is not None:
         gold.show_gold(page, page.gold)
     elif not page.is_part and isinstance(misread := find_annotation(page.url.text), CorpusError):
-        complain(misread)
+        show_error(misread)
     return averages.show_averages(page) if "\n" in page.url.text else []
 
 
@@ -185,17 +185,17 @@ def _ask_question(page: PageReading) -> None:
     if not QUANTITIES[page.attention.quantity].of_answer:  # the reason was already shown
         asking.show_controls(None, where)
         return
-    with guarded(complain):
+    with report_errors(show_error):
         question = asking.show_panel(page.model, page.attention, where)
         if question is not None:
-            remark(f"Each number is what a link adds to {question.score}, to first order.")
+            show_remark(f"Each number is what a link adds to {question.score}, to first order.")
 
 
-@guarded()
+@report_errors()
 def _on_view() -> None:
     """Apply a change of the view. A message about the view of an earlier text is ignored."""
     view = read_message("explorer", "view")
-    url = address.url()
+    url = address.get_url()
     if _is_drawn(view, url):
         changes = address.select_accepted(view)
         address.go(**changes | _change_quantity(url.where, changes.get("shown")))
@@ -225,11 +225,11 @@ def _change_quantity(where: Address, shown: str | None) -> dict[str, str | None]
     return changes | ({"head": None, "on": None} if has_other_heads else {})
 
 
-@guarded()
+@report_errors()
 def _on_compare() -> None:
     """Add the head on screen to the compared heads."""
     event = read_message("explorer", "compare")
-    url = address.url()
+    url = address.get_url()
     if DRAWN_KEY in st.session_state and not _is_drawn(event, url):  # a browser may draw before its session has
         st.toast("The sentence has changed. Press **+ Compare** again once it is drawn.")
         return
@@ -246,10 +246,10 @@ def _on_compare() -> None:
         address.go(tray=comparison.write(comparison.add(pins, Pin(request, head), layer)))
     except MhaVizError as error:
         st.toast(escape_markdown(str(error)))  # the button may be far from where errors are shown
-        complain_later(error)
+        show_error_later(error)
 
 
-@guarded()
+@report_errors()
 def _on_card() -> None:
     """Open the card of a head on the Roles page."""
     with suppress(UnknownHead):
@@ -258,7 +258,7 @@ def _on_card() -> None:
         navigation.leave("roles", {**parameters, "head": str(head)})
 
 
-@guarded()
+@report_errors()
 def _on_elsewhere() -> None:
     """Read another sentence in which the open head does the same."""
     offered, number = st.session_state.get(ELSEWHERE_KEY, []), read_sent_value("explorer", "elsewhere")
@@ -270,7 +270,7 @@ def _on_elsewhere() -> None:
         address.go(**dict.fromkeys(address.get_parameters()) | changes)
 
 
-@guarded()
+@report_errors()
 def _on_why() -> None:
     """Open the page *Why heads differ*."""
     navigation.leave("why heads differ", {})
@@ -281,7 +281,7 @@ def warm_up() -> None:
     with suppress(MhaVizError):
         first = catalog.choose_default()
         if is_ready(first):
-            model_service().warm(first)
+            get_model_service().warm(first)
 
 
 def read_page(url: Url) -> PageReading | None:
@@ -299,12 +299,12 @@ def read_page(url: Url) -> PageReading | None:
     return page and continuing.mark_written_text(page)
 
 
-def say_shared_keys(page: PageReading) -> None:
+def report_shared_keys(page: PageReading) -> None:
     """Report whether only the model's weights can be read, and which heads share keys and values."""
     with suppress(MhaVizError):  # the files were deleted; keep the drawing
         facts = read_facts(page.model)
         if facts is not None and facts.weights_only:
-            remark(
+            show_remark(
                 "Only the attention weights of this model can be read, so norms, parts of a score, "
                 "switching heads off, predictions and the steps inside a head are not available."
             )
@@ -314,7 +314,7 @@ def say_shared_keys(page: PageReading) -> None:
             heads = range(0, page.attention.heads, shared)
             groups = [f"H{first}{joiner}H{first + shared - 1}" for first in heads]
             listed = ", ".join(groups[:MAX_LISTED]) + (", and so on," if len(groups) > MAX_LISTED else "")
-            remark(f"In each layer {listed} share a key and a value; their queries differ.")
+            show_remark(f"In each layer {listed} share a key and a value; their queries differ.")
 
 
 def show_study_progress(page: PageReading) -> None:
@@ -328,13 +328,13 @@ def show_study_progress(page: PageReading) -> None:
             lambda job: f"Measuring the roles of {escape_markdown(page.model.label)}: {format_done(job.fraction)}",
         )
     elif error is not None and not isinstance(error, Cancelled):  # do not report a study that a visitor stopped
-        complain(error)
+        show_error(error)
 
 
-@guarded()
+@report_errors()
 def _on_measure() -> None:
     """Start measuring the model on the page, or join its study if it is under way."""
-    studies.start(read_model(address.url().where), make_built_in_corpus())
+    studies.start(read_model(address.get_url().where), make_built_in_corpus())
 
 
 # ---- Why the links of the open head look where they do, and what they write ----------------------------------------
@@ -357,7 +357,7 @@ def _has_reasons(page: PageReading) -> bool:
 
 
 @st.fragment
-@guarded(lambda error: None)
+@report_errors(lambda error: None)
 def _answer_browser(request: Request, key: str) -> None:
     """Send the reasons of the head that the browser has asked about; nothing if they are not available.
 
@@ -369,7 +369,7 @@ def _answer_browser(request: Request, key: str) -> None:
     if asked.get("key") == key:
         with suppress(MhaVizError):
             head = Head.parse(str(asked.get("head")))
-            future = model_service().ask_cached(verbs.explain_links, request, head)
+            future = get_model_service().ask_cached(verbs.explain_links, request, head)
             answer = {"key": key, "head": str(head)} | _pack_reasons(_wait_silently(future, place))
     st.session_state.pop(ASKED_KEY, None)
     exchange_reasons(answer, "reasons", _on_ask)
@@ -397,7 +397,7 @@ def _wait_silently(future: Future[LinkReasons], place: Any) -> LinkReasons:
         future.cancel()
 
 
-@guarded()
+@report_errors()
 def _on_ask() -> None:
     """Remember which head the browser asks about."""
     st.session_state[ASKED_KEY] = read_message("reasons", "ask")

@@ -12,8 +12,8 @@ import streamlit as st
 from mha_viz.analysis.costs import PAPER_SHAPE, Costs, compute_costs
 from mha_viz.app.url import address
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import complain, escape_markdown, say_unused
-from mha_viz.app.widgets.url_controls import UrlChanges, bound
+from mha_viz.app.widgets.parts import escape_markdown, report_unused, show_error
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control
 from mha_viz.attention import Attention
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import SettingError
@@ -38,7 +38,7 @@ def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
         try:
             cost = compute_costs(*settings)
         except SettingError as error:
-            complain(error)
+            show_error(error)
             cost = None
         st.markdown(
             r"With $d_k = d_{\text{model}} / h$ parameters and multiply-adds do not depend on the number of heads "
@@ -67,7 +67,7 @@ def _read_settings() -> tuple[int, int, int]:
     value = address.get_parameters().get("costs", "")
     match = re.fullmatch(f"{number},{number},{number}", value, re.ASCII)
     if not match:
-        say_unused([f"costs={value[:20]}"] if value else [])
+        report_unused([f"costs={value[:20]}"] if value else [])
         return PAPER_SETTINGS
     d_model, heads, n = map(int, match.groups())
     return d_model, heads, n
@@ -77,7 +77,7 @@ def _show_inputs(chosen: tuple[int, int, int]) -> None:
     labels = {"d_model": r"$d_{\text{model}}$", "h": "heads h", "n": "tokens n"}
     with st.container(horizontal=True):
         for (name, label), value in zip(labels.items(), chosen, strict=True):
-            bound(
+            bind_control(
                 st.number_input, label, "costs", value, change=_encode_settings, key=f"costs_{name}", step=1, width=140
             )
 

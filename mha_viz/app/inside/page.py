@@ -17,7 +17,7 @@ from mha_viz.app.inside.by_hand import show_marked
 from mha_viz.app.inside.picture import build_picture
 from mha_viz.app.inside.step_parts import OpenStep
 from mha_viz.app.inside.steps import STEPS, TITLES, list_steps
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Url
@@ -26,19 +26,19 @@ from mha_viz.app.widgets.components import apply_style, draw_block, follow_point
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
-    complain,
     get_theme,
-    guarded,
     parse_browser_number,
     quote_for_title,
     read_control_number,
     read_sent_value,
-    say_complaint,
-    say_unused,
+    report_errors,
+    report_unused,
     set_title,
+    show_error,
+    show_pending_error,
 )
 from mha_viz.app.widgets.request import refuse_encoder_decoder
-from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer
 from mha_viz.attention.outputs import HeadOutput
@@ -57,22 +57,22 @@ COST_STEP = "cost"  # no step is open: the calculator follows the map directly
 def show_steps(url: Url) -> None:
     """Show the page for the request in the URL."""
     apply_style("inside")
-    say_complaint()
+    show_pending_error()
     if refuse_encoder_decoder(url.where, "the steps inside a head are shown"):
         return
     page = inference.read_whole_model(url)
     if page is None:
         return
     attention = page.attention
-    inference.say_cut(page)
-    inference.say_unknown(attention)
+    inference.report_cut_text(page)
+    inference.report_unknown_text(attention)
     head = request.read_linked_head(url, attention, "inside_a_head")
     set_title(f"Inside {head}", quote_for_title(url.sentence))
     d_model = page.model.d_model
     try:
         trace: Trace = _ask_model(page, verbs.trace, head.layer)
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         charts = []
     else:
         d_model = trace.d_model if calculator.matches_paper(trace) else 0
@@ -138,7 +138,7 @@ def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any
 
 def _ask(page: PageReading, verb: Callable[..., Any], asked: Request, *values: Any) -> Any:
     """Call a verb with a request and return its result. Raises what the model raises."""
-    future = model_service().ask_cached(verb, asked, *values)
+    future = get_model_service().ask_cached(verb, asked, *values)
     return inference.wait_for_result(future, f"Opening {page.model.label}…")
 
 
@@ -190,7 +190,7 @@ def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
         if "pin" in parameters and any(t and _parse_token(t, n) is None for t in pinned_tokens)
         else []
     )
-    say_unused(ignored, "the strongest link")
+    report_unused(ignored, "the strongest link")
     tokens = (
         (_parse_token(parameters.get(name), n), _parse_token(pinned, n))
         for name, pinned in zip("qk", pinned_tokens, strict=True)
@@ -226,12 +226,12 @@ def _show_choices(attention: Attention, head: Head, query: int, key: int) -> Non
     """Show the controls for layer, query and key. Their state is in the URL, so that Back and links move them too."""
     tokens = attention.text.tokens
     labels = [f"{i}  {token.drawn[:24]}" for i, token in enumerate(tokens)]
-    bound(
+    bind_control(
         st.selectbox, "Layer", "head", head.layer, range(attention.layers), key="inside_layer", width=76, required=True,
         change=lambda layer: _open_head(Head(layer, head.head)),
     )  # fmt: skip
     for name, label, token in (("q", "Query", query), ("k", "Key", key)):
-        bound(
+        bind_control(
             st.selectbox, label, name, token, range(len(tokens)), key=f"inside_{name}", width=150, required=True,
             change=lambda _: _read_tokens(), format_func=labels.__getitem__,
         )  # fmt: skip
@@ -263,21 +263,21 @@ def _show_picture(o: OpenStep, picture: Mapping[str, Any]) -> None:
     draw_block(content, "inside_map", {"step": _on_step, "head": _on_head, "key": _on_key})
 
 
-@guarded()
+@report_errors()
 def _on_step() -> None:
     step = read_sent_value("inside_map", "step")
     if isinstance(step, str) and step in STEPS:
         address.go(step=step)
 
 
-@guarded()
+@report_errors()
 def _on_head() -> None:
     layer, chosen = read_control_number("inside_layer"), parse_browser_number(read_sent_value("inside_map", "head"))
     if layer is not None and chosen is not None and 0 <= chosen < 1000:
         address.go(**_open_head(Head(layer, chosen)))
 
 
-@guarded()
+@report_errors()
 def _on_key() -> None:
     key = parse_browser_number(read_sent_value("inside_map", "key"))
     if key is not None and 0 <= key < 10_000:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.inside.step_parts import OpenStep, chart, show_shapes, split_columns
+from mha_viz.app.inside.step_parts import OpenStep, draw_chart, show_shapes, split_columns
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Trace
 from mha_viz.figures.charts import inside as draw
@@ -46,9 +46,9 @@ distances.
         show_shapes(f"q, k {t.n} × {t.d_k}", f"q, k {t.n} × {t.d_k}, rotated")
     alt = "q and k before and after their positions rotate them"
     selection = (o.head, o.query, o.key)
-    chart(charts, o, "turn", alt, lambda theme: draw.draw_rotation(t, *selection, theme))
+    draw_chart(charts, o, "turn", alt, lambda theme: draw.draw_rotation(t, *selection, theme))
     distances_alt = "The score of this query and this key at every distance"
-    chart(
+    draw_chart(
         charts, o, "distances", distances_alt, lambda theme: draw.draw_distance_scores(t, rotation, *selection, theme)
     )
     return text

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.inside.step_parts import OpenStep, chart
+from mha_viz.app.inside.step_parts import OpenStep, draw_chart
 from mha_viz.app.url import address
-from mha_viz.app.widgets.parts import remark
+from mha_viz.app.widgets.parts import show_remark
 from mha_viz.attention import Head
 from mha_viz.attention.parts import HEADS, ScoreParts
 from mha_viz.errors import ModelUnsupported
@@ -37,7 +37,7 @@ def explain_score(o: OpenStep, below: Any) -> None:
         parts_by_key = dict(zip(keys, o.score_parts(keys), strict=True))
     except ModelUnsupported as error:
         with below:
-            remark(error.problem)
+            show_remark(error.problem)
         return
     parts = parts_by_key[o.key]
     names = [
@@ -54,7 +54,7 @@ def explain_score(o: OpenStep, below: Any) -> None:
     with below, st.expander("Part by part"):
         alt = "What each pair of parts adds to the score"
         draw_pairs, table = partial(draw.draw_part_pairs, parts, names), partial(_make_table, parts, o.about)
-        chart(st.container(), o, "pairs", alt, draw_pairs, table)
+        draw_chart(st.container(), o, "pairs", alt, draw_pairs, table)
 
 
 def _make_table(parts: ScoreParts, about: str) -> Table:

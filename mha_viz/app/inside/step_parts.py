@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import escape_markdown, remark
+from mha_viz.app.widgets.parts import escape_markdown, show_remark
 from mha_viz.attention import Head
 from mha_viz.attention.outputs import HeadOutput
 from mha_viz.attention.parts import ScoreParts
@@ -78,7 +78,7 @@ def make_more_expander() -> Any:
     return st.expander("More")
 
 
-def chart(
+def draw_chart(
     where: Any,
     o: OpenStep,
     name: str,
@@ -105,10 +105,10 @@ def show_shapes(*shapes: str) -> None:
     st.html(f'<p class="inside-shapes">{" → ".join(f"<span>{shape}</span>" for shape in shapes)}</p>')
 
 
-def say_left_out(o: OpenStep) -> None:
+def report_omitted_tokens(o: OpenStep) -> None:
     """Say how many tokens are drawn, unless all are."""
     if len(o.tokens) < o.trace.n:
-        remark(
+        show_remark(
             f"Only {len(o.tokens)} of {o.trace.n} tokens are drawn: the query, the key, and those to which the query "
             "gives most attention in this head."
         )

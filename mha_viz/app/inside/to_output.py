@@ -12,13 +12,13 @@ import streamlit as st
 from mha_viz.app.inside.step_parts import (
     ALL_HEADS,
     OpenStep,
-    chart,
+    draw_chart,
     make_more_expander,
-    say_left_out,
+    report_omitted_tokens,
     show_shapes,
     split_columns,
 )
-from mha_viz.app.widgets.parts import remark
+from mha_viz.app.widgets.parts import show_remark
 from mha_viz.attention.outputs import INPUT_EMBEDDINGS, OUTPUT_MATRIX, HeadOutput
 from mha_viz.figures.charts import inside as draw
 from mha_viz.figures.drawing.table import Table
@@ -53,10 +53,10 @@ The result is {t.d_k} numbers: a weighted mean of the values. The largest weight
 decide *what* it takes from there.
 """
         )
-        say_left_out(o)
-        remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
+        report_omitted_tokens(o)
+        show_remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
     alt = "Weights, values, and weight times value"
-    chart(charts, o, "values", alt, lambda theme: draw.draw_values(t, o.head, o.query, o.tokens, theme, o.key))
+    draw_chart(charts, o, "values", alt, lambda theme: draw.draw_values(t, o.head, o.query, o.tokens, theme, o.key))
     return text
 
 
@@ -81,7 +81,7 @@ back through its own columns and the rows of $W_O$ that multiply them.
 """
         )
     alt = f"The outputs of {t.heads} heads side by side"
-    chart(charts, o, "concat", alt, lambda theme: draw.draw_concatenation(t, o.head, o.query, theme))
+    draw_chart(charts, o, "concat", alt, lambda theme: draw.draw_concatenation(t, o.head, o.query, theme))
     return text
 
 
@@ -118,15 +118,15 @@ All {t.heads} terms and the bias together differ from the output of the model it
             f"{KOBAYASHI} "
             f"therefore measure the length of weight × v × $W_O$, the last chart. {_compare_measures(o)}"
         )
-        say_left_out(o)
-    chart(
+        report_omitted_tokens(o)
+    draw_chart(
         charts, o, "mixing", "W_O with the head’s rows framed", lambda theme: draw.draw_output_matrix(t, o.head, theme)
     )
     added = "What each head adds to the output"
-    chart(charts, o, "contributions", added, lambda theme: draw.draw_contributions(t, o.head, o.query, theme))
+    draw_chart(charts, o, "contributions", added, lambda theme: draw.draw_contributions(t, o.head, o.query, theme))
     lengths = "Weights, and lengths of the weighted values"
     selection = (o.head, o.query, o.tokens, o.key)
-    chart(charts, o, "norms", lengths, lambda theme: draw.draw_weights_and_norms(t, *selection, theme))
+    draw_chart(charts, o, "norms", lengths, lambda theme: draw.draw_weights_and_norms(t, *selection, theme))
     return text
 
 
@@ -141,7 +141,7 @@ Each key's vector, $A_{ij}\,(x_j W_V + b_V)\,W_O$, moves the query towards some 
         )
     if isinstance(o.output, str):
         with text:
-            remark(o.output)
+            show_remark(o.output)
         return text
     with text, make_more_expander():
         by = {OUTPUT_MATRIX: "the model’s own output matrix", INPUT_EMBEDDINGS: "its input embeddings"}[o.output.matrix]
@@ -151,7 +151,7 @@ Each key's vector, $A_{ij}\,(x_j W_V + b_V)\,W_O$, moves the query towards some 
 all heads and the bias add to {o.quote_token(o.query)}; all shares sum to 1.
 """
         )
-        say_left_out(o)
+        report_omitted_tokens(o)
     with charts:
         _show_word_table(o, o.output)
     selection = (o.head, o.query, o.tokens, o.key)

@@ -16,15 +16,15 @@ from mha_viz.app.inside.step_parts import (
     ALL_HEADS,
     ONE_HEAD,
     OpenStep,
-    chart,
+    draw_chart,
     make_more_expander,
-    say_left_out,
+    report_omitted_tokens,
     show_shapes,
     split_columns,
 )
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import remark
-from mha_viz.app.widgets.url_controls import bound
+from mha_viz.app.widgets.parts import show_remark
+from mha_viz.app.widgets.url_controls import bind_control
 from mha_viz.attention.trace import Trace
 from mha_viz.figures.charts import inside as draw
 from mha_viz.numerals import decimal, format_small, percent
@@ -48,14 +48,14 @@ Each token is a vector of {t.d_model} numbers.{normed} All {t.heads} heads recei
         )
         show_shapes(f"x {t.n} × {t.d_model}")
         if len(tokens) < t.n:
-            remark(f"Only the first {draw.MAX_TOKENS} of {t.n} tokens are drawn, plus the query and the key.")
+            show_remark(f"Only the first {draw.MAX_TOKENS} of {t.n} tokens are drawn, plus the query and the key.")
     alt = f"x, {len(tokens)} tokens by {t.d_model} numbers"
     if t.pre_norm:
         before = f"What enters the layer, before the norm: {len(tokens)} tokens by {t.d_model} numbers"
-        chart(
+        draw_chart(
             charts, o, "entered", before, lambda theme: draw.draw_unnormalised_inputs(t, tokens, o.query, o.key, theme)
         )
-    chart(charts, o, "x", alt, lambda theme: draw.draw_inputs(t, tokens, o.query, o.key, theme))
+    draw_chart(charts, o, "x", alt, lambda theme: draw.draw_inputs(t, tokens, o.query, o.key, theme))
     return text
 
 
@@ -85,14 +85,14 @@ of $d_k$ = {t.d_k} numbers: all {t.d_model} numbers of x enter each of them.
 {_explain_shared_keys(o)}"""
         )
         _compare_with_loop(t)
-        remark(
+        show_remark(
             "In the whole matrices each cell stands for a block of numbers: the stronger its colour, the larger they "
             "are; each matrix has its own scale. The matrices of this head show every number on one scale: orange is "
             "above zero, blue below."
         )
     matrices_alt = "W_Q, W_K and W_V with the head’s columns framed"
-    chart(charts, o, "stacked", matrices_alt, lambda theme: draw.draw_all_matrices(t, o.head, theme))
-    chart(
+    draw_chart(charts, o, "stacked", matrices_alt, lambda theme: draw.draw_all_matrices(t, o.head, theme))
+    draw_chart(
         charts,
         o,
         "slices",
@@ -164,7 +164,7 @@ Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $
 """
         )
     alt = f"q, k and their products; the sum is {decimal(score)}"
-    chart(charts, o, "products", alt, lambda theme: draw.draw_products(t, o.head, o.query, o.key, theme))
+    draw_chart(charts, o, "products", alt, lambda theme: draw.draw_products(t, o.head, o.query, o.key, theme))
     return text
 
 
@@ -175,7 +175,7 @@ def show_scale(o: OpenStep) -> Any:
     with text:
         st.markdown("## Divided, so that softmax stays soft" if t.has_standard_scaling else "## Scaled before softmax")
         if not t.has_standard_scaling:
-            remark(f"This model does not divide by √d_k: it multiplies by {t.scaling:.4g}.")
+            show_remark(f"This model does not divide by √d_k: it multiplies by {t.scaling:.4g}.")
         st.markdown("Softmax of large scores **saturates**: one weight takes nearly all.")
         _show_division_switch(o)
         show_shapes(f"scores {t.heads} heads × {t.n} × {t.n}")
@@ -189,10 +189,10 @@ head stops learning. This is why the scores are divided ({ONE_HEAD}, with its fo
 """
         )
     with text:
-        say_left_out(o)
+        report_omitted_tokens(o)
     alt = "Scores and weights of one query with and without the division"
     selection = (o.head, o.query, o.tokens, o.key)
-    chart(charts, o, "scale", alt, lambda theme: draw.draw_softmaxes(t, *selection, theme, o.divided))
+    draw_chart(charts, o, "scale", alt, lambda theme: draw.draw_softmaxes(t, *selection, theme, o.divided))
     explain_score(o, charts)
     return text
 
@@ -212,7 +212,7 @@ def _describe_saturation(o: OpenStep) -> str:
 
 def _show_division_switch(o: OpenStep) -> None:
     label = r"Without the division by $\sqrt{d_k}$"
-    bound(
+    bind_control(
         st.toggle, label, "divide", not o.divided, change=lambda on: {"divide": "no" if on else None},
         key="inside_undivided",
     )  # fmt: skip
@@ -238,9 +238,9 @@ def show_mask(o: OpenStep) -> Any:
             "triangle; padding in a batch masks whole columns."
         )
     with text:
-        say_left_out(o)
+        report_omitted_tokens(o)
     alt = f"Which keys each query may look at; {hidden} cells are masked"
-    chart(charts, o, "mask", alt, lambda theme: draw.draw_mask(t, o.tokens, o.query, o.key, theme))
+    draw_chart(charts, o, "mask", alt, lambda theme: draw.draw_mask(t, o.tokens, o.query, o.key, theme))
     return text
 
 
@@ -260,17 +260,21 @@ def show_softmax(o: OpenStep) -> Any:
         st.markdown(formula)
         _show_division_switch(o)
         if not o.divided:
-            remark("The map shows what this head would do. Explore, and the steps after this, show the model itself.")
+            show_remark(
+                "The map shows what this head would do. Explore, and the steps after this, show the model itself."
+            )
         show_shapes(f"A {t.heads} heads × {t.n} × {t.n}")
         make_more_expander().markdown(words)
-        say_left_out(o)
+        report_omitted_tokens(o)
     with charts, st.container(key="wide_inside_by_hand"):
         st.markdown(
             f"**The row of {o.quote_token(o.query)} by hand**: each score s becomes $e^s$, then a share of their sum."
         )
         st.markdown(format_softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
     alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
-    chart(charts, o, "softmax", alt, lambda theme: draw.draw_token_matrix(t, weights, o.tokens, o.query, o.key, theme))
+    draw_chart(
+        charts, o, "softmax", alt, lambda theme: draw.draw_token_matrix(t, weights, o.tokens, o.query, o.key, theme)
+    )
     o.charts.append(_make_row_chart(o))
     return text
 

@@ -17,10 +17,10 @@ from mha_viz.app.lab import real_heads, stage
 from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.url import address
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets import download_panel, navigation
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import complain, get_theme, guarded
+from mha_viz.app.widgets.parts import get_theme, report_errors, show_error
 from mha_viz.app.widgets.url_controls import read_option
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
@@ -98,7 +98,7 @@ def show_toy(name: str, following: FollowingStep | None) -> None:
 
 
 @st.fragment
-@guarded(complain)
+@report_errors(show_error)
 def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, following: FollowingStep | None) -> None:
     toy, model = TOYS[name], read_training(name)
     read_option(TRAINING, toy.trainings, ".+")
@@ -330,7 +330,7 @@ def find_drawn_sentence() -> DrawnSentence:
 
     Subject and pronoun must have another noun between them and their targets.
     """
-    for sentence in built_in().sentences:
+    for sentence in load_built_in_corpus().sentences:
         if len(sentence.forms) in LENGTHS:
             subject, pronoun = _find_subject(sentence), _find_pronoun(sentence)
             if subject and pronoun:

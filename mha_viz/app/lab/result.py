@@ -15,7 +15,7 @@ from mha_viz.app.lab import curves, downloads, real_heads, stage, trainings
 from mha_viz.app.lab.seeds import choose_seeds, list_other_seeds, show_side_by_side
 from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.service.caches import cache_results
-from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, format_formulas, guarded, remark
+from mha_viz.app.widgets.parts import PERCENT, escape_markdown, format_formulas, report_errors, show_error, show_remark
 from mha_viz.app.widgets.url_controls import read_option
 from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.drawing.theme import Theme
@@ -61,7 +61,7 @@ def describe_settings(settings: Settings) -> str:
 
 
 @st.fragment
-@guarded(complain)
+@report_errors(show_error)
 def show_result(result: Result, guess: str | None, theme: Theme, following: FollowingStep | None) -> None:
     """Show the heads of a result at one step and, on request, its numbers."""
     arm = _read_arm(result)
@@ -131,7 +131,7 @@ def _show_numbers(result: Result, arm: TrainingRun, step_index: int, theme: Them
     """Show the statements about the run, the charts that compare its trainings, and the curves with a step marked."""
     st.caption(format_formulas(escape_markdown(_describe_origin(result))))
     for note in explain_limits(result.settings):
-        remark(note)
+        show_remark(note)
     statements = EXPERIMENTS[result.settings.experiment].statements(result)
     for number, column in enumerate(st.columns(2, gap="large")):
         with column:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import streamlit as st
 
 from mha_viz.app.lab import settings, stage, trainings
-from mha_viz.app.widgets.parts import guarded
-from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
+from mha_viz.app.widgets.parts import report_errors
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.lab.lab import EXPERIMENTS, MAX_SEED
 from mha_viz.lab.record import Result, Settings
 
@@ -37,7 +37,7 @@ def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Res
 
     ``play`` draws a result under a separate key. A seed that is being trained shows its progress instead.
     """
-    busy = any(trainings.find_running(run) is not None for run in seeds)  # a visitor trains one at a time
+    is_busy = any(trainings.find_running(run) is not None for run in seeds)  # a visitor trains one at a time
     for number, (column, run) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
         finished = result if number == 0 else trainings.find_result(run)
         training = trainings.find_running(run)
@@ -49,9 +49,12 @@ def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Res
                 settings.show_progress(training)
             else:
                 st.button(
-                    f"Train seed {run.seed}", key=f"lab_train_{number}", disabled=busy, on_click=guarded()(_train),
+                    f"Train seed {run.seed}",
+                    key=f"lab_train_{number}",
+                    disabled=is_busy,
+                    on_click=report_errors()(_train),
                     args=(run,),
-                )  # fmt: skip
+                )
 
 
 def choose_seeds(result: Result, seeds: list[Settings]) -> None:
@@ -67,7 +70,7 @@ def choose_seeds(result: Result, seeds: list[Settings]) -> None:
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("Seeds side by side", width="content")
-        bound(
+        bind_control(
             st.segmented_control, "Seeds side by side", PARAMETER, str(len(seeds)), ["0", *SEED_CHOICES], change=change,
             required=True, key="lab_beside", format_func=lambda extra: str(int(extra) + 1),
             label_visibility="collapsed",

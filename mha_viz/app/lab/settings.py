@@ -13,7 +13,7 @@ from mha_viz.app.lab import trainings
 from mha_viz.app.lab.link import DEFAULT, read, write_settings
 from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.app.url import address
-from mha_viz.app.widgets.parts import complain, complain_later, format_formulas, guarded, remark
+from mha_viz.app.widgets.parts import format_formulas, report_errors, show_error, show_error_later, show_remark
 from mha_viz.attention import is_number
 from mha_viz.errors import MhaVizError
 from mha_viz.lab import lab
@@ -49,7 +49,7 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
         linked_faults = lab.find_faults(linked_settings)  # values in the link that the controls do not offer
         misfits = {name: linked_faults[name] for name in linked_faults if name in ("heads", "d_model")}
         for error in (misfits | faults).values():
-            complain(error)
+            show_error(error)
         if not faults:
             _show_estimate(replace(linked_settings, **values), linked_settings)
         if running is not None:
@@ -104,7 +104,7 @@ def _show_estimate(typed: Settings, linked_settings: Settings) -> None:
         st.caption(f"Takes {duration(trainings.estimate_seconds(typed))} on this server.")
     if typed != linked_settings:  # otherwise the result on the page shows these notes
         for note in explain_limits(typed):
-            remark(note)
+            show_remark(note)
 
 
 def _is_saved(settings: Settings) -> bool:
@@ -124,7 +124,7 @@ def _make_key(name: SettingName, linked_settings: Settings) -> str:
     return f"lab_{linked_settings.experiment}_{name}" + (f"_{run}" if run else "")
 
 
-@guarded()
+@report_errors()
 def _start(linked_settings: Settings) -> None:
     """Run the entered settings unless their result exists, and write them into the URL."""
     experiment = linked_settings.experiment
@@ -140,16 +140,16 @@ def _start(linked_settings: Settings) -> None:
             **{**dict.fromkeys(RUN_PARAMETERS), "experiment": experiment, "run": write_settings(settings) or DEFAULT}
         )
     except MhaVizError as error:
-        complain_later(error)
+        show_error_later(error)
 
 
 @st.fragment(run_every=0.5)
-@guarded(complain)
+@report_errors(show_error)
 def show_progress(training: Job) -> None:
     """Show the progress of a training and a button that stops it; rerun the page when it has ended."""
     if training.is_finished or training.is_cancelled:
         if training.error is not None and not training.is_cancelled:
-            complain_later(training.error)
+            show_error_later(training.error)
         st.rerun()
     training.heartbeat()
     left, right = st.columns([3, 1], vertical_alignment="center")

@@ -18,7 +18,7 @@ from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.url import address
 from mha_viz.app.widgets import classroom, inference, navigation
 from mha_viz.app.widgets.parts import escape_markdown, get_theme
-from mha_viz.app.widgets.url_controls import bound, read_option
+from mha_viz.app.widgets.url_controls import bind_control, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.layout.frames import Recording, build_frames
@@ -62,7 +62,7 @@ def show_small_tasks(_: str, after_all: FollowingStep | None) -> None:
     number = read_option(TASK, numbers, ".+") or numbers[0]
     task = load_small_tasks()[int(number) - 1]
     stage.ask_question(f"Small task {number}", escape_markdown(task.task), has_switch=False)
-    bound(
+    bind_control(
         st.pills, "Task", TASK, number, numbers, key="small_task", label_visibility="collapsed", required=True,
         change=lambda task: {TASK: task, ANSWER: None},
     )  # fmt: skip
@@ -78,7 +78,7 @@ def _show_task(task: SmallTask, following: FollowingStep | None) -> None:
     chosen = read_option(ANSWER, task.heads, ".+") or None
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown("My answer:", width="content")
-        bound(
+        bind_control(
             st.pills, "Your answer", ANSWER, chosen, task.heads, key="small_answer",
             format_func=lambda name: format_head(Head.parse(name)), label_visibility="collapsed",
         )  # fmt: skip

@@ -13,13 +13,13 @@ from mha_viz.app.widgets import classroom
 from mha_viz.app.widgets.components import draw_player
 from mha_viz.app.widgets.parts import (
     format_formulas,
-    guarded,
     parse_browser_number,
     read_sent_value,
+    report_errors,
     set_title,
     show_drawing,
 )
-from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.figures.drawing.marks import Drawing
 
 PLAYER_KEY = "lab_player"
@@ -48,7 +48,7 @@ def ask_question(short: str, question: str, has_switch: bool = True) -> None:
     with st.container(key="lab_question", horizontal=True, vertical_alignment="center"):
         st.markdown(f"## {format_formulas(question)}", width="stretch")
         if has_switch:
-            bound(
+            bind_control(
                 st.toggle, "Numbers", NUMBERS, has_numbers(), change=_switch_numbers, key="lab_numbers", width="content"
             )
 
@@ -75,7 +75,7 @@ def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | N
     st.session_state.pop(_END, None)  # set again when the training is drawn
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown(format_formulas(prediction), width="content")
-        bound(
+        bind_control(
             st.pills, "What do you expect?", GUESS, guess, list(options), change=_save_guess, key=f"lab_guess_{name}",
             format_func=lambda option: format_formulas(options[option]), label_visibility="collapsed", wrap=True,
         )  # fmt: skip
@@ -91,7 +91,7 @@ def _save_guess(chosen: str | None) -> UrlChanges | None:
 
 def choose_variant(label: str, name: str, value: str, names: Mapping[str, str], default: str) -> str:
     """Show a choice among trainings of one experiment, bound to the parameter ``name``. Return a key of ``names``."""
-    chosen: str | None = bound(
+    chosen: str | None = bind_control(
         st.segmented_control, label, name, value, list(names), default=default, required=True, wrap=True,
         key=f"lab_{name}_{'|'.join(names.values())}", format_func=names.__getitem__, label_visibility="collapsed",
     )  # fmt: skip
@@ -118,7 +118,7 @@ def play(
     """
     key = follows or PLAYER_KEY
 
-    @guarded()
+    @report_errors()
     def save_step() -> None:
         step = parse_browser_number(read_sent_value(key, "step"))
         if step in recorded["steps"]:
@@ -142,7 +142,7 @@ def show_player(
     ``on_stop`` is called when the visitor stops at a step.
     """
 
-    @guarded()
+    @report_errors()
     def go_on() -> None:
         if following:
             address.go(**following.changes)

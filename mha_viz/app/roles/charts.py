@@ -11,7 +11,7 @@ from mha_viz.analysis.repeats import DRAWS, LENGTH
 from mha_viz.app.roles import filters, link_groups, overview, relations, repeat_roles
 from mha_viz.app.roles.head_card import DELIMITERS, select_head_rows
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.attention import Head
 from mha_viz.figures.charts.link_map import draw_link_map
@@ -110,7 +110,7 @@ def _make_link_map(model: catalog.Model, evidence: Evidence, head: Head) -> list
     code = (
         f"import mha_viz as mv\n\ngroups = mv.roles.group_links('grammar', '{head}', {model.name!r})\ngroups.table()\n"
     )
-    code = code if groups.corpus == built_in().name else ""
+    code = code if groups.corpus == load_built_in_corpus().name else ""
     return [
         PageChart(f"Links of {head}", f"links-{head}", draw, about, lambda: _make_table(groups.table(), about), code)
     ]

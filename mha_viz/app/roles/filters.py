@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mha_viz.app.url import address
-from mha_viz.app.widgets.url_controls import LATE_CONTROLS, UrlChanges, bound, go, read_option
+from mha_viz.app.widgets.url_controls import LATE_CONTROLS, UrlChanges, bind_control, go, read_option
 from mha_viz.figures.words.role_words import COLOURS
 from mha_viz.models.getting import catalog
 from mha_viz.text import clean
@@ -47,7 +47,7 @@ def make_model_parameters(name: str) -> UrlChanges:
 
 def show_relation_filter(place: Any) -> str:
     """Show the field for part of a relation's name at ``place``; return the text in lower case."""
-    typed = bound(
+    typed = bind_control(
         place.text_input,
         "Filter relations",
         "relation",
@@ -63,7 +63,7 @@ def show_relation_filter(place: Any) -> str:
 def show_level_control(place: Any) -> str:
     """Show the choice of the kind of relations at ``place``; return the chosen kind."""
     read_option("level", LEVELS, ".+")
-    chosen = bound(
+    chosen = bind_control(
         place.segmented_control,
         "Level",
         "level",

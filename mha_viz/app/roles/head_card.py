@@ -25,10 +25,10 @@ from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets import navigation
 from mha_viz.app.widgets.classroom import draw_legible
-from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, get_theme, remark, to_percentages
+from mha_viz.app.widgets.parts import PERCENT, escape_markdown, get_theme, show_error, show_remark, to_percentages
 from mha_viz.app.widgets.study_progress import load_result, start_task
 from mha_viz.attention import Head
 from mha_viz.corpus.limits import name_sample
@@ -272,7 +272,7 @@ def _has_sentences(relation: str) -> bool:
 
 @cache
 def _list_built_in_relations() -> frozenset[str]:
-    return frozenset(word.base for sentence in built_in().sentences for word in sentence.words)
+    return frozenset(word.base for sentence in load_built_in_corpus().sentences for word in sentence.words)
 
 
 def _show_best_and_worst(model: catalog.Model, head: Head, index: int, relation: str, direction: str) -> None:
@@ -280,14 +280,16 @@ def _show_best_and_worst(model: catalog.Model, head: Head, index: int, relation:
     try:
         pointers = _load_pointers(model)
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         return
     if pointers is None:
         return
     name = relation if relation != "all without punct" else "all"
     cases = [
         SentenceAnswers(number, links)
-        for number, (sentence, pointers_of_sentence) in enumerate(zip(built_in().sentences, pointers, strict=True))
+        for number, (sentence, pointers_of_sentence) in enumerate(
+            zip(load_built_in_corpus().sentences, pointers, strict=True)
+        )
         if pointers_of_sentence is not None
         and (links := list_arcs(sentence, pointers_of_sentence, index, name, direction))
     ]
@@ -316,8 +318,8 @@ def _load_pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
     Raises what the model raises, and Busy.
     """
     task = studies.make_pointers_task(model)
-    if task.is_cancelled and task.stored() is None:
-        remark("You stopped reading the built-in sentences.")
+    if task.is_cancelled and task.find_result() is None:
+        show_remark("You stopped reading the built-in sentences.")
         st.button("Continue", key="read_sentences", on_click=start_task, args=(task,))
         return None
     return load_result(task, "sentences")
@@ -330,7 +332,7 @@ def _show_sentences(title: str, sentences: Sequence[SentenceAnswers], head: Head
         st.markdown("none")
     axis: Literal["q", "k"] = "k" if gold.endswith("head_to_dep") else "q"
     for answers in sentences:
-        sentence = built_in().sentences[answers.number]
+        sentence = load_built_in_corpus().sentences[answers.number]
         missed = [arc for arc in answers.arcs if not arc.right][:3]
         case = CaseInLink(head, axis, (*missed, *answers.arcs)[0].word)
         words = f"{' '.join(sentence.forms)}  ({answers.right_count} of {len(answers.arcs)})"

@@ -11,7 +11,7 @@ from mha_viz.analysis.chance import ChanceRoles, find_chance_roles
 from mha_viz.analysis.unusual_heads import LINKING_ROLES
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import CACHED_RESULTS, Evidence
-from mha_viz.app.widgets.parts import escape_markdown, remark
+from mha_viz.app.widgets.parts import escape_markdown, show_remark
 from mha_viz.figures.words.need_words import LEAST_Q
 from mha_viz.figures.words.role_words import OLDER_RULE, has_older_rule
 from mha_viz.figures.words.use_words import count_in_words, is_used
@@ -40,7 +40,7 @@ def show_headline(model: catalog.Model, evidence: Evidence | None, is_open: bool
     st.markdown(_write_sentence(evidence, layers * heads, is_open))
     tokens = evidence.profiles[0].facts["counts"].get("pieces", FEW_TOKENS)
     if tokens < FEW_TOKENS:
-        remark(f"This corpus has {tokens:,} tokens: too few for position, delimiter and broad roles to mean much.")
+        show_remark(f"This corpus has {tokens:,} tokens: too few for position, delimiter and broad roles to mean much.")
 
 
 def _write_sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
@@ -97,7 +97,7 @@ def show_trust(evidence: Evidence) -> None:
     left_out = sum(p.facts["left_out"] for p in evidence.profiles)
     if left_out:
         first = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
-        remark(f"{left_out} left out: {' '.join(first)}")
+        show_remark(f"{left_out} left out: {' '.join(first)}")
 
 
 @cache_results(CACHED_RESULTS)

@@ -18,9 +18,9 @@ from mha_viz.app.service.studies import Evidence, make_built_in_corpus
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
 from mha_viz.app.widgets.classroom import draw_legible
-from mha_viz.app.widgets.parts import complain, escape_markdown, get_theme, guarded, remark
+from mha_viz.app.widgets.parts import escape_markdown, get_theme, report_errors, show_error, show_remark
 from mha_viz.app.widgets.study_progress import show_progress, show_stopping
-from mha_viz.app.widgets.url_controls import bound, read_option
+from mha_viz.app.widgets.url_controls import bind_control, read_option
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.figures.charts.link_map import draw_link_map
@@ -45,7 +45,7 @@ def show_link_groups(model: catalog.Model, evidence: Evidence, head: Head) -> No
             st.button("Sample links", key="draw_links", on_click=_start, args=(model, source, link_request))
 
 
-@guarded()
+@report_errors()
 def _start(model: catalog.Model, source: StudyCorpus, link_request: LinkRequest) -> None:
     address.go(groups="pca")
     searches.start(model, source, link_request)
@@ -81,7 +81,7 @@ def _show_outcome(link_request: LinkRequest) -> bool:
         _show_groups(unpack_groups(result))
     else:
         if (failed := queue.find_failed(link_request)) and failed.error:
-            complain(failed.error)
+            show_error(failed.error)
         return False
     return True
 
@@ -91,7 +91,7 @@ def _describe_progress(job: Job) -> str:
 
 
 def _show_groups(groups: LinkGroups) -> None:
-    remark(
+    show_remark(
         f"{len(groups.links)} links from {groups.sentences:,} sentences. Each stands for the same share of the head’s "
         "attention. A link belongs to a rule if the head’s rules predict at least half of its weight, this one most."
     )
@@ -131,7 +131,7 @@ def _show_map(groups: LinkGroups) -> None:
     read_option(PARAMETER, groups.points, ".+")
     chosen = read_method(groups)
     if len(methods) > 1:
-        bound(
+        bind_control(
             st.segmented_control, "Map", PARAMETER, chosen, methods,
             go=address.go, key="link_map_method", required=True, format_func=str.upper,
         )  # fmt: skip

@@ -22,7 +22,7 @@ from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style
-from mha_viz.app.widgets.parts import PERCENT, say_unused, to_percentages
+from mha_viz.app.widgets.parts import PERCENT, report_unused, to_percentages
 from mha_viz.attention import Head
 from mha_viz.figures.charts.role_map import colour_strength
 from mha_viz.figures.drawing.theme import DARK, LIGHT
@@ -76,7 +76,7 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
     """
     apply_style("role_map")
     kinds = filters.read_filters().kinds
-    say_unused(
+    report_unused(
         [
             f"kinds={kind[:20]}"
             for kind in address.get_parameters().get("kinds", "").split(".")

@@ -24,11 +24,11 @@ from mha_viz.app.service.caches import is_ready
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets import download_panel, inference, navigation
-from mha_viz.app.widgets.parts import complain, guarded, remark, say_complaint
+from mha_viz.app.widgets.parts import report_errors, show_error, show_pending_error, show_remark
 from mha_viz.app.widgets.request import read_model, refuse_encoder_decoder
-from mha_viz.app.widgets.url_controls import bound, go, read_option
+from mha_viz.app.widgets.url_controls import bind_control, go, read_option
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import MhaVizError
@@ -48,11 +48,11 @@ NUMBER_PARAMETERS = {
 
 def show_roles(where: Address) -> None:
     """Show the page for the request in the URL."""
-    say_complaint()
+    show_pending_error()
     try:
         model = read_model(where)
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         model = catalog.choose_default()
     with st.container(key="roles_first"):
         title, choices = st.columns([7, 4], gap="large", vertical_alignment="bottom")
@@ -103,8 +103,8 @@ def _show_numbers(model: catalog.Model, evidence: Evidence, head: Head | None) -
         relations.show_relations(evidence)
         replications.show_replications(model, evidence)
         relations.show_other_model(model, evidence)
-        if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
-            relations.show_statistics(built_in())
+        if load_built_in_corpus().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
+            relations.show_statistics(load_built_in_corpus())
 
 
 def _link_training(model: catalog.Model) -> None:
@@ -120,7 +120,7 @@ def _find_head(evidence: Evidence, linked: Head | None) -> Head | None:
     heads = evidence.profiles[0].heads()
     if linked is None or linked in heads:
         return linked
-    remark(f"{linked} does not exist: the heads are {heads[0]} to {heads[-1]}.")
+    show_remark(f"{linked} does not exist: the heads are {heads[0]} to {heads[-1]}.")
     return None
 
 
@@ -136,7 +136,7 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
         corpora.remove(folder.CHOICE)
     read_option("corpus", corpora, "(?![0-9a-f]{64}$).+")
     chosen = corpus if corpus in corpora or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else corpora[0]
-    bound(
+    bind_control(
         st.selectbox,
         "Model",
         "model",
@@ -147,7 +147,7 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
         key="roles_model",
         format_func=lambda name: next((m.label for m in catalog.list_offered() if m.name == name), name),
     )
-    bound(
+    bind_control(
         st.segmented_control, "Corpus", "corpus", chosen if chosen in corpora else UPLOAD, corpora,
         go=go, key="roles_corpus", required=True, wrap=True, width="content",
         format_func=lambda name: CORPORA[GRAMMAR if is_built_in and name == GOLD else name],
@@ -160,6 +160,6 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
     return chosen
 
 
-@guarded()
+@report_errors()
 def _on_file() -> None:
     go(corpus=UPLOAD)

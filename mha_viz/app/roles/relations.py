@@ -19,7 +19,7 @@ from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import studies
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence, load_bundled
-from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, remark, to_percentages
+from mha_viz.app.widgets.parts import PERCENT, escape_markdown, show_error, show_remark, to_percentages
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError
@@ -80,7 +80,7 @@ def _show_syntax(evidence: Evidence) -> None:
         table = table[contains if contains.any() else table["relation"].isin(meant_relations)]
     if not len(table):
         matches = f" that matches “{typed[:40]}”" if typed else ""
-        remark(f"No relation{matches} has {MIN_CASES} held-out cases or more.")
+        show_remark(f"No relation{matches} has {MIN_CASES} held-out cases or more.")
         return
     columns = {
         "best fixed offset": "offset",
@@ -159,7 +159,7 @@ def _show_coreference(evidence: Evidence) -> None:
     sources = [p.corpus for p in list_coreference_profiles(evidence)]
     if not sources:
         if any("gap" in p.tables for p in evidence.profiles):
-            remark("No row of this table could be scored: in each, the pronoun refers to neither name.")
+            show_remark("No row of this table could be scored: in each, the pronoun refers to neither name.")
         return
     st.markdown(f"## Coreference, on {escape_markdown(' and '.join(sources))}")
     st.markdown(
@@ -276,9 +276,9 @@ def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
     bundled = load_bundled(model.name) if model.kind in ("bundled", "own") else None
     same_corpus = [p for p in bundled.profiles if p.facts["sha256"] == digest] if bundled else []
     try:
-        return same_corpus[0] if same_corpus else studies.profile(model, digest)
+        return same_corpus[0] if same_corpus else studies.find_profile(model, digest)
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         return None
 
 

@@ -16,7 +16,7 @@ from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import studies
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, guarded, to_percentages
+from mha_viz.app.widgets.parts import PERCENT, escape_markdown, report_errors, show_error, to_percentages
 from mha_viz.app.widgets.url_controls import go
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.role_words import DIRECTIONS, describe_role_status, plain_name
@@ -75,7 +75,7 @@ def _load_reference(model: catalog.Model) -> Evidence | None:
 
     None if there are none, or, with an error on the page, if they cannot be read.
     """
-    with guarded(complain):
+    with report_errors(show_error):
         return studies.load_reference_evidence(model)
     return None
 
@@ -86,7 +86,7 @@ def _offer_upload() -> None:
         st.button("Choose a file", key="replicate_file", on_click=_on_file)
 
 
-@guarded()
+@report_errors()
 def _on_file() -> None:
     go(corpus="file")
 

@@ -18,9 +18,9 @@ from mha_viz.app.roles.measuring import FILES_KEY
 from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.role_cases import RoleCase
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets import navigation
-from mha_viz.app.widgets.parts import complain, escape_markdown
+from mha_viz.app.widgets.parts import escape_markdown, show_error
 from mha_viz.attention import Head
 from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Sentence
@@ -112,7 +112,7 @@ def list_readable_cases(model: catalog.Model, evidence: Evidence, head: Head) ->
 
 
 def _name_corpus(profile: Profile) -> str:
-    if profile.facts["sha256"] == built_in().digest:
+    if profile.facts["sha256"] == load_built_in_corpus().digest:
         return "the built-in sentences"
     names: dict[str, str] = st.session_state.get(FILES_KEY, {})
     return names.get(profile.facts["sha256"], profile.corpus)
@@ -127,7 +127,7 @@ def _load_sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceS
         with st.spinner("Reading the file…", show_time=True):
             return studies.load_excerpts(model, digest, list_spans(profile.tables["evidence"]))
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         return {}
 
 

@@ -13,7 +13,7 @@ import streamlit as st
 
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style
-from mha_viz.app.widgets.parts import guarded
+from mha_viz.app.widgets.parts import report_errors
 from mha_viz.app.widgets.url_controls import go
 from mha_viz.attention import Head
 from mha_viz.figures.layout.caption import format_head
@@ -73,7 +73,7 @@ def show_all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: st
     )  # fmt: skip
 
 
-@guarded()
+@report_errors()
 def _on_row(key: str, heads: list[str]) -> None:
     """Open the head of a row. Also do so when the checkbox is cleared, because another head, or none, may be open."""
     last = f"{key}_last"

@@ -53,11 +53,11 @@ class BoundedCache(Generic[K, V]):
     """A thread-safe least-recently-used cache that is bounded in bytes.
 
     The newest entry always stays, however large it is. When all visitors have left, only the newest entries of at most
-    ``at_rest`` bytes stay. Use ``at_rest`` for values that took long to compute.
+    ``idle_bytes`` bytes stay. Use ``idle_bytes`` for values that took long to compute.
     """
 
-    def __init__(self, limit: int, size: Callable[[V], int], at_rest: int = 0) -> None:
-        self._limit, self._size, self._at_rest = limit, size, at_rest
+    def __init__(self, limit: int, size: Callable[[V], int], idle_bytes: int = 0) -> None:
+        self._limit, self._size, self._at_rest = limit, size, idle_bytes
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
@@ -83,7 +83,7 @@ class BoundedCache(Generic[K, V]):
         return value
 
     def shrink(self) -> None:
-        """Drop the oldest entries until at most ``at_rest`` bytes are left. Called once all visitors have left."""
+        """Drop the oldest entries until at most ``idle_bytes`` bytes are left. Called once all visitors have left."""
         with self._lock:
             while self.bytes > self._at_rest:
                 self.bytes -= self._size(self._entries.popitem(last=False)[1])
@@ -158,7 +158,8 @@ class ModelService:
 
     def __init__(self) -> None:
         self._turns = FairWorker("inference")
-        self.asker: Callable[[], tuple[str, str]] = _get_no_asker  # returns the visitor and the tab that send a request
+        # Returns the visitor and the tab that send a request.
+        self.identify_asker: Callable[[], tuple[str, str]] = _identify_nobody
         self._reader = _reader()
         self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
         self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
@@ -313,7 +314,7 @@ class ModelService:
 
     def _submit(self, work: Callable[[], V], values: Sequence[object] = ()) -> Future[V]:
         characters = sum(len(value.text) + len(value.pair) for value in values if isinstance(value, Request))
-        return self._turns.submit(work, *self.asker(), characters)
+        return self._turns.submit(work, *self.identify_asker(), characters)
 
     def _share_parameters(self, value: V) -> V:
         """Return the value; let a trace share its parameters with earlier traces of the same layer.
@@ -330,7 +331,7 @@ class ModelService:
         return value
 
 
-def _get_no_asker() -> tuple[str, str]:
+def _identify_nobody() -> tuple[str, str]:
     return "", ""
 
 
@@ -361,15 +362,15 @@ def _reader() -> Reader:
 
 
 @Once
-def model_service() -> ModelService:
+def get_model_service() -> ModelService:
     """Return the process's only ModelService."""
     return ModelService()
 
 
-def idle() -> None:
+def empty_caches() -> None:
     """Free what this module and others cached for visitors; called once all visitors have left."""
     release_caches()
-    model_service().reset()
+    get_model_service().reset()
 
 
 def is_ready(model: catalog.Model) -> bool:

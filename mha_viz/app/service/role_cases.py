@@ -10,12 +10,12 @@ from urllib.parse import quote
 
 from mha_viz.analysis.examples import Example, list_examples, list_spans
 from mha_viz.analysis.profile import Profile
-from mha_viz.app.service.caches import is_ready, model_service
+from mha_viz.app.service.caches import get_model_service, is_ready
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
-from mha_viz.app.url.annotated_texts import Annotated, built_in, find_annotation
+from mha_viz.app.url.annotated_texts import Annotated, find_annotation, load_built_in_corpus
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.excerpts import SentenceSpan, extract_excerpts, iter_shortened
@@ -90,7 +90,7 @@ def _check_gloss_example(model: catalog.Model, head: Head, example: str) -> Role
     if not is_ready(model):
         return None
     with suppress(MhaVizError, TimeoutError):
-        reading = model_service().ask_cached(verbs.read, Request(model.name, text)).result(PATIENCE_S).by_words()
+        reading = get_model_service().ask_cached(verbs.read, Request(model.name, text)).result(PATIENCE_S).by_words()
         ordinary = [place for place, is_special in enumerate(reading.queries.special) if not is_special]
         row = reading[head][ordinary[query], ordinary]
         if len(row) == len(forms) and int(row.argmax()) == key:
@@ -109,8 +109,8 @@ def load_bundled_sentences(profile: Profile) -> Mapping[SentenceSpan, Sentence]:
     wanted_spans = list_spans(profile.tables["evidence"])
     if profile.sentences:
         return dict(zip(wanted_spans, profile.sentences, strict=True))
-    if profile.facts["sha256"] == built_in().digest:
-        return dict(zip(wanted_spans, extract_excerpts(built_in().sentences, wanted_spans), strict=True))
+    if profile.facts["sha256"] == load_built_in_corpus().digest:
+        return dict(zip(wanted_spans, extract_excerpts(load_built_in_corpus().sentences, wanted_spans), strict=True))
     return {}
 
 

@@ -44,7 +44,7 @@ def make_link_request(
     kind: str, model: catalog.Model, digest: str, head: Head, conditions: tuple[str, ...] = ()
 ) -> LinkRequest:
     """Return the key for a search or sampling of a head's links in the corpus with this digest."""
-    return LinkRequest(kind, profiles.key(model, digest), head, conditions)
+    return LinkRequest(kind, profiles.make_key(model, digest), head, conditions)
 
 
 def start(model: catalog.Model, source: StudyCorpus, request: LinkRequest) -> Job:

@@ -40,7 +40,7 @@ def get_session() -> str:
     return NOBODY if context is None else context.session_id
 
 
-def asker() -> tuple[str, str]:
+def identify_asker() -> tuple[str, str]:
     """Return :func:`get_visitor` and :func:`get_session`, for queues that serve visitors in turn."""
     return get_visitor(), get_session()
 

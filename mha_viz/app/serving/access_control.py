@@ -42,7 +42,7 @@ class AccessControl:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._http(scope, receive, send)
+            await self._serve_http(scope, receive, send)
         elif scope["type"] == "websocket":
             headers = Headers(scope=scope)
             if get_relative_path(scope) == STREAM and is_host_allowed(headers.get("host")) and _has_own_origin(headers):
@@ -52,7 +52,7 @@ class AccessControl:
         else:
             await self._app(scope, receive, send)
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, host = get_relative_path(scope), Headers(scope=scope).get("host")
         if path != HEALTH and not is_host_allowed(host):  # health probes use the address
             problem = f"This server does not answer to the name “{(host or '')[:80]}”."

@@ -15,7 +15,7 @@ SENTENCE_PAGES = ("", "explore", "inside_a_head")
 MAX_CHARACTERS = 400  # maximum characters of the sentence
 
 
-def first_paint(path: str, query: bytes) -> str:
+def draw_first_paint(path: str, query: bytes) -> str:
     """Return the HTML element with its style sheet. The style sheet hides it once the page shows its own navigation.
 
     Args:

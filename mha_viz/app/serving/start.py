@@ -14,7 +14,7 @@ from streamlit.web.cli import configurator_options
 
 from mha_viz import process
 from mha_viz.app.serving import settings, streamlit_parts
-from mha_viz.app.serving.app import app
+from mha_viz.app.serving.app import create_app
 from mha_viz.app.serving.session_limit import VISITOR
 from mha_viz.app.serving.settings import ServerSettings, is_loopback
 from mha_viz.app.serving.shutdown import end_server
@@ -50,7 +50,7 @@ def main(**flags: Any) -> None:
 
 def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     sys.argv = [str(app_root() / "app.py")]  # the app's own settings are in the same folder
-    application = app(chosen, opens_browser=_should_open_browser(options))
+    application = create_app(chosen, opens_browser=_should_open_browser(options))
     address = options.setdefault("server.address", "127.0.0.1")
     port = options.get("server.port", 8501)
     if not 0 <= port < 1 << 16:

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import file_util
 
-from mha_viz.app.serving.first_paint import first_paint
+from mha_viz.app.serving.first_paint import draw_first_paint
 from mha_viz.app.serving.paths import get_relative_path, list_paths
 from mha_viz.browser.promise import older_note_with_style
 
@@ -54,7 +54,7 @@ class StreamlitFiles:
         path = get_relative_path(scope) if scope["type"] == "http" else "/"
         if path in self._pages:
             uncompressed = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
-            added = _ADDED_HTML + first_paint(path, scope.get("query_string", b"")).encode()
+            added = _ADDED_HTML + draw_first_paint(path, scope.get("query_string", b"")).encode()
             await self._app(uncompressed, receive, _append_to_page(send, added) if scope["method"] == "GET" else send)
         elif path in self._files and _accepts_gzip(scope):
             await self._answer(path, scope, receive, send)

@@ -145,7 +145,7 @@ def end_lost_sessions(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
-def keep_until_fetched(original: Callable[[Any], set[str]]) -> Callable[[Any], set[str]]:
+def keep_unfetched_files(original: Callable[[Any], set[str]]) -> Callable[[Any], set[str]]:
     """Keep files that were created for a download until the browser has had time to fetch them.
 
     Streamlit assigns such a file to no session, so the second run of any visitor would delete it.
@@ -174,7 +174,7 @@ def _count_bytes(files: MediaFileManager, name: str) -> int:
 def _free_memory() -> None:
     """Empty the caches and return free memory to the system; called when there are no visitors."""
     # Loaded by the first visitor.
-    free_caches: Any = getattr(sys.modules.get("mha_viz.app.service.caches"), "idle", None)
+    free_caches: Any = getattr(sys.modules.get("mha_viz.app.service.caches"), "empty_caches", None)
     if free_caches is not None:
         free_caches()
     process.release_memory()

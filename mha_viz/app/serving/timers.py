@@ -9,7 +9,9 @@ from typing import Any
 from streamlit.proto.ClientState_pb2 import ClientState
 
 
-def give_way(original: Callable[[Any, ClientState | None], None]) -> Callable[[Any, ClientState | None], None]:
+def patch_timer_reruns(
+    original: Callable[[Any, ClientState | None], None],
+) -> Callable[[Any, ClientState | None], None]:
     """Make every session skip a timed rerun while another run is under way or its output has not been sent yet.
 
     The timer asks again later. Without this, Streamlit starts the timed run and sends nothing of the previous run:

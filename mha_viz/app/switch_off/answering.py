@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
 
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.widgets import inference
 from mha_viz.app.widgets.asking import WAIT_NOTE
@@ -58,7 +58,7 @@ def load_answer(request: Request) -> Answer:
     """Return the answer, from the cache or from the model. Raises what the model raises."""
     if request.off:
         inference.measure_means(request)
-    return inference.wait_for_result(model_service().ask_cached(verbs.answer_question, request), WAIT_NOTE)
+    return inference.wait_for_result(get_model_service().ask_cached(verbs.answer_question, request), WAIT_NOTE)
 
 
 def _describe_place(attention: Attention, question: Question) -> str:

@@ -12,7 +12,7 @@ import streamlit as st
 
 from mha_viz.analysis.distance import compute_head_divergences
 from mha_viz.analysis.effects import Effects, measure_all_effects
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.service.jobs import Task
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.switch_off import answering
@@ -24,7 +24,7 @@ from mha_viz.app.widgets import asking, inference
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import complain, guarded
+from mha_viz.app.widgets.parts import report_errors, show_error
 from mha_viz.app.widgets.request import refuse_encoder_decoder
 from mha_viz.app.widgets.study_progress import load_result
 from mha_viz.attention import Attention, Head
@@ -116,7 +116,7 @@ class SwitchOffMode:
         with effect:  # a separate container, so that the popover beside it stays open while the text changes
             sentence_place = st.container(width="content")
             links_row = st.container(horizontal=True, width="content")
-        with guarded(complain):
+        with report_errors(show_error):
             if self.question is not None:
                 with answer:
                     page_charts = answering.show_answer(self.whole, self.request, self._describe_charts(self.off))
@@ -163,7 +163,7 @@ class SwitchOffMode:
             return f"{largest_effect}; removing **{format_head(ranked[-1])}**, least."
         largest = max(values[ranked[0]], 1e-12)
         if len(self.off) > 1:
-            future = model_service().ask_cached(verbs.measure_losses, self.request, (self.off,))
+            future = get_model_service().ask_cached(verbs.measure_losses, self.request, (self.off,))
             lost = inference.wait_for_result(future, "Running the model without these heads…")
             share = float((lost.sentence if target == "sentence" else lost.answer)[0]) / largest
             comparison = f"{percent(share, 0)} as much as" if share < LARGE_RATIO else "far more than"
@@ -200,7 +200,7 @@ class SwitchOffMode:
         )
 
 
-@guarded()
+@report_errors()
 def _open_toy_example() -> None:
     address.go(**OTHER_TEXT_PARAMETERS, **TOY_EXAMPLE, off=NONE)
 
@@ -208,7 +208,7 @@ def _open_toy_example() -> None:
 def _load_question(attention: Attention, where: Address) -> Question | None:
     """Return the question in the URL, or else the one about the model's own answer; None if nothing can be asked."""
     request = Request(attention.model, attention.text.text, where.request.pair, prefix=where.request.prefix)
-    for place in (where, where.but(word="")):
+    for place in (where, where.with_request(word="")):
         with suppress(MhaVizError):
             return inference.load_question(request, place)
     return None
@@ -221,11 +221,11 @@ def _measure_effects(attention: Attention, request: Request) -> Effects:
     """
 
     def measure_part(layer: int, heads: range) -> Effects:
-        return model_service().ask(verbs.measure_effects, request, layer, heads).result()
+        return get_model_service().ask(verbs.measure_effects, request, layer, heads).result()
 
     steps = partial(measure_all_effects, attention.layers, attention.heads, len(attention.text), measure_part)
     words = "Switching off each head in turn"
     task = Task("each_head", (attention.key, request), request.text[:40], words, steps)
-    if task.stored() is None:
+    if task.find_result() is None:
         inference.measure_means(request)
     return load_result(task, "each_head")

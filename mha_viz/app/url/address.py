@@ -140,7 +140,7 @@ class Address:
             if complaint.partition("=")[0] not in lesson.list_foreign_parameters(page)
         ]
 
-    def but(self, **fields: Any) -> Address:
+    def with_request(self, **fields: Any) -> Address:
         """Return the address with some fields of its request replaced."""
         return replace(self, request=replace(self.request, **fields))
 
@@ -229,14 +229,14 @@ def _read_parameters() -> dict[str, str]:
     }
 
 
-def url() -> Url:
+def get_url() -> Url:
     """Return the URL that this run of the page has read or, in a callback or fragment, the current one."""
     return _url_of_run.get(None) or Url(_read_parameters())
 
 
 def get_parameters() -> dict[str, str]:
     """Return the parameters of the URL, each with one value."""
-    return dict(url().parameters)
+    return dict(get_url().parameters)
 
 
 def read(parameters: Mapping[str, str]) -> Address:
@@ -348,7 +348,7 @@ def fit_texts(text: str, pair: str) -> tuple[str, str]:
 
 def count_room(*names: str) -> int:
     """Return how many bytes of this page's link are left for these parameters, given the other long ones."""
-    return MAX_ENCODED - _count_encoded(url().parameters, [name for name in LONG_PARAMETERS if name not in names])
+    return MAX_ENCODED - _count_encoded(get_url().parameters, [name for name in LONG_PARAMETERS if name not in names])
 
 
 def _count_encoded(parameters: Mapping[str, str], names: Sequence[str]) -> int:
@@ -392,7 +392,7 @@ def parse_pair(value: str | None, count: int) -> tuple[int, int] | None:
 
 def is_class_view() -> bool:
     """Return whether the page is in the view for a class."""
-    return url().parameters.get(CLASS) == "1"
+    return get_url().parameters.get(CLASS) == "1"
 
 
 def go(**changes: str | None) -> None:

@@ -17,7 +17,7 @@ CACHED_TEXTS = 64
 
 
 @cache
-def built_in() -> Corpus:
+def load_built_in_corpus() -> Corpus:
     """Return the built-in corpus."""
     return grammar.corpus()
 
@@ -62,7 +62,9 @@ def find_annotation(typed: str) -> Annotated | CorpusError | None:
 
 @cache
 def _index_built_in() -> dict[str, Annotated]:
-    return {(annotation := Annotated(sentence, False)).text: annotation for sentence in built_in().sentences}
+    return {
+        (annotation := Annotated(sentence, False)).text: annotation for sentence in load_built_in_corpus().sentences
+    }
 
 
 def read_words(typed: str) -> tuple[str, ...] | None:

@@ -10,8 +10,8 @@ import streamlit as st
 from mha_viz.app.url import address
 from mha_viz.app.url.address import MAX_WORD, Address
 from mha_viz.app.widgets import inference
-from mha_viz.app.widgets.parts import complain, remark
-from mha_viz.app.widgets.url_controls import UrlChanges, bound
+from mha_viz.app.widgets.parts import show_error, show_remark
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models.getting import catalog
@@ -31,12 +31,12 @@ def read_question(model: catalog.Model, attention: Attention, where: Address) ->
         return inference.load_question(request, where)
     except (ModelUnsupported, TextError) as error:
         if where.request.word or where.request.other:
-            complain(error)
+            show_error(error)
         else:
-            remark(error.problem)
+            show_remark(error.problem)
     except MhaVizError as error:
-        complain(error)
-    return read_question(model, attention, where.but(word="")) if where.request.word else None
+        show_error(error)
+    return read_question(model, attention, where.with_request(word="")) if where.request.word else None
 
 
 def show_panel(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
@@ -50,7 +50,7 @@ def show_controls(question: Question | None, where: Address) -> None:
     """Show controls for the masked token, the word to follow, and a second text."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if question is not None and question.kind == MASK and len(question.places) > 1:
-            bound(
+            bind_control(
                 st.selectbox, "Masked token", "place", question.place, question.places,
                 change=lambda place: {"place": str(place), "word": None},
                 format_func=lambda place: f"number {question.places.index(place) + 1} of {len(question.places)}",
@@ -59,7 +59,7 @@ def show_controls(question: Question | None, where: Address) -> None:
         if where.request.word or (question is not None and question.kind != COSINE):
             word, place = (question.word, question.place) if question is not None else (where.request.word, 0)
             key = f"word_{place}"
-            bound(
+            bind_control(
                 st.text_input,
                 "Word to follow",
                 "word",
@@ -69,7 +69,7 @@ def show_controls(question: Question | None, where: Address) -> None:
                 max_chars=MAX_WORD,
                 width=180,
             )
-        bound(
+        bind_control(
             st.text_input, "Second text, to compare", "second", where.request.other,
             change=change_second_text, key="second_text", keeps=True, max_chars=2_000,
         )  # fmt: skip

@@ -14,7 +14,7 @@ import streamlit as st
 
 from mha_viz import figures as figure_api
 from mha_viz.app.url import address
-from mha_viz.app.widgets.parts import complain, remark
+from mha_viz.app.widgets.parts import show_error, show_remark
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figures import Figure
@@ -282,7 +282,7 @@ def _show_expander(
         try:
             _show_offer(offer, size, rows, dpi, left, right)
         except MhaVizError as error:
-            complain(error)
+            show_error(error)
         if make_archive is not None:
             make = partial(make_archive, size, dpi, **rows)
             show_download_button("All of My heads in one zip file", archive, make, "take_zip")
@@ -306,7 +306,7 @@ def _show_offer(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, lef
     with left:
         _show_buttons(figure, offer, dpi)
     for line in (*figure.warnings, *figure.missing_glyphs):
-        remark(line)
+        show_remark(line)
     st.caption("Caption")
     st.code(figure.caption, language=None, wrap_lines=True)
     if offer.code is None:
@@ -355,10 +355,10 @@ def _show_buttons(figure: Figure, offer: Offer, dpi: int) -> None:
         del pictures[".png"]
     _show_button_row("Figure", pictures, figure, offer, dpi)
     if size_error is not None:
-        remark(f"No PNG: {size_error}")
+        show_remark(f"No PNG: {size_error}")
     if offer.weights > MAX_TEXT_WEIGHTS:
         numbers = {suffix: label for suffix, label in numbers.items() if suffix not in (".csv", ".json")}
-        remark(f"No CSV or JSON: {offer.weights:,} weights are too many for a text file. Use NPZ or safetensors.")
+        show_remark(f"No CSV or JSON: {offer.weights:,} weights are too many for a text file. Use NPZ or safetensors.")
     _show_button_row("Numbers", numbers, figure, offer, dpi)
 
 

@@ -15,14 +15,14 @@ import streamlit as st
 from mha_viz.analysis.bundled_data import add_annotation
 from mha_viz.analysis.effects import measure_mean_outputs
 from mha_viz.app.service import downloads, studies
-from mha_viz.app.service.caches import is_ready, model_service, read_facts
+from mha_viz.app.service.caches import get_model_service, is_ready, read_facts
 from mha_viz.app.service.jobs import Job
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import RoleSummary
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address, Url
-from mha_viz.app.url.annotated_texts import Annotated, built_in, find_annotation
-from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark, say_unused
+from mha_viz.app.url.annotated_texts import Annotated, find_annotation, load_built_in_corpus
+from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_unused, show_error, show_remark
 from mha_viz.app.widgets.request import (
     find_opening,
     find_shown_model,
@@ -107,7 +107,7 @@ class PageReading:
     @cached_property
     def study(self) -> tuple[Job | None, MhaVizError | None]:
         """The running study of the model over the built-in sentences, and the error of the last one if it failed."""
-        digest = built_in().digest
+        digest = load_built_in_corpus().digest
         failed = studies.find_failure(self.model, digest)
         return studies.find_running(self.model, digest), failed and failed[0]
 
@@ -147,7 +147,7 @@ class PageReading:
 
 def read_whole_model(url: Url) -> PageReading | None:
     """Read the text as :func:`read_nearest`, but always with plain attention weights and no head off."""
-    return read_nearest(url, url.where.but(off=(), quantity=DEFAULTS["shown"]))
+    return read_nearest(url, url.where.with_request(off=(), quantity=DEFAULTS["shown"]))
 
 
 def read_nearest(url: Url, where: Address, says_source: bool = True) -> PageReading | None:
@@ -159,18 +159,18 @@ def read_nearest(url: Url, where: Address, says_source: bool = True) -> PageRead
     try:
         model = read_model(where)
         where = _drop_missing_heads(model, where)
-        if is_ready(model) or (_is_plain(where) and model_service().has_reading(make_request(model, text, where))):
+        if is_ready(model) or (_is_plain(where) and get_model_service().has_reading(make_request(model, text, where))):
             return PageReading(url, model, _read_with_remark(make_request(model, text, where), where))
     except MhaVizError as error:
         has_plainer = bool(model and not _is_plain(where) and text.strip())
         has_quantity = where.request.quantity != DEFAULTS["shown"]
         instead = WEIGHTS_NOTE if has_plainer and has_quantity else ""
         if says_source or not (where.request.off and where.request.method == TEXT):
-            complain(error, instead)
+            show_error(error, instead)
         elif instead:
-            remark(instead)
+            show_remark(instead)
         if has_plainer:  # try without the quantity or, if it is the default, without switching heads off
-            plainer = where.but(quantity=DEFAULTS["shown"]) if has_quantity else where.but(off=())
+            plainer = where.with_request(quantity=DEFAULTS["shown"]) if has_quantity else where.with_request(off=())
             return read_nearest(url, plainer, says_source)
         if isinstance(error, ModelError):
             _show_way_back(where)
@@ -194,8 +194,8 @@ def _drop_missing_heads(model: catalog.Model, where: Address) -> Address:
         return where
     shape = facts.model
     off = tuple(head for head in where.request.off if head.layer < shape.layers and head.head < shape.heads)
-    say_unused([f"off={head}" for head in where.request.off if head not in off][:MAX_UNUSED])
-    return where.but(off=off)
+    report_unused([f"off={head}" for head in where.request.off if head not in off][:MAX_UNUSED])
+    return where.with_request(off=off)
 
 
 def _read_with_remark(request: Request, where: Address) -> Attention:
@@ -204,15 +204,15 @@ def _read_with_remark(request: Request, where: Address) -> Attention:
     if request.off:
         manner = "" if request.method == METHODS[0] else f" ({request.manner})"
         verb = "is" if len(request.off) == 1 else "are"
-        remark(f"{name_heads(request.off)} {verb} switched off{manner}.")
+        show_remark(f"{name_heads(request.off)} {verb} switched off{manner}.")
     elif where.request.off and not lacks_source(where):
-        say_all_on(where)
+        report_all_heads_on(where)
     return attention
 
 
-def say_all_on(where: Address) -> None:
+def report_all_heads_on(where: Address) -> None:
     """Say that the quantity in the URL is shown with all heads on."""
-    remark(f"{QUANTITIES[where.request.quantity].title} is shown with all heads on.")
+    show_remark(f"{QUANTITIES[where.request.quantity].title} is shown with all heads on.")
 
 
 def lacks_source(where: Address) -> bool:
@@ -234,7 +234,7 @@ def _choose_prefix(model: catalog.Model, where: Address) -> str:
     For an encoder–decoder, where it would be a part of the source, return an empty one, with a remark.
     """
     if where.request.prefix and has_two_stacks(model):
-        remark(f"{model.label} has no separate prefix: write it into the text.")
+        show_remark(f"{model.label} has no separate prefix: write it into the text.")
         return ""
     return where.request.prefix
 
@@ -249,7 +249,7 @@ def set_quantity(request: Request, where: Address) -> Request:
         return replace(request, quantity=where.request.quantity)
     whole_request = Request(request.model, *request.texts, quantity=where.request.quantity, prefix=request.prefix)
     return (
-        whole_request.about(load_question(whole_request, where.but(off_in=BOTH)))
+        whole_request.about(load_question(whole_request, where.with_request(off_in=BOTH)))
         if quantity.of_answer
         else whole_request
     )
@@ -268,7 +268,9 @@ def load_question(request: Request, where: Address) -> Question:
     question_request = replace(
         whole_request, place=place, word=url_request.word, other=other, off_in=url_request.off_in
     )
-    return wait_for_result(model_service().ask_cached(verbs.prepare_question, question_request), "Asking the model…")
+    return wait_for_result(
+        get_model_service().ask_cached(verbs.prepare_question, question_request), "Asking the model…"
+    )
 
 
 def measure_means(request: Request) -> None:
@@ -278,11 +280,11 @@ def measure_means(request: Request) -> None:
     """
 
     def measure(sentences: range) -> None:
-        future = model_service().ask(verbs.measure_means, request.model, sentences.start, sentences.stop)
+        future = get_model_service().ask(verbs.measure_means, request.model, sentences.start, sentences.stop)
         wait_for_result(future, "Measuring the heads’ mean outputs…")
 
     if request.method == "mean":
-        run_steps(measure_mean_outputs(len(built_in().sentences), measure))
+        run_steps(measure_mean_outputs(len(load_built_in_corpus().sentences), measure))
 
 
 def name_heads(heads: Sequence[Head], max_names: int = 6) -> str:
@@ -299,7 +301,7 @@ def read_request(request: Request) -> Attention:
     """
     if request.off:
         measure_means(request)
-    attention = wait_for_result(model_service().ask_cached(verbs.read, request), "is reading…", request.model)
+    attention = wait_for_result(get_model_service().ask_cached(verbs.read, request), "is reading…", request.model)
     gold = None if request.pair or request.quantity != UNEXPLAINED else find_annotation(request.text)
     return add_annotation(attention, gold.sentence) if isinstance(gold, Annotated) else attention
 
@@ -309,7 +311,7 @@ def try_read(request: Request) -> Attention | None:
     try:
         return read_request(request)
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         return None
 
 
@@ -342,7 +344,7 @@ def _read_meanwhile(url: Url, where: Address, missing: catalog.Model | None) -> 
             model = catalog.resolve(name)
             if model != missing and is_ready(model):
                 attention = read_request(set_part(Request(model.name, url.text, where.request.pair), model, where))
-                remark(f"Shown below instead: {model.label}.")
+                show_remark(f"Shown below instead: {model.label}.")
                 return PageReading(url, model, attention, is_requested=False)
         except MhaVizError:
             continue
@@ -357,24 +359,24 @@ def download(model: catalog.Model) -> None:
 
     The page continues by itself when the model is there.
     """
-    failure = model_service().get_failure(model)
+    failure = get_model_service().get_failure(model)
     if failure is not None:
-        complain(failure)
+        show_error(failure)
         with st.container(horizontal=True):
-            st.button("Try again", key="try_again", on_click=model_service().forget_failure, args=(model,))
-            _show_way_back(address.url().where)
+            st.button("Try again", key="try_again", on_click=get_model_service().forget_failure, args=(model,))
+            _show_way_back(address.get_url().where)
         return
     try:
         job = downloads.start(model)
     except MhaVizError as error:
-        complain(error)
-        _show_way_back(address.url().where)
+        show_error(error)
+        _show_way_back(address.get_url().where)
         return
     _show_progress(job, model)
 
 
 @st.fragment(run_every=0.5)
-@guarded(complain)
+@report_errors(show_error)
 def _show_progress(job: Job, model: catalog.Model) -> None:
     job.heartbeat()
     if st.session_state.pop(CANCELLED_KEY, False) and not job.is_finished:  # the job goes on for other visitors
@@ -394,11 +396,11 @@ def _show_progress(job: Job, model: catalog.Model) -> None:
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
 
-@guarded()
+@report_errors()
 def _cancel(job: Job) -> None:
     job.cancel()
     st.session_state[CANCELLED_KEY] = True
-    _go_back(address.url().where.before)
+    _go_back(address.get_url().where.before)
 
 
 def _show_way_back(where: Address) -> None:
@@ -412,7 +414,7 @@ def _show_way_back(where: Address) -> None:
                 return
 
 
-@guarded()
+@report_errors()
 def _go_back(name: str | None) -> None:
     """Return to the previous model, whose picture and view are still shown. None means the default model."""
     address.go(model=name, before=None)
@@ -421,7 +423,7 @@ def _go_back(name: str | None) -> None:
 # ---- Remarks on a text ---------------------------------------------------------------------------
 
 
-def say_cut(page: PageReading) -> None:
+def report_cut_text(page: PageReading) -> None:
     """Report where the text or its pair was cut, and how much of it was read."""
     where, read, request = page.url.where, page.attention.keys, page.attention.request  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
@@ -430,9 +432,9 @@ def say_cut(page: PageReading) -> None:
     if limits := [
         f"the first {h:,}" for h, n in zip(lengths_in_link, where.typed or lengths_in_link, strict=True) if n > h
     ]:
-        remark(f"{sum(where.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
+        show_remark(f"{sum(where.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
     if source is not None and (unread := texts[0][len(source) :]).strip():
-        remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread[:40]}…")
+        show_remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread[:40]}…")
     cut = read.cut
     if cut is None:
         return
@@ -443,45 +445,45 @@ def say_cut(page: PageReading) -> None:
         if limit < len(text)
     ]
     counted = f"{cut.limit:,} of {at_least}{cut.pieces:,} tokens are read"
-    remark(f"The text is longer than the model can read: {counted}. Cut here: {'  /  '.join(places)}")
+    show_remark(f"The text is longer than the model can read: {counted}. Cut here: {'  /  '.join(places)}")
 
 
-def say_unknown(attention: Attention) -> None:
+def report_unknown_text(attention: Attention) -> None:
     """Report words that the tokenizer does not know, which the model reads as [UNK].
 
     For letters of another script, offer the multilingual model.
     """
-    read = say_unknown_words(attention)
+    read = report_unknown_words(attention)
     unknown = any(not token.known for token in read)
     models = {model.name: model for model in catalog.list_offered()}
     is_english = attention.model in models and models[attention.model].english
     foreign = describe_split_words(attention) if is_english else ""
     if foreign:
-        remark(f"{models[attention.model].label.partition(',')[0]} was trained on English; {foreign}")
+        show_remark(f"{models[attention.model].label.partition(',')[0]} was trained on English; {foreign}")
     is_other_script = (unknown or is_english) and languages.has_other_letters([token.text for token in read])
     if is_other_script and MULTILINGUAL in models and attention.model != MULTILINGUAL:
         label = f"Try {escape_markdown(models[MULTILINGUAL].label)}"
         st.button(label, key="read_multilingual", on_click=_read_multilingual)
 
 
-def say_unknown_words(attention: Attention) -> list[Token]:
-    """Report unknown words as :func:`say_unknown`, without the offer of another model; return all words.
+def report_unknown_words(attention: Attention) -> list[Token]:
+    """Report unknown words as :func:`report_unknown_text`, without the offer of another model; return all words.
 
     For the toy model, also say if the text is no sentence of its grammar.
     """
     words = [t for text in _list_texts(attention) for t in text.by_words().without_special().tokens]
     unknown = list(dict.fromkeys(t.text for t in words if not t.known))
     if unknown and all(not t.known for t in words):
-        remark(
+        show_remark(
             "The model knows none of these words and reads each as the placeholder [UNK]; its links mean little here."
         )
     elif unknown:
         shown = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
         more = " and more" if len(unknown) > 6 else ""
-        remark(f"The model does not know these words and reads each as [UNK]: {shown}{more}.")
+        show_remark(f"The model does not know these words and reads each as [UNK]: {shown}{more}.")
     forms = [token.text for token in attention.queries.without_special().tokens]
     if attention.model == TOY_MODEL and (attention.queries.pair or not is_derivable(forms)):
-        remark("The toy’s grammar cannot generate this sentence, so its heads mean little here.")
+        show_remark("The toy’s grammar cannot generate this sentence, so its heads mean little here.")
     return words
 
 
@@ -510,7 +512,7 @@ def describe_split_words(attention: Attention) -> str:
     return f"it splits {split} of these {len(counts)} words into subwords."
 
 
-@guarded()
+@report_errors()
 def _read_multilingual() -> None:
-    before = find_shown_model(address.url().where)
+    before = find_shown_model(address.get_url().where)
     address.go(model=MULTILINGUAL, before=before, **dict.fromkeys(address.MODEL_PARAMETERS))

@@ -14,7 +14,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style, lead_to_step
-from mha_viz.app.widgets.parts import format_formulas, guarded
+from mha_viz.app.widgets.parts import format_formulas, report_errors
 from mha_viz.files.assets import asset_path, page_files
 
 LEAVING_KEY = "leaving"  # session key of the page to go to; also the key of the container of its link
@@ -165,7 +165,7 @@ def _show_step_controls(pages: Sequence[Any], current_page: Any, number: int) ->
         )
 
 
-@guarded()
+@report_errors()
 def _leave_tour(current_name: str) -> None:
     """Go back to the page and view that were open before the tour, if that page had any parameters."""
     name, parameters = st.session_state.get(BEFORE_KEY, (current_name, {}))
@@ -191,7 +191,7 @@ def _show_step_control(pages: Sequence[Any], current_page: Any, number: int, lab
         st.page_link(_find_page_of_step(pages, number), label=label, query_params=parameters)
 
 
-@guarded()
+@report_errors()
 def _go_on(parameters: dict[str, str]) -> None:
     address.open_at(parameters)
 

@@ -46,29 +46,29 @@ def quote_for_title(text: str) -> str:
     return f"“{words[:TITLE_LENGTH]}…”" if len(words) > TITLE_LENGTH else f"“{words}”"
 
 
-def complain(error: MhaVizError, instead: str = "") -> None:
+def show_error(error: MhaVizError, instead: str = "") -> None:
     """Show an error: what happened, what to do about it, and what is shown ``instead``."""
     _write_aside("problem", "alert", error.problem, f"{error.remedy} {instead}".strip())
 
 
-def complain_later(error: MhaVizError) -> None:
-    """Store an error from a callback, which cannot draw; :func:`say_complaint` shows it in the next run."""
+def show_error_later(error: MhaVizError) -> None:
+    """Store an error from a callback, which cannot draw; :func:`show_pending_error` shows it in the next run."""
     st.session_state["complaint"] = error
 
 
-def say_complaint() -> None:
+def show_pending_error() -> None:
     """Show the error of the last callback, if there was one."""
     error = st.session_state.pop("complaint", None)
     if isinstance(error, MhaVizError):
-        complain(error)
+        show_error(error)
 
 
 @contextmanager
-def guarded(say: Callable[[MhaVizError], None] = complain_later) -> Iterator[None]:
+def report_errors(say: Callable[[MhaVizError], None] = show_error_later) -> Iterator[None]:
     """Report an error inside the block in one sentence, and keep the page.
 
-    Use it for every callback (``@guarded()``) and, with ``complain``, for code that draws. Streamlit's own exceptions,
-    which end a run, pass through.
+    Use it for every callback (``@report_errors()``) and, with ``show_error``, for code that draws. Streamlit's own
+    exceptions, which end a run, pass through.
     """
     try:
         yield
@@ -118,7 +118,7 @@ def parse_picked_head(picked: Any) -> Head | None:
         return None
 
 
-def remark(text: str) -> None:
+def show_remark(text: str) -> None:
     """Show a sentence about the picture, such as what was cut, or that something else is shown instead."""
     _write_aside("remark", "status", text)
 
@@ -153,10 +153,10 @@ def escape_markdown(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
-def say_unused(parts: Sequence[str], instead: str = "") -> None:
+def report_unused(parts: Sequence[str], instead: str = "") -> None:
     """Say which parts of the link were ignored, if any, and what is shown ``instead``."""
     if parts:
-        remark(f"Ignored in this link: {', '.join(parts)}{instead and f'; {instead} is shown'}.")
+        show_remark(f"Ignored in this link: {', '.join(parts)}{instead and f'; {instead} is shown'}.")
 
 
 _OPTION_NOTE = re.compile(r" \(\w+=[^)]*--[^)]*\)")

@@ -18,15 +18,15 @@ from mha_viz.app.url.address import Address, Url, load_examples
 from mha_viz.app.widgets import navigation
 from mha_viz.app.widgets.components import draw_sentence
 from mha_viz.app.widgets.parts import (
-    complain,
-    guarded,
     parse_browser_number,
     read_message,
     read_sent_value,
-    remark,
-    say_unused,
+    report_errors,
+    report_unused,
+    show_error,
+    show_remark,
 )
-from mha_viz.app.widgets.url_controls import UrlChanges, bound
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.figures.layout.caption import format_head
@@ -132,16 +132,16 @@ def _find_example_model(example: dict[str, str]) -> str:
     return example.get("model", catalog.DEFAULT)
 
 
-@guarded()
+@report_errors()
 def _on_read() -> None:
     typed = read_message("sentence", "read")
-    text, pair, url = str(typed.get("text", "")), str(typed.get("pair", "")), address.url()
+    text, pair, url = str(typed.get("text", "")), str(typed.get("pair", "")), address.get_url()
     # CoNLL-U stays unchanged as long as its words are not edited.
     is_unchanged = text == url.sentence and not pair.strip()
     _read_next(url.text if is_unchanged else text, pair)
 
 
-@guarded()
+@report_errors()
 def _on_example() -> None:
     index = parse_browser_number(read_sent_value("sentence", "example"))
     if index is not None and 0 <= index < len(load_examples()):
@@ -154,7 +154,7 @@ def _make_model_changes(example: dict[str, str]) -> dict[str, str | None]:
 
     The next example then goes back to the default model.
     """
-    url, name = address.url(), example.get("model")
+    url, name = address.get_url(), example.get("model")
     if name and name in {model.name for model in catalog.list_offered()}:
         return dict.fromkeys(address.MODEL_PARAMETERS) | {
             "model": name,
@@ -174,7 +174,7 @@ def _read_next(text: str, pair: str, **changes: str | None) -> None:
     address.go(text=None if is_default else fitted[0], pair=fitted[1] if pair.strip() else None, typed=typed, **changes)
 
 
-@guarded()
+@report_errors()
 def _on_model() -> None:
     """Switch to a model at once if its files are here; otherwise keep the picture and its view until they are."""
     name = clean(str(read_sent_value("sentence", "model") or "")[:300])
@@ -183,12 +183,12 @@ def _on_model() -> None:
         if is_ready(catalog.resolve(name)):
             address.go(model=chosen, before=None, **dict.fromkeys(address.MODEL_PARAMETERS))
             return
-    address.go(model=chosen, before=find_shown_model(address.url().where))
+    address.go(model=chosen, before=find_shown_model(address.get_url().where))
 
 
 def open_on_first_view() -> dict[str, str]:
     """Return URL parameters for the head that Explore opens by default, and for the token that is pinned in it."""
-    url = address.url()
+    url = address.get_url()
     if url.where.head or url.where.case or QUANTITIES[url.where.request.quantity].of_layers:
         return {}
     with suppress(MhaVizError):  # for a server with an invalid list of models, which the page reports
@@ -221,7 +221,7 @@ def read_linked_head(url: Url, attention: Attention, page: str) -> Head:
         head = Head(head.layer, 0)
     if head not in attention.every_head():
         ignored, head = [*ignored, f"head={head}"], first
-    say_unused(ignored, format_head(head) if any(part.startswith("head=") for part in ignored) else "")
+    report_unused(ignored, format_head(head) if any(part.startswith("head=") for part in ignored) else "")
     return head
 
 
@@ -286,12 +286,12 @@ def ask_part(where: Address) -> None:
             return
         with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
             part = partial(_change_part, where.request.part)
-            bound(
+            bind_control(
                 st.segmented_control, "Attention", "part", where.request.part, PARTS, change=part, required=True,
                 width="content",
             )  # fmt: skip
             if where.request.part != ENCODER:
-                bound(
+                bind_control(
                     st.text_input, "Target", "target", where.request.target, change=_change_target, keeps=True,
                     max_chars=MAX_TYPED, placeholder="Leave empty to let the model write it (up to 64 tokens)",
                 )  # fmt: skip
@@ -312,7 +312,7 @@ def _change_target(typed: str) -> UrlChanges:
     return {"target": target or None, **dict.fromkeys((*address.TOKEN_PARAMETERS, "case"))}
 
 
-def say_part(attention: Attention) -> None:
+def describe_part(attention: Attention) -> None:
     """Show the text that the model generated, and say what is not defined for a part.
 
     Does nothing for a model with one stack of layers.
@@ -321,8 +321,8 @@ def say_part(attention: Attention) -> None:
     if request is None or not request.part:
         return
     if request.part != ENCODER and not request.target:
-        remark(f"Target, written by the model one token at a time: “{attention.queries.text}”")
-    remark(PART_NOTES[request.part])
+        show_remark(f"Target, written by the model one token at a time: “{attention.queries.text}”")
+    show_remark(PART_NOTES[request.part])
 
 
 def is_part(attention: Attention) -> bool:
@@ -338,7 +338,7 @@ def refuse_encoder_decoder(where: Address, what: str) -> bool:
         return False
     if not has_two_stacks(model):
         return False
-    complain(
+    show_error(
         ModelUnsupported(
             f"{model.label} is an encoder–decoder: {what} only for models with one stack of layers.",
             "Its attention is drawn on Explore and Compare. Choose another model for this page.",

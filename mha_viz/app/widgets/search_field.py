@@ -20,14 +20,14 @@ from mha_viz.analysis.needs import find_needs
 from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.profile import COPYING
 from mha_viz.app.service import role_cases, studies
-from mha_viz.app.service.caches import is_ready, model_service
+from mha_viz.app.service.caches import get_model_service, is_ready
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Url
 from mha_viz.app.widgets import head_search, navigation, stage_search
 from mha_viz.app.widgets.components import draw_search
 from mha_viz.app.widgets.head_search import AnswerGroup, HeadAnswer
-from mha_viz.app.widgets.parts import guarded, parse_browser_number, read_message, read_sent_value
+from mha_viz.app.widgets.parts import parse_browser_number, read_message, read_sent_value, report_errors
 from mha_viz.app.widgets.request import has_two_stacks, read_model, set_part
 from mha_viz.app.widgets.stage_search import StageAnswer, StageGroup
 from mha_viz.attention import Attention, Head
@@ -64,13 +64,13 @@ def show_search_field(current_page: str) -> None:
     draw_search({**_make_content(typed, current_page), "number": number}, KEY, _on_query, _on_open)
 
 
-@guarded()
+@report_errors()
 def _on_query() -> None:
     st.session_state[_QUERY] = _clean_query(read_sent_value(KEY, "query"))
     st.session_state[_COUNT] = st.session_state.get(_COUNT, 0) + 1
 
 
-@guarded()
+@report_errors()
 def _on_open() -> None:
     event = read_message(KEY, "open")
     # The answers on screen, even if the same query has other answers by now.
@@ -122,7 +122,7 @@ def find_answers(typed: str) -> list[AnswerGroup | StageGroup]:
 
     The heads are those of the page's model. Raises what the model raises, and Busy.
     """
-    url = address.url()
+    url = address.get_url()
     model = read_model(url.where)
     findings = studies.summarise(model).roles
     heads = head_search.parse_names(typed)
@@ -177,7 +177,7 @@ def _find_by_written_word(word: str, model: catalog.Model, url: Url) -> AnswerGr
         note = f"The text has {tokens} tokens; what heads write is named for up to {MAX_EXPLAINED}."
         return head_search.find_by_written_word(word, (), attention.queries)._replace(note=note)
     try:
-        links = _wait_for(model_service().ask_cached(verbs.find_writing_links, request, word))
+        links = _wait_for(get_model_service().ask_cached(verbs.find_writing_links, request, word))
     except Busy:
         raise
     except MhaVizError as error:  # a model that names no words
@@ -187,10 +187,10 @@ def _find_by_written_word(word: str, model: catalog.Model, url: Url) -> AnswerGr
 
 def _load_reading(model: catalog.Model, url: Url) -> Attention:
     request = Request(model.name, url.text, url.where.request.pair)
-    if not (model_service().has_reading(request) or is_ready(model)):
+    if not (get_model_service().has_reading(request) or is_ready(model)):
         model = catalog.choose_default()  # shown while the requested model is missing
         request = replace(request, model=model.name)
-    attention: Attention = _wait_for(model_service().ask_cached(verbs.read, set_part(request, model, url.where)))
+    attention: Attention = _wait_for(get_model_service().ask_cached(verbs.read, set_part(request, model, url.where)))
     return attention
 
 
@@ -238,7 +238,7 @@ def _find_case_parameters(answer: HeadAnswer) -> dict[str, str | None]:
     """
     if answer.role is None or "text" in address.get_parameters():
         return {}
-    model = read_model(address.url().where)
+    model = read_model(address.get_url().where)
     evidence = studies.load_reference_evidence(model)
     if evidence is None:
         return {}

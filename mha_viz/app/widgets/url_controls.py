@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import streamlit as st
 
 from mha_viz.app.url import address
-from mha_viz.app.widgets.parts import guarded, say_unused
+from mha_viz.app.widgets.parts import report_errors, report_unused
 
 UrlChanges: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
 LATE_CONTROLS = {"relation": "", "level": "base"}  # controls whose text may arrive after a click, with their defaults
@@ -25,11 +25,11 @@ def read_option(name: str, options: Collection[str], pattern: str) -> str:
     value = address.get_parameters().get(name, "")
     if value in options:
         return value
-    say_unused([f"{name}={value[:20]}"] if re.fullmatch(pattern, value, re.ASCII) else [])
+    report_unused([f"{name}={value[:20]}"] if re.fullmatch(pattern, value, re.ASCII) else [])
     return ""
 
 
-def bound(
+def bind_control(
     widget: Callable[..., Any],
     label: str,
     name: str,
@@ -85,7 +85,7 @@ def bound(
     )
 
 
-@guarded()
+@report_errors()
 def _apply_change(
     read_choice: Callable[[], Any], go: Callable[..., None], change: Callable[[Any], UrlChanges | None]
 ) -> None:
@@ -111,7 +111,7 @@ def _read_choice(key: str, options: Sequence[Any] | None, required: bool) -> Any
     return chosen
 
 
-@guarded()
+@report_errors()
 def go(**changes: str | None) -> None:
     """Set URL parameters with :func:`address.go`, together with the contents of some controls.
 

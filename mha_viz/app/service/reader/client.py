@@ -114,7 +114,7 @@ class Reader:
         the second attempt (``is_retry``) it never raises EOFError.
         """
         try:
-            is_new, process = self._running()
+            is_new, process = self._ensure_process()
         except OSError as error:
             raise _make_failure(model, isinstance(error, TimeoutError), LOAD_SECONDS) from error
         timed_out = threading.Event()
@@ -134,7 +134,7 @@ class Reader:
         finally:
             timer.cancel()
 
-    def _running(self) -> tuple[bool, Process]:
+    def _ensure_process(self) -> tuple[bool, Process]:
         """Start the process if necessary; return whether it was just started, and the process.
 
         Raises OSError if none can be started.

@@ -74,7 +74,7 @@ class Models:
         if first > added:
             raise _make_missing_error()
         self._means.pop(name, None)  # incomplete sums are not stored
-        sentences = built_in().sentences
+        sentences = load_built_in_corpus().sentences
         means.add(" ".join(sentence.forms) for sentence in sentences[added:end])
         self._means[name] = means, max(added, min(end, len(sentences)))
 
@@ -86,7 +86,7 @@ class Models:
         if request.method != "mean":
             return None
         means, added = self._means.get(request.model, (None, 0))
-        if means is None or added < len(built_in().sentences):
+        if means is None or added < len(load_built_in_corpus().sentences):
             raise _make_missing_error()
         return means.values()
 
@@ -96,7 +96,7 @@ def _make_missing_error() -> MeansMissing:
 
 
 @cache
-def built_in() -> Corpus:
+def load_built_in_corpus() -> Corpus:
     """Return the built-in corpus."""
     from mha_viz.corpus import grammar
 

@@ -215,18 +215,18 @@ class _Watchdog:
 
 
 def _exchange_messages(
-    child: subprocess.Popen[bytes], order: object, progress: ReportProgress, most: int
+    child: subprocess.Popen[bytes], order: object, progress: ReportProgress, max_bytes: int
 ) -> Json | None:
     """Send the order, report progress and return the answer; None if the child ends early.
 
-    The result is not read if it has more than ``most`` bytes; the answer then is its size, ``{"bytes": size}``.
+    The result is not read if it has more than ``max_bytes`` bytes; the answer then is its size, ``{"bytes": size}``.
     """
     assert child.stdin is not None
     assert child.stdout is not None
     try:
         packed_order, arrays = _CODEC.pack(order)
         messages.send(child.stdin, {"order": packed_order}, arrays)
-        while "done" in (message := messages.receive(child.stdout, most))[0]:
+        while "done" in (message := messages.receive(child.stdout, max_bytes))[0]:
             progress(message[0]["done"])
         heading, arrays = message
         return {"value": _CODEC.parse(heading["value"], arrays)} if "value" in heading else heading
@@ -275,7 +275,7 @@ def serve(work: Work, network: bool = False) -> None:
     """
     gc.enable()
     confine(sys.argv[1:], network)  # imports are trusted; input that is read from here on is not
-    out, sys.stdout = sys.stdout.buffer, sys.stderr
+    output, sys.stdout = sys.stdout.buffer, sys.stderr
     lock, stop = threading.Lock(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent decides
@@ -285,7 +285,7 @@ def serve(work: Work, network: bool = False) -> None:
 
     def send(heading: Json, arrays: Sequence[Array] = ()) -> None:
         with lock:
-            messages.send(out, heading, arrays)
+            messages.send(output, heading, arrays)
 
     try:
         value, arrays = _CODEC.pack(work(order, lambda done: send({"done": done}), stop.is_set))

@@ -160,12 +160,12 @@ def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[st
     _drop_privileges(libc)
     is_write_restricted = _restrict_writing(libc, writable, network)
     is_filtered = _filter_calls(libc, network)
-    removed = {
+    removals = {
         WRITING: is_write_restricted and is_filtered,
         NETWORK: is_filtered and not network,
         PROCESSES: is_filtered,
     }
-    return frozenset(name for name, is_removed in removed.items() if is_removed)
+    return frozenset(name for name, is_removed in removals.items() if is_removed)
 
 
 def hide_memory() -> None:
@@ -202,7 +202,7 @@ def _restrict_writing(libc: ctypes.CDLL, writable: Iterable[str], network: bool)
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
         return False
-    change = _CHANGE | sum(right for since, right in _RIGHTS_SINCE.items() if version >= since)
+    change = _CHANGE | sum(right for first_version, right in _RIGHTS_SINCE.items() if version >= first_version)
     tcp = _TCP * (version >= _TCP_SINCE and not network)
     rules = _Ruleset(change, tcp, _SCOPES * (version >= _SCOPES_SINCE))
     size = 8 * (1 + (version >= _TCP_SINCE) + (version >= _SCOPES_SINCE))
@@ -235,7 +235,9 @@ def _filter_calls(libc: ctypes.CDLL, network: bool) -> bool:
     if machine is None:
         return False
     steps = [*_iter_filter_steps(machine, network)]
-    instructions = (_Instruction * len(steps))(*(_Instruction(code, yes, no, k) for code, k, yes, no in steps))
+    instructions = (_Instruction * len(steps))(
+        *(_Instruction(code, if_true, if_false, k) for code, k, if_true, if_false in steps)
+    )
     program = _Program(len(steps), ctypes.cast(instructions, ctypes.POINTER(_Instruction)))
     return not libc.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0)
 

@@ -101,14 +101,14 @@ class Template:
     """A new process that runs ``command``, which ends in :func:`serve_copies`."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._requests, theirs = socket.socketpair()
+        self._requests, template_end = socket.socketpair()
         try:
-            self._process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=2, env=environment)
+            self._process = subprocess.Popen(command, stdin=template_end.fileno(), stdout=2, env=environment)
         except OSError:
             self._requests.close()
             raise
         finally:
-            theirs.close()
+            template_end.close()
         self.pid = self._process.pid
 
     @property
@@ -122,9 +122,9 @@ class Template:
         Raises ConnectionError if the template has ended, another OSError if it could not make a copy, and TimeoutError
         if the copy is not ready within ``seconds``.
         """
-        with ExitStack() as theirs, ExitStack() as ours:
-            their_input, our_input = _make_pipe(theirs, ours)
-            our_output, their_output = _make_pipe(ours, theirs)
+        with ExitStack() as their_ends, ExitStack() as our_ends:
+            their_input, our_input = _make_pipe(their_ends, our_ends)
+            our_output, their_output = _make_pipe(our_ends, their_ends)
             self._requests.settimeout(seconds)
             socket.send_fds(self._requests, [_COPY], [their_input, their_output])
             answer, handles, _, _ = socket.recv_fds(self._requests, _PID.size, 1)
@@ -133,7 +133,7 @@ class Template:
             (pid,) = _PID.unpack(answer)
             if pid == _NO_COPY:
                 raise BlockingIOError("The system cannot start another process.")
-            ours.pop_all()
+            our_ends.pop_all()
         os.set_inheritable(handles[0], False)
         if pid == self.pid:
             self._requests.close()

@@ -122,8 +122,8 @@ class ViewSetting:
 
     def caption(self, value: str) -> str:
         """Return the sentence below a figure for a value; empty if there is none."""
-        chosen = self.choice(value)
-        return chosen[0].caption.format(chosen[1]) if chosen else ""
+        match = self.choice(value)
+        return match[0].caption.format(match[1]) if match else ""
 
     def is_only_on_page(self, kind: str, panels: str = "") -> bool:
         """Return whether the files of a kind of figure, with panels of a kind, leave this setting out."""
@@ -168,9 +168,9 @@ def list_owned_settings(page: str) -> tuple[str, ...]:
     return tuple(name for name, setting in SETTINGS.items() if page in setting.pages)
 
 
-def list_counting_settings(what: str) -> tuple[str, ...]:
+def list_counting_settings(unit: str) -> tuple[str, ...]:
     """Return the names of the settings that count "heads", "tokens" or "panels"."""
-    return tuple(name for name, setting in SETTINGS.items() if what in setting.counts)
+    return tuple(name for name, setting in SETTINGS.items() if unit in setting.counts)
 
 
 def default_scale(*quantities: str) -> str:

@@ -87,23 +87,23 @@ def show_comparison(url: Url) -> None:
     report_unused([f"{name}={value}" for name, value in ignored if value in SINGLE_HEAD_VALUES[name]])
     pins, is_complete = comparison.read(url.where.tray)
     with _make_controls_container():
-        chosen = _choose_comparison(pins)
-        _show_quantity_control(url.where, is_of_weights=chosen in WEIGHT_COMPARISONS, has_second=chosen != "word")
+        choice = _choose_comparison(pins)
+        _show_quantity_control(url.where, is_of_weights=choice in WEIGHT_COMPARISONS, has_second=choice != "word")
     if not is_complete:
         others = "; the others are shown" if pins else ""
         show_remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
-    if chosen == "tray":
+    if choice == "tray":
         report_unused(url.where.list_unused("compare"))
         if url.where.request.prefix:
             show_remark("The texts of My heads are read without the prefix in this link.")
         _show_my_heads(pins, url.where)
         return
     ask_part(url.where)
-    other = "" if chosen == "word" else url.where.request.other  # this comparison has its own second sentence
+    other = "" if choice == "word" else url.where.request.other  # this comparison has its own second sentence
     where = url.where.with_request(off=(), other=other)
-    page = inference.read_whole_model(url) if chosen in WEIGHT_COMPARISONS else inference.read_nearest(url, where)
+    page = inference.read_whole_model(url) if choice in WEIGHT_COMPARISONS else inference.read_nearest(url, where)
     if page is not None:
-        _show_ready_made_comparison(page, chosen)
+        _show_ready_made_comparison(page, choice)
 
 
 def _make_controls_container() -> Any:
@@ -116,7 +116,7 @@ def _make_controls_container() -> Any:
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
-def _show_ready_made_comparison(page: PageReading, chosen: str) -> None:
+def _show_ready_made_comparison(page: PageReading, choice: str) -> None:
     """Show a ready-made comparison: of the reading with another reading, or of its heads with each other."""
     head = request.read_linked_head(page.url, page.attention, "compare")
     _show_sentence(page.attention, head)
@@ -127,12 +127,12 @@ def _show_ready_made_comparison(page: PageReading, chosen: str) -> None:
         "word": _make_word_panels,
         "models": _make_model_panels,
         "off": _make_ablation_panels,
-    }[chosen]
+    }[choice]
     panels = builder(page, head)
-    start = OpeningState(OPEN_DIFFERENCES.get(chosen, ""))
-    if chosen == "word" and len(panels) == 2:
+    start = OpeningState(OPEN_DIFFERENCES.get(choice, ""))
+    if choice == "word" and len(panels) == 2:
         start = start._replace(pin=find_most_changed(panels[0], panels[1], View(special=DEFAULT_SPECIAL)))
-    _draw(panels, start=start, is_patched=chosen == "word" and not page.attention.is_cross)
+    _draw(panels, start=start, is_patched=choice == "word" and not page.attention.is_cross)
 
 
 def _show_sentence(attention: Attention, head: Head | None = None) -> None:
@@ -169,15 +169,15 @@ def _choose_comparison(pins: Comparison) -> str:
     current = OLD_COMPARISONS.get(current, current)
     bind_control(
         st.segmented_control, "What to compare", "show", current, list(COMPARISONS),
-        change=lambda chosen: {"show": chosen, **_reset_panels(chosen)},
+        change=lambda choice: {"show": choice, **_reset_panels(choice)},
         format_func=labels.__getitem__, required=True, label_visibility="collapsed", wrap=True, width="content",
     )  # fmt: skip
     return current
 
 
-def _reset_panels(shown: str) -> dict[str, str | None]:
+def _reset_panels(choice: str) -> dict[str, str | None]:
     """Return the URL parameters that reset the panels."""
-    return {**dict.fromkeys(address.PANEL_PARAMETERS), "diff": OPEN_DIFFERENCES.get(shown)}
+    return {**dict.fromkeys(address.PANEL_PARAMETERS), "diff": OPEN_DIFFERENCES.get(choice)}
 
 
 # ---- The compared heads -----------------------------------------------------------------------------------------
@@ -199,10 +199,12 @@ def _show_my_heads(pins: Comparison, where: Address) -> None:
     if len({pins[number].request for number in panels}) == 1:
         _show_sentence(next(iter(panels.values())).attention)
     if panels:
-        shown = list(panels.values())
+        shown_panels = list(panels.values())
         # Open the difference of two panels if it is defined: people compare two heads to see it.
-        is_a_pair = len(shown) == 2 and not explain_mismatch(shown[0].attention, shown[1].attention, View())
-        _draw(shown, tuple(panels), OpeningState("0-1" if is_a_pair else ""))
+        is_a_pair = len(shown_panels) == 2 and not explain_mismatch(
+            shown_panels[0].attention, shown_panels[1].attention, View()
+        )
+        _draw(shown_panels, tuple(panels), OpeningState("0-1" if is_a_pair else ""))
 
 
 def _load_panel(pin: Pin, number: int, where: Address) -> Panel | None:
@@ -280,7 +282,7 @@ def _make_explore_parameters(pin: Pin) -> dict[str, str]:
 
 
 def _apply_edit(pins: Comparison, event: dict[str, object]) -> Comparison:
-    action, index, to, name = (event.get(key) for key in ("action", "index", "to", "name"))
+    action, index, destination, name = (event.get(key) for key in ("action", "index", "to", "name"))
     if action == "pin":
         return comparison.add(pins, _parse_pin(event))
     if not isinstance(index, int):
@@ -289,8 +291,8 @@ def _apply_edit(pins: Comparison, event: dict[str, object]) -> Comparison:
         return comparison.remove(pins, index)
     if action == "duplicate":
         return comparison.duplicate(pins, index)
-    if action == "move" and isinstance(to, int):
-        return comparison.move(pins, index, to)
+    if action == "move" and isinstance(destination, int):
+        return comparison.move(pins, index, destination)
     return comparison.rename(pins, index, str(name or "")) if action == "rename" else pins
 
 
@@ -315,9 +317,11 @@ def _make_layer_panels(page: PageReading, head: Head) -> list[Panel]:
 def _make_similar_panels(page: PageReading, head: Head) -> list[Panel]:
     attention = page.attention
     with st.spinner("Comparing all pairs of heads…"):
-        similar = get_model_service().similar(attention, head, SIMILAR_COUNT)
-    st.markdown(f"The {len(similar)} heads most like {format_head(head)} here (0% = identical, 100% = no overlap).")
-    similar_panels = [Panel(attention, other, f"{format_divergence(nats)} different") for other, nats in similar]
+        similar_heads = get_model_service().similar(attention, head, SIMILAR_COUNT)
+    st.markdown(
+        f"The {len(similar_heads)} heads most like {format_head(head)} here (0% = identical, 100% = no overlap)."
+    )
+    similar_panels = [Panel(attention, other, f"{format_divergence(nats)} different") for other, nats in similar_heads]
     return [Panel(attention, head), *similar_panels]
 
 
@@ -330,7 +334,7 @@ def _make_word_panels(page: PageReading, head: Head) -> list[Panel]:
     second = url.where.request.other if "second" in url.parameters else replace_word(url.text)
     bind_control(
         st.text_input, "Change a word, then press Enter", "second", second,
-        change=lambda typed: {**change_second_text(typed), **_reset_panels("word")}, max_chars=2_000,
+        change=lambda text: {**change_second_text(text), **_reset_panels("word")}, max_chars=2_000,
     )  # fmt: skip
     panels = [Panel(page.attention, head)]
     if not second.strip() or second == url.text:
@@ -339,8 +343,8 @@ def _make_word_panels(page: PageReading, head: Head) -> list[Panel]:
     else:
         where = url.where.with_request(other="", off=())  # here the second sentence is the text
         with report_errors(show_error):
-            other = inference.read_request(inference.make_request(page.model, second, where))
-            panels.append(Panel(other, head))
+            second_attention = inference.read_request(inference.make_request(page.model, second, where))
+            panels.append(Panel(second_attention, head))
     return panels
 
 
@@ -376,14 +380,14 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
 
     If the text is read by an encoder–decoder, the other head is in the same part, or else in its encoder.
     """
-    attention, offered = page.attention, {m.name: m for m in catalog.list_offered()}
-    others = [m for m in offered.values() if m.name != page.model.name]
+    attention, offered_models = page.attention, {m.name: m for m in catalog.list_offered()}
+    others = [m for m in offered_models.values() if m.name != page.model.name]
     if not others:
         show_remark("This server offers only one model.")
         return [Panel(attention, head)]
     names = [m.name for m in others]
     ready_names = [m.name for m in others if is_ready(m)]
-    wanted_model = read_option("with", [*offered], ".+")
+    wanted_model = read_option("with", [*offered_models], ".+")
     current = wanted_model if wanted_model in names else (ready_names or names)[0]
     labels = {m.name: m.label for m in others}  # menus render no Markdown
     bind_control(
@@ -396,20 +400,20 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
         format_func=labels.__getitem__,
         width=340,
     )
-    model = offered[current]
+    model = offered_models[current]
     if not is_ready(model):
         _report_missing_head(model, "This comparison needs")
         return [Panel(attention, head)]
     where = page.url.where if page.is_part else page.url.where.with_request(part=ENCODER)
-    other = inference.try_read(set_part(replace(page.whole_request, model=model.name), model, where))
-    if other is None:
+    other_attention = inference.try_read(set_part(replace(page.whole_request, model=model.name), model, where))
+    if other_attention is None:
         return [Panel(attention, head)]
-    similar, nats = get_model_service().find_most_similar_head(attention, head, other)
+    similar_head, nats = get_model_service().find_most_similar_head(attention, head, other_attention)
     closeness = (
         "" if nats is None else f": its most similar head, compared word by word ({format_divergence(nats)} different)"
     )
-    st.markdown(f"{format_head(head)} and {format_head(similar)} of {escape_markdown(model.label)}{closeness}.")
-    return [Panel(attention, head), Panel(other, similar)]
+    st.markdown(f"{format_head(head)} and {format_head(similar_head)} of {escape_markdown(model.label)}{closeness}.")
+    return [Panel(attention, head), Panel(other_attention, similar_head)]
 
 
 def _draw(
@@ -433,13 +437,13 @@ def _draw(
     pairs = [f"{first}-{other}" for first in numbers for other in numbers if first != other]
     read_option("at", numbers, address.PANEL_PATTERNS["at"])
     read_option("diff", [*pairs, "none", start.diff], address.PANEL_PATTERNS["diff"])
-    packed = get_model_service().panels(panels, places, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
-    component(packed, "compare", _on_view, _on_edit)
+    packet = get_model_service().panels(panels, places, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
+    component(packet, "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
         charts = patched_texts.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
-    shown = parse_panel_view(address.get_parameters(), panels, start)
-    download_panel.show_panel_downloads(shown, is_compared=places is not None, charts=charts)
-    publish.show_publishing(shown)
+    side_by_side = parse_panel_view(address.get_parameters(), panels, start)
+    download_panel.show_panel_downloads(side_by_side, is_compared=places is not None, charts=charts)
+    publish.show_publishing(side_by_side)
 
 
 def parse_panel_view(
@@ -484,5 +488,5 @@ def _show_quantity_control(where: Address, is_of_weights: bool, has_second: bool
         show_remark(QUANTITIES[where.request.quantity].about)
 
 
-def _change_quantity(chosen: str) -> UrlChanges:
-    return {"shown": None if chosen == DEFAULTS["shown"] else chosen, "scale": address.choose_scale(chosen)}
+def _change_quantity(quantity: str) -> UrlChanges:
+    return {"shown": None if quantity == DEFAULTS["shown"] else quantity, "scale": address.choose_scale(quantity)}

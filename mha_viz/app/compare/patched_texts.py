@@ -68,11 +68,11 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
     return charts
 
 
-def _show_head_shares(patched: Patched, pinned: Head, like: str) -> PageChart:
+def _show_head_shares(patched: Patched, pinned: Head, reference: str) -> PageChart:
     words = f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
     pin_hint = "Click a head to pin it; click again to unpin it."
     st.markdown(f"Run the first text with one head’s output taken from the second: {words}. {pin_hint}")
-    chart = _draw(patched, "patched_heads", pinned, like)
+    chart = _draw(patched, "patched_heads", pinned, reference)
     correlation = decimal(patched.correlation)
     show_remark(
         f"The answer is {patched.score}: {decimal(patched.before)} (0%) on the first text, "
@@ -90,10 +90,10 @@ def _set_third_sentence(typed: str) -> UrlChanges:
 
 def _report_unread_text(model: str, third: str) -> None:
     """Report unknown words of the third sentence, and whether the model reads only its beginning."""
-    if third.strip() and (read := inference.try_read(Request(model, third))) is not None:
-        inference.report_unknown_words(read)
-        if read.keys.cut is not None:
-            show_remark(f"Only the first {read.keys.cut.limit:,} tokens of the third sentence are read.")
+    if third.strip() and (attention := inference.try_read(Request(model, third))) is not None:
+        inference.report_unknown_words(attention)
+        if attention.keys.cut is not None:
+            show_remark(f"Only the first {attention.keys.cut.limit:,} tokens of the third sentence are read.")
 
 
 def _choose_side(pinned: Head, side: str) -> str:
@@ -109,12 +109,12 @@ def _choose_side(pinned: Head, side: str) -> str:
     return side
 
 
-def _show_paths(paths: Patched, like: str) -> PageChart:
+def _show_paths(paths: Patched, reference: str) -> PageChart:
     """Show the shares of single paths. All other heads keep their outputs on the first text."""
     end = f"the {paths.side} of {format_head(paths.to or Head(0, 0))}"
     words = f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
     st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {words}.")
-    return _draw(paths, "patched_paths", paths.to, like)
+    return _draw(paths, "patched_paths", paths.to, reference)
 
 
 def _name_largest(patched: Patched) -> str:
@@ -126,18 +126,18 @@ def _name_largest(patched: Patched) -> str:
     )
 
 
-def _draw(patched: Patched, key: str, pinned: Head | None, like: str) -> PageChart:
-    to = f" through the {patched.side} of {patched.to}" if patched.to else ""
-    label = f"How much of the other text’s answer each head alone restores{to}"
+def _draw(patched: Patched, key: str, pinned: Head | None, reference: str) -> PageChart:
+    path_words = f" through the {patched.side} of {patched.to}" if patched.to else ""
+    label = f"How much of the other text’s answer each head alone restores{path_words}"
     draw = partial(_draw_chart, patched.shares, pinned)
     show_head_grid(draw(get_theme()), key, f"{label}.", partial(_on_square_click, key))
     cited = cite_model(patched.model, patched.revision)
-    about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {cited}."
+    description = f"“{patched.text}”, each head alone from “{patched.other}”{path_words}; {patched.score}; {cited}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
-    options = f", similar_to={like.strip()!r}{path}" if like.strip() else path
+    options = f", similar_to={reference.strip()!r}{path}" if reference.strip() else path
     texts = f"{patched.text!r}, {patched.other!r}"
     code = f"{IMPORT_LINE}\nmv.activation_patching(mv.load({patched.model!r}), {texts}{options}).table()\n"
-    return PageChart(label, key, draw, about, lambda: _make_table(patched, about), code, patched.text)
+    return PageChart(label, key, draw, description, lambda: _make_table(patched, description), code, patched.text)
 
 
 def _draw_chart(shares: Numbers, pinned: Head | None, colours: Theme) -> Chart:
@@ -148,10 +148,10 @@ def _write_share(share: float) -> str:
     return "" if np.isnan(share) else percent(share, 0)
 
 
-def _make_table(patched: Patched, about: str) -> Table:
+def _make_table(patched: Patched, description: str) -> Table:
     """Return a table with a row for each head."""
     table = patched.table().reset_index()
-    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
+    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": description})
 
 
 @report_errors()

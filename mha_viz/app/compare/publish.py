@@ -32,13 +32,13 @@ def show_publishing(shown: SideBySide) -> None:
         st.markdown("One interactive HTML file that works offline. Your remarks are kept for this visit only.")
         title = _ask_text("title", "Title", MOST_TITLE, TITLE)
         introduction = _ask_text("introduction", "Introduction", MOST_REMARK)
-        typed: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for number, panel in enumerate(shown.panels, 1):
-            if _make_field_name(panel) not in typed:  # a head may be on the page twice
-                typed[_make_field_name(panel)] = _ask_text(
+            if _make_field_name(panel) not in texts:  # a head may be on the page twice
+                texts[_make_field_name(panel)] = _ask_text(
                     _make_field_name(panel), f"Remark on panel {number}, {_name_panel(panel)}", MOST_REMARK
                 )
-        remarks = [typed[_make_field_name(panel)] for panel in shown.panels]
+        remarks = [texts[_make_field_name(panel)] for panel in shown.panels]
         make_file = partial(
             figure_api.publication,
             list(shown.panels),

@@ -89,15 +89,15 @@ def _show_average(means: Mapping[str, PerHead], heads: Sequence[Head], count: in
     )  # fmt: skip
     metric = METRICS[name or "previous"]
     unit = "nats" if metric.unit == "nats" else "of the attention"
-    about = f"{metric.help} Means over {count} sentences, each counted once; {model}."
-    st.markdown(f"{about} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
+    description = f"{metric.help} Means over {count} sentences, each counted once; {model}."
+    st.markdown(f"{description} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
     format_value = _format_nats if metric.unit == "nats" else _format_percent
     chart = PageChart(
         f"Average per head: {metric.label}",
         f"average-{metric.name}",
         lambda colours: draw_head_grid(_fill_layers(means[metric.name], heads), unit, (), colours, format_value),
-        about,
-        lambda: _make_table(means, heads, about),
+        description,
+        lambda: _make_table(means, heads, description),
     )
     figure = draw_legible(chart.draw(get_theme()))
     with st.container(key="wide_averages"):
@@ -122,11 +122,11 @@ def _format_nats(value: float) -> str:
     return "" if math.isnan(value) else decimal(value, 1)
 
 
-def _make_table(means: Mapping[str, PerHead], heads: Sequence[Head], about: str) -> Table:
+def _make_table(means: Mapping[str, PerHead], heads: Sequence[Head], description: str) -> Table:
     """Return a table with a row per head and a column per measure."""
     columns = [values.ravel() for values in means.values()]
     rows = [(str(head), *(_to_number(values[index]) for values in columns)) for index, head in enumerate(heads)]
-    return Table(("head", *means), tuple(rows), {"caption": about})
+    return Table(("head", *means), tuple(rows), {"caption": description})
 
 
 def _to_number(value: float) -> float | None:

@@ -44,11 +44,11 @@ def show_continue_button(url: Url) -> None:
             format_func=lambda words: f"by {words} words",
         )  # fmt: skip
         progress = st.empty()  # created in every run, so that the elements below do not move while the model writes
-    requested = st.session_state.pop(WANTED_KEY, None)
-    if requested is not None and requested[0] == (model.name, url.text):
+    requested_words = st.session_state.pop(WANTED_KEY, None)
+    if requested_words is not None and requested_words[0] == (model.name, url.text):
         with report_errors(show_error):
             with progress:
-                changes = _write_words(model, url, requested[1])
+                changes = _write_words(model, url, requested_words[1])
             if changes:
                 address.go(**dict.fromkeys(address.TEXT_PARAMETERS) | changes)
                 st.rerun()
@@ -105,8 +105,8 @@ def mark_written_text(page: PageReading) -> PageReading:
     )
     if not written or not page.is_requested:
         return page
-    marked = mark_written(page.attention, written)
-    if marked is not page.attention:
+    marked_attention = mark_written(page.attention, written)
+    if marked_attention is not page.attention:
         with place:
-            show_remark(f"Written by the model: “{marked.queries.text[-written:].strip()}”")
-    return replace(page, attention=marked)
+            show_remark(f"Written by the model: “{marked_attention.queries.text[-written:].strip()}”")
+    return replace(page, attention=marked_attention)

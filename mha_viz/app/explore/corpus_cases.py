@@ -40,8 +40,8 @@ def find_cases(page: PageReading) -> list[Example]:
         for case in _load_cases(page.model.name).get(page.heads[0], ())
         if " ".join(case.sentence.forms) != page.url.sentence
     ]
-    right, wrong = ([case for case in cases if case.right is is_right] for is_right in (True, False))
-    return [*_sort_by_length(right)[:MAX_RIGHT], *_sort_by_length(wrong)[:MAX_WRONG]] if right else []
+    right_cases, wrong_cases = ([case for case in cases if case.right is is_right] for is_right in (True, False))
+    return [*_sort_by_length(right_cases)[:MAX_RIGHT], *_sort_by_length(wrong_cases)[:MAX_WRONG]] if right_cases else []
 
 
 def describe_cases(page: PageReading, cases: list[Example]) -> dict[str, Any]:
@@ -56,13 +56,13 @@ def describe_cases(page: PageReading, cases: list[Example]) -> dict[str, Any]:
 def _describe_case(case: Example) -> dict[str, Any]:
     ends = (case.answer, case.word) if case.detail.endswith("head_to_dep") else (case.word, case.answer)
     forms = case.sentence.forms
-    shown = [place for place in range(len(forms)) if any(abs(place - end) <= CONTEXT_WORDS for end in ends)]
-    are_adjacent = [place - 1 in (before, -1) for before, place in zip([-1, *shown], shown, strict=False)]
+    positions = [place for place in range(len(forms)) if any(abs(place - end) <= CONTEXT_WORDS for end in ends)]
+    are_adjacent = [place - 1 in (previous, -1) for previous, place in zip([-1, *positions], positions, strict=False)]
     words = [
-        forms[place] if is_next else f"… {forms[place]}" for place, is_next in zip(shown, are_adjacent, strict=True)
+        forms[place] if is_next else f"… {forms[place]}" for place, is_next in zip(positions, are_adjacent, strict=True)
     ]
-    words[-1] += "" if shown[-1] == len(forms) - 1 else " …"
-    begin, end = map(shown.index, ends)
+    words[-1] += "" if positions[-1] == len(forms) - 1 else " …"
+    begin, end = map(positions.index, ends)
     return {"words": words, "from": begin, "to": end, "weight": round(case.weight, 3), "right": case.right}
 
 

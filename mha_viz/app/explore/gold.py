@@ -171,8 +171,8 @@ def _describe_choices(sentence: Sentence, attention: Attention, head: Head) -> l
     """
     return [
         f"“{escape_markdown(sentence.forms[anaphor.word])}” gives {format_weight(largest)} of its attention to "
-        f"“{escape_markdown(sentence.forms[chosen])}”, {_describe_candidate_count(len(anaphor.candidates))}."
-        for anaphor, chosen, largest in _choose_candidates(sentence, attention, head)
+        f"“{escape_markdown(sentence.forms[candidate])}”, {_describe_candidate_count(len(anaphor.candidates))}."
+        for anaphor, candidate, largest in _choose_candidates(sentence, attention, head)
     ]
 
 
@@ -182,13 +182,13 @@ def _describe_candidate_count(candidates: int) -> str:
 
 def _compare_coreference(sentence: Sentence, attention: Attention, head: Head) -> list[Span]:
     spans = []
-    for anaphor, chosen, _ in _choose_candidates(sentence, attention, head):
-        if chosen in anaphor.right:
-            spans.append(Span(anaphor.word, chosen, "antecedent", "hit"))
+    for anaphor, candidate, _ in _choose_candidates(sentence, attention, head):
+        if candidate in anaphor.right:
+            spans.append(Span(anaphor.word, candidate, "antecedent", "hit"))
         else:
             spans += [
                 Span(anaphor.word, max(anaphor.right), "antecedent", "miss"),
-                Span(anaphor.word, chosen, "", "extra"),
+                Span(anaphor.word, candidate, "", "extra"),
             ]
     return spans
 
@@ -236,7 +236,7 @@ def cut_excerpt(forms: Sequence[str], spans: Sequence[Span]) -> ArcExcerpt:
     """Return the words around the given arcs, with the arcs renumbered."""
     ends = [end for span in spans for end in (span.start, span.end)]
     first, last = max(0, min(ends) - CONTEXT_WORDS), min(len(forms), max(ends) + CONTEXT_WORDS + 1)
-    before, after = ("…",) * (first > 0), ("…",) * (last < len(forms))
-    shift = len(before) - first
+    leading, trailing = ("…",) * (first > 0), ("…",) * (last < len(forms))
+    shift = len(leading) - first
     shifted = (span._replace(start=span.start + shift, end=span.end + shift) for span in spans)
-    return ArcExcerpt((*before, *forms[first:last], *after), tuple(shifted))
+    return ArcExcerpt((*leading, *forms[first:last], *trailing), tuple(shifted))

@@ -106,10 +106,10 @@ def _report_limits(page: PageReading) -> None:
     where, attention = page.url.where, page.attention
     inference.report_cut_text(page)
     inference.report_unknown_text(attention)
-    unread = ["tray"] if where.tray and not comparison.read(where.tray)[1] else []
-    beyond = [f"token {token}" for token in where.tokens if token >= page.tokens]
-    missing = [str(head) for head, is_there in page.requested_heads.items() if not is_there]
-    report_unused([*missing, *where.list_unused("explore"), *beyond, *unread])
+    unread_parameters = ["tray"] if where.tray and not comparison.read(where.tray)[1] else []
+    missing_tokens = [f"token {token}" for token in where.tokens if token >= page.tokens]
+    missing_heads = [str(head) for head, is_there in page.requested_heads.items() if not is_there]
+    report_unused([*missing_heads, *where.list_unused("explore"), *missing_tokens, *unread_parameters])
     describe_part(attention)
     if is_coarse(attention):
         show_remark(
@@ -127,7 +127,7 @@ def _show_heads(
     ``explains``: whether the page explains links.
     """
     st.session_state[DRAWN_KEY] = _identify_request(page.url), compute_view_key(page.attention)
-    above = st.container()
+    mode_container = st.container()
     view_fields = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.encoded if mode else None)
     packet = get_model_service().packet(page.attention, page.heads, _find_ranked_link(page), page.opening)
     callbacks = {
@@ -145,7 +145,7 @@ def _show_heads(
     show_pending_error()
     if mode is None:
         return []
-    with above:
+    with mode_container:
         return mode.show(page.heads[0])
 
 
@@ -168,12 +168,12 @@ def _show_below(page: PageReading) -> list[PageChart]:
     Return the charts of the averages.
     """
     if page.attention.quantity != WEIGHT:
-        about = QUANTITIES[page.attention.quantity].about
-        show_remark(f"{about} Roles were measured on weights, so they are not shown here.")
+        description = QUANTITIES[page.attention.quantity].about
+        show_remark(f"{description} Roles were measured on weights, so they are not shown here.")
     elif page.gold is not None:
         gold.show_gold(page, page.gold)
-    elif not page.is_part and isinstance(misread := find_annotation(page.url.text), CorpusError):
-        show_error(misread)
+    elif not page.is_part and isinstance(annotation_error := find_annotation(page.url.text), CorpusError):
+        show_error(annotation_error)
     return averages.show_averages(page) if "\n" in page.url.text else []
 
 
@@ -212,15 +212,15 @@ def _identify_request(url: Url) -> tuple[str, ...]:
     return url.text, request.pair, request.target, request.part, request.prefix
 
 
-def _change_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
+def _change_quantity(where: Address, quantity: str | None) -> dict[str, str | None]:
     """Return the parameters that change together with the quantity.
 
     Norms have no common scale, and rollout has other heads.
     """
-    if (shown or DEFAULTS["shown"]) == where.request.quantity:
+    if (quantity or DEFAULTS["shown"]) == where.request.quantity:
         return {}
-    changes = {"scale": address.choose_scale(shown)}
-    quantities = [QUANTITIES.get(name or WEIGHT) for name in (shown, where.request.quantity)]
+    changes = {"scale": address.choose_scale(quantity)}
+    quantities = [QUANTITIES.get(name or WEIGHT) for name in (quantity, where.request.quantity)]
     has_other_heads = any(row.of_layers for row in quantities if row)
     return changes | ({"head": None, "on": None} if has_other_heads else {})
 
@@ -261,11 +261,11 @@ def _on_card() -> None:
 @report_errors()
 def _on_elsewhere() -> None:
     """Read another sentence in which the open head does the same."""
-    offered, number = st.session_state.get(ELSEWHERE_KEY, []), read_sent_value("explorer", "elsewhere")
+    offered_cases, number = st.session_state.get(ELSEWHERE_KEY, []), read_sent_value("explorer", "elsewhere")
     if (
         isinstance(number, int)
-        and 0 <= number < len(offered)
-        and (changes := corpus_cases.make_case_parameters(offered[number]))
+        and 0 <= number < len(offered_cases)
+        and (changes := corpus_cases.make_case_parameters(offered_cases[number]))
     ):
         address.go(**dict.fromkeys(address.get_parameters()) | changes)
 
@@ -308,13 +308,13 @@ def report_shared_keys(page: PageReading) -> None:
                 "Only the attention weights of this model can be read, so norms, parts of a score, "
                 "switching heads off, predictions and the steps inside a head are not available."
             )
-        shared = facts.heads_per_key if facts is not None else 1
-        if shared > 1:
-            joiner = " and " if shared == 2 else " to "
-            heads = range(0, page.attention.heads, shared)
-            groups = [f"H{first}{joiner}H{first + shared - 1}" for first in heads]
-            listed = ", ".join(groups[:MAX_LISTED]) + (", and so on," if len(groups) > MAX_LISTED else "")
-            show_remark(f"In each layer {listed} share a key and a value; their queries differ.")
+        group_size = facts.heads_per_key if facts is not None else 1
+        if group_size > 1:
+            joiner = " and " if group_size == 2 else " to "
+            heads = range(0, page.attention.heads, group_size)
+            groups = [f"H{first}{joiner}H{first + group_size - 1}" for first in heads]
+            group_list = ", ".join(groups[:MAX_LISTED]) + (", and so on," if len(groups) > MAX_LISTED else "")
+            show_remark(f"In each layer {group_list} share a key and a value; their queries differ.")
 
 
 def show_study_progress(page: PageReading) -> None:
@@ -363,12 +363,12 @@ def _answer_browser(request: Request, key: str) -> None:
 
     The browser asks without a run of the whole page.
     """
-    asked = st.session_state.get(ASKED_KEY, {})  # kept until it is answered: another run may end this one
+    open_question = st.session_state.get(ASKED_KEY, {})  # kept until it is answered: another run may end this one
     answer: dict[str, Any] = {}
     place = st.empty()
-    if asked.get("key") == key:
+    if open_question.get("key") == key:
         with suppress(MhaVizError):
-            head = Head.parse(str(asked.get("head")))
+            head = Head.parse(str(open_question.get("head")))
             future = get_model_service().ask_cached(verbs.explain_links, request, head)
             answer = {"key": key, "head": str(head)} | _pack_reasons(_wait_silently(future, place))
     st.session_state.pop(ASKED_KEY, None)

@@ -73,10 +73,10 @@ def _read_settings() -> tuple[int, int, int]:
     return d_model, heads, n
 
 
-def _show_inputs(chosen: tuple[int, int, int]) -> None:
+def _show_inputs(settings: tuple[int, int, int]) -> None:
     labels = {"d_model": r"$d_{\text{model}}$", "h": "heads h", "n": "tokens n"}
     with st.container(horizontal=True):
-        for (name, label), value in zip(labels.items(), chosen, strict=True):
+        for (name, label), value in zip(labels.items(), settings, strict=True):
             bind_control(
                 st.number_input, label, "costs", value, change=_encode_settings, key=f"costs_{name}", step=1, width=140
             )
@@ -93,15 +93,15 @@ class CostRow(NamedTuple):
     """A row of the table.
 
     Attributes:
-        words: its heading in Markdown.
-        drawn: its heading in a picture.
-        tell: formats the cost.
+        markdown_heading: its heading in Markdown.
+        picture_heading: its heading in a picture.
+        format_cost: formats the cost.
         is_bold: whether it is printed in bold.
     """
 
-    words: str
-    drawn: str
-    tell: Callable[[Costs], str]
+    markdown_heading: str
+    picture_heading: str
+    format_cost: Callable[[Costs], str]
     is_bold: bool = False
 
 
@@ -157,7 +157,10 @@ def _compute_columns(cost: Costs | None, attention: Attention, d_model: int) -> 
 def _show_table(columns: Mapping[str, Costs]) -> None:
     header = ["one layer, float32", *map(escape_markdown, columns)]
     lines = [
-        [row.words, *(f"**{row.tell(cost)}**" if row.is_bold else row.tell(cost) for cost in columns.values())]
+        [
+            row.markdown_heading,
+            *(f"**{row.format_cost(cost)}**" if row.is_bold else row.format_cost(cost) for cost in columns.values()),
+        ]
         for row in ROWS
     ]
     separator = ["---", *("---:" for _ in columns)]
@@ -168,15 +171,15 @@ def _show_table(columns: Mapping[str, Costs]) -> None:
 def _make_chart(columns: Mapping[str, Costs]) -> PageChart:
     """Return the table as a chart with a picture and numbers."""
     names = [escape(name) for name in columns]
-    cells = [[row.tell(cost) for cost in columns.values()] for row in ROWS]
-    about = "One layer of attention, float32 (Vaswani et al. 2017, section 3.2.2)."
+    cells = [[row.format_cost(cost) for cost in columns.values()] for row in ROWS]
+    description = "One layer of attention, float32 (Vaswani et al. 2017, section 3.2.2)."
     rows = tuple((name, *(getattr(cost, number) for number in COST_FIELDS)) for name, cost in columns.items())
     return PageChart(
         "What one layer of attention costs",
         "costs",
-        lambda theme: draw_text_table([row.drawn for row in ROWS], names, cells, theme),
-        about,
-        lambda: Table(("of", *COST_FIELDS), rows, {"caption": about}),
+        lambda theme: draw_text_table([row.picture_heading for row in ROWS], names, cells, theme),
+        description,
+        lambda: Table(("of", *COST_FIELDS), rows, {"caption": description}),
     )
 
 

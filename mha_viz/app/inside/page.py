@@ -96,29 +96,31 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
         _show_choices(attention, head, query, key)
     with choices:
         show_marked(trace, head.head, query, key, tokens, get_theme())
-    about, code = _describe_charts(attention, head, query, key), _write_code(attention, head, query)
+    description, code = _describe_charts(attention, head, query, key), _write_code(attention, head, query)
     is_divided = read_option("divide", ("no",), ".+") != "no"
-    opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, get_theme(), about, code, parts, output)
+    open_step = OpenStep(
+        step, trace, head.head, query, key, tokens, is_divided, get_theme(), description, code, parts, output
+    )
     of_key = None if trace.mask[query, key] else _try(partial(parts, (key,)))
     answer = _ask_answer(page, trace, head, query) if step == WORDS_STEP else None
-    _show_picture(opened, build_picture(opened, of_key[0] if of_key else None, answer))
+    _show_picture(open_step, build_picture(open_step, of_key[0] if of_key else None, answer))
     if step == COST_STEP:
         return []
     with st.container(key="inside_step"):
         apply_style("inside_step", {"#open": f'[class*="_of_{step}"]'})
-        text = STEPS[step].show(opened)
+        text = STEPS[step].show(open_step)
         follow_pointer(tokens, get_theme().heads[2])
     with text:
         _show_step_buttons(step, trace)
-    return opened.charts
+    return open_step.charts
 
 
 def _write_code(attention: Attention, head: Head, query: int) -> str:
     """Return the Python code that computes the numbers of this page."""
     text = attention.text
-    typed, pair = (f"{text.text!r}, {text.pair!r}", f", pair={text.pair!r}") if text.pair else (repr(text.text), "")
+    text_code, pair = (f"{text.text!r}, {text.pair!r}", f", pair={text.pair!r}") if text.pair else (repr(text.text), "")
     return (
-        f"import mha_viz as mv\n\nm = mv.load({attention.model!r})\nt = m.trace({typed}, layer={head.layer})\n"
+        f"import mha_viz as mv\n\nm = mv.load({attention.model!r})\nt = m.trace({text_code}, layer={head.layer})\n"
         f"t.weights[{head.head}, {query}]  # and t.x, t.before_turn, t.q, t.k, t.v, t.scores, t.context, t.output\n"
         f"mv.explain_output(m, {text.text!r}, {str(head)!r}, {query}{pair}).table()  # what the head writes\n"
     )
@@ -136,9 +138,9 @@ def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any
     return _ask(page, verb, page.whole_request, *values)
 
 
-def _ask(page: PageReading, verb: Callable[..., Any], asked: Request, *values: Any) -> Any:
+def _ask(page: PageReading, verb: Callable[..., Any], request: Request, *values: Any) -> Any:
     """Call a verb with a request and return its result. Raises what the model raises."""
-    future = get_model_service().ask_cached(verb, asked, *values)
+    future = get_model_service().ask_cached(verb, request, *values)
     return inference.wait_for_result(future, f"Opening {page.model.label}…")
 
 
@@ -156,10 +158,10 @@ def _ask_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answ
     is_last = trace.causal and query == trace.n - 1
     if not is_last and not MASK_NAME.fullmatch(trace.text.tokens[query].text):
         return None
-    asked = replace(page.whole_request, place=None if is_last else query)
+    answer_request = replace(page.whole_request, place=None if is_last else query)
     with suppress(MhaVizError):
-        question: Question = _ask(page, verbs.prepare_question, asked)
-        answer: Answer = _ask(page, verbs.answer_question, replace(asked.about(question), off=(head,)))
+        question: Question = _ask(page, verbs.prepare_question, answer_request)
+        answer: Answer = _ask(page, verbs.answer_question, replace(answer_request.about(question), off=(head,)))
         return answer
     return None
 
@@ -177,7 +179,7 @@ def _try(ask: Callable[[], Any]) -> Any:
 def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
     """Return query and key: those in the URL, else those pinned in Explore, else the head's strongest link."""
     n, parameters = len(page.attention.text), page.url.parameters
-    ignored = [
+    ignored_parameters = [
         f"{name}={parameters[name][:20]}"
         for name in ("q", "k")
         if name in parameters and _parse_token(parameters[name], n) is None
@@ -185,12 +187,12 @@ def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
     default_pin = None if page.url.where.head else page.opening.pin
     pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", parameters.get("pin") or default_pin or "", re.ASCII)
     pinned_tokens = pin.groups() if pin else (None, None)
-    ignored += (
+    ignored_parameters += (
         [f"pin={parameters['pin']}"]
         if "pin" in parameters and any(t and _parse_token(t, n) is None for t in pinned_tokens)
         else []
     )
-    report_unused(ignored, "the strongest link")
+    report_unused(ignored_parameters, "the strongest link")
     tokens = (
         (_parse_token(parameters.get(name), n), _parse_token(pinned, n))
         for name, pinned in zip("qk", pinned_tokens, strict=True)
@@ -204,8 +206,8 @@ def find_strongest_link(attention: Attention, head: Head, query: int | None, key
 
     The two tokens differ if the text has two.
     """
-    ordinary = np.logical_not(attention.text.special)
-    weights = attention[head] * (ordinary[:, None] & ordinary[None, :]) + 1e-9
+    is_ordinary = np.logical_not(attention.text.special)
+    weights = attention[head] * (is_ordinary[:, None] & is_ordinary[None, :]) + 1e-9
     weights = weights * np.where(np.eye(len(weights)), 1e-4, 1)
     if query is not None:
         weights = weights * (np.arange(len(weights)) == query)[:, None]
@@ -272,9 +274,12 @@ def _on_step() -> None:
 
 @report_errors()
 def _on_head() -> None:
-    layer, chosen = read_control_number("inside_layer"), parse_browser_number(read_sent_value("inside_map", "head"))
-    if layer is not None and chosen is not None and 0 <= chosen < 1000:
-        address.go(**_open_head(Head(layer, chosen)))
+    layer, chosen_head = (
+        read_control_number("inside_layer"),
+        parse_browser_number(read_sent_value("inside_map", "head")),
+    )
+    if layer is not None and chosen_head is not None and 0 <= chosen_head < 1000:
+        address.go(**_open_head(Head(layer, chosen_head)))
 
 
 @report_errors()

@@ -32,9 +32,9 @@ class OpenStep:
         trace: the intermediate results of the layer.
         head, query, key: the open head of the layer, and two tokens.
         tokens: the tokens that charts show.
-        divided: False to omit the division by √d_k.
+        is_divided: False to omit the division by √d_k.
         theme: the colours.
-        about: a sentence that describes what is open, for captions.
+        description: a sentence that describes what is open, for captions.
         code: the Python code that computes its numbers.
         score_parts: splits the scores of the query with the given keys into parts; None if that is impossible.
         output: what the head writes at the query, or the reason why its words cannot be named.
@@ -47,9 +47,9 @@ class OpenStep:
     query: int
     key: int
     tokens: Sequence[int]
-    divided: bool
+    is_divided: bool
     theme: Theme
-    about: str = ""
+    description: str = ""
     code: str = ""
     score_parts: Callable[[tuple[int, ...]], tuple[ScoreParts, ...]] | None = None
     output: HeadOutput | str = ""
@@ -64,7 +64,7 @@ class OpenStep:
     ) -> PageChart:
         """Return a chart of this head and text, for the downloads."""
         file = f"{Head(self.trace.layer, self.head)}-{name}"
-        return PageChart(alt, file, draw, self.about, table, self.code, self.trace.text.text)
+        return PageChart(alt, file, draw, self.description, table, self.code, self.trace.text.text)
 
 
 def split_columns() -> tuple[Any, Any]:

@@ -24,7 +24,7 @@ class InsideStep(NamedTuple):
         label: its name on the map.
         shape: returns the shape of its result.
         stage: the stage of the picture that contains it, of TITLES.
-        inside: whether each head computes it separately.
+        is_per_head: whether each head computes it separately.
         show: draws it, and returns its text column, to which the page adds buttons.
         applies_to: returns whether a model has this step.
     """
@@ -32,7 +32,7 @@ class InsideStep(NamedTuple):
     label: str
     shape: Callable[[Trace], str]
     stage: str
-    inside: bool
+    is_per_head: bool
     show: Callable[[OpenStep], Any]
     applies_to: Callable[[Trace], bool] = _always
 

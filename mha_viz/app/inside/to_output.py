@@ -34,7 +34,7 @@ def show_values(o: OpenStep) -> Any:
     row = t.weights[o.head, o.query]
     top = int(row.argmax())
     lengths = row * np.linalg.norm(t.v[o.head], axis=-1)
-    longest = int(lengths.argmax())
+    longest_key = int(lengths.argmax())
     with text:
         st.markdown(
             r"""## The weights mix the values
@@ -48,8 +48,8 @@ $$\mathrm{head} = A\,v$$
         st.markdown(
             f"""What a token hands over is not its x but its value; {o.quote_token(o.query)} gives each its weight.
 The result is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.quote_token(top)}
-({percent(row[top])}); the longest weighted value is that of {o.quote_token(longest)}
-({percent(lengths[longest] / lengths.sum())} of their lengths). Queries and keys decide *where* a head looks, values
+({percent(row[top])}); the longest weighted value is that of {o.quote_token(longest_key)}
+({percent(lengths[longest_key] / lengths.sum())} of their lengths). Queries and keys decide *where* a head looks, values
 decide *what* it takes from there.
 """
         )
@@ -122,8 +122,8 @@ All {t.heads} terms and the bias together differ from the output of the model it
     draw_chart(
         charts, o, "mixing", "W_O with the head’s rows framed", lambda theme: draw.draw_output_matrix(t, o.head, theme)
     )
-    added = "What each head adds to the output"
-    draw_chart(charts, o, "contributions", added, lambda theme: draw.draw_contributions(t, o.head, o.query, theme))
+    alt = "What each head adds to the output"
+    draw_chart(charts, o, "contributions", alt, lambda theme: draw.draw_contributions(t, o.head, o.query, theme))
     lengths = "Weights, and lengths of the weighted values"
     selection = (o.head, o.query, o.tokens, o.key)
     draw_chart(charts, o, "norms", lengths, lambda theme: draw.draw_weights_and_norms(t, *selection, theme))
@@ -144,9 +144,11 @@ Each key's vector, $A_{ij}\,(x_j W_V + b_V)\,W_O$, moves the query towards some 
             show_remark(o.output)
         return text
     with text, make_more_expander():
-        by = {OUTPUT_MATRIX: "the model’s own output matrix", INPUT_EMBEDDINGS: "its input embeddings"}[o.output.matrix]
+        matrix_name = {OUTPUT_MATRIX: "the model’s own output matrix", INPUT_EMBEDDINGS: "its input embeddings"}[
+            o.output.matrix
+        ]
         st.markdown(
-            f"""Vectors are compared with words by {by}, behind the next norm, whose scale is kept as it was
+            f"""Vectors are compared with words by {matrix_name}, behind the next norm, whose scale is kept as it was
 ([Elhage et al. 2021](https://transformer-circuits.pub/2021/framework/index.html)). A share is the projection on what
 all heads and the bias add to {o.quote_token(o.query)}; all shares sum to 1.
 """
@@ -164,7 +166,7 @@ def _make_table(o: OpenStep) -> Table:
     """Return a table with a row for each key: its weight, norm, share, and the words."""
     assert isinstance(o.output, HeadOutput)
     table = o.output.table().reset_index()
-    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": o.about})
+    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": o.description})
 
 
 def _show_word_table(o: OpenStep, output: HeadOutput) -> None:
@@ -182,10 +184,10 @@ def _show_word_table(o: OpenStep, output: HeadOutput) -> None:
 def _compare_measures(o: OpenStep) -> str:
     """Say whether the largest weight and the longest contribution belong to the same token in this row."""
     weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
-    heaviest, longest = int(weights.argmax()), int(lengths.argmax())
-    if heaviest == longest:
-        return f"Both measures pick {o.quote_token(heaviest)} here."
+    heaviest_key, longest_key = int(weights.argmax()), int(lengths.argmax())
+    if heaviest_key == longest_key:
+        return f"Both measures pick {o.quote_token(heaviest_key)} here."
     return (
-        f"Here the largest weight is on {o.quote_token(heaviest)}, but the longest contribution comes from "
-        f"{o.quote_token(longest)}."
+        f"Here the largest weight is on {o.quote_token(heaviest_key)}, but the longest contribution comes from "
+        f"{o.quote_token(longest_key)}."
     )

@@ -34,7 +34,7 @@ def show_vectors(o: OpenStep) -> Any:
     """Show the input vectors x. Return the text column."""
     t = o.trace
     tokens = draw.choose_first_tokens(t, o.query, o.key)
-    normed = (
+    norm_note = (
         f" This layer **normalises first**: x is the normalised form of what enters, again {t.d_model} numbers."
         if t.pre_norm
         else ""
@@ -43,7 +43,7 @@ def show_vectors(o: OpenStep) -> Any:
     with text:
         st.markdown(
             f"""## Every head gets the same x
-Each token is a vector of {t.d_model} numbers.{normed} All {t.heads} heads receive the **whole vector**.
+Each token is a vector of {t.d_model} numbers.{norm_note} All {t.heads} heads receive the **whole vector**.
 """
         )
         show_shapes(f"x {t.n} × {t.d_model}")
@@ -51,9 +51,13 @@ Each token is a vector of {t.d_model} numbers.{normed} All {t.heads} heads recei
             show_remark(f"Only the first {draw.MAX_TOKENS} of {t.n} tokens are drawn, plus the query and the key.")
     alt = f"x, {len(tokens)} tokens by {t.d_model} numbers"
     if t.pre_norm:
-        before = f"What enters the layer, before the norm: {len(tokens)} tokens by {t.d_model} numbers"
+        input_alt = f"What enters the layer, before the norm: {len(tokens)} tokens by {t.d_model} numbers"
         draw_chart(
-            charts, o, "entered", before, lambda theme: draw.draw_unnormalised_inputs(t, tokens, o.query, o.key, theme)
+            charts,
+            o,
+            "entered",
+            input_alt,
+            lambda theme: draw.draw_unnormalised_inputs(t, tokens, o.query, o.key, theme),
         )
     draw_chart(charts, o, "x", alt, lambda theme: draw.draw_inputs(t, tokens, o.query, o.key, theme))
     return text
@@ -127,12 +131,12 @@ def _show_product_shapes(t: Trace) -> None:
 
 
 def _compare_with_loop(t: Trace) -> None:
-    different = t.loop_difference
+    difference = t.loop_difference
     st.markdown(
         f"**One operation, not {t.heads}.** Just now both were run on this text: all heads at once, as products of "
         f"whole matrices, and a loop over the {t.heads} heads, each with its own columns. The largest difference "
-        f"between the two results is **{format_small(different)}**{'' if different else ': bit for bit the same'}"
-        f"{'; float32 keeps about seven digits' if different else ''}. Each head has its own "
+        f"between the two results is **{format_small(difference)}**{'' if difference else ': bit for bit the same'}"
+        f"{'; float32 keeps about seven digits' if difference else ''}. Each head has its own "
         "numbers, yet one matrix product computes them all."
     )
 
@@ -144,11 +148,11 @@ def show_products(o: OpenStep) -> Any:
     score = float(t.scores[o.head, o.query, o.key])
     parts = t.q[o.head, o.query] * t.k[o.head, o.key]
     largest = int(np.abs(parts).argmax())
-    turned = " Both are rotated by their positions." if t.rotation else ""
+    rotation_note = " Both are rotated by their positions." if t.rotation else ""
     with text:
         st.markdown(
             rf"""## How well a query and a key agree
-The query says what this head looks for; the key says what it finds.{turned}
+The query says what this head looks for; the key says what it finds.{rotation_note}
 
 $$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
 """
@@ -192,7 +196,7 @@ head stops learning. This is why the scores are divided ({ONE_HEAD}, with its fo
         report_omitted_tokens(o)
     alt = "Scores and weights of one query with and without the division"
     selection = (o.head, o.query, o.tokens, o.key)
-    draw_chart(charts, o, "scale", alt, lambda theme: draw.draw_softmaxes(t, *selection, theme, o.divided))
+    draw_chart(charts, o, "scale", alt, lambda theme: draw.draw_softmaxes(t, *selection, theme, o.is_divided))
     explain_score(o, charts)
     return text
 
@@ -200,20 +204,21 @@ head stops learning. This is why the scores are divided ({ONE_HEAD}, with its fo
 def _describe_saturation(o: OpenStep) -> str:
     """Return the row's entropy and largest weight, with and without the division."""
     t = o.trace
-    row, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
-    allowed = int((~t.mask[o.query]).sum())
+    row, undivided_weights = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
+    visible_count = int((~t.mask[o.query]).sum())
     return (
         f"The row of {o.quote_token(o.query)}: largest weight **{percent(row.max())}**, entropy "
         f"**{entropy(row):.2f}** nats "
-        f"of at most ln {allowed} = {math.log(allowed):.2f}. Without the division: **{percent(other.max())}**, "
-        f"**{entropy(other):.2f}** nats."
+        f"of at most ln {visible_count} = {math.log(visible_count):.2f}. Without the division: "
+        f"**{percent(undivided_weights.max())}**, "
+        f"**{entropy(undivided_weights):.2f}** nats."
     )
 
 
 def _show_division_switch(o: OpenStep) -> None:
     label = r"Without the division by $\sqrt{d_k}$"
     bind_control(
-        st.toggle, label, "divide", not o.divided, change=lambda on: {"divide": "no" if on else None},
+        st.toggle, label, "divide", not o.is_divided, change=lambda is_on: {"divide": "no" if is_on else None},
         key="inside_undivided",
     )  # fmt: skip
 
@@ -222,9 +227,10 @@ def show_mask(o: OpenStep) -> Any:
     """Show the mask. Return the text column."""
     t = o.trace
     text, charts = split_columns()
-    hidden = int(t.mask.sum())
+    masked_count = int(t.mask.sum())
     sentence = (
-        f"{_explain_mask(t)}: **{hidden} of the {t.n * t.n}** cells are masked. Their scores become −∞ before the "
+        f"{_explain_mask(t)}: **{masked_count} of the {t.n * t.n}** cells are masked. Their scores become −∞ before "
+        "the "
         "softmax, which makes their weights exactly 0."
         if t.masked
         else "This model reads in both directions: **nothing is masked**, every token may look at every token."
@@ -239,7 +245,7 @@ def show_mask(o: OpenStep) -> Any:
         )
     with text:
         report_omitted_tokens(o)
-    alt = f"Which keys each query may look at; {hidden} cells are masked"
+    alt = f"Which keys each query may look at; {masked_count} cells are masked"
     draw_chart(charts, o, "mask", alt, lambda theme: draw.draw_mask(t, o.tokens, o.query, o.key, theme))
     return text
 
@@ -253,13 +259,15 @@ def _explain_mask(t: Trace) -> str:
 def show_softmax(o: OpenStep) -> Any:
     """Show the softmax of the scores. Return the text column."""
     t = o.trace
-    weights = t.weights[o.head] if o.divided else t.undivided(o.head)
+    weights = t.weights[o.head] if o.is_divided else t.undivided(o.head)
     text, charts = split_columns()
     with text:
-        formula, words = _write_softmax(o) if o.divided else _write_undivided_softmax(o, float(weights[o.query, o.key]))
+        formula, words = (
+            _write_softmax(o) if o.is_divided else _write_undivided_softmax(o, float(weights[o.query, o.key]))
+        )
         st.markdown(formula)
         _show_division_switch(o)
-        if not o.divided:
+        if not o.is_divided:
             show_remark(
                 "The map shows what this head would do. Explore, and the steps after this, show the model itself."
             )
@@ -270,8 +278,8 @@ def show_softmax(o: OpenStep) -> Any:
         st.markdown(
             f"**The row of {o.quote_token(o.query)} by hand**: each score s becomes $e^s$, then a share of their sum."
         )
-        st.markdown(format_softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
-    alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
+        st.markdown(format_softmax_table(t, o.head, o.query, o.key, o.tokens, o.is_divided))
+    alt = f"Weights of head {o.head}, queries by keys{'' if o.is_divided else ', without the division'}"
     draw_chart(
         charts, o, "softmax", alt, lambda theme: draw.draw_token_matrix(t, weights, o.tokens, o.query, o.key, theme)
     )
@@ -283,8 +291,10 @@ def _make_row_chart(o: OpenStep) -> PageChart:
     """Return the row that is computed by hand, as a chart to download with the numbers of the table."""
     label = "The row by hand: its scores, and the softmax of them"
     selection = (o.trace, o.head, o.query, o.tokens, o.key)
-    numbers = partial(make_row_table, o.trace, o.head, o.query, o.divided, {"figure": label, "caption": o.about})
-    return o.make_chart("row", label, lambda theme: draw.draw_softmaxes(*selection, theme, o.divided), numbers)
+    numbers = partial(
+        make_row_table, o.trace, o.head, o.query, o.is_divided, {"figure": label, "caption": o.description}
+    )
+    return o.make_chart("row", label, lambda theme: draw.draw_softmaxes(*selection, theme, o.is_divided), numbers)
 
 
 def _write_softmax(o: OpenStep) -> tuple[str, str]:
@@ -303,9 +313,9 @@ that Explore draws; the model's own differs from what is computed here by at mos
 
 def _write_undivided_softmax(o: OpenStep, share: float) -> tuple[str, str]:
     """Return the formula and an explanation without the division."""
-    t, scaled = o.trace, _write_scaled_scores(o.trace)
+    t, scores_tex = o.trace, _write_scaled_scores(o.trace)
     formula = rf"""## Scores become shares, here without the division
-$$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({scaled}\right)$$
+$$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({scores_tex}\right)$$
 """
     words = rf"""Every score s, as it is, becomes $e^s$ and is divided by the sum of its row. The paper divides
 ({ONE_HEAD}). {o.quote_token(o.query)} would give **{percent(share)}** of its attention to

@@ -53,15 +53,19 @@ def show_lab() -> None:
     questions.show_questions()
 
 
-def _change_experiment(chosen: str | None) -> UrlChanges | None:
+def _change_experiment(choice: str | None) -> UrlChanges | None:
     # A second click on the same one must not deselect it.
-    return None if chosen is None else stage.make_scene_parameters(chosen)
+    return None if choice is None else stage.make_scene_parameters(choice)
 
 
 def _find_following_step(name: str) -> FollowingStep | None:
     """Return the scene that comes after this one; None after the last."""
-    later = [*SCENES][[*SCENES].index(name) + 1 :]
-    return FollowingStep(SCENES[later[0]].short, stage.make_scene_parameters(later[0])) if later else None
+    later_names = [*SCENES][[*SCENES].index(name) + 1 :]
+    return (
+        FollowingStep(SCENES[later_names[0]].short, stage.make_scene_parameters(later_names[0]))
+        if later_names
+        else None
+    )
 
 
 def _show_experiment(name: str, following: FollowingStep | None) -> None:
@@ -88,17 +92,16 @@ def _load_wanted_result(linked_settings: Settings) -> Result | None:
     """Return the result that the URL asks for if this server has it, else the default run that comes with the app."""
     default = EXPERIMENTS[linked_settings.experiment].default
     if "run" in address.get_parameters():
-        finished = trainings.find_result(linked_settings)
-        if finished is not None:
-            return finished
-        waiting = trainings.find_running(linked_settings) is not None
-        if linked_settings != default and not waiting and not lab.find_faults(linked_settings):
+        wanted_result = trainings.find_result(linked_settings)
+        if wanted_result is not None:
+            return wanted_result
+        is_waiting = trainings.find_running(linked_settings) is not None
+        if linked_settings != default and not is_waiting and not lab.find_faults(linked_settings):
             show_remark(
                 f"This server has not run {result.describe_settings(linked_settings)}. The saved default run is "
-                "shown below; "
-                "press Run to train this one."
+                "shown below; press Run to train this one."
             )
-        elif waiting:
+        elif is_waiting:
             show_remark("Until the training is done, the saved default run is shown below.")
     try:
         return lab.load_stored(linked_settings.experiment)

@@ -39,12 +39,12 @@ def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Res
     """
     is_busy = any(trainings.find_running(run) is not None for run in seeds)  # a visitor trains one at a time
     for number, (column, run) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
-        finished = result if number == 0 else trainings.find_result(run)
+        finished_result = result if number == 0 else trainings.find_result(run)
         training = trainings.find_running(run)
         with column:
             st.markdown(f"**Seed {run.seed}**")
-            if finished is not None:
-                play(finished, f"lab_beside_{number}" if number else "")
+            if finished_result is not None:
+                play(finished_result, f"lab_beside_{number}" if number else "")
             elif training is not None:
                 settings.show_progress(training)
             else:
@@ -62,11 +62,11 @@ def choose_seeds(result: Result, seeds: list[Settings]) -> None:
     if "seed" not in EXPERIMENTS[result.settings.experiment].asks:
         return
 
-    def change(chosen: str) -> UrlChanges:
-        missing = [run for run in _list_next_seeds(result, int(chosen)) if trainings.find_result(run) is None]
-        if missing:
-            _train(missing[0])
-        return {PARAMETER: chosen if chosen != "0" else None}
+    def change(count: str) -> UrlChanges:
+        missing_runs = [run for run in _list_next_seeds(result, int(count)) if trainings.find_result(run) is None]
+        if missing_runs:
+            _train(missing_runs[0])
+        return {PARAMETER: count if count != "0" else None}
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("Seeds side by side", width="content")
@@ -77,6 +77,6 @@ def choose_seeds(result: Result, seeds: list[Settings]) -> None:
         )  # fmt: skip
 
 
-def _train(other: Settings) -> None:
-    if trainings.find_result(other) is None and trainings.find_running(other) is None:
-        trainings.start(other)
+def _train(seed_settings: Settings) -> None:
+    if trainings.find_result(seed_settings) is None and trainings.find_running(seed_settings) is None:
+        trainings.start(seed_settings)

@@ -110,10 +110,10 @@ def _show_group(groups: LinkGroups, group: LinkGroup) -> None:
     """Show the share and the name of a group, what its links have in common, and some of them."""
     name = f"unexplained: {group.name}" if group.kind == "unexplained" else group.name
     st.markdown(f"**{percent(group.share, 0)} {escape_markdown(name)}**")
-    strong = sum(group.tenths[: len(group.tenths) // 2])
-    strength = f"{strong} of {len(group.links)} among the stronger half of its links"
-    common = "; ".join([*group.common, strength])
-    st.caption(escape_markdown(f"{common[:1].upper()}{common[1:]}."))
+    strong_count = sum(group.tenths[: len(group.tenths) // 2])
+    strength = f"{strong_count} of {len(group.links)} among the stronger half of its links"
+    description = "; ".join([*group.common, strength])
+    st.caption(escape_markdown(f"{description[:1].upper()}{description[1:]}."))
     for number in group.spread(SENTENCES_PER_GROUP):
         _show_sentence(groups.head, groups.links[number])
 
@@ -129,15 +129,15 @@ def _show_sentence(head: Head, sampled: DrawnLink) -> None:
 def _show_map(groups: LinkGroups) -> None:
     methods = list(groups.points)
     read_option(PARAMETER, groups.points, ".+")
-    chosen = read_method(groups)
+    method = read_method(groups)
     if len(methods) > 1:
         bind_control(
-            st.segmented_control, "Map", PARAMETER, chosen, methods,
+            st.segmented_control, "Map", PARAMETER, method, methods,
             go=address.go, key="link_map_method", required=True, format_func=str.upper,
         )  # fmt: skip
     alt = f"Queries and keys of the links of {groups.head}, in the colours of their groups."
     st.plotly_chart(
-        draw_legible(draw_link_map(groups, get_theme(), chosen)), key="link_map", theme=None, config=CONFIG, alt=alt
+        draw_legible(draw_link_map(groups, get_theme(), method)), key="link_map", theme=None, config=CONFIG, alt=alt
     )
 
 

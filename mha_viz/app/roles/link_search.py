@@ -93,11 +93,11 @@ def _make_key(name: str, parameter: str) -> str:
 
 @report_errors()
 def _start(model: catalog.Model, source: StudyCorpus, head: Head, parameter: str) -> None:
-    typed = {
+    conditions = {
         name: clean(str(st.session_state.get(_make_key(name, parameter)) or ""))[:MAX_CHARACTERS].strip()
         for name in FIELDS
     }
-    parameter_value = urlencode({name: value for name, value in typed.items() if value})
+    parameter_value = urlencode({name: value for name, value in conditions.items() if value})
     address.go(search=parameter_value or ALL)
     searches.start(model, source, _make_request(model, source, head, read(parameter_value)))
 

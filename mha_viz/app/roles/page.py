@@ -111,16 +111,16 @@ def _link_training(model: catalog.Model) -> None:
     """Show a link to the training of a toy model."""
     name = model.name.partition("@")[0]
     if name in TOY_MODELS:
-        why = navigation.find_page("why heads differ")
-        st.page_link(why, label=":primary[**▶ Watch its heads learn**]", query_params={"experiment": name})
+        lab_page = navigation.find_page("why heads differ")
+        st.page_link(lab_page, label=":primary[**▶ Watch its heads learn**]", query_params={"experiment": name})
 
 
-def _find_head(evidence: Evidence, linked: Head | None) -> Head | None:
+def _find_head(evidence: Evidence, linked_head: Head | None) -> Head | None:
     """Return the head in the URL; None, with a remark, if the model has no such head."""
     heads = evidence.profiles[0].heads()
-    if linked is None or linked in heads:
-        return linked
-    show_remark(f"{linked} does not exist: the heads are {heads[0]} to {heads[-1]}.")
+    if linked_head is None or linked_head in heads:
+        return linked_head
+    show_remark(f"{linked_head} does not exist: the heads are {heads[0]} to {heads[-1]}.")
     return None
 
 
@@ -135,7 +135,7 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
     if model.name not in find_own_profiles():
         corpora.remove(folder.CHOICE)
     read_option("corpus", corpora, "(?![0-9a-f]{64}$).+")
-    chosen = corpus if corpus in corpora or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else corpora[0]
+    choice = corpus if corpus in corpora or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else corpora[0]
     bind_control(
         st.selectbox,
         "Model",
@@ -148,16 +148,16 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
         format_func=lambda name: next((m.label for m in catalog.list_offered() if m.name == name), name),
     )
     bind_control(
-        st.segmented_control, "Corpus", "corpus", chosen if chosen in corpora else UPLOAD, corpora,
+        st.segmented_control, "Corpus", "corpus", choice if choice in corpora else UPLOAD, corpora,
         go=go, key="roles_corpus", required=True, wrap=True, width="content",
         format_func=lambda name: CORPORA[GRAMMAR if is_built_in and name == GOLD else name],
     )  # fmt: skip
-    if chosen == folder.CHOICE:
+    if choice == folder.CHOICE:
         folder.show_steps(model.name)
     folder.show_unopened()
-    if chosen not in CORPORA:
+    if choice not in CORPORA:
         st.button("Change file", key="another_file", on_click=_on_file)
-    return chosen
+    return choice
 
 
 @report_errors()

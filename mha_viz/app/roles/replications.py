@@ -40,9 +40,10 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
         st.markdown(f"No role was found on {escape_markdown(reference.label)}, so there is none to look for here.")
         return
     outcomes = Counter(replication.outcome for replication in replications)
-    counted = "; ".join(f"{outcome}: **{outcomes[outcome]}**" for outcome in OUTCOMES if outcomes[outcome])
+    outcome_counts = "; ".join(f"{outcome}: **{outcomes[outcome]}**" for outcome in OUTCOMES if outcomes[outcome])
     st.markdown(
-        f"Of {len(replications)} roles, {counted}. *Holds*: five points or more above the best fixed offset of this "
+        f"Of {len(replications)} roles, {outcome_counts}. *Holds*: five points or more above the best fixed offset of "
+        "this "
         "corpus (coreference: above the better baseline; position, delimiter and broad heads: above the threshold), "
         "*but weaker* with less than three quarters of the score there. Otherwise, either the head does as well as "
         "before but a simple rule does too, or the head itself does it less, or not at all."
@@ -55,8 +56,8 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
     config = {name: number(name, format=PERCENT) for name in shares}
     with st.expander("All numbers of these roles"):
         table = _tabulate(reference, page_profile)
-        shown = to_percentages(table, [name for name in shares if name in table])
-        score_rows.show_all_numbers("replications", shown, config, "head")
+        percentages = to_percentages(table, [name for name in shares if name in table])
+        score_rows.show_all_numbers("replications", percentages, config, "head")
 
 
 def _name_role(finding: Finding) -> str:

@@ -102,19 +102,19 @@ class Once(Generic[V]):
     """
 
     def __init__(self, make: Callable[[], V]) -> None:
-        self._make, self._made = make, list[V]()
+        self._make, self._results = make, list[V]()
         self._lock = threading.Lock()
 
     def __call__(self) -> V:
         with self._lock:
-            if not self._made:
-                self._made.append(self._make())
-            return self._made[0]
+            if not self._results:
+                self._results.append(self._make())
+            return self._results[0]
 
     def clear(self) -> None:
         """Forget the object, so that the next call creates another."""
         with self._lock:
-            self._made.clear()
+            self._results.clear()
 
 
 _caches: WeakSet[BoundedCache[Any, Any]] = WeakSet()
@@ -126,9 +126,9 @@ def cache_results(max_results: int) -> Callable[[Callable[P, V]], Callable[P, V]
     """Return a decorator that caches the ``max_results`` latest results of a function until all visitors have left."""
 
     def decorate(function: Callable[P, V]) -> Callable[P, V]:
-        cached = lru_cache(maxsize=max_results)(function)
-        _results.append(cached.cache_clear)
-        return cached  # type: ignore[return-value]
+        cached_function = lru_cache(maxsize=max_results)(function)
+        _results.append(cached_function.cache_clear)
+        return cached_function  # type: ignore[return-value]
 
     return decorate
 
@@ -175,8 +175,8 @@ class ModelService:
         self._cache_first_reading()
 
     def _cache_first_reading(self) -> None:
-        first = load_first_reading()
-        self.readings.put(_make_key(verbs.read, Request(catalog.DEFAULT, first.text.text)), first)
+        first_reading = load_first_reading()
+        self.readings.put(_make_key(verbs.read, Request(catalog.DEFAULT, first_reading.text.text)), first_reading)
 
     def reset(self) -> None:
         """Reset the service to its initial state.
@@ -219,9 +219,9 @@ class ModelService:
         value = verb_cache.get(key)
         if value is None:
             return self._submit(work, values)
-        finished: Future[V] = Future()
-        finished.set_result(value)
-        return finished
+        finished_future: Future[V] = Future()
+        finished_future.set_result(value)
+        return finished_future
 
     def packet(self, attention: Attention, heads: tuple[Head, ...], link: RankedLink | None, start: OpenHead) -> bytes:
         """Return the reading packed for the browser (``figures.layout.packet``). Raises UnknownHead."""
@@ -243,8 +243,8 @@ class ModelService:
         editable = False if places is None else places
 
         def pack_and_open() -> bytes:
-            together = pack_comparison(panels, editable=editable)
-            return set_initial_state(together, **start)
+            packet = pack_comparison(panels, editable=editable)
+            return set_initial_state(packet, **start)
 
         return self._packets.get(key) or self._packets.put(key, pack_and_open())
 
@@ -394,8 +394,8 @@ def load_first_reading() -> Attention:
 
     ``tests/test_first_reading.py`` checks that it equals a live reading.
     """
-    with np.load(asset_path("first_reading.npz"), allow_pickle=False) as stored:
-        about = json.loads(str(stored["reading"]))
-        tokens = tuple(Token(**token) for token in about["tokens"])
-        text = TokenizedText(about["text"], "", tokens)
-        return Attention(about["model"], about["revision"], text, stored["weights"], made=(TYPED,))
+    with np.load(asset_path("first_reading.npz"), allow_pickle=False) as archive:
+        fields = json.loads(str(archive["reading"]))
+        tokens = tuple(Token(**token) for token in fields["tokens"])
+        text = TokenizedText(fields["text"], "", tokens)
+        return Attention(fields["model"], fields["revision"], text, archive["weights"], made=(TYPED,))

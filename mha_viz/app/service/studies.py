@@ -81,9 +81,9 @@ class Evidence(NamedTuple):
 @cache_results(CACHED_RESULTS)
 def _merge_findings(evidence: Evidence) -> tuple[Finding, ...]:
     roles = merge_roles(measured.findings() for measured in evidence.profiles)
-    known = {(f.head, f.role, f.detail) for f in roles}
+    known_roles = {(f.head, f.role, f.detail) for f in roles}
     on_repeats = evidence.repeats.findings() if evidence.repeats else ()
-    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in known))
+    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in known_roles))
 
 
 _bundled_lock = threading.Lock()

@@ -51,8 +51,8 @@ def parse_token(cookie: object) -> bytes:
     The mask differs from page to page, the token does not.
     """
     try:
-        version, mask, masked, _ = str(cookie).strip("\"'").split("|")
-        key, hidden = binascii.unhexlify(mask), binascii.unhexlify(masked)
+        version, mask, masked_token, _ = str(cookie).strip("\"'").split("|")
+        key, hidden = binascii.unhexlify(mask), binascii.unhexlify(masked_token)
     except ValueError:  # binascii's error is a subclass
         return b""
     if version != "2" or len(key) != 4 or len(hidden) != TOKEN_BYTES:

@@ -89,15 +89,15 @@ class _NotFound:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
-        self._replaced = False
+        self._is_replaced = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and _is_shell(message):
-            self._replaced = True
+            self._is_replaced = True
             home = f"/{get_base()}/" if get_base() else "/"
             page = _NOT_FOUND_PAGE.format(home=escape(home), style=page_style("instead"))
             await HTMLResponse(page, 404)(self._scope, self._receive, self._send)
-        elif not self._replaced:
+        elif not self._is_replaced:
             await self._send(message)
 
 
@@ -111,5 +111,5 @@ def _has_own_origin(headers: Headers) -> bool:
     origin = headers.get("origin")
     if origin is None:  # not a browser
         return True
-    allowed = {str(origin).strip() for origin in config.get_option("server.corsAllowedOrigins")}
-    return origin in allowed or urlsplit(origin).netloc.lower() == (headers.get("host") or "").lower()
+    allowed_origins = {str(origin).strip() for origin in config.get_option("server.corsAllowedOrigins")}
+    return origin in allowed_origins or urlsplit(origin).netloc.lower() == (headers.get("host") or "").lower()

@@ -85,11 +85,13 @@ class Waits:
         if tab not in self._unanswered:
             return
         now, action = time.monotonic(), self._unanswered.pop(tab)
-        sent, data = ForwardMsg(), message.get("bytes") or b""
+        forward_message, data = ForwardMsg(), message.get("bytes") or b""
         is_end = (
-            len(data) < SHORT_MESSAGE_BYTES and _try_parse(sent, data) and sent.WhichOneof("type") == "script_finished"
+            len(data) < SHORT_MESSAGE_BYTES
+            and _try_parse(forward_message, data)
+            and forward_message.WhichOneof("type") == "script_finished"
         )
-        if not is_end or sent.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+        if not is_end or forward_message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
             began = min(now, action.began + blocked)
             self._unanswered[tab] = _Action(began, action.visitor, action.model, action.is_counted)
             return
@@ -126,11 +128,13 @@ class Waits:
         waits = defaultdict[str, list[float]](list)
         for wait in self._ended:
             waits[wait.visitor].append(wait.seconds)
-        unfinished: dict[str, float] = {}
+        longest_unanswered: dict[str, float] = {}
         for action in self._unanswered.values():
             if action.is_counted:
-                unfinished[action.visitor] = max(now - action.began, unfinished.get(action.visitor, 0.0))
-        for visitor, seconds in unfinished.items():
+                longest_unanswered[action.visitor] = max(
+                    now - action.began, longest_unanswered.get(action.visitor, 0.0)
+                )
+        for visitor, seconds in longest_unanswered.items():
             waits[visitor].append(seconds)
         return sorted(map(median, waits.values())) if sum(map(len, waits.values())) >= MIN_WAITS else []
 

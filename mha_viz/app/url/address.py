@@ -188,13 +188,13 @@ class Url:
         """The text as a sentence. For pasted CoNLL-U these are its words."""
         return self.gold.text if self.gold and self.gold.pasted else self.text
 
-    def get_pin_text(self, shown: str) -> str:
+    def get_pin_text(self, shown_text: str) -> str:
         """Return the text to store with a compared head, so that it is read as the same words again.
 
-        For CoNLL-U this is the annotation instead of ``shown``.
+        For CoNLL-U this is the annotation instead of ``shown_text``.
         """
-        words = read_words(self.text) if shown == self.sentence and not self.where.request.pair else None
-        return format_bare_conllu(words) if words and words != read_words(shown) else shown
+        words = read_words(self.text) if shown_text == self.sentence and not self.where.request.pair else None
+        return format_bare_conllu(words) if words and words != read_words(shown_text) else shown_text
 
 
 _url_of_run: ContextVar[Url] = ContextVar("url_of_this_run")
@@ -244,8 +244,8 @@ def read(parameters: Mapping[str, str]) -> Address:
     return Url(parameters).where
 
 
-def _make_request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mapping[str, str]) -> Request:
-    """Return the request in a URL with the heads ``off``. ``valid`` holds the values that match their patterns."""
+def _make_request(parameters: Mapping[str, str], off: tuple[Head, ...], valid_values: Mapping[str, str]) -> Request:
+    """Return the request in a URL with the heads ``off``. ``valid_values`` have matched their patterns."""
     texts = (_read_text(parameters, FIELDS[name].parameter) for name in TEXT_FIELDS)
     model, text, pair, target, source, other, word, prefix = texts
     method = parameters.get("how", METHODS[0])
@@ -254,42 +254,46 @@ def _make_request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: M
         text,
         pair if pair.strip() else "",
         target=target if target.strip() else "",
-        part=valid.get("part", CROSS),
+        part=valid_values.get("part", CROSS),
         off=off,
         method=method if method in METHODS else METHODS[0],
         source=source,
-        quantity=valid.get("shown", DEFAULTS["shown"]),
-        place=int(valid["place"]) if "place" in valid else None,
+        quantity=valid_values.get("shown", DEFAULTS["shown"]),
+        place=int(valid_values["place"]) if "place" in valid_values else None,
         word=word[:MAX_WORD],
         other=other,
-        off_in=valid.get("in", BOTH),
+        off_in=valid_values.get("in", BOTH),
         prefix=prefix[:MAX_PREFIX],
     )
 
 
 def _make_address(parameters: Mapping[str, str]) -> Address:
-    matched, ignored = _match_patterns(parameters, VIEW_PATTERNS | PANEL_PATTERNS)
+    matched_values, ignored_names = _match_patterns(parameters, VIEW_PATTERNS | PANEL_PATTERNS)
     off, case = parse_heads(parameters.get("off", "")), _parse_case(parameters.get("case"))
     is_method = parameters.get("how", METHODS[0]) in METHODS
-    ignored += _list_misfits(off=off is not None, how=is_method, case=case is not None or "case" not in parameters)
-    answer_values, unmatched = _match_patterns(parameters, ANSWER_PATTERNS)
-    ignored += [name for name in unmatched if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))]
+    ignored_names += _list_misfits(
+        off=off is not None, how=is_method, case=case is not None or "case" not in parameters
+    )
+    answer_values, unmatched_names = _match_patterns(parameters, ANSWER_PATTERNS)
+    ignored_names += [
+        name for name in unmatched_names if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))
+    ]
     return Address(
-        request=_make_request(parameters, off or (), {**matched, **answer_values}),
+        request=_make_request(parameters, off or (), {**matched_values, **answer_values}),
         emptied=not parameters.get("from", TEXT).strip(),
         before=_read_text(parameters, "before") or None,
         typed=_to_pair(_parse_numbers(parameters.get("typed"))),
-        head=_parse_head(matched.get("head")),
-        on=_parse_numbers(matched.get("on")),
-        link=_to_pair(_parse_numbers(matched.get("link"))),
-        tokens=(*_parse_numbers(matched.get("pin")), *_parse_numbers(matched.get("link"))),
-        words=matched.get("unit", "words") == "words",
+        head=_parse_head(matched_values.get("head")),
+        on=_parse_numbers(matched_values.get("on")),
+        link=_to_pair(_parse_numbers(matched_values.get("link"))),
+        tokens=(*_parse_numbers(matched_values.get("pin")), *_parse_numbers(matched_values.get("link"))),
+        words=matched_values.get("unit", "words") == "words",
         tray=parameters.get("tray"),
         path=answer_values.get("path", ""),
         like=_read_text(parameters, "like"),
         case=case,
         written=int(answer_values.get("written", 0)),
-        complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored),
+        complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored_names),
     )
 
 
@@ -313,26 +317,30 @@ def choose_scale(quantity: str | None) -> str | None:
 
 def _match_patterns(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the parameters that match their patterns, and the names of those that do not."""
-    present = {name: parameters[name] for name in patterns if name in parameters}
-    mismatched = [name for name, value in present.items() if not re.fullmatch(patterns[name], value, flags=re.ASCII)]
-    return {name: value for name, value in present.items() if name not in mismatched}, mismatched
+    present_parameters = {name: parameters[name] for name in patterns if name in parameters}
+    mismatched_names = [
+        name for name, value in present_parameters.items() if not re.fullmatch(patterns[name], value, flags=re.ASCII)
+    ]
+    return {name: value for name, value in present_parameters.items() if name not in mismatched_names}, mismatched_names
 
 
 def cut_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
     """Cut the parameters to the length that is read.
 
-    If a sentence is longer than any link of the app can hold, ``typed`` records its length, as for a typed sentence.
+    If a sentence is longer than any link of the app can hold, the parameter ``typed`` records its length.
     """
-    short = {
+    cut_values = {
         name: _shorten(value, MAX_ENCODED) if name in LONG_PARAMETERS else value[:MAX_OTHER]
         for name, value in islice(parameters.items(), MAX_PARAMETERS)
         if len(name) <= MAX_NAME
     }
     lengths = [len(parameters.get(name, "")) for name in ("text", "pair")]
-    if any(len(short.get(name, "")) < length for name, length in zip(("text", "pair"), lengths, strict=True)):
-        typed = _to_pair(_parse_numbers(short.get("typed"))) or (0, 0)
-        short["typed"] = "-".join(str(max(both)) for both in zip(typed, lengths, strict=True))
-    return short
+    if any(len(cut_values.get(name, "")) < length for name, length in zip(("text", "pair"), lengths, strict=True)):
+        typed_lengths = _to_pair(_parse_numbers(cut_values.get("typed"))) or (0, 0)
+        cut_values["typed"] = "-".join(
+            str(max(pair_lengths)) for pair_lengths in zip(typed_lengths, lengths, strict=True)
+        )
+    return cut_values
 
 
 def fit_texts(text: str, pair: str) -> tuple[str, str]:
@@ -340,10 +348,10 @@ def fit_texts(text: str, pair: str) -> tuple[str, str]:
 
     A short sentence leaves more room for the other.
     """
-    text, pair = (clean(typed[:MAX_ENCODED]) for typed in (text, pair))
+    text, pair = (clean(sentence[:MAX_ENCODED]) for sentence in (text, pair))
     room = max(MAX_ENCODED // 2, count_room("text", "pair", "second"))
-    first = _shorten(text, max(room // 2, room - len(quote(pair))))
-    return first, _shorten(pair, room - len(quote(first)))
+    first_sentence = _shorten(text, max(room // 2, room - len(quote(pair))))
+    return first_sentence, _shorten(pair, room - len(quote(first_sentence)))
 
 
 def count_room(*names: str) -> int:
@@ -400,13 +408,13 @@ def go(**changes: str | None) -> None:
 
     Raises ComparisonFull if the compared heads no longer fit into the link.
     """
-    before = get_parameters()
-    after = {name: value for name, value in {**before, **changes}.items() if value is not None}
-    if _count_encoded(after, ["tray"]) > max(
-        _count_encoded(before, ["tray"]), MAX_ENCODED - _count_encoded(after, LONG_PARAMETERS[:-1])
+    old_parameters = get_parameters()
+    new_parameters = {name: value for name, value in {**old_parameters, **changes}.items() if value is not None}
+    if _count_encoded(new_parameters, ["tray"]) > max(
+        _count_encoded(old_parameters, ["tray"]), MAX_ENCODED - _count_encoded(new_parameters, LONG_PARAMETERS[:-1])
     ):
         raise comparison.make_too_long_error()
-    open_at(after)
+    open_at(new_parameters)
 
 
 def open_at(parameters: Mapping[str, str]) -> None:

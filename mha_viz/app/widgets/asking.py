@@ -75,8 +75,8 @@ def show_controls(question: Question | None, where: Address) -> None:
         )  # fmt: skip
 
 
-def _change_word(typed: str) -> UrlChanges:
-    return {"word": clean(typed)[:MAX_WORD].strip() or None}
+def _change_word(word: str) -> UrlChanges:
+    return {"word": clean(word)[:MAX_WORD].strip() or None}
 
 
 def make_text_change(name: str) -> Callable[[str], UrlChanges]:
@@ -85,8 +85,8 @@ def make_text_change(name: str) -> Callable[[str], UrlChanges]:
     The callback raises TextError if the text does not fit into a link.
     """
 
-    def change(typed: str) -> UrlChanges:
-        text = clean(typed)
+    def change(text: str) -> UrlChanges:
+        text = clean(text)
         if len(quote(text)) > address.count_room(name):
             remedy = "Shorten one of them, or remove a head with a long text from My heads."
             raise TextError("This sentence and the first are together too long for the page’s link.", remedy)

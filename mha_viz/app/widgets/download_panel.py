@@ -80,7 +80,7 @@ class PageChart:
         label: what it shows.
         file: the name of its files, without suffix.
         draw: draws it in the colours of a theme.
-        about: a sentence on the data that it was measured on.
+        description: a sentence on the data that it was measured on.
         table: returns its numbers, if the chart does not draw all of them.
         code: the Python code that computes its numbers, if there is any.
         text: the text that it is about, if it is about a text.
@@ -89,7 +89,7 @@ class PageChart:
     label: str
     file: str
     draw: Callable[[Theme], Any]
-    about: str
+    description: str
     table: Callable[[], Table] | None = None
     code: str = ""
     text: str = ""
@@ -99,7 +99,7 @@ class PageChart:
         return Offer(self.label, self._name, 0, self._make_figure, (lambda *_, **__: self.code) if self.code else None)
 
     def _make_figure(self, size: Size) -> Figure:
-        return figure_api.chart(self.draw, self.label, self.about, self.table, self._name, **_list_options(size))
+        return figure_api.chart(self.draw, self.label, self.description, self.table, self._name, **_list_options(size))
 
     @property
     def _name(self) -> str:
@@ -242,14 +242,14 @@ def parse_view(parameters: Mapping[str, str], pin: str | None = None, tokens: in
 
     Invalid values are replaced by defaults.
     """
-    valid = dict(LONG_DEFAULTS if tokens > LONG_TOKENS else {}) | {
+    valid_values = dict(LONG_DEFAULTS if tokens > LONG_TOKENS else {}) | {
         name: parameters[name]
         for name, setting in OPTIONS.items()
         if name in parameters and setting.accepts(parameters[name])
     }
-    if pin is not None and "pin" not in valid:
-        valid["pin"] = pin
-    return View(**valid)
+    if pin is not None and "pin" not in valid_values:
+        valid_values["pin"] = pin
+    return View(**valid_values)
 
 
 def _list_options(source: View | Size) -> dict[str, Any]:
@@ -295,8 +295,8 @@ def _choose_rows(panels: int) -> dict[str, int]:
     """
     if panels < 2:
         return {}
-    chosen = st.selectbox("Panels per row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
-    return {"columns": chosen} if isinstance(chosen, int) else {}
+    count = st.selectbox("Panels per row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
+    return {"columns": count} if isinstance(count, int) else {}
 
 
 def _show_offer(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: Any, right: Any) -> None:

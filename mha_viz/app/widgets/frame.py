@@ -66,8 +66,8 @@ def _show_frame(cut_short: Sequence[str]) -> None:
     _show_masthead(pages, current_page)
     st.html(f'<h1 class="mha-heading">{escape(current_page.title)}</h1>')
     if cut_short:
-        shortened = ", ".join(name[:30] for name in cut_short[:5])
-        show_remark(f"This link is too long. These parts were shortened: {shortened}.")
+        parameter_names = ", ".join(name[:30] for name in cut_short[:5])
+        show_remark(f"This link is too long. These parts were shortened: {parameter_names}.")
     navigation.show_tour(pages, current_page)
     if {address.CLASS, NUMBER} & address.get_url().parameters.keys():
         classroom.show_class_view(pages, current_page, partial(_show_links, pages, current_page))
@@ -152,10 +152,10 @@ def _show_links(pages: list[st.Page], current_page: st.Page) -> None:
     heads = len(comparison.read(parameters["tray"])[0]) if "tray" in parameters else 0
     compared = f" ({heads})" if heads else ""
     opening = request.open_on_first_view() if current_page.title == pages[0].title else {}
-    for other in pages[:-1]:
-        label = f"{other.title}{compared}" if other.url_path == "compare" else other.title
-        carried = opening if other.url_path in HEAD_PAGES else {}
-        st.page_link(other, label=label, query_params=parameters | carried)
+    for page in pages[:-1]:
+        label = f"{page.title}{compared}" if page.url_path == "compare" else page.title
+        carried = opening if page.url_path in HEAD_PAGES else {}
+        st.page_link(page, label=label, query_params=parameters | carried)
 
 
 @report_errors()
@@ -174,8 +174,8 @@ def _list_full_parameters(name: str) -> dict[str, str]:
     if name not in (*classroom.TEXT_PAGES, "roles"):
         return {}
     with suppress(MhaVizError):  # the model in the URL may be invalid
-        full = request.list_full_parameters(address.get_url())
-        return {"model": full["model"]} if name == "roles" else full
+        parameters = request.list_full_parameters(address.get_url())
+        return {"model": parameters["model"]} if name == "roles" else parameters
     return {}
 
 

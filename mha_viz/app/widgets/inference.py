@@ -170,8 +170,10 @@ def read_nearest(url: Url, where: Address, says_source: bool = True) -> PageRead
         elif instead:
             show_remark(instead)
         if has_plainer:  # try without the quantity or, if it is the default, without switching heads off
-            plainer = where.with_request(quantity=DEFAULTS["shown"]) if has_quantity else where.with_request(off=())
-            return read_nearest(url, plainer, says_source)
+            plainer_address = (
+                where.with_request(quantity=DEFAULTS["shown"]) if has_quantity else where.with_request(off=())
+            )
+            return read_nearest(url, plainer_address, says_source)
         if isinstance(error, ModelError):
             _show_way_back(where)
         return _read_meanwhile(url, where, model)
@@ -289,9 +291,9 @@ def measure_means(request: Request) -> None:
 
 def name_heads(heads: Sequence[Head], max_names: int = 6) -> str:
     """Name heads, at most ``max_names`` of them: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
-    shown = heads if len(heads) <= max_names else heads[: max_names - 1]
-    more = f" and {len(heads) - len(shown)} more" if len(shown) < len(heads) else ""
-    return f"{', '.join(map(format_head, shown))}{more}"
+    named_heads = heads if len(heads) <= max_names else heads[: max_names - 1]
+    rest = f" and {len(heads) - len(named_heads)} more" if len(named_heads) < len(heads) else ""
+    return f"{', '.join(map(format_head, named_heads))}{rest}"
 
 
 def read_request(request: Request) -> Attention:
@@ -337,12 +339,12 @@ def wait_for_result(future: Future[R], words: str, model: str = "") -> R:
         place.empty()
 
 
-def _read_meanwhile(url: Url, where: Address, missing: catalog.Model | None) -> PageReading | None:
+def _read_meanwhile(url: Url, where: Address, missing_model: catalog.Model | None) -> PageReading | None:
     """Read with the previous model, or else the default one, while the requested one is unavailable."""
     for name in dict.fromkeys((where.before or catalog.choose_default().name, catalog.choose_default().name)):
         try:
             model = catalog.resolve(name)
-            if model != missing and is_ready(model):
+            if model != missing_model and is_ready(model):
                 attention = read_request(set_part(Request(model.name, url.text, where.request.pair), model, where))
                 show_remark(f"Shown below instead: {model.label}.")
                 return PageReading(url, model, attention, is_requested=False)
@@ -425,17 +427,17 @@ def _go_back(name: str | None) -> None:
 
 def report_cut_text(page: PageReading) -> None:
     """Report where the text or its pair was cut, and how much of it was read."""
-    where, read, request = page.url.where, page.attention.keys, page.attention.request  # a target is never cut
+    where, read_text, request = page.url.where, page.attention.keys, page.attention.request  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
-    texts = (read.text, read.pair) if source is None else (clean(page.url.sentence), "")
+    texts = (read_text.text, read_text.pair) if source is None else (clean(page.url.sentence), "")
     lengths_in_link = [*map(len, where.request.texts)]  # for CoNLL-U, the length of its lines, not of its words
     if limits := [
         f"the first {h:,}" for h, n in zip(lengths_in_link, where.typed or lengths_in_link, strict=True) if n > h
     ]:
         show_remark(f"{sum(where.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
-    if source is not None and (unread := texts[0][len(source) :]).strip():
-        show_remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread[:40]}…")
-    cut = read.cut
+    if source is not None and (unread_target := texts[0][len(source) :]).strip():
+        show_remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread_target[:40]}…")
+    cut = read_text.cut
     if cut is None:
         return
     at_least = "more than " if cut.more or where.typed else ""
@@ -444,8 +446,8 @@ def report_cut_text(page: PageReading) -> None:
         for text, limit in zip(texts, cut.kept, strict=True)
         if limit < len(text)
     ]
-    counted = f"{cut.limit:,} of {at_least}{cut.pieces:,} tokens are read"
-    show_remark(f"The text is longer than the model can read: {counted}. Cut here: {'  /  '.join(places)}")
+    token_counts = f"{cut.limit:,} of {at_least}{cut.pieces:,} tokens are read"
+    show_remark(f"The text is longer than the model can read: {token_counts}. Cut here: {'  /  '.join(places)}")
 
 
 def report_unknown_text(attention: Attention) -> None:
@@ -453,14 +455,14 @@ def report_unknown_text(attention: Attention) -> None:
 
     For letters of another script, offer the multilingual model.
     """
-    read = report_unknown_words(attention)
-    unknown = any(not token.known for token in read)
+    words = report_unknown_words(attention)
+    has_unknown = any(not token.known for token in words)
     models = {model.name: model for model in catalog.list_offered()}
     is_english = attention.model in models and models[attention.model].english
-    foreign = describe_split_words(attention) if is_english else ""
-    if foreign:
-        show_remark(f"{models[attention.model].label.partition(',')[0]} was trained on English; {foreign}")
-    is_other_script = (unknown or is_english) and languages.has_other_letters([token.text for token in read])
+    split_note = describe_split_words(attention) if is_english else ""
+    if split_note:
+        show_remark(f"{models[attention.model].label.partition(',')[0]} was trained on English; {split_note}")
+    is_other_script = (has_unknown or is_english) and languages.has_other_letters([token.text for token in words])
     if is_other_script and MULTILINGUAL in models and attention.model != MULTILINGUAL:
         label = f"Try {escape_markdown(models[MULTILINGUAL].label)}"
         st.button(label, key="read_multilingual", on_click=_read_multilingual)
@@ -472,15 +474,15 @@ def report_unknown_words(attention: Attention) -> list[Token]:
     For the toy model, also say if the text is no sentence of its grammar.
     """
     words = [t for text in _list_texts(attention) for t in text.by_words().without_special().tokens]
-    unknown = list(dict.fromkeys(t.text for t in words if not t.known))
-    if unknown and all(not t.known for t in words):
+    unknown_words = list(dict.fromkeys(t.text for t in words if not t.known))
+    if unknown_words and all(not t.known for t in words):
         show_remark(
             "The model knows none of these words and reads each as the placeholder [UNK]; its links mean little here."
         )
-    elif unknown:
-        shown = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
-        more = " and more" if len(unknown) > 6 else ""
-        show_remark(f"The model does not know these words and reads each as [UNK]: {shown}{more}.")
+    elif unknown_words:
+        word_list = ", ".join(f"“{text[:20]}”" for text in unknown_words[:6])
+        rest = " and more" if len(unknown_words) > 6 else ""
+        show_remark(f"The model does not know these words and reads each as [UNK]: {word_list}{rest}.")
     forms = [token.text for token in attention.queries.without_special().tokens]
     if attention.model == TOY_MODEL and (attention.queries.pair or not is_derivable(forms)):
         show_remark("The toy’s grammar cannot generate this sentence, so its heads mean little here.")
@@ -503,16 +505,16 @@ def describe_split_words(attention: Attention) -> str:
     words = text.by_words()
     counts = {
         word.text.casefold(): len(group)
-        for word, special, group in zip(words.tokens, words.special, text.groups, strict=True)
-        if not special and any(character.isalpha() for character in word.text)
+        for word, is_special, group in zip(words.tokens, words.special, text.groups, strict=True)
+        if not is_special and any(character.isalpha() for character in word.text)
     }
-    split = sum(count > 1 for count in counts.values())
-    if len(counts) < MIN_WORDS or split < MIN_SPLIT_SHARE * len(counts) or ENGLISH & counts.keys():
+    split_count = sum(count > 1 for count in counts.values())
+    if len(counts) < MIN_WORDS or split_count < MIN_SPLIT_SHARE * len(counts) or ENGLISH & counts.keys():
         return ""
-    return f"it splits {split} of these {len(counts)} words into subwords."
+    return f"it splits {split_count} of these {len(counts)} words into subwords."
 
 
 @report_errors()
 def _read_multilingual() -> None:
-    before = find_shown_model(address.get_url().where)
-    address.go(model=MULTILINGUAL, before=before, **dict.fromkeys(address.MODEL_PARAMETERS))
+    previous_model = find_shown_model(address.get_url().where)
+    address.go(model=MULTILINGUAL, before=previous_model, **dict.fromkeys(address.MODEL_PARAMETERS))

@@ -183,8 +183,8 @@ def _show_step_control(pages: Sequence[Any], current_page: Any, number: int, lab
     A link to the open page would leave the address bar unchanged, and a button that switches pages would add two
     entries to the browser's history.
     """
-    kept = {name: value for name, value in address.get_parameters().items() if name in KEPT_PARAMETERS}
-    parameters = {**kept, **load_steps()[number - 1].parameters, TOUR: str(number)}
+    kept_parameters = {name: value for name, value in address.get_parameters().items() if name in KEPT_PARAMETERS}
+    parameters = {**kept_parameters, **load_steps()[number - 1].parameters, TOUR: str(number)}
     if current_page.title == _find_page_of_step(pages, number).title:
         st.button(label, key=f"tour_{key}", type="tertiary", on_click=_go_on, args=(parameters,))
     else:

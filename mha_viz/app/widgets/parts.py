@@ -110,10 +110,10 @@ def parse_browser_number(value: object) -> int | None:
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0 else None
 
 
-def parse_picked_head(picked: Any) -> Head | None:
+def parse_picked_head(selection: Any) -> Head | None:
     """Return the head whose mark was clicked in a chart; None if there is none or the message is malformed."""
     try:
-        return Head.parse(str(picked["selection"]["points"][0]["customdata"]))
+        return Head.parse(str(selection["selection"]["points"][0]["customdata"]))
     except (KeyError, IndexError, TypeError, UnknownHead):
         return None
 
@@ -187,10 +187,10 @@ def to_percentages(table: Any, names: Iterable[str]) -> Any:
 
     A column ``few`` marks rows with few documents.
     """
-    shown = table.assign(**{name: 100 * table[name] for name in names})
+    percentages = table.assign(**{name: 100 * table[name] for name in names})
     if any(marks := mark_few_documents(map(parse_whole_number, table.get(DOCUMENTS, ())))):
-        shown.insert(table.columns.get_loc(DOCUMENTS) + 1, "few", marks)
-    return shown
+        percentages.insert(table.columns.get_loc(DOCUMENTS) + 1, "few", marks)
+    return percentages
 
 
 def read_text_asset(name: str) -> str:

@@ -145,8 +145,10 @@ def _on_read() -> None:
 def _on_example() -> None:
     index = parse_browser_number(read_sent_value("sentence", "example"))
     if index is not None and 0 <= index < len(load_examples()):
-        chosen = _sort_examples()[index]
-        _read_next(chosen["text"], chosen.get("pair", ""), **{"head": None, "on": None, **_make_model_changes(chosen)})
+        example = _sort_examples()[index]
+        _read_next(
+            example["text"], example.get("pair", ""), **{"head": None, "on": None, **_make_model_changes(example)}
+        )
 
 
 def _make_model_changes(example: dict[str, str]) -> dict[str, str | None]:
@@ -170,20 +172,22 @@ def _read_next(text: str, pair: str, **changes: str | None) -> None:
     is_cut = (len(fitted[0]), len(fitted[1])) != (len(text), len(pair))
     is_default = fitted[0] == load_examples()[0]["text"]
     changes |= dict.fromkeys(address.TEXT_PARAMETERS) | ({} if pair.strip() else {"side": None})
-    typed = f"{len(text)}-{len(pair)}" if is_cut else None
-    address.go(text=None if is_default else fitted[0], pair=fitted[1] if pair.strip() else None, typed=typed, **changes)
+    typed_lengths = f"{len(text)}-{len(pair)}" if is_cut else None
+    address.go(
+        text=None if is_default else fitted[0], pair=fitted[1] if pair.strip() else None, typed=typed_lengths, **changes
+    )
 
 
 @report_errors()
 def _on_model() -> None:
     """Switch to a model at once if its files are here; otherwise keep the picture and its view until they are."""
     name = clean(str(read_sent_value("sentence", "model") or "")[:300])
-    chosen = None if name == catalog.choose_default().name else name
+    parameter = None if name == catalog.choose_default().name else name
     with suppress(MhaVizError):
         if is_ready(catalog.resolve(name)):
-            address.go(model=chosen, before=None, **dict.fromkeys(address.MODEL_PARAMETERS))
+            address.go(model=parameter, before=None, **dict.fromkeys(address.MODEL_PARAMETERS))
             return
-    address.go(model=chosen, before=find_shown_model(address.get_url().where))
+    address.go(model=parameter, before=find_shown_model(address.get_url().where))
 
 
 def open_on_first_view() -> dict[str, str]:
@@ -215,13 +219,15 @@ def read_linked_head(url: Url, attention: Attention, page: str) -> Head:
 
     A remark names the parts of the link that ``page`` cannot use.
     """
-    first, ignored = Head.parse(find_opening(url, attention).head), url.where.list_unused(page)
-    head = url.where.head or first
+    default_head, ignored_parameters = Head.parse(find_opening(url, attention).head), url.where.list_unused(page)
+    head = url.where.head or default_head
     if QUANTITIES[attention.quantity].of_layers:
         head = Head(head.layer, 0)
     if head not in attention.every_head():
-        ignored, head = [*ignored, f"head={head}"], first
-    report_unused(ignored, format_head(head) if any(part.startswith("head=") for part in ignored) else "")
+        ignored_parameters, head = [*ignored_parameters, f"head={head}"], default_head
+    report_unused(
+        ignored_parameters, format_head(head) if any(part.startswith("head=") for part in ignored_parameters) else ""
+    )
     return head
 
 
@@ -297,15 +303,15 @@ def ask_part(where: Address) -> None:
                 )  # fmt: skip
 
 
-def _change_part(before: str, part: str) -> UrlChanges:
+def _change_part(previous_part: str, part: str) -> UrlChanges:
     # The encoder has other heads than the decoder.
-    head_parameters = ("head", "on") if ENCODER in (part, before) else ()
+    head_parameters = ("head", "on") if ENCODER in (part, previous_part) else ()
     changes = dict.fromkeys((*address.TOKEN_PARAMETERS, "case", *head_parameters))
     return {"part": None if part == CROSS else part, **changes}
 
 
-def _change_target(typed: str) -> UrlChanges:
-    target = clean(str(typed)[:MAX_TYPED]).strip()
+def _change_target(target: str) -> UrlChanges:
+    target = clean(str(target)[:MAX_TYPED]).strip()
     if len(quote(target)) > address.count_room("target"):
         remedy = "Shorten one of them, or remove a head with a long text from My heads."
         raise TextError("Source and target are together too long for the page’s link.", remedy)

@@ -50,18 +50,18 @@ _QUERY, _CHOICE, _COUNT, _SHOWN = "search_query", "search_choice", "search_count
 @st.fragment
 def show_search_field(current_page: str) -> None:
     """Show the search field on the page ``current_page``, with the answers to the last query."""
-    chosen = st.session_state.pop(_CHOICE, None)
-    if isinstance(chosen, HeadAnswer | StageAnswer):
-        name, changes = _find_destination(chosen, current_page)
+    choice = st.session_state.pop(_CHOICE, None)
+    if isinstance(choice, HeadAnswer | StageAnswer):
+        name, changes = _find_destination(choice, current_page)
         st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
         if name != current_page:
             navigation.leave(name, _merge_parameters(changes))
         else:
             address.go(**changes)
         st.rerun()
-    typed = st.session_state.pop(_QUERY, "")
+    query = st.session_state.pop(_QUERY, "")
     number = st.session_state.get(_COUNT, 0)  # because Streamlit does not send the same data twice
-    draw_search({**_make_content(typed, current_page), "number": number}, KEY, _on_query, _on_open)
+    draw_search({**_make_content(query, current_page), "number": number}, KEY, _on_query, _on_open)
 
 
 @report_errors()
@@ -74,9 +74,9 @@ def _on_query() -> None:
 def _on_open() -> None:
     event = read_message(KEY, "open")
     # The answers on screen, even if the same query has other answers by now.
-    typed, shown = st.session_state.get(_SHOWN, ("", []))
+    shown_query, shown_groups = st.session_state.get(_SHOWN, ("", []))
     query = _clean_query(event.get("typed"))
-    groups = shown if query == typed else find_answers(query)
+    groups = shown_groups if query == shown_query else find_answers(query)
     answers = [answer for group in groups for answer in group.answers]
     index = parse_browser_number(event.get("index"))
     if index is not None and 0 <= index < len(answers):
@@ -87,19 +87,19 @@ def _clean_query(value: object) -> str:
     return " ".join(clean(str(value or "")[:MAX_CHARACTERS]).split())
 
 
-def _make_content(typed: str, current_page: str) -> dict[str, Any]:
+def _make_content(query: str, current_page: str) -> dict[str, Any]:
     """Return the data for the browser: the query, why it cannot be answered, and the answers in groups."""
-    if not typed:
+    if not query:
         return {"typed": "", "problem": "", "groups": []}
     try:
-        groups = find_answers(typed)
-        st.session_state[_SHOWN] = (typed, groups)
+        groups = find_answers(query)
+        st.session_state[_SHOWN] = (query, groups)
     except MhaVizError as error:
-        return {"typed": typed, "problem": str(error), "groups": []}
+        return {"typed": query, "problem": str(error), "groups": []}
     problem = (
-        "" if groups else f"Nothing here is called “{typed[:40]}”. Type {head_search.QUERY_HELP}, or words of the text."
+        "" if groups else f"Nothing here is called “{query[:40]}”. Type {head_search.QUERY_HELP}, or words of the text."
     )
-    return {"typed": typed, "problem": problem, "groups": [_describe_group(group, current_page) for group in groups]}
+    return {"typed": query, "problem": problem, "groups": [_describe_group(group, current_page) for group in groups]}
 
 
 def _describe_group(group: AnswerGroup | StageGroup, current_page: str) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _describe_answer(answer: HeadAnswer | StageAnswer) -> dict[str, str]:
 # ---- Answers ------------------------------------------------------------------------------------------
 
 
-def find_answers(typed: str) -> list[AnswerGroup | StageGroup]:
+def find_answers(query: str) -> list[AnswerGroup | StageGroup]:
     """Return the answers to the query, the most certain kind of answer first, then stages that answer it.
 
     The heads are those of the page's model. Raises what the model raises, and Busy.
@@ -125,24 +125,24 @@ def find_answers(typed: str) -> list[AnswerGroup | StageGroup]:
     url = address.get_url()
     model = read_model(url.where)
     findings = studies.summarise(model).roles
-    heads = head_search.parse_names(typed)
+    heads = head_search.parse_names(query)
     if heads:
         exists = partial(_has_head, model=model)
-        return [*head_search.answer_names(typed, heads, exists, findings, list_head_recipes(model.name))]
-    if question := stage_search.find_by_question(typed):
+        return [*head_search.answer_names(query, heads, exists, findings, list_head_recipes(model.name))]
+    if question := stage_search.find_by_question(query):
         return [question]
-    if word := head_search.parse_written_word(typed):
+    if word := head_search.parse_written_word(query):
         return [_find_by_written_word(word, model, url)]
-    linked = _find_linked(typed, model, url)
+    link_groups = _find_linked(query, model, url)
     role = (
-        None if head_search.has_arrow(typed) else head_search.find_by_role(typed, findings, _make_table_loader(model))
+        None if head_search.has_arrow(query) else head_search.find_by_role(query, findings, _make_table_loader(model))
     )
-    rule = None if head_search.has_arrow(typed) else head_search.find_by_rule(typed, list_head_recipes(model.name))
-    keys = head_search.find_by_key(typed, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
-    copying = head_search.find_by_copying(typed, _make_table_loader(model)(COPYING))
-    need = head_search.find_by_need(typed, find_needs(_make_table_loader(model)(NEEDED)))
-    groups = [*linked, *(group for group in (role, rule, keys, copying, need) if group is not None)]
-    stages = stage_search.find_by_word(typed, not groups)
+    rule = None if head_search.has_arrow(query) else head_search.find_by_rule(query, list_head_recipes(model.name))
+    keys = head_search.find_by_key(query, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
+    copying = head_search.find_by_copying(query, _make_table_loader(model)(COPYING))
+    need = head_search.find_by_need(query, find_needs(_make_table_loader(model)(NEEDED)))
+    groups = [*link_groups, *(group for group in (role, rule, keys, copying, need) if group is not None)]
+    stages = stage_search.find_by_word(query, not groups)
     return [*groups, stages] if stages else [*groups]
 
 
@@ -156,8 +156,8 @@ def _make_table_loader(model: catalog.Model) -> Callable[[str], Any]:
     return load_table
 
 
-def _find_linked(typed: str, model: catalog.Model, url: Url) -> list[AnswerGroup]:
-    word_pair, word = head_search.parse_two_words(typed), head_search.parse_one_word(typed)
+def _find_linked(query: str, model: catalog.Model, url: Url) -> list[AnswerGroup]:
+    word_pair, word = head_search.parse_two_words(query), head_search.parse_one_word(query)
     text = f"{url.sentence} {url.where.request.pair}".casefold()
     if not (word_pair or word) or not (
         has_two_stacks(model) or all(query_word in text for query_word in word_pair or [word])
@@ -223,8 +223,9 @@ def _find_destination(answer: HeadAnswer | StageAnswer, current_page: str) -> tu
         and answer.standing not in (head_search.RECIPE, head_search.SCORES, head_search.PAIRS)
     )
     roles = {"roles": "on"} if by_role else {}  # show the role by which the head was found
-    shown = QUANTITIES.get(address.get_parameters().get("shown") or WEIGHT)
-    weights = {"shown": None} if shown and shown.of_layers else {}  # rollout has other heads, so go back to weights
+    quantity = QUANTITIES.get(address.get_parameters().get("shown") or WEIGHT)
+    # Rollout has other heads, so go back to weights.
+    weights = {"shown": None} if quantity and quantity.of_layers else {}
     case = _find_case_parameters(answer) if page in ("explore", "inside a head") else {}
     if case and page != "explore":  # only Explore can show the case; keep the sentence and the head
         case |= {"head": str(answer.head), "case": None, "gold": None}
@@ -242,8 +243,8 @@ def _find_case_parameters(answer: HeadAnswer) -> dict[str, str | None]:
     evidence = studies.load_reference_evidence(model)
     if evidence is None:
         return {}
-    shown = role_cases.list_bundled_cases(evidence, answer.head)
-    case = role_cases.find_right_case(model, evidence, answer.head, shown, answer.role)
+    examples = role_cases.list_bundled_cases(evidence, answer.head)
+    case = role_cases.find_right_case(model, evidence, answer.head, examples, answer.role)
     if case is None or case.parameters is None:
         return {}
     return {**dict.fromkeys(("head", "pair", *address.TEXT_PARAMETERS)), **case.parameters}

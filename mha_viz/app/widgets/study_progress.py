@@ -28,7 +28,7 @@ def load_result(task: Task[R], widget: str = "") -> R:
     if task.is_cancelled:
         st.button("Continue", key=f"go_on_{key_suffix}", on_click=start_task, args=(task,))
         raise Cancelled("You stopped this.")
-    return wait_for_job_result(task.begin(), task.words, f"stop_{key_suffix}", task.stored)
+    return wait_for_job_result(task.begin(), task.words, f"stop_{key_suffix}", task.find_result)
 
 
 @report_errors()

@@ -52,16 +52,16 @@ class Reader:
 
         The first of the ``values`` is the request, or the name of the model, if the verb needs one.
         """
-        packed, arrays = CODEC.pack((values, options))
-        message = {"verb": verb.__name__, "values": packed}
+        packed_values, arrays = CODEC.pack((values, options))
+        message = {"verb": verb.__name__, "values": packed_values}
         model = verbs.find_model_name(*values)
         with self._lock:
             try:
                 heading, answer = self._load_and_ask(model, message, arrays)
             except EOFError:  # the process may have been killed since the last request: try once more
                 heading, answer = self._load_and_ask(model, message, arrays, is_retry=True)
-            if used := heading.pop("used", ""):  # recorded here, because a confined process cannot
-                budget.record_use(Path(used))
+            if used_folder := heading.pop("used", ""):  # recorded here, because a confined process cannot
+                budget.record_use(Path(used_folder))
             with suppress(OSError):  # no spare process can start now, but the answer has arrived
                 self._starter.prepare()
         if "error" in heading:

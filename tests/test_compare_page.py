@@ -190,7 +190,7 @@ def test_the_most_similar_heads_are_shown() -> None:
     assert shown[0] == "L3H1"
     attention = get_model_service().readings.get(("read", Request("minilm", FIRST)))
     assert attention is not None
-    expected = get_model_service().similar(attention, Head(3, 1), 5)
+    expected = get_model_service().find_similar_heads(attention, Head(3, 1), 5)
     assert shown[1:] == [str(head) for head, _ in expected]
     assert [p["name"] for p in panels(here)["panels"]][1] == f"{format_divergence(expected[0][1])} different"
     assert "nats" not in here.said

@@ -147,8 +147,8 @@ def test_a_half_written_or_damaged_profile_is_none(tiny_folder: Callable[[str], 
     folder = tmp_path / key
     profile.write(folder)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("mha_viz.app.service.profiles.home", lambda: tmp_path)
-        patched.setattr("mha_viz.app.service.profiles.key", lambda *_: key)
+        patched.setattr("mha_viz.app.service.profiles.get_home", lambda: tmp_path)
+        patched.setattr("mha_viz.app.service.profiles.make_key", lambda *_: key)
         model, roles = catalog.resolve(str(tiny_folder("bert"))), (folder / "roles.csv").read_bytes()
         assert studies.summarise(model).is_measured
         (folder / "roles.csv").write_bytes(roles.replace(b"0.", b"1.", 1))

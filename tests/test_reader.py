@@ -315,7 +315,7 @@ def test_when_all_have_gone_what_was_kept_is_given_back(
         attention = service.ask_cached(verbs.read, Request(one.name, "This is read and then forgotten.")).result(
             PATIENCE
         )
-        service.similar(attention, Head(0, 0), 3)
+        service.find_similar_heads(attention, Head(0, 0), 3)
     caches.empty_caches()
     assert not service.has_reading(Request(model.name, "This is read and then forgotten."))
     assert service.has_reading(Request(model.name, first.text.text)), "the first picture needs no model"

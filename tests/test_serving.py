@@ -952,7 +952,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Served]:
     """What a start in this process would serve. Afterwards the process is as before: a server looks into folders of
     models in a child process, and later tests would do so too."""
     app = _Served()
-    monkeypatch.setattr(start, "app", lambda _, opens_browser: app.opening(opens_browser))
+    monkeypatch.setattr(start, "create_app", lambda _, opens_browser: app.opening(opens_browser))
     monkeypatch.setattr(start, "raise_descriptor_limit", lambda: None)
     monkeypatch.setattr(streamlit_parts, "install_parts", lambda: None)
     monkeypatch.setattr(log, "limit_records", lambda _: None)

@@ -155,8 +155,8 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
         return usual(reader, verb, *values)
 
     readers_are_copies(monkeypatch)
-    monkeypatch.setattr(inference, "built_in", two_parts)
-    monkeypatch.setattr(reader_models, "built_in", two_parts)
+    monkeypatch.setattr(inference, "load_built_in_corpus", two_parts)
+    monkeypatch.setattr(reader_models, "load_built_in_corpus", two_parts)
     monkeypatch.setattr(Reader, "ask", ask)
     monkeypatch.setattr(get_model_service(), "_reader", Reader())
     page = PageSession({"text": text, "model": "toy", "how": "mean"}, PAGE)

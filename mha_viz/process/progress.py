@@ -26,7 +26,7 @@ __all__ = [
     "with_bar",
 ]
 
-SECONDS_BETWEEN_LINES = 5.0  # of progress, when stderr is not a terminal
+SECONDS_BETWEEN_LINES = 5.0  # seconds between lines of progress when stderr is not a terminal
 PARTS = 1_000  # steps of a bar that shows a fraction
 
 P = ParamSpec("P")
@@ -39,7 +39,7 @@ FormatProgress = Callable[[int, int], str]  # formats (done, total)
 
 
 def with_bar(unit: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that makes ``progress=True`` of a function draw a bar on stderr, counted in ``unit``.
+    """Return a decorator that adds ``progress=True`` to a function: a bar on stderr, counted in ``unit``.
 
     The decorated function raises SettingError for a progress that is neither true, false nor a function.
     """

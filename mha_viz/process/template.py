@@ -1,10 +1,10 @@
-"""A process that imports libraries once and forks copies of itself, in milliseconds; importing would take seconds.
+"""Import libraries once in a template process that forks copies of itself within milliseconds.
 
 A template has one thread, because a copy has no other: a lock that another thread holds would stay locked in it. If the
 libraries have started threads, the template does the work itself, once. A copy has two pipes and inherits nothing else
 of the requesting process; until it writes to memory, it shares the memory with the template.
 
-multiprocessing has such a process, too (``forkserver``). But it takes the environment, limits and ``__main__`` of the
+multiprocessing has such a process too (``forkserver``), but it takes the environment, limits and ``__main__`` of the
 requesting process, imports that ``__main__`` (here Streamlit) in every copy, and its copies unpickle their work.
 """
 
@@ -33,7 +33,7 @@ _EXIT_SECONDS = 1.0  # seconds that a waiting template has to exit by itself
 
 
 def is_supported() -> bool:
-    """Return whether this system has what templates need: Linux 5.3 or later, and a Python that was built for it."""
+    """Return whether this system supports templates: Linux 5.3 or later, with a Python that was built for it."""
     if not (hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal") and _THREADS_FOLDER.exists()):
         return False
     try:
@@ -113,7 +113,7 @@ class Template:
 
     @property
     def is_running(self) -> bool:
-        """Whether the template can be asked for a copy."""
+        """Whether the template can still make copies."""
         return self._requests.fileno() >= 0 and self._process.poll() is None
 
     def copy(self, seconds: float) -> PipedProcess:
@@ -168,7 +168,7 @@ def serve_copies(work: Callable[[], object]) -> None:
     Return when the requester closes its end.
     """
     requests = socket.socket(fileno=os.dup(0))
-    gc.freeze()  # otherwise garbage collection in a copy would write to all objects, and share none
+    gc.freeze()  # garbage collection in a copy would otherwise write to all objects, so that none could be shared
     while pipes := socket.recv_fds(requests, len(_COPY), 2)[1]:
         _reap_copies()
         has_threads = len(list(_THREADS_FOLDER.iterdir())) > 1

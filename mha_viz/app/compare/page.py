@@ -85,23 +85,23 @@ def show_comparison(url: Url) -> None:
     show_pending_error()
     ignored = ((name, url.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
     report_unused([f"{name}={value}" for name, value in ignored if value in SINGLE_HEAD_VALUES[name]])
-    pins, is_complete = comparison.read(url.where.tray)
+    pins, is_complete = comparison.read(url.location.tray)
     with _make_controls_container():
         choice = _choose_comparison(pins)
-        _show_quantity_control(url.where, is_of_weights=choice in WEIGHT_COMPARISONS, has_second=choice != "word")
+        _show_quantity_control(url.location, is_of_weights=choice in WEIGHT_COMPARISONS, has_second=choice != "word")
     if not is_complete:
         others = "; the others are shown" if pins else ""
         show_remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
     if choice == "tray":
-        report_unused(url.where.list_unused("compare"))
-        if url.where.request.prefix:
+        report_unused(url.location.list_unused("compare"))
+        if url.location.request.prefix:
             show_remark("The texts of My heads are read without the prefix in this link.")
-        _show_my_heads(pins, url.where)
+        _show_my_heads(pins, url.location)
         return
-    ask_part(url.where)
-    other = "" if choice == "word" else url.where.request.other  # this comparison has its own second sentence
-    where = url.where.with_request(off=(), other=other)
-    page = inference.read_whole_model(url) if choice in WEIGHT_COMPARISONS else inference.read_nearest(url, where)
+    ask_part(url.location)
+    other = "" if choice == "word" else url.location.request.other  # this comparison has its own second sentence
+    location = url.location.with_request(off=(), other=other)
+    page = inference.read_whole_model(url) if choice in WEIGHT_COMPARISONS else inference.read_nearest(url, location)
     if page is not None:
         _show_ready_made_comparison(page, choice)
 
@@ -183,7 +183,7 @@ def _reset_panels(choice: str) -> dict[str, str | None]:
 # ---- The compared heads -----------------------------------------------------------------------------------------
 
 
-def _show_my_heads(pins: Comparison, where: Address) -> None:
+def _show_my_heads(pins: Comparison, location: Address) -> None:
     if not pins:
         st.markdown(
             "No heads chosen yet. In Explore, press **+ Compare**, or **c** on a head of the grid. You can compare up "
@@ -192,9 +192,9 @@ def _show_my_heads(pins: Comparison, where: Address) -> None:
         label = ":primary[Choose heads in Explore]"
         st.page_link(navigation.find_page("explore"), label=label, query_params=address.get_parameters())
         return
-    if QUANTITIES[where.request.quantity].with_all_heads and any(pin.request.off for pin in pins):
-        inference.report_all_heads_on(where)
-    panel_of = {number: _load_panel(pin, number, where) for number, pin in enumerate(pins)}
+    if QUANTITIES[location.request.quantity].with_all_heads and any(pin.request.off for pin in pins):
+        inference.report_all_heads_on(location)
+    panel_of = {number: _load_panel(pin, number, location) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in panel_of.items() if panel is not None}
     if len({pins[number].request for number in panels}) == 1:
         _show_sentence(next(iter(panels.values())).attention)
@@ -207,12 +207,12 @@ def _show_my_heads(pins: Comparison, where: Address) -> None:
         _draw(shown_panels, tuple(panels), OpeningState("0-1" if is_a_pair else ""))
 
 
-def _load_panel(pin: Pin, number: int, where: Address) -> Panel | None:
+def _load_panel(pin: Pin, number: int, location: Address) -> Panel | None:
     """Return the panel of a compared head, read again; None, with a remark on why, if it is unavailable now."""
     try:
         model = catalog.resolve(pin.request.model)
         if is_ready(model) or get_model_service().has_reading(pin.request):
-            attention = inference.read_request(inference.set_quantity(pin.request, where))
+            attention = inference.read_request(inference.set_quantity(pin.request, location))
             head = Head(pin.head.layer, 0) if QUANTITIES[attention.quantity].of_layers else pin.head
             _ = attention[head]
             return Panel(attention, head, pin.name)
@@ -317,7 +317,7 @@ def _make_layer_panels(page: PageReading, head: Head) -> list[Panel]:
 def _make_similar_panels(page: PageReading, head: Head) -> list[Panel]:
     attention = page.attention
     with st.spinner("Comparing all pairs of heads…"):
-        similar_heads = get_model_service().similar(attention, head, SIMILAR_COUNT)
+        similar_heads = get_model_service().find_similar_heads(attention, head, SIMILAR_COUNT)
     st.markdown(
         f"The {len(similar_heads)} heads most like {format_head(head)} here (0% = identical, 100% = no overlap)."
     )
@@ -331,7 +331,7 @@ def _make_word_panels(page: PageReading, head: Head) -> list[Panel]:
     Also show the field for the second sentence.
     """
     url = page.url
-    second = url.where.request.other if "second" in url.parameters else replace_word(url.text)
+    second = url.location.request.other if "second" in url.parameters else replace_word(url.text)
     bind_control(
         st.text_input, "Change a word, then press Enter", "second", second,
         change=lambda text: {**change_second_text(text), **_reset_panels("word")}, max_chars=2_000,
@@ -341,9 +341,9 @@ def _make_word_panels(page: PageReading, head: Head) -> list[Panel]:
         hint = "Change a word of the sentence" if second.strip() else "Type the sentence with one word changed"
         show_remark(f"{hint}, to see both side by side.")
     else:
-        where = url.where.with_request(other="", off=())  # here the second sentence is the text
+        location = url.location.with_request(other="", off=())  # here the second sentence is the text
         with report_errors(show_error):
-            second_attention = inference.read_request(inference.make_request(page.model, second, where))
+            second_attention = inference.read_request(inference.make_request(page.model, second, location))
             panels.append(Panel(second_attention, head))
     return panels
 
@@ -354,12 +354,12 @@ def _make_ablation_panels(page: PageReading, head: Head) -> list[Panel]:
     if page.is_part:
         show_remark("Heads can be switched off only in models with one stack of layers.")
         return [Panel(attention, head)]
-    off = tuple(other for other in url.where.request.off if other in attention.every_head())
+    off = tuple(other for other in url.location.request.off if other in attention.every_head())
     # By default, switch off the previous layer: the head reads its outputs.
     previous_layer = tuple(other for other in attention.every_head() if other.layer == head.layer - 1)
     text = attention.queries
     request = replace(page.whole_request, text=text.text, pair=text.pair, off=off or previous_layer)
-    request = replace(request, **url.where.get_method_fields(text.text))
+    request = replace(request, **url.location.get_method_fields(text.text))
     names = inference.name_heads(off) if off else f"layer {head.layer - 1} ({head.layer})"
     with st.container(horizontal=True, vertical_alignment="center"):
         if request.off:
@@ -404,8 +404,8 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
     if not is_ready(model):
         _report_missing_head(model, "This comparison needs")
         return [Panel(attention, head)]
-    where = page.url.where if page.is_part else page.url.where.with_request(part=ENCODER)
-    other_attention = inference.try_read(set_part(replace(page.whole_request, model=model.name), model, where))
+    location = page.url.location if page.is_part else page.url.location.with_request(part=ENCODER)
+    other_attention = inference.try_read(set_part(replace(page.whole_request, model=model.name), model, location))
     if other_attention is None:
         return [Panel(attention, head)]
     similar_head, nats = get_model_service().find_most_similar_head(attention, head, other_attention)
@@ -437,7 +437,7 @@ def _draw(
     pairs = [f"{first}-{other}" for first in numbers for other in numbers if first != other]
     read_option("at", numbers, address.PANEL_PATTERNS["at"])
     read_option("diff", [*pairs, "none", start.diff], address.PANEL_PATTERNS["diff"])
-    packet = get_model_service().panels(panels, places, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
+    packet = get_model_service().pack_panels(panels, places, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
     component(packet, "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
         charts = patched_texts.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
@@ -467,25 +467,25 @@ def parse_panel_view(
     return SideBySide(panels, replace(view, pin=""), 0, pair, kind)
 
 
-def _show_quantity_control(where: Address, is_of_weights: bool, has_second: bool) -> None:
+def _show_quantity_control(location: Address, is_of_weights: bool, has_second: bool) -> None:
     """Show the control for the quantity and, for gradients, the controls for the word.
 
     Where only weights are compared, show a remark instead. ``has_second``: whether a second text is compared with the
     first by its vector.
     """
     if is_of_weights:
-        if where.request.quantity != DEFAULTS["shown"]:
+        if location.request.quantity != DEFAULTS["shown"]:
             drawn_so = "My heads, A whole layer and Swap a word can show"
-            show_remark(f"Weights are compared here. {drawn_so} {QUANTITIES[where.request.quantity].label}.")
+            show_remark(f"Weights are compared here. {drawn_so} {QUANTITIES[location.request.quantity].label}.")
         return
     bind_control(
-        st.selectbox, "Quantity", "shown", where.request.quantity, list(QUANTITIES), change=_change_quantity,
+        st.selectbox, "Quantity", "shown", location.request.quantity, list(QUANTITIES), change=_change_quantity,
         format_func=lambda name: QUANTITIES[name].label, width=180, label_visibility="collapsed",
     )  # fmt: skip
-    if QUANTITIES[where.request.quantity].of_answer and has_second:
-        asking.show_controls(None, where)
-    if where.request.quantity != DEFAULTS["shown"]:
-        show_remark(QUANTITIES[where.request.quantity].about)
+    if QUANTITIES[location.request.quantity].of_answer and has_second:
+        asking.show_controls(None, location)
+    if location.request.quantity != DEFAULTS["shown"]:
+        show_remark(QUANTITIES[location.request.quantity].about)
 
 
 def _change_quantity(quantity: str) -> UrlChanges:

@@ -49,22 +49,22 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
         if first.text.pair:
             show_remark("This works with single sentences: remove the second sentence first.")
             return charts
-        where = address.get_url().where
+        location = address.get_url().location
         name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
-        request = Request(name, text, method=TEXT, source=source, other=where.like.strip())
+        request = Request(name, text, method=TEXT, source=source, other=location.like.strip())
         with report_errors(show_error):
             patched = inference.wait_for_result(get_model_service().ask_cached(verbs.patch_outputs, request), WAIT_NOTE)
-            charts.append(_show_head_shares(patched, pinned, where.like))
+            charts.append(_show_head_shares(patched, pinned, location.like))
         bind_control(
-            st.text_input, "Measure the similarity of both to a third sentence", "like", where.like,
+            st.text_input, "Measure the similarity of both to a third sentence", "like", location.like,
             change=_set_third_sentence, keeps=True, max_chars=2_000,
         )  # fmt: skip
-        _report_unread_text(request.model, where.like)
-        if not charts or not pinned.layer or not _choose_side(pinned, where.path):
+        _report_unread_text(request.model, location.like)
+        if not charts or not pinned.layer or not _choose_side(pinned, location.path):
             return charts
         with report_errors(show_error):
-            paths = get_model_service().ask_cached(verbs.patch_outputs, request, str(pinned), where.path)
-            charts.append(_show_paths(inference.wait_for_result(paths, WAIT_NOTE), where.like))
+            paths = get_model_service().ask_cached(verbs.patch_outputs, request, str(pinned), location.path)
+            charts.append(_show_paths(inference.wait_for_result(paths, WAIT_NOTE), location.like))
     return charts
 
 
@@ -159,4 +159,4 @@ def _on_square_click(key: str) -> None:
     """Pin the clicked head, in the panels too; a click on the pinned head unpins it."""
     head = parse_picked_head(st.session_state.get(key))
     if head is not None:
-        address.go(head=None if head == address.get_url().where.head else str(head))
+        address.go(head=None if head == address.get_url().location.head else str(head))

@@ -36,7 +36,7 @@ def split_lines(page: PageReading) -> tuple[str, ...]:
 
     Empty for a single line, a pair, a text with gold annotation, or an encoder–decoder.
     """
-    if page.is_part or page.url.where.request.pair or page.gold is not None:
+    if page.is_part or page.url.location.request.pair or page.gold is not None:
         return ()
     lines = tuple(line.strip() for line in page.url.text.splitlines() if line.strip())
     return lines if len(lines) > 1 else ()

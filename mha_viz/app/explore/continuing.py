@@ -56,8 +56,8 @@ def show_continue_button(url: Url) -> None:
 
 def _find_writer(url: Url) -> catalog.Model | None:
     """Return the model if it can continue the text, else None. Raises ModelError or a subclass."""
-    model = read_model(url.where)
-    if url.where.request.pair or "\n" in url.text or not url.text.strip() or not is_ready(model):
+    model = read_model(url.location)
+    if url.location.request.pair or "\n" in url.text or not url.text.strip() or not is_ready(model):
         return None
     facts = read_facts(model)
     return model if facts is not None and facts.causal and not facts.parts else None
@@ -68,7 +68,7 @@ def _on_continue() -> None:
     """Request words from the model; they are written once the page is drawn, where progress can be shown."""
     url, words = address.get_url(), st.session_state.get(LENGTH_KEY)
     if words in LENGTHS:
-        st.session_state[WANTED_KEY] = (read_model(url.where).name, url.text), words
+        st.session_state[WANTED_KEY] = (read_model(url.location).name, url.text), words
 
 
 def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
@@ -76,7 +76,7 @@ def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
 
     Empty if the model ends the text. Another click stops it. Raises TextError, and what the model raises.
     """
-    request = Request(model.name, url.text, prefix=url.where.request.prefix)
+    request = Request(model.name, url.text, prefix=url.location.request.prefix)
     state, label = Continuation(), f"{escape_markdown(model.label)} is writing"
     bar = st.progress(0.0, text=f"{label}…")
     while not state.is_complete:
@@ -101,7 +101,7 @@ def mark_written_text(page: PageReading) -> PageReading:
     # Created in every run, so that the drawing below does not move.
     place, written = (
         st.container(),
-        page.url.where.written,
+        page.url.location.written,
     )
     if not written or not page.is_requested:
         return page

@@ -31,7 +31,7 @@ def find_cases(page: PageReading) -> list[Example]:
     These are at most ``MAX_RIGHT`` and ``MAX_WRONG`` cases. Empty for models without stored cases, for roles without
     links between words, and in the view for a class.
     """
-    if page.is_part or page.attention.quantity != WEIGHT or address.is_class_view() or page.url.where.request.off:
+    if page.is_part or page.attention.quantity != WEIGHT or address.is_class_view() or page.url.location.request.off:
         return []
     if page.model.kind not in ("bundled", "own"):
         return []

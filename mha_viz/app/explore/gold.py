@@ -212,7 +212,7 @@ class ArcExcerpt(NamedTuple):
 
 def show_case(page: PageReading) -> None:
     """Show the arcs at the word of the case in the URL. Shows nothing for a role without gold annotation."""
-    annotation, attention, case = page.gold, page.attention, page.url.where.case
+    annotation, attention, case = page.gold, page.attention, page.url.location.case
     if annotation is None or case is None or attention.quantity != "weight":
         return
     relation, _, direction = page.url.parameters.get("gold", "").partition(".")

@@ -103,13 +103,13 @@ def _report_limits(page: PageReading) -> None:
 
     Also report if numbers have fewer than three decimals, and the progress of a study of the roles.
     """
-    where, attention = page.url.where, page.attention
+    location, attention = page.url.location, page.attention
     inference.report_cut_text(page)
     inference.report_unknown_text(attention)
-    unread_parameters = ["tray"] if where.tray and not comparison.read(where.tray)[1] else []
-    missing_tokens = [f"token {token}" for token in where.tokens if token >= page.tokens]
+    unread_parameters = ["tray"] if location.tray and not comparison.read(location.tray)[1] else []
+    missing_tokens = [f"token {token}" for token in location.tokens if token >= page.tokens]
     missing_heads = [str(head) for head, is_there in page.requested_heads.items() if not is_there]
-    report_unused([*missing_heads, *where.list_unused("explore"), *missing_tokens, *unread_parameters])
+    report_unused([*missing_heads, *location.list_unused("explore"), *missing_tokens, *unread_parameters])
     describe_part(attention)
     if is_coarse(attention):
         show_remark(
@@ -129,7 +129,7 @@ def _show_heads(
     st.session_state[DRAWN_KEY] = _identify_request(page.url), compute_view_key(page.attention)
     mode_container = st.container()
     view_fields = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.encoded if mode else None)
-    packet = get_model_service().packet(page.attention, page.heads, _find_ranked_link(page), page.opening)
+    packet = get_model_service().pack_reading(page.attention, page.heads, _find_ranked_link(page), page.opening)
     callbacks = {
         "view": _on_view,
         "compare": _on_compare,
@@ -151,15 +151,17 @@ def _show_heads(
 
 def _find_ranked_link(page: PageReading) -> RankedLink | None:
     """Return the link by which heads are ranked; None if there is none or its tokens do not exist."""
-    link, attention = page.url.where.link, page.attention
+    link, attention = page.url.location.link, page.attention
     if link is None or link[0] >= len(attention.queries) or link[1] >= len(attention.keys):
         return None
-    return RankedLink(*link, words=page.url.where.words)
+    return RankedLink(*link, words=page.url.location.words)
 
 
 def _read_view(page: PageReading) -> View:
     """Return the view on screen. If the URL names no head, it includes the pin of the first view."""
-    return parse_view(address.get_parameters(), page.opening.pin if page.url.where.head is None else None, page.tokens)
+    return parse_view(
+        address.get_parameters(), page.opening.pin if page.url.location.head is None else None, page.tokens
+    )
 
 
 def _show_below(page: PageReading) -> list[PageChart]:
@@ -179,14 +181,14 @@ def _show_below(page: PageReading) -> list[PageChart]:
 
 def _ask_question(page: PageReading) -> None:
     """Say which score a gradient belongs to, and show the controls of its question; nothing for other quantities."""
-    where = page.url.where
-    if not QUANTITIES[where.request.quantity].of_answer:
+    location = page.url.location
+    if not QUANTITIES[location.request.quantity].of_answer:
         return
     if not QUANTITIES[page.attention.quantity].of_answer:  # the reason was already shown
-        asking.show_controls(None, where)
+        asking.show_controls(None, location)
         return
     with report_errors(show_error):
-        question = asking.show_panel(page.model, page.attention, where)
+        question = asking.show_panel(page.model, page.attention, location)
         if question is not None:
             show_remark(f"Each number is what a link adds to {question.score}, to first order.")
 
@@ -198,7 +200,7 @@ def _on_view() -> None:
     url = address.get_url()
     if _is_drawn(view, url):
         changes = address.select_accepted(view)
-        address.go(**changes | _change_quantity(url.where, changes.get("shown")))
+        address.go(**changes | _change_quantity(url.location, changes.get("shown")))
 
 
 def _is_drawn(event: Mapping[str, object], url: Url) -> bool:
@@ -208,19 +210,19 @@ def _is_drawn(event: Mapping[str, object], url: Url) -> bool:
 
 def _identify_request(url: Url) -> tuple[str, ...]:
     """Return the parts of the request that identify its tokens and, for an encoder–decoder, its heads."""
-    request = url.where.request
+    request = url.location.request
     return url.text, request.pair, request.target, request.part, request.prefix
 
 
-def _change_quantity(where: Address, quantity: str | None) -> dict[str, str | None]:
+def _change_quantity(location: Address, quantity: str | None) -> dict[str, str | None]:
     """Return the parameters that change together with the quantity.
 
     Norms have no common scale, and rollout has other heads.
     """
-    if (quantity or DEFAULTS["shown"]) == where.request.quantity:
+    if (quantity or DEFAULTS["shown"]) == location.request.quantity:
         return {}
     changes = {"scale": address.choose_scale(quantity)}
-    quantities = [QUANTITIES.get(name or WEIGHT) for name in (quantity, where.request.quantity)]
+    quantities = [QUANTITIES.get(name or WEIGHT) for name in (quantity, location.request.quantity)]
     has_other_heads = any(row.of_layers for row in quantities if row)
     return changes | ({"head": None, "on": None} if has_other_heads else {})
 
@@ -235,14 +237,14 @@ def _on_compare() -> None:
         return
     try:
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
-        request = Request(name, url.sentence, url.where.request.pair)
-        request = set_part(request, catalog.resolve(name), url.where)
+        request = Request(name, url.sentence, url.location.request.pair)
+        request = set_part(request, catalog.resolve(name), url.location)
         if not request.part:
             request = replace(request, text=url.get_pin_text(url.sentence), **address.read_switched_off(event))
-        if url.where.request.prefix:
+        if url.location.request.prefix:
             st.toast("The texts of My heads are read without the prefix in this link.")
-        pins, _ = comparison.read(url.where.tray)
-        layer = f"Layer {head.layer}" if QUANTITIES[url.where.request.quantity].of_layers else ""
+        pins, _ = comparison.read(url.location.tray)
+        layer = f"Layer {head.layer}" if QUANTITIES[url.location.request.quantity].of_layers else ""
         address.go(tray=comparison.write(comparison.add(pins, Pin(request, head), layer)))
     except MhaVizError as error:
         st.toast(escape_markdown(str(error)))  # the button may be far from where errors are shown
@@ -292,7 +294,7 @@ def read_page(url: Url) -> PageReading | None:
     page = None
     try:
         with st.container():  # one container, so that remarks that come and go do not redraw what is below
-            page = inference.read_nearest(url, url.where, says_source=False)
+            page = inference.read_nearest(url, url.location, says_source=False)
     finally:
         if page is None:
             skeleton.empty()
@@ -334,7 +336,7 @@ def show_study_progress(page: PageReading) -> None:
 @report_errors()
 def _on_measure() -> None:
     """Start measuring the model on the page, or join its study if it is under way."""
-    studies.start(read_model(address.get_url().where), make_built_in_corpus())
+    studies.start(read_model(address.get_url().location), make_built_in_corpus())
 
 
 # ---- Why the links of the open head look where they do, and what they write ----------------------------------------
@@ -348,7 +350,7 @@ def _has_reasons(page: PageReading) -> bool:
     attention = page.attention
     if page.is_part or attention.quantity != WEIGHT or page.tokens > MAX_EXPLAINED:
         return False
-    if page.url.where.request.off or address.is_class_view():
+    if page.url.location.request.off or address.is_class_view():
         return False
     with suppress(MhaVizError):
         facts = read_facts(page.model)

@@ -58,7 +58,7 @@ def show_steps(url: Url) -> None:
     """Show the page for the request in the URL."""
     apply_style("inside")
     show_pending_error()
-    if refuse_encoder_decoder(url.where, "the steps inside a head are shown"):
+    if refuse_encoder_decoder(url.location, "the steps inside a head are shown"):
         return
     page = inference.read_whole_model(url)
     if page is None:
@@ -184,7 +184,7 @@ def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
         for name in ("q", "k")
         if name in parameters and _parse_token(parameters[name], n) is None
     ]
-    default_pin = None if page.url.where.head else page.opening.pin
+    default_pin = None if page.url.location.head else page.opening.pin
     pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", parameters.get("pin") or default_pin or "", re.ASCII)
     pinned_tokens = pin.groups() if pin else (None, None)
     ignored_parameters += (

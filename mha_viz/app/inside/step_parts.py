@@ -79,7 +79,7 @@ def make_more_expander() -> Any:
 
 
 def draw_chart(
-    where: Any,
+    container: Any,
     o: OpenStep,
     name: str,
     alt: str,
@@ -89,7 +89,7 @@ def draw_chart(
     """Draw a chart and add it to the downloads. ``table`` returns its numbers if the chart does not draw them all."""
     figure = draw_legible(draw(o.theme))
     o.charts.append(o.make_chart(name, alt, draw, table))
-    with where, st.container(key=f"wide_inside_{name}_of_{o.step}"):
+    with container, st.container(key=f"wide_inside_{name}_of_{o.step}"):
         st.plotly_chart(
             figure,
             key=f"inside_{name}",

@@ -46,11 +46,11 @@ NUMBER_PARAMETERS = {
 }
 
 
-def show_roles(where: Address) -> None:
+def show_roles(location: Address) -> None:
     """Show the page for the request in the URL."""
     show_pending_error()
     try:
-        model = read_model(where)
+        model = read_model(location)
     except MhaVizError as error:
         show_error(error)
         model = catalog.choose_default()
@@ -61,11 +61,11 @@ def show_roles(where: Address) -> None:
         left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
     with left:
         is_here, evidence, head = is_ready(model), None, None
-        if is_here and not refuse_encoder_decoder(where, "roles are measured"):
+        if is_here and not refuse_encoder_decoder(location, "roles are measured"):
             evidence = load_evidence(model, corpus)
         if evidence is not None:
             evidence = evidence._replace(repeats=repeat_roles.load_heads(model))
-            head = _find_head(evidence, where.head)
+            head = _find_head(evidence, location.head)
         with title:
             headline.show_headline(model, evidence, head is not None)
         if not is_here:
@@ -73,8 +73,8 @@ def show_roles(where: Address) -> None:
         if evidence is not None:
             show_map(evidence, head)
             headline.show_corpus(evidence)
-        elif where.head is not None:
-            link_groups.show_running(model, where.head)
+        elif location.head is not None:
+            link_groups.show_running(model, location.head)
     with right:
         if evidence is not None and head is not None:
             head_card.show_head_card(model, evidence, head)

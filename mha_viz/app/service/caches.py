@@ -223,7 +223,9 @@ class ModelService:
         finished_future.set_result(value)
         return finished_future
 
-    def packet(self, attention: Attention, heads: tuple[Head, ...], link: RankedLink | None, start: OpenHead) -> bytes:
+    def pack_reading(
+        self, attention: Attention, heads: tuple[Head, ...], link: RankedLink | None, start: OpenHead
+    ) -> bytes:
         """Return the reading packed for the browser (``figures.layout.packet``). Raises UnknownHead."""
         key = (attention.key, heads, link, start)
         thumbnails = self._overviews.get(attention.key) or self._overviews.put(
@@ -231,7 +233,7 @@ class ModelService:
         )
         return self._packets.get(key) or self._packets.put(key, build_packet(attention, heads, link, start, thumbnails))
 
-    def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, **start: str) -> bytes:
+    def pack_panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, **start: str) -> bytes:
         """Return heads side by side, packed for the browser.
 
         Args:
@@ -253,7 +255,7 @@ class ModelService:
         key = (attention.key, purpose)
         return self._of_readings.get(key) or self._of_readings.put(key, make())
 
-    def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
+    def find_similar_heads(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
         """Return the ``count`` heads most similar to ``head``, most similar first, with the divergence in nats."""
         distances = compute_divergences_from(attention, head)
         others = find_nearest_heads(distances, attention.place(head), count)

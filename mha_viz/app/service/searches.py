@@ -81,7 +81,7 @@ def _make_bounds(folder: Path, subject: str) -> children.Bounds:
     On the visitor's own machine: all cores and no time limit. On a public server: half of the cores and five minutes.
     """
     if not catalog.is_hosted():
-        return children.Bounds(threads=0, grace=GRACE_S, what=subject, answer_bytes=10**9)
+        return children.Bounds(threads=0, grace_s=GRACE_S, subject=subject, answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     threads = max(1, (os.cpu_count() or 1) // 2)
     return children.Bounds(300, 3_000 + 3 * weights // 10**6, threads, GRACE_S, subject, "Choose a shorter corpus.")

@@ -342,15 +342,15 @@ def _make_bounds(folder: Path) -> children.Bounds:
     minutes at a time. The model is in memory twice, trained and untrained, each with packed copies.
     """
     if not catalog.is_hosted():
-        return children.Bounds(threads=0, grace=GRACE_S, what="The study", answer_bytes=10**9)
+        return children.Bounds(threads=0, grace_s=GRACE_S, subject="The study", answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     return children.Bounds(
         seconds=600,
         megabytes=3_000 + 6 * weights // 10**6,
         threads=max(1, (os.cpu_count() or 1) // 2),
-        grace=GRACE_S,
-        what="The study",
-        less="Finished parts are saved; start it again to continue.",
+        grace_s=GRACE_S,
+        subject="The study",
+        remedy="Finished parts are saved; start it again to continue.",
     )
 
 

@@ -29,9 +29,9 @@ def get_visitor() -> str:
     if context is None:
         return NOBODY
     address = st.context.ip_address  # None for this machine itself
-    where = address if isinstance(address, str) else ""
+    network_address = address if isinstance(address, str) else ""
     browser = parse_token(st.context.cookies.get(COOKIE)) or context.session_id.encode()
-    return hashlib.sha256(f"{where}/".encode() + browser).hexdigest()[:16]
+    return hashlib.sha256(f"{network_address}/".encode() + browser).hexdigest()[:16]
 
 
 def get_session() -> str:

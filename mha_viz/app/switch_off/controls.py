@@ -121,4 +121,4 @@ def toggle_head() -> None:
 
 
 def _read_off_heads() -> tuple[Head, ...]:
-    return address.get_url().where.request.off
+    return address.get_url().location.request.off

@@ -56,7 +56,7 @@ def begin_mode(page: PageReading) -> SwitchOffMode | None:
     Heads cannot be switched off in an encoder–decoder, or while another model stands in for the requested one. Pasted
     CoNLL-U is read as the sentence that it contains.
     """
-    if refuse_encoder_decoder(page.url.where, "heads are switched off") or not page.is_requested:
+    if refuse_encoder_decoder(page.url.location, "heads are switched off") or not page.is_requested:
         return None
     whole_model = inference.read_whole_model(Url({**page.url.parameters, "text": page.url.sentence}))
     return None if whole_model is None else SwitchOffMode(page, whole_model.attention)
@@ -66,17 +66,17 @@ class SwitchOffMode:
     """The mode in which heads are switched off: the changes in the drawing, and the model's answer."""
 
     def __init__(self, page: PageReading, whole_attention: Attention) -> None:
-        where, self.model = page.url.where, page.model
-        self.where, self.whole_attention, self.attention = where, whole_attention, page.attention
+        location, self.model = page.url.location, page.model
+        self.location, self.whole_attention, self.attention = location, whole_attention, page.attention
         existing_heads = set(whole_attention.every_head())
         # The page has reported the other heads.
-        self.off = tuple(head for head in where.request.off if head in existing_heads)
-        self.question = _load_question(whole_attention, where)
+        self.off = tuple(head for head in location.request.off if head in existing_heads)
+        self.question = _load_question(whole_attention, location)
         text = whole_attention.text
         request = Request(
-            whole_attention.model, text.text, text.pair, question=self.question, prefix=where.request.prefix
+            whole_attention.model, text.text, text.pair, question=self.question, prefix=location.request.prefix
         )
-        each_head = replace(request, **where.get_method_fields(text.text))
+        each_head = replace(request, **location.get_method_fields(text.text))
         self.head_request, self.request = each_head, replace(each_head, off=self.off)
 
     @property
@@ -88,7 +88,7 @@ class SwitchOffMode:
             "moved": the change of each head's attention, as a share of the largest divergence; None for heads that
                 cannot have changed.
         """
-        off = () if inference.lacks_source(self.where) else self.off
+        off = () if inference.lacks_source(self.location) else self.off
         places, divergence = [head.place(self.whole_attention.heads) for head in off], np.array([])
         if off and self.attention.quantity == self.whole_attention.quantity:
             divergence = compute_head_divergences(self.whole_attention, self.attention)
@@ -107,7 +107,7 @@ class SwitchOffMode:
         page_charts: list[PageChart] = []
         if self.head_request.method == TEXT:
             ask_other_text(self.head_request.source)
-        if inference.lacks_source(self.where):
+        if inference.lacks_source(self.location):
             st.button(SWITCH_ALL_ON, key="ended", type="tertiary", on_click=address.go, kwargs=MODE_PARAMETERS)
             return page_charts
         if self.question is None:
@@ -141,9 +141,9 @@ class SwitchOffMode:
         with st.popover(":primary[Choose heads]", type="tertiary", width="content"):
             show_controls(self.whole_attention, self.off, self.head_request)
             if not QUANTITIES[
-                self.where.request.quantity
+                self.location.request.quantity
             ].of_answer:  # for gradients, the question is already above the drawing
-                asking.show_panel(self.model, self.whole_attention, self.where)
+                asking.show_panel(self.model, self.whole_attention, self.location)
             st.caption(CAUTION)
 
     def _show_switch_on_button(self, open_head: Head) -> None:
@@ -208,10 +208,10 @@ def _open_toy_example() -> None:
     address.go(**OTHER_TEXT_PARAMETERS, **TOY_EXAMPLE, off=NONE)
 
 
-def _load_question(attention: Attention, where: Address) -> Question | None:
+def _load_question(attention: Attention, location: Address) -> Question | None:
     """Return the question in the URL, or else the one about the model's own answer; None if nothing can be asked."""
-    request = Request(attention.model, attention.text.text, where.request.pair, prefix=where.request.prefix)
-    for place in (where, where.with_request(word="")):
+    request = Request(attention.model, attention.text.text, location.request.pair, prefix=location.request.prefix)
+    for place in (location, location.with_request(word="")):
         with suppress(MhaVizError):
             return inference.load_question(request, place)
     return None

@@ -31,7 +31,7 @@ from mha_viz.heads import parse_heads
 from mha_viz.request import BOTH, CROSS, FIELDS, METHODS, OFF_CHOICES, PARTS, TEXT, Request
 from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES
-from mha_viz.view.settings import DEFAULTS, default_scale, list_counting_settings, list_patterns
+from mha_viz.view.settings import DEFAULTS, choose_default_scale, list_counting_settings, list_patterns
 
 # Maximum bytes of all long parameters of a link together, percent-encoded. Many servers refuse addresses over 8 kB.
 MAX_ENCODED = 7_000
@@ -168,19 +168,19 @@ class Url:
         self.parameters = cut_parameters(parameters)
 
     @cached_property
-    def where(self) -> Address:
+    def location(self) -> Address:
         """The address in the URL, parsed at first use."""
         return _make_address(self.parameters)
 
     @cached_property
     def text(self) -> str:
         """The text in the URL, or the first example."""
-        return self.where.request.text if "text" in self.parameters else load_examples()[0]["text"]
+        return self.location.request.text if "text" in self.parameters else load_examples()[0]["text"]
 
     @cached_property
     def gold(self) -> Annotated | None:
         """The annotation of the text; None if it has none or it cannot be read."""
-        annotation = None if self.where.request.pair else find_annotation(self.text)
+        annotation = None if self.location.request.pair else find_annotation(self.text)
         return annotation if isinstance(annotation, Annotated) else None
 
     @cached_property
@@ -193,7 +193,7 @@ class Url:
 
         For CoNLL-U this is the annotation instead of ``shown_text``.
         """
-        words = read_words(self.text) if shown_text == self.sentence and not self.where.request.pair else None
+        words = read_words(self.text) if shown_text == self.sentence and not self.location.request.pair else None
         return format_bare_conllu(words) if words and words != read_words(shown_text) else shown_text
 
 
@@ -241,7 +241,7 @@ def get_parameters() -> dict[str, str]:
 
 def read(parameters: Mapping[str, str]) -> Address:
     """Parse the parameters of a URL."""
-    return Url(parameters).where
+    return Url(parameters).location
 
 
 def _make_request(parameters: Mapping[str, str], off: tuple[Head, ...], valid_values: Mapping[str, str]) -> Request:
@@ -302,8 +302,8 @@ def read_switched_off(message: Mapping[str, object]) -> dict[str, Any]:
 
     Without heads in the message, or if they cannot be read, no head is off.
     """
-    where = read({name: str(message[name]) for name in ("off", "how", "from") if message.get(name)})
-    return {"off": where.request.off, "method": where.request.method, "source": where.request.source}
+    location = read({name: str(message[name]) for name in ("off", "how", "from") if message.get(name)})
+    return {"off": location.request.off, "method": location.request.method, "source": location.request.source}
 
 
 def choose_scale(quantity: str | None) -> str | None:
@@ -312,7 +312,7 @@ def choose_scale(quantity: str | None) -> str | None:
     Quantities whose values are not shares of 1 have a scale per head.
     """
     row = QUANTITIES.get(quantity or DEFAULTS["shown"])
-    return default_scale(row.name) if row and not row.is_share else None
+    return choose_default_scale(row.name) if row and not row.is_share else None
 
 
 def _match_patterns(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

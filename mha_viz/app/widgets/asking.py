@@ -21,32 +21,32 @@ from mha_viz.text import clean
 WAIT_NOTE = "Asking the model…"
 
 
-def read_question(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
+def read_question(model: catalog.Model, attention: Attention, location: Address) -> Question | None:
     """Return the question that the URL asks the model about the text; None, with a remark, if nothing can be asked.
 
     If the word in the URL cannot be followed, ask for the model's own answer instead.
     """
     try:
-        request = Request(model.name, attention.text.text, where.request.pair, prefix=where.request.prefix)
-        return inference.load_question(request, where)
+        request = Request(model.name, attention.text.text, location.request.pair, prefix=location.request.prefix)
+        return inference.load_question(request, location)
     except (ModelUnsupported, TextError) as error:
-        if where.request.word or where.request.other:
+        if location.request.word or location.request.other:
             show_error(error)
         else:
             show_remark(error.problem)
     except MhaVizError as error:
         show_error(error)
-    return read_question(model, attention, where.with_request(word="")) if where.request.word else None
+    return read_question(model, attention, location.with_request(word="")) if location.request.word else None
 
 
-def show_panel(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
+def show_panel(model: catalog.Model, attention: Attention, location: Address) -> Question | None:
     """Show the controls of the question, and return it."""
-    question = read_question(model, attention, where)
-    show_controls(question, where)
+    question = read_question(model, attention, location)
+    show_controls(question, location)
     return question
 
 
-def show_controls(question: Question | None, where: Address) -> None:
+def show_controls(question: Question | None, location: Address) -> None:
     """Show controls for the masked token, the word to follow, and a second text."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if question is not None and question.kind == MASK and len(question.places) > 1:
@@ -56,8 +56,8 @@ def show_controls(question: Question | None, where: Address) -> None:
                 format_func=lambda place: f"number {question.places.index(place) + 1} of {len(question.places)}",
                 width=160,
             )  # fmt: skip
-        if where.request.word or (question is not None and question.kind != COSINE):
-            word, place = (question.word, question.place) if question is not None else (where.request.word, 0)
+        if location.request.word or (question is not None and question.kind != COSINE):
+            word, place = (question.word, question.place) if question is not None else (location.request.word, 0)
             key = f"word_{place}"
             bind_control(
                 st.text_input,
@@ -70,7 +70,7 @@ def show_controls(question: Question | None, where: Address) -> None:
                 width=180,
             )
         bind_control(
-            st.text_input, "Second text, to compare", "second", where.request.other,
+            st.text_input, "Second text, to compare", "second", location.request.other,
             change=change_second_text, key="second_text", keeps=True, max_chars=2_000,
         )  # fmt: skip
 

@@ -106,11 +106,11 @@ def _list_title_words() -> list[str]:
 
     A page that can be more specific sets its own title.
     """
-    where = address.get_url().where
-    subject = [str(where.head)] if where.head else []
-    if where.request.model:
+    location = address.get_url().location
+    subject = [str(location.head)] if location.head else []
+    if location.request.model:
         with suppress(MhaVizError):
-            subject.append(catalog.resolve(where.request.model).label)
+            subject.append(catalog.resolve(location.request.model).label)
     return subject
 
 

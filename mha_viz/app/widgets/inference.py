@@ -86,7 +86,7 @@ class PageReading:
     @cached_property
     def whole_request(self) -> Request:
         """The request for this text with no head off."""
-        url_request = self.url.where.request
+        url_request = self.url.location.request
         return Request(self.model.name, self.url.text, url_request.pair, prefix=url_request.prefix)
 
     @cached_property
@@ -119,9 +119,9 @@ class PageReading:
     @cached_property
     def requested_heads(self) -> dict[Head, bool]:
         """The heads to open, and whether the model has them."""
-        where = self.url.where
-        first = Head.parse(self.opening.head) if where.head is None else where.head
-        return {head: self._has(head) for head in (first, *(Head(first.layer, number) for number in where.on))}
+        location = self.url.location
+        first = Head.parse(self.opening.head) if location.head is None else location.head
+        return {head: self._has(head) for head in (first, *(Head(first.layer, number) for number in location.on))}
 
     @cached_property
     def heads(self) -> tuple[Head, ...]:
@@ -147,123 +147,125 @@ class PageReading:
 
 def read_whole_model(url: Url) -> PageReading | None:
     """Read the text as :func:`read_nearest`, but always with plain attention weights and no head off."""
-    return read_nearest(url, url.where.with_request(off=(), quantity=DEFAULTS["shown"]))
+    return read_nearest(url, url.location.with_request(off=(), quantity=DEFAULTS["shown"]))
 
 
-def read_nearest(url: Url, where: Address, says_source: bool = True) -> PageReading | None:
-    """Return the reading that ``where`` asks for or, if it is unavailable, the nearest one, and show the reason.
+def read_nearest(url: Url, location: Address, says_source: bool = True) -> PageReading | None:
+    """Return the reading that ``location`` asks for or, if it is unavailable, the nearest one, and show the reason.
 
     None if there is none. With ``says_source``, also report errors in the text that heads take their outputs from.
     """
     model, text = None, url.text
     try:
-        model = read_model(where)
-        where = _drop_missing_heads(model, where)
-        if is_ready(model) or (_is_plain(where) and get_model_service().has_reading(make_request(model, text, where))):
-            return PageReading(url, model, _read_with_remark(make_request(model, text, where), where))
+        model = read_model(location)
+        location = _drop_missing_heads(model, location)
+        if is_ready(model) or (
+            _is_plain(location) and get_model_service().has_reading(make_request(model, text, location))
+        ):
+            return PageReading(url, model, _read_with_remark(make_request(model, text, location), location))
     except MhaVizError as error:
-        has_plainer = bool(model and not _is_plain(where) and text.strip())
-        has_quantity = where.request.quantity != DEFAULTS["shown"]
+        has_plainer = bool(model and not _is_plain(location) and text.strip())
+        has_quantity = location.request.quantity != DEFAULTS["shown"]
         instead = WEIGHTS_NOTE if has_plainer and has_quantity else ""
-        if says_source or not (where.request.off and where.request.method == TEXT):
+        if says_source or not (location.request.off and location.request.method == TEXT):
             show_error(error, instead)
         elif instead:
             show_remark(instead)
         if has_plainer:  # try without the quantity or, if it is the default, without switching heads off
             plainer_address = (
-                where.with_request(quantity=DEFAULTS["shown"]) if has_quantity else where.with_request(off=())
+                location.with_request(quantity=DEFAULTS["shown"]) if has_quantity else location.with_request(off=())
             )
             return read_nearest(url, plainer_address, says_source)
         if isinstance(error, ModelError):
-            _show_way_back(where)
-        return _read_meanwhile(url, where, model)
+            _show_way_back(location)
+        return _read_meanwhile(url, location, model)
     download(model)
-    return _read_meanwhile(url, where, model)
+    return _read_meanwhile(url, location, model)
 
 
-def _is_plain(where: Address) -> bool:
+def _is_plain(location: Address) -> bool:
     """Return whether the URL asks for attention weights with no head off."""
-    return not where.request.off and where.request.quantity == DEFAULTS["shown"]
+    return not location.request.off and location.request.quantity == DEFAULTS["shown"]
 
 
-def _drop_missing_heads(model: catalog.Model, where: Address) -> Address:
-    """Return ``where`` without heads that the model lacks, with a remark on these.
+def _drop_missing_heads(model: catalog.Model, location: Address) -> Address:
+    """Return ``location`` without heads that the model lacks, with a remark on these.
 
     Unchanged if the model's files are not here. Raises what ``read_facts`` raises.
     """
-    facts = read_facts(model) if where.request.off else None
+    facts = read_facts(model) if location.request.off else None
     if facts is None or facts.parts:
-        return where
+        return location
     shape = facts.model
-    off = tuple(head for head in where.request.off if head.layer < shape.layers and head.head < shape.heads)
-    report_unused([f"off={head}" for head in where.request.off if head not in off][:MAX_UNUSED])
-    return where.with_request(off=off)
+    off = tuple(head for head in location.request.off if head.layer < shape.layers and head.head < shape.heads)
+    report_unused([f"off={head}" for head in location.request.off if head not in off][:MAX_UNUSED])
+    return location.with_request(off=off)
 
 
-def _read_with_remark(request: Request, where: Address) -> Attention:
+def _read_with_remark(request: Request, location: Address) -> Attention:
     """Read the request. Show a remark if heads are switched off, or if the quantity needs all heads on."""
     attention = read_request(request)
     if request.off:
         manner = "" if request.method == METHODS[0] else f" ({request.manner})"
         verb = "is" if len(request.off) == 1 else "are"
         show_remark(f"{name_heads(request.off)} {verb} switched off{manner}.")
-    elif where.request.off and not lacks_source(where):
-        report_all_heads_on(where)
+    elif location.request.off and not lacks_source(location):
+        report_all_heads_on(location)
     return attention
 
 
-def report_all_heads_on(where: Address) -> None:
+def report_all_heads_on(location: Address) -> None:
     """Say that the quantity in the URL is shown with all heads on."""
-    show_remark(f"{QUANTITIES[where.request.quantity].title} is shown with all heads on.")
+    show_remark(f"{QUANTITIES[location.request.quantity].title} is shown with all heads on.")
 
 
-def lacks_source(where: Address) -> bool:
+def lacks_source(location: Address) -> bool:
     """Return whether heads are to take their outputs from another text, but its field was emptied."""
-    return where.request.method == TEXT and where.emptied
+    return location.request.method == TEXT and location.emptied
 
 
-def make_request(model: catalog.Model, text: str, where: Address) -> Request:
+def make_request(model: catalog.Model, text: str, location: Address) -> Request:
     """Build the request that the URL describes, for a model and a text. Raises the errors of :func:`set_quantity`."""
-    request = Request(model.name, text, where.request.pair, prefix=_choose_prefix(model, where))
-    if where.request.off and not lacks_source(where):
-        return set_quantity(replace(request, off=where.request.off, **where.get_method_fields(text)), where)
-    return set_quantity(set_part(request, model, where), where)
+    request = Request(model.name, text, location.request.pair, prefix=_choose_prefix(model, location))
+    if location.request.off and not lacks_source(location):
+        return set_quantity(replace(request, off=location.request.off, **location.get_method_fields(text)), location)
+    return set_quantity(set_part(request, model, location), location)
 
 
-def _choose_prefix(model: catalog.Model, where: Address) -> str:
+def _choose_prefix(model: catalog.Model, location: Address) -> str:
     """Return the prefix in the URL.
 
     For an encoder–decoder, where it would be a part of the source, return an empty one, with a remark.
     """
-    if where.request.prefix and has_two_stacks(model):
+    if location.request.prefix and has_two_stacks(model):
         show_remark(f"{model.label} has no separate prefix: write it into the text.")
         return ""
-    return where.request.prefix
+    return location.request.prefix
 
 
-def set_quantity(request: Request, where: Address) -> Request:
+def set_quantity(request: Request, location: Address) -> Request:
     """Return the request with the quantity in the URL, and without settings that do not go with it.
 
     Raises the errors of :func:`load_question`.
     """
-    quantity = QUANTITIES[where.request.quantity]
+    quantity = QUANTITIES[location.request.quantity]
     if not quantity.with_all_heads:
-        return replace(request, quantity=where.request.quantity)
-    whole_request = Request(request.model, *request.texts, quantity=where.request.quantity, prefix=request.prefix)
+        return replace(request, quantity=location.request.quantity)
+    whole_request = Request(request.model, *request.texts, quantity=location.request.quantity, prefix=request.prefix)
     return (
-        whole_request.about(load_question(whole_request, where.with_request(off_in=BOTH)))
+        whole_request.about(load_question(whole_request, location.with_request(off_in=BOTH)))
         if quantity.of_answer
         else whole_request
     )
 
 
-def load_question(request: Request, where: Address) -> Question:
+def load_question(request: Request, location: Address) -> Question:
     """Return the question in the URL about the text of a request.
 
     If there are several masked tokens and the URL names none, it is about the first. Raises the errors of
     ``models.reading.answers.make_question``.
     """
-    url_request = where.request
+    url_request = location.request
     place = FIRST_MASK if url_request.place is None else url_request.place
     other = url_request.other if url_request.other.strip() and url_request.other != request.text else ""
     whole_request = Request(request.model, *request.texts, prefix=request.prefix)
@@ -339,13 +341,15 @@ def wait_for_result(future: Future[R], words: str, model: str = "") -> R:
         place.empty()
 
 
-def _read_meanwhile(url: Url, where: Address, missing_model: catalog.Model | None) -> PageReading | None:
+def _read_meanwhile(url: Url, location: Address, missing_model: catalog.Model | None) -> PageReading | None:
     """Read with the previous model, or else the default one, while the requested one is unavailable."""
-    for name in dict.fromkeys((where.before or catalog.choose_default().name, catalog.choose_default().name)):
+    for name in dict.fromkeys((location.before or catalog.choose_default().name, catalog.choose_default().name)):
         try:
             model = catalog.resolve(name)
             if model != missing_model and is_ready(model):
-                attention = read_request(set_part(Request(model.name, url.text, where.request.pair), model, where))
+                attention = read_request(
+                    set_part(Request(model.name, url.text, location.request.pair), model, location)
+                )
                 show_remark(f"Shown below instead: {model.label}.")
                 return PageReading(url, model, attention, is_requested=False)
         except MhaVizError:
@@ -366,13 +370,13 @@ def download(model: catalog.Model) -> None:
         show_error(failure)
         with st.container(horizontal=True):
             st.button("Try again", key="try_again", on_click=get_model_service().forget_failure, args=(model,))
-            _show_way_back(address.get_url().where)
+            _show_way_back(address.get_url().location)
         return
     try:
         job = downloads.start(model)
     except MhaVizError as error:
         show_error(error)
-        _show_way_back(address.get_url().where)
+        _show_way_back(address.get_url().location)
         return
     _show_progress(job, model)
 
@@ -402,15 +406,15 @@ def _show_progress(job: Job, model: catalog.Model) -> None:
 def _cancel(job: Job) -> None:
     job.cancel()
     st.session_state[CANCELLED_KEY] = True
-    _go_back(address.get_url().where.before)
+    _go_back(address.get_url().location.before)
 
 
-def _show_way_back(where: Address) -> None:
+def _show_way_back(location: Address) -> None:
     """Show a button back to the previous model, or else the default one, if the requested one is unavailable."""
-    for name in dict.fromkeys((where.before, None)):
+    for name in dict.fromkeys((location.before, None)):
         with suppress(MhaVizError):
             model = catalog.resolve(name) if name else catalog.choose_default()
-            if where.request.model and model.name != where.request.model and is_ready(model):
+            if location.request.model and model.name != location.request.model and is_ready(model):
                 label = f"Back to {escape_markdown(model.label.partition(',')[0])}"
                 st.button(label, key="back_to_model", on_click=_go_back, args=(name,))
                 return
@@ -427,20 +431,24 @@ def _go_back(name: str | None) -> None:
 
 def report_cut_text(page: PageReading) -> None:
     """Report where the text or its pair was cut, and how much of it was read."""
-    where, read_text, request = page.url.where, page.attention.keys, page.attention.request  # a target is never cut
+    location, read_text, request = (
+        page.url.location,
+        page.attention.keys,
+        page.attention.request,
+    )  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
     texts = (read_text.text, read_text.pair) if source is None else (clean(page.url.sentence), "")
-    lengths_in_link = [*map(len, where.request.texts)]  # for CoNLL-U, the length of its lines, not of its words
+    lengths_in_link = [*map(len, location.request.texts)]  # for CoNLL-U, the length of its lines, not of its words
     if limits := [
-        f"the first {h:,}" for h, n in zip(lengths_in_link, where.typed or lengths_in_link, strict=True) if n > h
+        f"the first {h:,}" for h, n in zip(lengths_in_link, location.typed or lengths_in_link, strict=True) if n > h
     ]:
-        show_remark(f"{sum(where.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
+        show_remark(f"{sum(location.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
     if source is not None and (unread_target := texts[0][len(source) :]).strip():
         show_remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread_target[:40]}…")
     cut = read_text.cut
     if cut is None:
         return
-    at_least = "more than " if cut.more or where.typed else ""
+    at_least = "more than " if cut.more or location.typed else ""
     places = [
         f"…{text[max(0, limit - 40) : limit]} ✂ {text[limit : limit + 40]}…"
         for text, limit in zip(texts, cut.kept, strict=True)
@@ -516,5 +524,5 @@ def describe_split_words(attention: Attention) -> str:
 
 @report_errors()
 def _read_multilingual() -> None:
-    previous_model = find_shown_model(address.get_url().where)
+    previous_model = find_shown_model(address.get_url().location)
     address.go(model=MULTILINGUAL, before=previous_model, **dict.fromkeys(address.MODEL_PARAMETERS))

@@ -53,10 +53,10 @@ def ask_text(url: Url, intro: str = "", hint: bool = True) -> None:
     If the URL has no text, the line ``intro`` is above the sentence. With ``hint``, say what to look for; hints name
     heads of the default model.
     """
-    model, in_class = url.where.request.model or catalog.choose_default().name, address.is_class_view()
+    model, in_class = url.location.request.model or catalog.choose_default().name, address.is_class_view()
     content = {
         "text": url.sentence,
-        "pair": url.where.request.pair,
+        "pair": url.location.request.pair,
         **_describe_example(url, model, hint),
         "intro": "" if "text" in url.parameters else intro,
         "plain": in_class,
@@ -93,7 +93,7 @@ def _describe_example(url: Url, model: str, hint: bool) -> dict[str, object]:
     ):
         return {"look": "", "answer": "", "opens": None}
     head = example.get("head", "")
-    is_other_head = bool(url.where.head) and str(url.where.head) != head
+    is_other_head = bool(url.location.head) and str(url.location.head) != head
     opens = {"index": _sort_examples().index(example), "head": head} if is_other_head and head else None
     look, answer = _split_answer(example, address.is_class_view())
     return {"look": look, "answer": answer, "opens": opens}
@@ -110,7 +110,7 @@ def _split_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
 
 def list_full_parameters(url: Url) -> dict[str, str]:
     """Return the parameters that a link needs besides the URL to show the same where the defaults differ."""
-    model = find_shown_model(url.where) or catalog.choose_default().name
+    model = find_shown_model(url.location) or catalog.choose_default().name
     return {"text": url.text, "model": model} | open_on_first_view()
 
 
@@ -123,7 +123,7 @@ def _label_model(name: str) -> str:
 
 def _find_example(url: Url) -> dict[str, str]:
     """Return the example that has the shown text, or an empty dictionary."""
-    typed = (url.text, url.where.request.pair)
+    typed = (url.text, url.location.request.pair)
     return next((e for e in load_examples() if (e["text"], e.get("pair", "")) == typed), {})
 
 
@@ -163,7 +163,7 @@ def _make_model_changes(example: dict[str, str]) -> dict[str, str | None]:
             "before": None,
             "arrows": example.get("arrows"),
         }
-    is_left = url.where.request.model != "" and url.where.request.model == _find_example(url).get("model")
+    is_left = url.location.request.model != "" and url.location.request.model == _find_example(url).get("model")
     return {"model": None, "arrows": None} if is_left else {}
 
 
@@ -187,16 +187,16 @@ def _on_model() -> None:
         if is_ready(catalog.resolve(name)):
             address.go(model=parameter, before=None, **dict.fromkeys(address.MODEL_PARAMETERS))
             return
-    address.go(model=parameter, before=find_shown_model(address.get_url().where))
+    address.go(model=parameter, before=find_shown_model(address.get_url().location))
 
 
 def open_on_first_view() -> dict[str, str]:
     """Return URL parameters for the head that Explore opens by default, and for the token that is pinned in it."""
     url = address.get_url()
-    if url.where.head or url.where.case or QUANTITIES[url.where.request.quantity].of_layers:
+    if url.location.head or url.location.case or QUANTITIES[url.location.request.quantity].of_layers:
         return {}
     with suppress(MhaVizError):  # for a server with an invalid list of models, which the page reports
-        opening = _find_default_opening(url, find_shown_model(url.where) or catalog.choose_default().name)
+        opening = _find_default_opening(url, find_shown_model(url.location) or catalog.choose_default().name)
         return {"head": opening.head} | ({"pin": opening.pin} if opening.pin else {})
     return {}
 
@@ -205,7 +205,7 @@ def find_opening(url: Url, attention: Attention) -> OpenHead:
     """Return the head that opens if the URL names none, and its pin."""
     if QUANTITIES[attention.quantity].of_layers:  # one map per layer; the last one covers all layers
         return OpenHead(str(attention.every_head()[-1]))
-    case = url.where.case
+    case = url.location.case
     if case and not attention.is_cross and case.head in attention.every_head():
         positions = (position for position, token in enumerate(attention.text.tokens) if token.word == case.word)
         position = next(positions, None)
@@ -219,8 +219,8 @@ def read_linked_head(url: Url, attention: Attention, page: str) -> Head:
 
     A remark names the parts of the link that ``page`` cannot use.
     """
-    default_head, ignored_parameters = Head.parse(find_opening(url, attention).head), url.where.list_unused(page)
-    head = url.where.head or default_head
+    default_head, ignored_parameters = Head.parse(find_opening(url, attention).head), url.location.list_unused(page)
+    head = url.location.head or default_head
     if QUANTITIES[attention.quantity].of_layers:
         head = Head(head.layer, 0)
     if head not in attention.every_head():
@@ -249,18 +249,18 @@ def hides_an_answer(url: Url, model: str) -> bool:
 # ---- The model ----------------------------------------------------------------------------------------
 
 
-def read_model(where: Address) -> catalog.Model:
+def read_model(location: Address) -> catalog.Model:
     """Return the model in the URL, or else the default one. Raises the errors of ``catalog.resolve``."""
-    return catalog.resolve(where.request.model) if where.request.model else catalog.choose_default()
+    return catalog.resolve(location.request.model) if location.request.model else catalog.choose_default()
 
 
-def find_shown_model(where: Address) -> str | None:
+def find_shown_model(location: Address) -> str | None:
     """Return the name of the model whose picture is on screen; None for the default one."""
     try:
-        is_available = is_ready(catalog.resolve(where.request.model)) if where.request.model else True
+        is_available = is_ready(catalog.resolve(location.request.model)) if location.request.model else True
     except MhaVizError:
         is_available = False
-    return (where.request.model or None) if is_available else where.before
+    return (location.request.model or None) if is_available else location.before
 
 
 # ---- Encoder–decoders ---------------------------------------------------------------------------------
@@ -274,31 +274,31 @@ def has_two_stacks(model: catalog.Model) -> bool:
     return False
 
 
-def set_part(request: Request, model: catalog.Model, where: Address) -> Request:
+def set_part(request: Request, model: catalog.Model, location: Address) -> Request:
     """Return the request with the target and the part that the URL asks for.
 
     Unchanged for a model with one stack of layers.
     """
     if not has_two_stacks(model):
         return request
-    target = "" if where.request.part == ENCODER else where.request.target
-    return replace(request, target=target, part=where.request.part)
+    target = "" if location.request.part == ENCODER else location.request.target
+    return replace(request, target=target, part=location.request.part)
 
 
-def ask_part(where: Address) -> None:
+def ask_part(location: Address) -> None:
     """Show the controls for part and target of an encoder–decoder."""
     with suppress(MhaVizError):
-        if not has_two_stacks(read_model(where)):
+        if not has_two_stacks(read_model(location)):
             return
         with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
-            part = partial(_change_part, where.request.part)
+            part = partial(_change_part, location.request.part)
             bind_control(
-                st.segmented_control, "Attention", "part", where.request.part, PARTS, change=part, required=True,
+                st.segmented_control, "Attention", "part", location.request.part, PARTS, change=part, required=True,
                 width="content",
             )  # fmt: skip
-            if where.request.part != ENCODER:
+            if location.request.part != ENCODER:
                 bind_control(
-                    st.text_input, "Target", "target", where.request.target, change=_change_target, keeps=True,
+                    st.text_input, "Target", "target", location.request.target, change=_change_target, keeps=True,
                     max_chars=MAX_TYPED, placeholder="Leave empty to let the model write it (up to 64 tokens)",
                 )  # fmt: skip
 
@@ -336,10 +336,10 @@ def is_part(attention: Attention) -> bool:
     return attention.request is not None and bool(attention.request.part)
 
 
-def refuse_encoder_decoder(where: Address, what: str) -> bool:
+def refuse_encoder_decoder(location: Address, what: str) -> bool:
     """Return whether the model is an encoder–decoder; if so, show an error that ``what`` needs one stack of layers."""
     try:
-        model = read_model(where)
+        model = read_model(location)
     except MhaVizError:  # reported where the reading is requested
         return False
     if not has_two_stacks(model):

@@ -123,7 +123,7 @@ def find_answers(query: str) -> list[AnswerGroup | StageGroup]:
     The heads are those of the page's model. Raises what the model raises, and Busy.
     """
     url = address.get_url()
-    model = read_model(url.where)
+    model = read_model(url.location)
     findings = studies.summarise(model).roles
     heads = head_search.parse_names(query)
     if heads:
@@ -158,7 +158,7 @@ def _make_table_loader(model: catalog.Model) -> Callable[[str], Any]:
 
 def _find_linked(query: str, model: catalog.Model, url: Url) -> list[AnswerGroup]:
     word_pair, word = head_search.parse_two_words(query), head_search.parse_one_word(query)
-    text = f"{url.sentence} {url.where.request.pair}".casefold()
+    text = f"{url.sentence} {url.location.request.pair}".casefold()
     if not (word_pair or word) or not (
         has_two_stacks(model) or all(query_word in text for query_word in word_pair or [word])
     ):
@@ -172,7 +172,7 @@ def _find_linked(query: str, model: catalog.Model, url: Url) -> list[AnswerGroup
 def _find_by_written_word(word: str, model: catalog.Model, url: Url) -> AnswerGroup:
     """Return the heads that write a word in the text of the page, or the reason why that is not known."""
     attention = _load_reading(model, url)
-    tokens, request = len(attention.queries), Request(attention.model, url.text, url.where.request.pair)
+    tokens, request = len(attention.queries), Request(attention.model, url.text, url.location.request.pair)
     if tokens > MAX_EXPLAINED:
         note = f"The text has {tokens} tokens; what heads write is named for up to {MAX_EXPLAINED}."
         return head_search.find_by_written_word(word, (), attention.queries)._replace(note=note)
@@ -186,11 +186,11 @@ def _find_by_written_word(word: str, model: catalog.Model, url: Url) -> AnswerGr
 
 
 def _load_reading(model: catalog.Model, url: Url) -> Attention:
-    request = Request(model.name, url.text, url.where.request.pair)
+    request = Request(model.name, url.text, url.location.request.pair)
     if not (get_model_service().has_reading(request) or is_ready(model)):
         model = catalog.choose_default()  # shown while the requested model is missing
         request = replace(request, model=model.name)
-    attention: Attention = _wait_for(get_model_service().ask_cached(verbs.read, set_part(request, model, url.where)))
+    attention: Attention = _wait_for(get_model_service().ask_cached(verbs.read, set_part(request, model, url.location)))
     return attention
 
 
@@ -239,7 +239,7 @@ def _find_case_parameters(answer: HeadAnswer) -> dict[str, str | None]:
     """
     if answer.role is None or "text" in address.get_parameters():
         return {}
-    model = read_model(address.get_url().where)
+    model = read_model(address.get_url().location)
     evidence = studies.load_reference_evidence(model)
     if evidence is None:
         return {}

@@ -63,7 +63,7 @@ def find_revision(models: Models, model: str) -> str:
 
 def free_memory(models: Models) -> None:
     """Return free memory to the system."""
-    process.release_memory(of_all=False)
+    process.release_memory(includes_frozen=False)
 
 
 def read(models: Models, request: Request) -> Attention:

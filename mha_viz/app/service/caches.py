@@ -57,7 +57,7 @@ class BoundedCache(Generic[K, V]):
     """
 
     def __init__(self, limit: int, size: Callable[[V], int], idle_bytes: int = 0) -> None:
-        self._limit, self._size, self._at_rest = limit, size, idle_bytes
+        self._limit, self._size, self._idle_bytes = limit, size, idle_bytes
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
@@ -85,7 +85,7 @@ class BoundedCache(Generic[K, V]):
     def shrink(self) -> None:
         """Drop the oldest entries until at most ``idle_bytes`` bytes are left. Called once all visitors have left."""
         with self._lock:
-            while self.bytes > self._at_rest:
+            while self.bytes > self._idle_bytes:
                 self.bytes -= self._size(self._entries.popitem(last=False)[1])
 
     def drop(self, key: K) -> None:
@@ -96,7 +96,7 @@ class BoundedCache(Generic[K, V]):
 
 
 class Once(Generic[V]):
-    """A function without arguments whose result is created once per process, even if several threads call it at once.
+    """A function without arguments that is executed once per process, even if several threads call it at once.
 
     Streamlit's own cache does the same, but any browser can make Streamlit clear it.
     """
@@ -112,22 +112,22 @@ class Once(Generic[V]):
             return self._results[0]
 
     def clear(self) -> None:
-        """Forget the object, so that the next call creates another."""
+        """Forget the result, so that the next call computes it again."""
         with self._lock:
             self._results.clear()
 
 
 _caches: WeakSet[BoundedCache[Any, Any]] = WeakSet()
 _caches_lock = threading.Lock()
-_results: list[Callable[[], None]] = []  # functions that clear the results of :func:`cache_results`
+_clear_functions: list[Callable[[], None]] = []  # functions that empty the caches of :func:`cache_results`
 
 
 def cache_results(max_results: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
-    """Return a decorator that caches the ``max_results`` latest results of a function until all visitors have left."""
+    """Return a decorator that caches the last ``max_results`` results of a function until all visitors have left."""
 
     def decorate(function: Callable[P, V]) -> Callable[P, V]:
         cached_function = lru_cache(maxsize=max_results)(function)
-        _results.append(cached_function.cache_clear)
+        _clear_functions.append(cached_function.cache_clear)
         return cached_function  # type: ignore[return-value]
 
     return decorate

@@ -62,15 +62,15 @@ DEFAULT_SPECIAL = "hide"  # how special tokens are shown, unless the URL says ot
 # Comparisons of two panels that open with their difference.
 OPEN_DIFFERENCES = dict.fromkeys(("word", "models", "off"), "0-1")
 SINGLE_HEAD_VALUES = {"scale": ("row",), "side": ("aa", "ab", "ba", "bb")}  # panels side by side have no such settings
-WEIGHT_COMPARISONS = ("similar", "models", "off")  # comparisons that need divergences of rows, or the whole model
+WEIGHT_COMPARISONS = ("similar", "models", "off")  # they need divergences of rows, or the whole model
 
 
 class OpeningState(NamedTuple):
-    """State in which panels open if the URL names none.
+    """The state in which panels open if the URL names none.
 
     Attributes:
-        diff: the panels whose difference is open.
-        pin: the word that is pinned in the first panel.
+        diff: the two panels whose difference is open.
+        pin: the pinned word of the first panel.
     """
 
     diff: str = ""
@@ -99,7 +99,7 @@ def show_comparison(url: Url) -> None:
         _show_my_heads(pins, url.location)
         return
     ask_part(url.location)
-    other = "" if choice == "word" else url.location.request.other  # this comparison has its own second sentence
+    other = "" if choice == "word" else url.location.request.other  # this comparison has a second sentence of its own
     location = url.location.with_request(off=(), other=other)
     page = inference.read_whole_model(url) if choice in WEIGHT_COMPARISONS else inference.read_nearest(url, location)
     if page is not None:
@@ -107,10 +107,7 @@ def show_comparison(url: Url) -> None:
 
 
 def _make_controls_container() -> Any:
-    """Return a container for the controls: a row, or a popover in the view for a class.
-
-    In that view, the drawing needs the space.
-    """
+    """Return a container for the controls: a row or, in class mode, a popover that leaves space for the drawing."""
     if address.is_class_view():
         return st.popover(":primary[What to compare]", type="tertiary", width="content")
     return st.container(horizontal=True, vertical_alignment="bottom")
@@ -208,7 +205,7 @@ def _show_my_heads(pins: Comparison, location: Address) -> None:
 
 
 def _load_panel(pin: Pin, number: int, location: Address) -> Panel | None:
-    """Return the panel of a compared head, read again; None, with a remark on why, if it is unavailable now."""
+    """Read a compared head again and return its panel; None, with a remark on the reason, if it is unavailable."""
     try:
         model = catalog.resolve(pin.request.model)
         if is_ready(model) or get_model_service().has_reading(pin.request):
@@ -241,7 +238,7 @@ def _report_missing_head(model: catalog.Model, subject: str) -> None:
 def _on_edit() -> None:
     """Apply an edit of the list of compared heads.
 
-    The user changed the list, added a panel to it, or asked to see a panel in Explore.
+    Such an edit may also add a panel to the list, or open a panel in Explore.
     """
     event = read_message("compare", "edit")
     try:

@@ -1,6 +1,6 @@
-"""Find the heads that carry the difference of two texts, by activation patching.
+"""Find the heads that carry the difference between two texts, by activation patching.
 
-One head's output is taken from the other text, for the whole model or for one side of a later head only.
+The output of one head is taken from the other text, either for the whole model or only for one side of a later head.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mha_viz.models.getting import catalog
 from mha_viz.numerals import decimal, percent
 from mha_viz.request import TEXT, Request
 
-MAX_NAMED = 3  # maximum heads named in a sentence
+MAX_NAMED = 3  # maximum number of heads named in a sentence
 MIN_SHARE = 0.05  # heads with a smaller share are not named
 WAIT_NOTE = "Patching heads from the other text…"
 

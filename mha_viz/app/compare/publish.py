@@ -18,8 +18,8 @@ from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.publishing import MOST_REMARK, MOST_TITLE, TITLE
 from mha_viz.text import clean
 
-REMARKS_KEY = "publish_remarks"  # in the session: the typed texts by field, which are stored nowhere else
-MAX_REMARKS = 64  # remarks per visit
+REMARKS_KEY = "publish_remarks"  # session key: the typed texts by field, which are stored nowhere else
+MAX_REMARKS = 64  # maximum number of remarks per visit
 
 
 def show_publishing(shown: SideBySide) -> None:

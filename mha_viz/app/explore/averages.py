@@ -1,4 +1,4 @@
-"""Averages over several sentences: each line of the text is read separately, and each head's measures are averaged."""
+"""Average each head's measures over several sentences, one per line of the text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mha_viz.model_names import cite_model
 from mha_viz.numerals import decimal
 from mha_viz.request import Request
 
-MAX_LINES = 50  # the most lines that are read
+MAX_LINES = 50  # maximum number of lines to read
 CACHED_LINES = 256  # readings whose measures are cached
 
 _Measurement: TypeAlias = tuple[tuple[Head, ...], Mapping[str, PerHead]]  # heads, and the measures of each
@@ -74,7 +74,7 @@ def _measure_sentences(model: str, sentences: tuple[str, ...]) -> list[_Measurem
 
 @cache_results(CACHED_LINES)
 def _measure(request: Request) -> _Measurement:
-    """Return the heads and their measures for a sentence that was just read.
+    """Return the heads and their measures for a sentence.
 
     Cached, so callers must not change them.
     """

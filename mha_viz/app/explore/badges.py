@@ -1,4 +1,4 @@
-"""Encode what Explore shows about heads besides their attention.
+"""Encode what Explore shows about heads in addition to their attention.
 
 This covers each head's roles and whether it shows them in this text, the earlier heads that its scores come from, its
 recipe, and the cells that each rule of the recipe predicts.
@@ -90,12 +90,12 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
 
 
 def describe_view(page: PageReading, open_count: int, off: str | None) -> dict[str, Any]:
-    """Return the rest of the drawing's state: what the URL alone does not determine.
+    """Return the part of the drawing's state that the URL does not determine.
 
     Keys:
         "tour": the open step of the tour.
-        "opened": how often the search has opened a head.
-        "turns": the heads that a first visit shows one after the other, with their pins; empty if the URL has
+        "opened": how many times the search has opened a head.
+        "turns": the heads that are shown in turn on a first visit, with their pins; empty if the URL has
             parameters.
         "off": the data of the mode in which heads are switched off; None outside that mode.
         "arrows": the arrows between heads; None if they were not requested or a head is off.

@@ -58,8 +58,8 @@ ELSEWHERE_KEY = "explorer_elsewhere"  # session key: the cases of other sentence
 DRAWN_KEY = "explorer_drawn"  # session key: the request and the view key of the drawing on screen
 INTRODUCTION = "Each square shows where one attention head looks."
 ASKED_KEY = "reasons_asked"  # session key: the head and the reading that the browser has asked about
-POLL_S = 0.2  # seconds between two looks at an answer; in between, Streamlit may end an abandoned run
-MAX_LISTED = 3  # list at most this many groups of heads
+POLL_S = 0.2  # seconds between two polls for an answer; in between, Streamlit may end an abandoned run
+MAX_LISTED = 3  # maximum number of listed groups of heads
 _SKELETON = '<div class="mha-skeleton" aria-hidden="true"><b></b><b></b></div>'  # so that the page is never empty
 
 
@@ -262,7 +262,7 @@ def _on_card() -> None:
 
 @report_errors()
 def _on_elsewhere() -> None:
-    """Read another sentence in which the open head does the same."""
+    """Read another sentence in which the open head plays its role."""
     offered_cases, number = st.session_state.get(ELSEWHERE_KEY, []), read_sent_value("explorer", "elsewhere")
     if (
         isinstance(number, int)
@@ -388,7 +388,7 @@ def _pack_reasons(reasons: LinkReasons) -> dict[str, Any]:
 
 
 def _wait_silently(future: Future[LinkReasons], place: Any) -> LinkReasons:
-    """Return the result of the future; the page shows nothing meanwhile. Raises what the model raises."""
+    """Return the result of the future without showing that the page waits. Raises what the model raises."""
     try:
         while True:
             try:

@@ -1,4 +1,4 @@
-"""A calculator for the cost of the attention block. It compares the visitor's sizes with those of the page's model."""
+"""Calculate the cost of the attention block for the visitor's sizes, beside that of the page's model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mha_viz.figures.drawing.table import Table
 from mha_viz.models.getting import catalog
 
 PAPER_SETTINGS = (*PAPER_SHAPE, 64)  # d_model, h, n
-LARGEST_NUMBER = 10**15 - 1  # limit of a browser's number type and of a link
+MAX_NUMBER = 10**15 - 1  # a larger number fits neither a browser's number type nor a link
 
 
 def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
@@ -62,7 +62,7 @@ def matches_paper(trace: Trace) -> bool:
 
 
 def _read_settings() -> tuple[int, int, int]:
-    """Return d_model, h and n from the URL, or else those of the paper."""
+    """Return d_model, h and n from the URL; missing ones are those of the paper."""
     number = r"(-?\d{1,15})"
     value = address.get_parameters().get("costs", "")
     match = re.fullmatch(f"{number},{number},{number}", value, re.ASCII)
@@ -85,7 +85,7 @@ def _show_inputs(settings: tuple[int, int, int]) -> None:
 def _encode_settings(_: int | None) -> UrlChanges:
     """Return the one URL parameter for the three fields."""
     entered = [st.session_state[f"costs_{name}"] for name in ("d_model", "h", "n")]
-    numbers = tuple(max(-LARGEST_NUMBER, min(LARGEST_NUMBER, int(number or 0))) for number in entered)
+    numbers = tuple(max(-MAX_NUMBER, min(MAX_NUMBER, int(number or 0))) for number in entered)
     return {"costs": None if numbers == PAPER_SETTINGS else ",".join(map(str, numbers))}
 
 

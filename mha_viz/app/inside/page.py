@@ -50,8 +50,8 @@ from mha_viz.quotes import shorten
 from mha_viz.request import Question, Request
 
 MASK_NAME = re.compile(r"[\[<]mask[\]>]", re.IGNORECASE)  # of the token that BERT and its relatives predict
-WORDS_STEP = "words"  # the answer, which may take seconds, is asked for here alone
-COST_STEP = "cost"  # no step is open: the calculator follows the map directly
+WORDS_STEP = "words"  # the only step that asks for the answer, which may take seconds
+COST_STEP = "cost"  # opens no step, so that the calculator directly follows the map
 
 
 def show_steps(url: Url) -> None:
@@ -77,9 +77,9 @@ def show_steps(url: Url) -> None:
     else:
         d_model = trace.d_model if calculator.matches_paper(trace) else 0
         charts = _show_inside(page, trace, head)
-    below_the_step = st.container()
+    step_container = st.container()
     costs = calculator.show_costs(attention, d_model)
-    with below_the_step if charts else st.container():
+    with step_container if charts else st.container():
         download_panel.show_chart_downloads([*charts, *costs])
 
 
@@ -101,7 +101,7 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
     open_step = OpenStep(
         step, trace, head.head, query, key, tokens, is_divided, get_theme(), description, code, parts, output
     )
-    of_key = None if trace.mask[query, key] else _try(partial(parts, (key,)))
+    of_key = None if trace.mask[query, key] else _try_to_ask(partial(parts, (key,)))
     answer = _ask_answer(page, trace, head, query) if step == WORDS_STEP else None
     _show_picture(open_step, build_picture(open_step, of_key[0] if of_key else None, answer))
     if step == COST_STEP:
@@ -166,7 +166,7 @@ def _ask_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answ
     return None
 
 
-def _try(ask: Callable[[], Any]) -> Any:
+def _try_to_ask(ask: Callable[[], Any]) -> Any:
     """Return an answer of the model; None if it has none."""
     with suppress(MhaVizError):
         return ask()

@@ -15,9 +15,9 @@ from mha_viz.attention.parts import GROUPS, ScoreParts
 from mha_viz.attention.trace import Trace
 from mha_viz.numerals import decimal, percent
 
-MAX_NUMBERS = 512  # numbers of a vector that are sent; of wider vectors, the largest of several beside each other
+MAX_NUMBERS = 512  # maximum numbers sent per vector; of wider vectors, send the largest of several neighbours
 MAX_ANSWERS = 3
-MAX_KEYS = 4  # vectors of keys that are drawn where values are mixed
+MAX_KEYS = 4  # maximum number of value vectors drawn at the stage that mixes them
 _Vector = npt.NDArray[np.float32]
 
 

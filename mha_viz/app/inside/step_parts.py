@@ -1,4 +1,4 @@
-"""Parts shared by the pages of all steps: the open head and tokens, charts, shapes, and the note on omitted tokens."""
+"""Functions shared by all steps: the open head and tokens, charts, shapes, and the note on omitted tokens."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def show_shapes(*shapes: str) -> None:
 
 
 def report_omitted_tokens(o: OpenStep) -> None:
-    """Say how many tokens are drawn, unless all are."""
+    """Say how many tokens are drawn, unless all of them are."""
     if len(o.tokens) < o.trace.n:
         show_remark(
             f"Only {len(o.tokens)} of {o.trace.n} tokens are drawn: the query, the key, and those to which the query "

@@ -1,4 +1,4 @@
-"""Show the same experiment with other seeds side by side, so that chance can be told from effect."""
+"""Show an experiment with several seeds side by side, to distinguish effects from chance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEED_CHOICES = ("1", "2", "3")
 
 
 def list_other_seeds(result: Result) -> list[Settings]:
-    """Return the same settings with the next seeds, as many as the link asks for.
+    """Return copies of the settings with the next seeds, as many as the link asks for.
 
     Empty if the experiment has no seed, or while numbers are hidden.
     """

@@ -31,7 +31,7 @@ def estimate_seconds(settings: Settings) -> float:
 
 
 def start(settings: Settings) -> Job:
-    """Start a run, or join the same run if it is under way.
+    """Start a run, or join the running job with equal settings.
 
     Raises SettingError, and Busy if this visitor has another run or too many are waiting.
     """

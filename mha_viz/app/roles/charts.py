@@ -1,4 +1,4 @@
-"""The downloads of the Roles page: its map, a head's card, its tables as charts, and weights on repeated tokens."""
+"""Build the downloads of the Roles page: its map, a head's card, its tables as charts, weights on repeated tokens."""
 
 from __future__ import annotations
 

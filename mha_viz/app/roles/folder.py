@@ -54,7 +54,7 @@ def show_unopened() -> None:
 
 
 def list_steps(model: str) -> dict[int, str]:
-    """Return the models in the folders that are steps of the same training as this one, by step.
+    """Return the models in the folders that are steps of this model's training, by step.
 
     Their names differ only in the number at the end, like toy@0 and toy@400. Empty if there is only one.
     """

@@ -69,7 +69,7 @@ def _describe_linking_heads(evidence: Evidence) -> str:
 
 
 def _write_certainty(highest_q: float, chance: ChanceRoles | None) -> str:
-    """Say how certain roles that link words are, such as " Linking words, against fixed offsets: q < 0.001; …".
+    """Describe the certainty of roles that link words, as " Linking words, against fixed offsets: q < 0.001; …".
 
     If the largest number of roles found in a random draw is known, it follows: "chance: 0 in 20 draws".
     """

@@ -70,7 +70,7 @@ def show_running(model: catalog.Model, head: Head) -> None:
 
 
 def _show_outcome(link_request: LinkRequest) -> bool:
-    """Show the groups, or the progress of the sampling; return False if nobody has asked for them."""
+    """Show the groups or the progress of the sampling. Return whether a visitor has asked for them."""
     queue = get_queue("groups")
     result, job = queue.results.get(link_request), queue.find_running(link_request)
     if job is not None:

@@ -137,7 +137,7 @@ def release_caches() -> None:
     """Shrink all caches to what they keep when there are no visitors."""
     with _caches_lock:
         caches = list(_caches)
-    for clear in (*(bounded.shrink for bounded in caches), *_results):
+    for clear in (*(bounded.shrink for bounded in caches), *_clear_functions):
         clear()
 
 
@@ -146,8 +146,8 @@ def release_caches() -> None:
 READING_BYTES = 60_000_000
 PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
-FAILURES = 64  # maximum number of models whose loading error is remembered
-FAILURE_SECONDS = 60.0  # how long it is remembered, unless somebody tries again
+FAILURES = 64  # maximum number of models whose loading errors are remembered
+FAILURE_SECONDS = 60.0  # seconds for which an error is remembered, unless somebody tries again
 WARM_DELAY_S = 1.0  # seconds after the first picture
 
 Key = tuple[object, ...]
@@ -160,7 +160,7 @@ class ModelService:
         self._turns = FairWorker("inference")
         # Returns the visitor and the tab that send a request.
         self.identify_asker: Callable[[], tuple[str, str]] = _identify_nobody
-        self._reader = _reader()
+        self._reader = _get_reader()
         self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
         self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
         self._failures = BoundedCache[str, tuple[float, MhaVizError]](FAILURES, lambda _: 1)
@@ -282,7 +282,7 @@ class ModelService:
         return best, nats
 
     def get_failure(self, model: catalog.Model) -> MhaVizError | None:
-        """Return the error if ``model`` could not be loaded a moment ago, else None.
+        """Return the error if ``model`` recently failed to load, else None.
 
         This saves waiting for the same error again.
         """
@@ -319,7 +319,7 @@ class ModelService:
         return self._turns.submit(work, *self.identify_asker(), characters)
 
     def _share_parameters(self, value: V) -> V:
-        """Return the value; let a trace share its parameters with earlier traces of the same layer.
+        """Return the value. A trace shares its parameters with earlier traces of the same layer.
 
         The parameters are most of a trace's bytes.
         """
@@ -358,14 +358,14 @@ def _fill_words(request: Any, *values: Any) -> tuple[Any, ...]:
 
 
 @Once
-def _reader() -> Reader:
+def _get_reader() -> Reader:
     """Return the process that runs models; there is one per server."""
     return Reader()
 
 
 @Once
 def get_model_service() -> ModelService:
-    """Return the process's only ModelService."""
+    """Return the only ModelService of this process."""
     return ModelService()
 
 

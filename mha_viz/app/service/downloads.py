@@ -14,7 +14,7 @@ KIND = "download"
 
 
 def start(model: Model) -> Job:
-    """Start downloading a model, or join the download that is under way.
+    """Start downloading a model, or join the running download.
 
     Raises Busy if too many downloads are waiting or, on a public server, if this visitor is already waiting for another
     model.

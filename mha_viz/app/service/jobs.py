@@ -154,7 +154,7 @@ class Job:
         return (time.monotonic() - self._start) * (1 - self.fraction) / self.fraction
 
     def join(self) -> None:
-        """Let this visitor wait for the job, even after pressing Stop before."""
+        """Let this visitor wait for the job, even if they pressed Stop earlier."""
         self._withdrawn_visitors.discard(get_visitor())
         self.heartbeat()
 
@@ -194,7 +194,7 @@ class Job:
         self.fraction, self.size = fraction, size
 
     def is_stopped(self) -> bool:
-        """Return whether the job must stop because nobody was waiting for it at some moment.
+        """Return whether the job must stop because at some point nobody was waiting for it.
 
         This cannot be undone: a visitor who still wants the result must submit the job again.
         """
@@ -405,7 +405,7 @@ class Task(NamedTuple, Generic[R]):
         return result
 
     def begin(self) -> Job:
-        """Submit the job, or join it if it is under way. Raises Busy."""
+        """Submit the job, or join it if it is running or waiting. Raises Busy."""
         return get_queue(self.kind).submit(self.key, self.name, run_in_steps(self.steps))
 
     @property

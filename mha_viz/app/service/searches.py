@@ -48,7 +48,7 @@ def make_link_request(
 
 
 def start(model: catalog.Model, source: StudyCorpus, request: LinkRequest) -> Job:
-    """Start the job, or join it if it is under way. The child process packs its result. Raises Busy."""
+    """Start the job, or join it if it is running or waiting. The child process packs its result. Raises Busy."""
     name = f"{model.label} {request.head} in {source.name}"
     return get_queue(request.kind).submit(request, name, lambda job: _run_child(model, source, request, job))
 

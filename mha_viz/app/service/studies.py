@@ -43,7 +43,7 @@ from mha_viz.quotes import join_names
 CHILD_MODULE = "mha_viz.study.child"
 SENTENCES_PER_STEP = 50  # built-in sentences per step
 CACHE_BYTES = 200_000_000  # maximum size of profiles that could not be written to disk
-UNWRITTEN_BYTES = 20_000_000  # the same when all visitors have left
+UNWRITTEN_BYTES = 20_000_000  # maximum size of these profiles once all visitors have left
 SOURCE_BYTES = 60_000_000  # maximum size of uploaded files
 BYTES_PER_WORD = 500  # memory of an annotated word
 MAX_WORDS = 100_000  # maximum words of a corpus on a public server
@@ -118,7 +118,7 @@ class UnwrittenProfile(NamedTuple):
 
 
 class _ServerState:
-    """Caches of this server besides the results of jobs.
+    """The server's caches other than the results of jobs.
 
     They hold profiles that could not be written to disk and, until all visitors have left, measured files and excerpts
     of them.
@@ -142,7 +142,7 @@ server_state = Once(_ServerState)
 
 
 def find_source(data: bytes, name: str) -> StudyCorpus | None:
-    """Return the parsed file if it was read a moment ago, else None. Raises the CorpusError that reading it raised."""
+    """Return the parsed file if it is cached, else None. Raises the CorpusError that reading it raised."""
     key = _make_file_key(data, name)
     content, failed_job = get_queue("file").results.get(key), get_queue("file").find_failed(key)
     if content is None and failed_job is not None and isinstance(failed_job.error, CorpusError):
@@ -229,7 +229,7 @@ def summarise(model: catalog.Model) -> RoleSummary:
 
 
 def start(model: catalog.Model, source: StudyCorpus) -> Job:
-    """Start a study, or join the same study if it is under way.
+    """Start a study, or join it if it is running or waiting.
 
     Raises CorpusError if the corpus has more words than a public server measures, and Busy if this visitor has another
     study or too many are waiting.

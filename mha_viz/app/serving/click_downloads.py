@@ -21,7 +21,7 @@ POLL_INTERVAL_S = 0.1  # seconds; the first pause lets typed text arrive, which 
 
 
 def name_files_by_button(original: Callable[..., str]) -> Callable[..., str]:
-    """Name a file after its button and its session. The name is a digest, as secret as the session's id."""
+    """Name a file after its button and its session. The name is a digest that is as secret as the session id."""
 
     @wraps(original)
     def add_deferred(self: Any, *args: Any, **options: Any) -> str:

@@ -17,7 +17,7 @@ _secret = secrets.token_bytes(BYTES)  # one secret per process; no other process
 
 
 def make_addresses_unguessable(original: Callable[..., str]) -> Callable[..., str]:
-    """Make the addresses of files depend on a secret of this process. Equal files still have the same address."""
+    """Derive the addresses of files from a secret of this process. Equal files still have equal addresses."""
 
     @wraps(original)
     def address(data: bytes, mimetype: str, filename: str | None = None) -> str:

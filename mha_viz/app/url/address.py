@@ -100,7 +100,7 @@ class Address:
         link: the link by which heads are ranked: (query, key).
         tokens: all tokens that ``pin`` and ``link`` refer to.
         words: whether the unit of the drawing is words rather than subwords.
-        tray: the compared heads, as :mod:`mha_viz.app.url.comparison` reads them.
+        tray: the compared heads, encoded as in :mod:`mha_viz.app.url.comparison`.
         path: the side of the head at which paths from earlier heads end.
         like: the text that two others are compared with.
         case: the case of a role that is open.
@@ -189,7 +189,7 @@ class Url:
         return self.gold.text if self.gold and self.gold.pasted else self.text
 
     def get_pin_text(self, shown_text: str) -> str:
-        """Return the text to store with a compared head, so that it is read as the same words again.
+        """Return the text to store with a compared head, from which the same words are read again.
 
         For CoNLL-U this is the annotation instead of ``shown_text``.
         """
@@ -202,7 +202,7 @@ _url_of_run: ContextVar[Url] = ContextVar("url_of_this_run")
 
 @contextmanager
 def read_once() -> Iterator[list[str]]:
-    """Read the URL once for everything that runs in the block, and cut it to the length that is read.
+    """Read the URL once for all code in the block, and cut it to the accepted length.
 
     Yields the names of the parameters that were cut, except for the two sentences, for which the page has its own
     remark.
@@ -325,7 +325,7 @@ def _match_patterns(parameters: Mapping[str, str], patterns: Mapping[str, str]) 
 
 
 def cut_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Cut the parameters to the length that is read.
+    """Cut the parameters to the accepted length.
 
     If a sentence is longer than any link of the app can hold, the parameter ``typed`` records its length.
     """

@@ -181,7 +181,7 @@ def draw_more_menu(full_parameters: Mapping[str, str], file: str, key: str, on_c
     """Draw the menu *More*: the link to this view, the keyboard shortcuts, the view for a class.
 
     Args:
-        full_parameters: the parameters that a link needs besides the URL to show the same view on another server.
+        full_parameters: the parameters that a link must add to the URL to show the same view on another server.
         file: what the page can save for others: "html", "figures" or nothing.
         key: the key of the component.
         on_class: called when the user chooses the view for a class or the lesson.

@@ -115,7 +115,7 @@ def _list_title_words() -> list[str]:
 
 
 def _forget_unreadable(context: ScriptRunContext) -> None:
-    """Delete the values that no control can read; otherwise Streamlit would raise the same error in every run."""
+    """Delete values that no control can read, because Streamlit would raise the same error in every run."""
     values = context.session_state._state._new_widget_state
     for name in list(values):
         try:
@@ -170,7 +170,7 @@ def _on_linked() -> None:
 
 
 def _list_full_parameters(name: str) -> dict[str, str]:
-    """Return the parameters that a link needs besides the URL to show the same view on another server."""
+    """Return the parameters that a link must add to the URL to show the same view on another server."""
     if name not in (*classroom.TEXT_PAGES, "roles"):
         return {}
     with suppress(MhaVizError):  # the model in the URL may be invalid

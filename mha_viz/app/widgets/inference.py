@@ -146,7 +146,7 @@ class PageReading:
 
 
 def read_whole_model(url: Url) -> PageReading | None:
-    """Read the text as :func:`read_nearest`, but always with plain attention weights and no head off."""
+    """Read plain attention weights of the whole model, ignoring the quantity and the heads that are off in the URL."""
     return read_nearest(url, url.location.with_request(off=(), quantity=DEFAULTS["shown"]))
 
 
@@ -311,7 +311,7 @@ def read_request(request: Request) -> Attention:
 
 
 def try_read(request: Request) -> Attention | None:
-    """Read as :func:`read_request`, but show the error and return None instead of raising."""
+    """Read a request; show the error and return None instead of raising."""
     try:
         return read_request(request)
     except MhaVizError as error:
@@ -410,7 +410,7 @@ def _cancel(job: Job) -> None:
 
 
 def _show_way_back(location: Address) -> None:
-    """Show a button back to the previous model, or else the default one, if the requested one is unavailable."""
+    """Show a button that returns to the previous model, or else to the default one."""
     for name in dict.fromkeys((location.before, None)):
         with suppress(MhaVizError):
             model = catalog.resolve(name) if name else catalog.choose_default()
@@ -477,7 +477,7 @@ def report_unknown_text(attention: Attention) -> None:
 
 
 def report_unknown_words(attention: Attention) -> list[Token]:
-    """Report unknown words as :func:`report_unknown_text`, without the offer of another model; return all words.
+    """Report words that the tokenizer does not know, and return all words.
 
     For the toy model, also say if the text is no sentence of its grammar.
     """

@@ -98,10 +98,7 @@ def read_message(component: str, event: str) -> dict[str, Any]:
 
 
 def read_control_number(key: str) -> int | None:
-    """Return the whole number in a control; None for anything else.
-
-    Only a client other than the page can send anything else.
-    """
+    """Return the whole number in a control; None for another value, which only a forged message can contain."""
     return parse_browser_number(st.session_state.get(key))
 
 
@@ -119,12 +116,12 @@ def parse_picked_head(selection: Any) -> Head | None:
 
 
 def show_remark(text: str) -> None:
-    """Show a sentence about the picture, such as what was cut, or that something else is shown instead."""
+    """Show a sentence about the picture, for example that the text was cut or that another model is shown."""
     _write_aside("remark", "status", text)
 
 
 def _write_aside(kind: str, role: str, *sentences: str) -> None:
-    """Write an element for text that may contain user input, which is escaped and never read as Markdown or HTML.
+    """Show text that may contain user input, which is escaped and never rendered as Markdown or HTML.
 
     W_Q, d_k and the like are set as formulas. Names of settings in Python and on the command line are left out.
     """

@@ -109,7 +109,7 @@ def _split_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
 
 
 def list_full_parameters(url: Url) -> dict[str, str]:
-    """Return the parameters that a link needs besides the URL to show the same where the defaults differ."""
+    """Return the parameters that a link must add to the URL to show the same view where other defaults apply."""
     model = find_shown_model(url.location) or catalog.choose_default().name
     return {"text": url.text, "model": model} | open_on_first_view()
 
@@ -215,7 +215,7 @@ def find_opening(url: Url, attention: Attention) -> OpenHead:
 
 
 def read_linked_head(url: Url, attention: Attention, page: str) -> Head:
-    """Return the head in the URL, or else the one that opens first.
+    """Return the head in the URL, or else the head that opens by default.
 
     A remark names the parts of the link that ``page`` cannot use.
     """

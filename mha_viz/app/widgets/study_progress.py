@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 def load_result(task: Task[R], widget: str = "") -> R:
-    """Return the result of a task, from the cache or as :func:`wait_for_job_result`.
+    """Return the result of a task, from the cache or by running it.
 
     ``widget``: the suffix of the keys of its buttons. A visitor who has stopped the task gets a button to continue it.
     Raises what the work raises, Busy, and Cancelled if it was stopped.

@@ -75,9 +75,9 @@ class Reader:
         return self._loaded
 
     def rest(self) -> None:
-        """Make the process return free memory to the system. Does nothing if no process runs.
+        """Make the process, if there is one, return free memory to the system.
 
-        To be called when there are no visitors.
+        Call this when there are no visitors.
         """
         if self._loaded:
             self.ask(verbs.free_memory)

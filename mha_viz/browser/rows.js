@@ -16,7 +16,7 @@
 
 // Return the largest absolute value.
 /** @type {(w: Float32Array) => number} */
-export function greatest(w) {
+export function findGreatest(w) {
   let [least, most] = [0, 0];
   for (let i = 0; i < w.length; i++) {
     if (w[i] > most) most = w[i];
@@ -28,7 +28,7 @@ export function greatest(w) {
 /** @type {WeakMap<Unit[], Columns>} */
 const piecesListed = new WeakMap(); // cached by list of columns
 /** @type {(cols: Unit[]) => Columns} */
-export function piecesOf(cols) {
+export function listPieces(cols) {
   if (!piecesListed.has(cols)) {
     let end = 0;
     const tokens = Uint16Array.from(cols.flatMap((unit) => unit.tokens));
@@ -43,7 +43,7 @@ export function piecesOf(cols) {
 /**
  * @type {(row: Row, begin: number, columns: Columns, share: number, w: Float32Array, from: number) => number}
  */
-export function gathered(row, begin, { tokens, ends }, share, w, from) {
+export function gatherRow(row, begin, { tokens, ends }, share, w, from) {
   let shown = 0;
   if (tokens.length === ends.length) {
     for (let c = 0; c < tokens.length; c++) {
@@ -79,7 +79,7 @@ export function sumShown(row, begin, { tokens, ends }, signed) {
  * @type {(raw: Float32Array, m: number, rows: Unit[], visit: (row: Row, begin: number, pieces: number[], r:
  *   number) => void) => void}
  */
-export function eachRow(raw, m, rows, visit) {
+export function visitRows(raw, m, rows, visit) {
   const sums = new Float64Array(m);
   rows.forEach(({ tokens }, r) => {
     if (tokens.length === 1) return visit(raw, tokens[0] * m, tokens, r);
@@ -91,7 +91,7 @@ export function eachRow(raw, m, rows, visit) {
 
 // Return the indices of the largest numbers, at most `count`, largest first; of equal numbers the first.
 /** @type {(row: Float32Array, count: number) => number[]} */
-export function heaviest(row, count) {
+export function findHeaviest(row, count) {
   /** @type {number[]} */
   const places = [];
   for (let c = 0; c < row.length; c++) {

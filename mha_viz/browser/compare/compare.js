@@ -1,12 +1,12 @@
 // Show heads side by side. The hovered spot is shown in all panels on one scale, and any two panels can be subtracted.
 // Changes of the view are drawn here at once; the server is told afterwards and keeps the URL.
-import { mounted, queued } from "../mount.js";
+import { mountComponent, queueMessages } from "../mount.js";
 import { Stage, readLook } from "../stage.js";
 import { Comparison } from "./comparison.js";
-import { drawDifference, isOf, listenToDifference } from "./difference.js";
-import { derive, drawScale, drawTable, listenTo, measure, refresh } from "./panels.js";
-import { page, panelOf, setBegun, setControls } from "./parts.js";
-import { encodeTogether, pinned, parseTogether, pinAt, unpackPanels } from "./together.js";
+import { drawDifference, isBetween, listenToDifference } from "./difference.js";
+import { derive, drawScale, drawTable, listenToPanel, measure, refresh } from "./panels.js";
+import { makePage, makePanel, showLongTextNote, setControls } from "./parts.js";
+import { encodeTogether, findPinnedSpot, parseTogether, makePin, unpackPanels } from "./together.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Drawing, Look } from "../stage.js" */
 /** @import { Derived } from "./panels.js" */
@@ -42,7 +42,7 @@ class Compare {
     const look = /** @type {Look} */ ({});
     this.#root = root;
     this.#stores = { read, stage, look };
-    this.#part = page({
+    this.#part = makePage({
       change: (fields, delay) => stage.change(fields, delay),
       subtract: (ofSecond) => this.#subtract(ofSecond),
       edit: (change) => this.#comparison.edit(read.set, change),
@@ -63,8 +63,8 @@ class Compare {
       parse: (params) => parseTogether(params, set()),
       adopted: () => {},
       message: (view) => ({ of: set().key, ...encodeTogether(view, set()) }),
-      pinned: () => pinned(this.#stores),
-      pin: (spot) => pinAt(this.#stores, spot),
+      pinned: () => findPinnedSpot(this.#stores),
+      pin: (spot) => makePin(this.#stores, spot),
       draw: () => this.#draw(),
       drawFocus: (now) => (now ? refresh(this.#stores, this.#part) : this.#refreshSoon()),
     };
@@ -100,12 +100,12 @@ class Compare {
     if (!set) return;
     readLook(look, this.#root, set.themes, part.hint);
     part.all.classList.toggle("empty", !set.panels.length);
-    part.hint.textContent = hint(set);
+    part.hint.textContent = writeHint(set);
     part.how.hidden = set.panels.length < 2 || !!set.start?.pin; // a pinned word is explanation enough
     if (set.panels.length) {
       derive(this.#stores);
       setControls(part, set, stage.view);
-      setBegun(part, set, stage.view, { change: (fields) => stage.change(fields) });
+      showLongTextNote(part, set, stage.view, { change: (fields) => stage.change(fields) });
       drawScale(this.#stores, part);
       measure(this.#stores, part);
     }
@@ -120,12 +120,12 @@ class Compare {
     Object.assign(read, { set: next, derived: null });
     stage.adopt(this.#comparison.viewOf(next));
     part.panels = next.panels.map((_, index) =>
-      panelOf(next, index, {
+      makePanel(next, index, {
         edit: (change) => this.#comparison.edit(next, change),
         difference: (first) => this.#difference(first),
       }),
     );
-    part.panels.forEach((_, index) => listenTo(this.#stores, part, index));
+    part.panels.forEach((_, index) => listenToPanel(this.#stores, part, index));
   }
 
   // Choose the two panels to subtract; if the same panel is chosen twice, use its neighbour.
@@ -141,7 +141,7 @@ class Compare {
   /** @type {(index: number) => void} */
   #difference(index) {
     const { diff } = this.#stores.stage.view;
-    this.#show(isOf(diff, index) ? null : [index, index + 1]);
+    this.#show(isBetween(diff, index) ? null : [index, index + 1]);
   }
 
   /** @type {(diff: number[] | null) => void} */
@@ -152,7 +152,7 @@ class Compare {
 }
 
 /** @type {(set: Panels) => string} */
-function hint({ panels, editable }) {
+function writeHint({ panels, editable }) {
   if (!panels.length) return EMPTY;
   return panels.length === 1 && editable ? ALONE : "";
 }
@@ -162,5 +162,5 @@ const FAILURE =
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-compare", (root, send) => compare(root, queued(send)), FAILURE);
+  return mountComponent(component, ".mha-compare", (root, send) => compare(root, queueMessages(send)), FAILURE);
 }

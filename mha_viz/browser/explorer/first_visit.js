@@ -1,9 +1,9 @@
 // On a first visit, show three heads in turn, each for three seconds with a description, until the user acts. Never
 // repeat this in the same browser.
-import { still } from "../dom.js";
+import { prefersReducedMotion } from "../dom.js";
 import { encodeView } from "../geometry.js";
-import { rememberActing, remembersActing } from "../memory.js";
-import { mapName } from "../reading.js";
+import { rememberActing, hasActed } from "../memory.js";
+import { formatMapName } from "../reading.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Stores } from "./explorer.js" */
 
@@ -28,9 +28,9 @@ export class Turns {
     const { stage, isAlone } = this.#stores;
     if (this.#begun) return;
     this.#begun = true;
-    if (ended || isAlone || remembersActing()) return;
+    if (ended || isAlone || hasActed()) return;
     ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
-    if (still() || stage.locate() !== "" || this.#turns.length < 2) return;
+    if (prefersReducedMotion() || stage.locate() !== "" || this.#turns.length < 2) return;
     this.#first = stage.view;
     this.#timer = setInterval(() => this.#show(), EACH);
   }
@@ -46,7 +46,7 @@ export class Turns {
     const { read, stage } = this.#stores;
     const turn = this.#turns[this.#turn];
     return this.#timer !== undefined && turn?.head === stage.view.head
-      ? `${mapName(read.reading, turn.head)} ${turn.says}.`
+      ? `${formatMapName(read.reading, turn.head)} ${turn.says}.`
       : "";
   }
 

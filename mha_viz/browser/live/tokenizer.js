@@ -52,7 +52,7 @@ export class Reader {
     this.#library = library;
     this.#rules = rules;
     const names = rules.added.map(({ content }) => content).toSorted((a, b) => b.length - a.length);
-    this.#added = names.length ? new RegExp(names.map(escaped).join("|"), "gu") : null;
+    this.#added = names.length ? new RegExp(names.map(escapePattern).join("|"), "gu") : null;
   }
 
   // Return the tokens of a text, cut to the model's limit.
@@ -108,7 +108,7 @@ export class Reader {
     const { splits, blankFirst } = this.#rules;
     const stretch = this.#normal(typed, from, to);
     if (!stretch.text) return [];
-    const parts = splits ? split(stretch, splits) : [blankFirst ? withBlank(stretch) : stretch];
+    const parts = splits ? split(stretch, splits) : [blankFirst ? prependBlank(stretch) : stretch];
     return this.#library.pre_tokenizer ? parts.flatMap((part) => this.#cut(part)) : parts;
   }
 
@@ -116,7 +116,7 @@ export class Reader {
   /** @type {(stretch: Stretch) => Stretch[]} */
   #cut(stretch) {
     const words = /** @type {(text: string) => string[]} */ (this.#library.pre_tokenizer)(stretch.text);
-    const spans = this.#rules.bytes ? ofBytes(stretch) : stretch.spans;
+    const spans = this.#rules.bytes ? splitIntoBytes(stretch) : stretch.spans;
     let at = 0;
     return words.map((text) => ({ text, spans: spans.slice(at, (at += text.length)) }));
   }
@@ -127,7 +127,7 @@ export class Reader {
     /** @type {[number, number][]} */
     const spans = [];
     for (let i = from; i < to; i++) {
-      const made = becomes(this.#rules.becomes, typed[i]);
+      const made = replaceCharacter(this.#rules.becomes, typed[i]);
       text += made;
       for (let unit = 0; unit < made.length; unit++) spans.push([i, i + 1]);
     }
@@ -138,11 +138,11 @@ export class Reader {
   #pieces(word, spans, number) {
     const names = this.#library.model.encode([word]);
     const ids = names.map((name) => this.#library.model.tokens_to_ids.get(name) ?? this.#rules.unknown ?? 0);
-    if (names.length === 1) return [this.#piece(ids[0], names[0], placed(spans), number)];
+    if (names.length === 1) return [this.#piece(ids[0], names[0], joinSpans(spans), number)];
     let at = 0;
     return names.map((name, i) => {
       const length = name.length - (at && name.startsWith("##") && !this.#rules.bytes ? 2 : 0);
-      const span = placed(spans.slice(at, (at += length)));
+      const span = joinSpans(spans.slice(at, (at += length)));
       return this.#piece(ids[i], name, span, number);
     });
   }
@@ -157,22 +157,22 @@ export class Reader {
 }
 
 /** @type {(text: string) => string} */
-const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+const escapePattern = (text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 
 /** @type {(spans: [number, number][]) => [number, number]} */
-const placed = (spans) => [spans[0][0], spans[spans.length - 1][1]];
+const joinSpans = (spans) => [spans[0][0], spans[spans.length - 1][1]];
 
 // Return the characters to which the tokenizer maps a character.
 /** @type {(runs: Run[], character: string) => string} */
-function becomes(runs, character) {
-  const made = runWith(runs, /** @type {number} */ (character.codePointAt(0)))?.[2] ?? character;
+function replaceCharacter(runs, character) {
+  const made = findRun(runs, /** @type {number} */ (character.codePointAt(0)))?.[2] ?? character;
   if (made === PADDED) return ` ${character} `;
   return made === DECOMPOSED ? character.normalize("NFD") : String(made);
 }
 
 // Find the run that contains a character; runs are sorted.
 /** @type {(runs: Run[], code: number) => Run | undefined} */
-function runWith(runs, code) {
+function findRun(runs, code) {
   let [low, high] = [0, runs.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -189,7 +189,7 @@ function split({ text, spans }, splits) {
   const words = [];
   let [at, isOpen] = [0, false];
   for (const character of text) {
-    const run = runWith(splits, /** @type {number} */ (character.codePointAt(0)));
+    const run = findRun(splits, /** @type {number} */ (character.codePointAt(0)));
     const places = spans.slice(at, (at += character.length));
     if (isOpen && !run) {
       const word = words[words.length - 1];
@@ -202,14 +202,14 @@ function split({ text, spans }, splits) {
 }
 
 /** @type {(stretch: Stretch) => Stretch} */
-function withBlank({ text, spans }) {
+function prependBlank({ text, spans }) {
   const [start] = spans[0];
   return text.startsWith(" ") ? { text, spans } : { text: ` ${text}`, spans: [[start, start], ...spans] };
 }
 
 // Decode byte-level tokens, in which each character stands for one byte.
 /** @type {(stretch: Stretch) => [number, number][]} */
-function ofBytes({ text, spans }) {
+function splitIntoBytes({ text, spans }) {
   const encoder = new TextEncoder();
   let at = 0;
   return [...text].flatMap((character) => {

@@ -46,30 +46,30 @@ const NAMES = [
 ];
 
 /** @type {(maps: Maps, room: Room) => Arrangement} */
-export function arranged(maps, room) {
-  const counts = maps.rows ? [maps.count / maps.rows] : columnsOf(maps.count);
-  const ways = counts.flatMap((columns) => waysOf(columns, maps, room));
+export function arrangeMaps(maps, room) {
+  const counts = maps.rows ? [maps.count / maps.rows] : listColumnCounts(maps.count);
+  const ways = counts.flatMap((columns) => listWays(columns, maps, room));
   const inWindow = ways.filter(({ cell, least }) => cell >= least).sort((one, other) => other.worth - one.worth);
   const named = inWindow.find(({ hasRows }) => hasRows !== false) ?? inWindow[0];
-  const way = (maps.isBare ? null : named) ?? beyond(ways, maps);
-  return way.isAside ? way : { ...way, gap: spread(way, maps, room) };
+  const way = (maps.isBare ? null : named) ?? fillRows(ways, maps);
+  return way.isAside ? way : { ...way, gap: computeGap(way, maps, room) };
 }
 
 // Return all numbers of columns that leave no column empty; four to eight maps stand in rows of equal length.
 /** @type {(count: number) => number[]} */
-const columnsOf = (count) =>
+const listColumnCounts = (count) =>
   Array.from({ length: count }, (_, i) => i + 1).filter((columns) =>
     count > FEW || count < 4 ? columns === Math.ceil(count / Math.ceil(count / columns)) : count % columns === 0,
   );
 
 /** @type {(columns: number, maps: Maps, room: Room) => Way[]} */
-const waysOf = (columns, maps, room) =>
+const listWays = (columns, maps, room) =>
   [false, ...(room.width < ASIDE.page ? [] : [true])].flatMap((isAside) =>
-    NAMES.map(([hasRows, hasColumns]) => wayOf({ columns, gap: room.gap, hasRows, hasColumns, isAside }, maps, room)),
+    NAMES.map(([hasRows, hasColumns]) => makeWay({ columns, gap: room.gap, hasRows, hasColumns, isAside }, maps, room)),
   );
 
 /** @type {(way: Omit<Arrangement, "cell">, maps: Maps, room: Room) => Way} */
-function wayOf(way, { count, words }, { width, high, over, label, caption, gap }) {
+function makeWay(way, { count, words }, { width, high, over, label, caption, gap }) {
   const { columns, hasRows, hasColumns, isAside } = way;
   const rows = Math.ceil(count / columns);
   /** @type {(has: boolean | null, each: number) => number} */
@@ -88,7 +88,7 @@ function wayOf(way, { count, words }, { width, high, over, label, caption, gap }
 
 // Arrange maps in a window that is too low for all: fill each row with maps of a readable size.
 /** @type {(ways: Way[], maps: Maps) => Way} */
-function beyond(ways, { count, words, isBare }) {
+function fillRows(ways, { count, words, isBare }) {
   const under = ways.filter(({ isAside }) => !isAside);
   const fit = under.filter(
     ({ wide, least, hasRows }) => wide >= least && (hasRows === false) === (isBare || count > FEW),
@@ -99,7 +99,7 @@ function beyond(ways, { count, words, isBare }) {
 
 // Return the gap between two maps in a row: the rest of its width, up to a limit.
 /** @type {(way: Way, maps: Maps, room: Room) => number} */
-function spread({ columns, cell, hasRows, gap }, { words }, { width, label }) {
+function computeGap({ columns, cell, hasRows, gap }, { words }, { width, label }) {
   const used = columns * cell * words + label * (hasRows ? columns : hasRows === null ? 1 : 0);
   return columns < 2 ? gap : Math.max(gap, Math.min(APART, (width - used) / (columns - 1)));
 }

@@ -9,7 +9,7 @@ const ICON = /^keyboard_arrow_(right|down|up)/; // of an expander; it changes wh
 // Return the name of a control. A square of a chart is identified by its head, because its label changes with the
 // head's state and number.
 /** @type {(element: Element) => string} */
-function nameOf(element) {
+function getName(element) {
   const { labels } = /** @type {HTMLInputElement} */ (element);
   const label = [...(labels ?? [])].map((one) => one.textContent).join(" ");
   const name =
@@ -18,14 +18,14 @@ function nameOf(element) {
 }
 
 /** @type {(name: string) => HTMLElement[]} */
-const called = (name) =>
+const findByName = (name) =>
   [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(CONTROLS))].filter(
-    (control) => nameOf(control) === name && control.checkVisibility(),
+    (control) => getName(control) === name && control.checkVisibility(),
   );
 
 // Return the class that Streamlit derives from the key of a control.
 /** @type {(control: Element) => string | undefined} */
-const keyOf = (control) =>
+const getKey = (control) =>
   [...(control.closest(".stElementContainer")?.classList ?? [])].find((name) => name.startsWith("st-key-"));
 
 /** @typedef {{ element: Element, name: string, at: number, key: string | undefined }} Focused */
@@ -55,8 +55,8 @@ export class Keyboard {
     if (control.matches("main")) control.toggleAttribute("data-clicked", this.#isPointer);
     if (control.shadowRoot) this.#last = null; // our own component, which is not redrawn
     if (!control.matches(CONTROLS)) return;
-    const name = nameOf(control);
-    this.#last = { element: control, name, at: called(name).indexOf(control), key: keyOf(control) };
+    const name = getName(control);
+    this.#last = { element: control, name, at: findByName(name).indexOf(control), key: getKey(control) };
   }
 
   // Forget the control after a click elsewhere or a Tab.
@@ -70,7 +70,7 @@ export class Keyboard {
   restore() {
     const last = this.#last;
     if (!last || last.element.isConnected || document.activeElement !== document.body || !document.hasFocus()) return;
-    const same = called(last.name);
+    const same = findByName(last.name);
     const keyed = last.key && document.querySelector(`.${last.key} :is(${CONTROLS})`);
     /** @type {HTMLElement} */ (same[last.at] ?? same[0] ?? keyed)?.focus({ preventScroll: true });
   }
@@ -93,7 +93,7 @@ function skip(event) {
 const LEGEND = ".mha-map details";
 
 /** @type {() => HTMLDetailsElement | null} */
-const legend = () => document.querySelector(LEGEND);
+const findLegend = () => document.querySelector(LEGEND);
 
 export class Legend {
   #isOpen = false;
@@ -104,43 +104,43 @@ export class Legend {
   watch() {
     /** @type {(event: Event) => void} */
     const note = ({ target }) => {
-      if (target === legend()) this.#isOpen = /** @type {HTMLDetailsElement} */ (target).open;
+      if (target === findLegend()) this.#isOpen = /** @type {HTMLDetailsElement} */ (target).open;
     };
     /** @type {(event: Event) => void} */
     const notice = ({ target }) => {
-      this.#hasKeyboard = !!legend()?.contains(/** @type {Node} */ (target));
+      this.#hasKeyboard = !!findLegend()?.contains(/** @type {Node} */ (target));
     };
     document.addEventListener("toggle", note, true);
     document.addEventListener("focusin", notice);
-    document.addEventListener("keydown", close);
+    document.addEventListener("keydown", closeLegend);
     return () => {
       document.removeEventListener("toggle", note, true);
       document.removeEventListener("focusin", notice);
-      document.removeEventListener("keydown", close);
+      document.removeEventListener("keydown", closeLegend);
     };
   }
 
   // Call after a change of the page.
   restore() {
-    const drawn = legend();
+    const drawn = findLegend();
     if (drawn === this.#drawn) return;
     this.#drawn = drawn;
     if (!drawn) return; // it may be absent for a moment
     drawn.open = this.#isOpen;
-    if (this.#hasKeyboard && document.activeElement === document.body) focus(drawn);
+    if (this.#hasKeyboard && document.activeElement === document.body) focusLegend(drawn);
   }
 }
 
 /** @type {(event: KeyboardEvent) => void} */
-function close({ key, target }) {
-  const drawn = legend();
+function closeLegend({ key, target }) {
+  const drawn = findLegend();
   if (key !== "Escape" || !drawn?.open) return;
   if (target instanceof Element && target.matches("input, textarea, [aria-expanded=true]")) return;
   drawn.open = false;
-  focus(drawn);
+  focusLegend(drawn);
 }
 
 /** @type {(drawn: HTMLDetailsElement) => void} */
-function focus(drawn) {
+function focusLegend(drawn) {
   drawn.querySelector("summary")?.focus({ preventScroll: true });
 }

@@ -3,12 +3,12 @@
 // legend that stays open, scrolling to link targets, and links in tables and maps that open a head's card without
 // reloading the page.
 import { isDark } from "../ink.js";
-import { mounted } from "../mount.js";
+import { mountComponent } from "../mount.js";
 import { Arrival } from "./arrival.js";
 import { Keyboard, Legend } from "./keyboard.js";
 import { watchLesson } from "./lesson.js";
 import { HeadLinks } from "./links.js";
-import { mark, nameCurrent, wideBoxes } from "./navigation.js";
+import { markHiddenSides, nameCurrent, findWideBoxes } from "./navigation.js";
 import { layButtons } from "./squares.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
@@ -77,7 +77,7 @@ const WORDS = [
 
 // Replace formulas: "Without the division by $\sqrt{d_k}$" → "Without the division by the square root of d_k".
 /** @type {(label: string) => string} */
-export const inWords = (label) =>
+export const spellOut = (label) =>
   label.replace(FORMULA, (_, tex) =>
     WORDS.reduce((text, [pattern, words]) => text.replace(pattern, words), tex).trim(),
   );
@@ -87,7 +87,7 @@ export const inWords = (label) =>
 function speakFormulas(root) {
   for (const control of root.querySelectorAll('[aria-label*="$"]')) {
     const label = control.getAttribute("aria-label") ?? "";
-    const words = inWords(label);
+    const words = spellOut(label);
     if (words !== label) control.setAttribute("aria-label", words);
   }
 }
@@ -157,8 +157,8 @@ class Scheme {
     layButtons();
     links.arrive();
     arrival.arrive();
-    for (const box of wideBoxes()) {
-      mark(box);
+    for (const box of findWideBoxes()) {
+      markHiddenSides(box);
       box.onscroll = () => this.#lookSoon();
       [box, ...box.children].forEach((element) => this.#sizes.observe(element));
     }
@@ -167,5 +167,5 @@ class Scheme {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-scheme", (root, send) => new Scheme(root, send));
+  return mountComponent(component, ".mha-scheme", (root, send) => new Scheme(root, send));
 }

@@ -1,6 +1,6 @@
 // "Find a head that …", from anywhere on the page: "/" focuses the field.
 import { make } from "../dom.js";
-import { mounted, post } from "../mount.js";
+import { mountComponent, post } from "../mount.js";
 import { isShortcut } from "../shortcuts.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
@@ -53,9 +53,9 @@ class Search {
     if (data.typed === this.#wanted) this.#field.removeAttribute("aria-busy");
     if (this.#answers.querySelector(":focus")) return; // do not replace an answer that has the focus
     this.#data = data;
-    this.#answers.replaceChildren(...answersOf(data, (index) => this.#choose(index)));
+    this.#answers.replaceChildren(...makeAnswers(data, (index) => this.#choose(index)));
     if (data.typed !== this.#wanted) return;
-    this.#status.textContent = counted(data);
+    this.#status.textContent = describeCount(data);
     this.#open();
   }
 
@@ -136,7 +136,7 @@ class Search {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-search", (root, send) => new Search(root, send));
+  return mountComponent(component, ".mha-search", (root, send) => new Search(root, send));
 }
 
 // ---- The heads found ----------------------------------------------------------------------------------------
@@ -167,10 +167,10 @@ export default function (component) {
 
 // `open` is called with the index of an answer among all.
 /** @type {(data: SearchData, open: (index: number) => void) => HTMLElement[]} */
-function answersOf({ groups, problem }, open) {
+function makeAnswers({ groups, problem }, open) {
   let index = 0;
   const sections = groups.map(({ title, note, answers }) => {
-    const links = answers.map((answer) => make("li", {}, linkOf(answer, open, index++)));
+    const links = answers.map((answer) => make("li", {}, makeLink(answer, open, index++)));
     const remark = note ? [make("p", { class: "soft" }, note)] : [];
     return make("section", {}, make("h2", {}, title), ...remark, make("ul", {}, ...links));
   });
@@ -178,7 +178,7 @@ function answersOf({ groups, problem }, open) {
 }
 
 /** @type {(answer: SearchAnswer, open: (index: number) => void, index: number) => HTMLElement} */
-function linkOf(answer, open, index) {
+function makeLink(answer, open, index) {
   const { name, paper, does, score, baseline, rule, standing, href } = answer;
   /** @type {(event: MouseEvent) => void} */
   const onclick = (event) => {
@@ -205,7 +205,7 @@ function linkOf(answer, open, index) {
 
 // Say how many answers there are, for screen readers.
 /** @type {(data: SearchData) => string} */
-function counted({ groups, problem }) {
+function describeCount({ groups, problem }) {
   const count = groups.reduce((sum, { answers }) => sum + answers.length, 0);
   return problem || (count === 1 ? "1 match" : `${count} matches`);
 }

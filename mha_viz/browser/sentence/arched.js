@@ -1,7 +1,7 @@
 // Draw the links of the open head as arcs under the words of the sentence, and describe the head.
-import { LOW, arc } from "../arcs.js";
-import { make, svg } from "../dom.js";
-import { grow } from "./fields.js";
+import { LOW, drawArc } from "../arcs.js";
+import { make, makeSvg } from "../dom.js";
+import { growField } from "./fields.js";
 /** @import { Place } from "../arcs.js" */
 
 /**
@@ -21,7 +21,7 @@ export class Arched {
   #area;
   // A copy of the text whose words can be measured.
   #mirror = make("div", { class: "mirror", dir: "auto", "aria-hidden": "true" });
-  #lines = svg("svg", { class: "bows", "aria-hidden": "true" });
+  #lines = makeSvg("svg", { class: "bows", "aria-hidden": "true" });
   #bows = /** @type {Bows | null} */ (null);
   #isHidden = false;
 
@@ -37,7 +37,7 @@ export class Arched {
   /** @type {(isArched: boolean) => void} */
   show(isArched) {
     this.box.classList.toggle("arched", isArched && this.#area.value.length <= LONGEST);
-    grow(this.#area); // the room below the text has changed
+    growField(this.#area); // the room below the text has changed
     this.draw();
   }
 
@@ -64,7 +64,7 @@ export class Arched {
     this.caption.textContent = at ? says : "";
     this.caption.style.setProperty("--colour", colour);
     const isLined = !!at?.some(({ y }) => y !== at[0].y);
-    if (at && this.box.classList.toggle("lined", isLined) === isLined) grow(this.#area);
+    if (at && this.box.classList.toggle("lined", isLined) === isLined) growField(this.#area);
     this.#lines.replaceChildren(...(at && links.length ? this.#arcs(words, links, colour) : []));
   }
 
@@ -78,7 +78,7 @@ export class Arched {
     const between = lines.length > 1 ? lines[1] - lines[0] - letters : Infinity;
     const below = this.box.clientHeight - lines[lines.length - 1];
     const room = Math.min(DEEP, (Math.min(between, below) - EDGE) / LOW);
-    return links.flatMap(([from, to, weight]) => arc(at[from], at[to], weight, colour, room, ends));
+    return links.flatMap(([from, to, weight]) => drawArc(at[from], at[to], weight, colour, room, ends));
   }
 
   // Return the middle of each word's lower edge, or null if the text has other words.

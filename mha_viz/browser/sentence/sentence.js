@@ -1,16 +1,16 @@
 // The sentence component: the text in large type, examples, an optional second sentence, and the choice of the model.
 import { make } from "../dom.js";
-import { forgetSentences, rememberSentence, typedSentences } from "../memory.js";
-import { mounted, queued } from "../mount.js";
+import { forgetSentences, rememberSentence, loadSentences } from "../memory.js";
+import { mountComponent, queueMessages } from "../mount.js";
 import { Arched } from "./arched.js";
 import {
   TypedField,
-  exampleOf,
-  grow,
+  makeExample,
+  growField,
   listPast,
   offerModels,
-  page,
-  quietButton,
+  makePage,
+  makeQuietButton,
   showExamples,
   showIntro,
   showPair,
@@ -26,7 +26,7 @@ const onPage = /** @type {{ mhaVizBows?: Bows }} */ (globalThis); // set by the 
 class Sentence {
   #last = /** @type {Partial<SentenceData>} */ ({});
   #send;
-  #part = page({
+  #part = makePage({
     read: () => this.#read(),
     typed: (area) => this.#onTyped(area),
     pair: () => this.#togglePair(),
@@ -60,7 +60,7 @@ class Sentence {
   #onHistory = () => {
     for (const field of Object.values(this.#fields)) {
       field.takeBack();
-      grow(field.area);
+      growField(field.area);
     }
     this.#follow();
   };
@@ -75,7 +75,7 @@ class Sentence {
     for (const name of /** @type {const} */ (["text", "pair"])) {
       if (!isOther(name)) continue;
       this.#fields[name].take(data[name]);
-      grow(this.#fields[name].area);
+      growField(this.#fields[name].area);
     }
     if (data.arched || isOther("text") || isOther("pair")) this.#arched.show(data.arched);
     if (isOther("pair")) showPair(part, data.pair !== "");
@@ -94,7 +94,7 @@ class Sentence {
   // which the arcs would reveal while it is hidden.
   /** @type {(data: SentenceData) => void} */
   #drawLook({ look, answer, opens }) {
-    const open = opens && quietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
+    const open = opens && makeQuietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
     const ontoggle = () => this.#arched.hide(!hidden[0]?.open);
     const hidden = answer ? [make("details", { ontoggle }, make("summary", {}, "Answer"), answer)] : [];
     this.#part.look.replaceChildren(look, ...(open ? [" ", open] : []), ...hidden);
@@ -104,7 +104,7 @@ class Sentence {
 
   /** @type {(example: Example, index: number) => HTMLElement} */
   #offered(example, index) {
-    return exampleOf(example, () => {
+    return makeExample(example, () => {
       this.#closeExamples();
       this.#send("example", index);
     });
@@ -115,7 +115,7 @@ class Sentence {
   /** @type {(area: HTMLTextAreaElement) => void} */
   #onTyped(area) {
     this.#fields.text.keep();
-    grow(area);
+    growField(area);
     this.#arched.draw();
     this.#follow();
   }
@@ -166,7 +166,7 @@ class Sentence {
       this.#drawPast();
       this.#part.text.focus();
     };
-    listPast(this.#part, typedSentences(), (one) => this.#reopen(one), clear);
+    listPast(this.#part, loadSentences(), (one) => this.#reopen(one), clear);
   }
 
   // Read a sentence of the history as if it were typed again.
@@ -177,7 +177,7 @@ class Sentence {
     showPair(part, pair !== "");
     showPast(part, false);
     part.history.focus();
-    grow(part.text);
+    growField(part.text);
     this.#read();
   }
 
@@ -199,5 +199,5 @@ class Sentence {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-sentence", (root, send) => new Sentence(root, queued(send)));
+  return mountComponent(component, ".mha-sentence", (root, send) => new Sentence(root, queueMessages(send)));
 }

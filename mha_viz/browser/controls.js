@@ -50,8 +50,8 @@ export function enableRoving(bar) {
     if (!step) return;
     event.preventDefault();
     const buttons = [...bar.querySelectorAll("button")];
-    const at = buttons.indexOf(/** @type {HTMLButtonElement} */ (event.target));
-    buttons[(at + step + buttons.length) % buttons.length].focus();
+    const index = buttons.indexOf(/** @type {HTMLButtonElement} */ (event.target));
+    buttons[(index + step + buttons.length) % buttons.length].focus();
   };
 }
 
@@ -101,7 +101,7 @@ function makeRuleChoice(caption, name, drawing, change) {
   /** @type {(rule: string) => Required<Pick<Choice, "first" | "range">>} */
   const familyOf = (rule) => ({ first: rule, range: [0, 1, 1], ...rules[rule] });
   const mode = makeChoice(caption, listOptions(name, drawing), (rule) => change({ [name]: familyOf(rule).first }));
-  const shown = make("output");
+  const output = make("output");
   const slider = make("input", { type: "range", "aria-label": `Value of ${caption.toLowerCase()}` });
   /** @type {(rule: string, value: number) => string} */
   const written = (rule, value) => (familyOf(rule).range[2] < 1 ? value.toFixed(2) : String(value));
@@ -113,12 +113,12 @@ function makeRuleChoice(caption, name, drawing, change) {
   const set = (value) => {
     const { value: rule, number } = findChoice(name, value) ?? { value, number: "" };
     mode.set(rule);
-    slider.hidden = shown.hidden = !number;
+    slider.hidden = output.hidden = !number;
     [slider.min, slider.max, slider.step] = familyOf(rule).range.map(String);
     slider.value = number || "0";
-    shown.textContent = number && written(rule, +number);
+    output.textContent = number && written(rule, +number);
   };
-  return { box: make("div", { class: "choice" }, mode.box, slider, shown), set };
+  return { box: make("div", { class: "choice" }, mode.box, slider, output), set };
 }
 
 // Make the controls for the settings of a drawing, by name.

@@ -71,19 +71,19 @@ export const prefersReducedMotion = () => window.matchMedia("(prefers-reduced-mo
 // Fade the current picture of a canvas into the next one. `box` contains the canvas, and is positioned.
 /** @type {(canvas: HTMLCanvasElement, box: HTMLElement) => void} */
 export function fadeOut(canvas, box) {
-  const [at, within] = [canvas.getBoundingClientRect(), box.getBoundingClientRect()];
-  if (prefersReducedMotion() || !canvas.width || !at.width) return;
+  const [canvasBox, outerBox] = [canvas.getBoundingClientRect(), box.getBoundingClientRect()];
+  if (prefersReducedMotion() || !canvas.width || !canvasBox.width) return;
   const { width, height } = canvas;
-  const before = make("canvas", { class: "before", "aria-hidden": true, width, height });
-  before.getContext("2d")?.drawImage(canvas, 0, 0);
-  const [left, top] = [at.left - within.left, at.top - within.top];
-  Object.assign(before.style, {
+  const picture = make("canvas", { class: "before", "aria-hidden": true, width, height });
+  picture.getContext("2d")?.drawImage(canvas, 0, 0);
+  const [left, top] = [canvasBox.left - outerBox.left, canvasBox.top - outerBox.top];
+  Object.assign(picture.style, {
     left: `${left}px`,
     top: `${top}px`,
-    width: `${at.width}px`,
-    height: `${at.height}px`,
+    width: `${canvasBox.width}px`,
+    height: `${canvasBox.height}px`,
   });
-  box.append(before);
-  const end = () => before.remove();
-  before.animate({ opacity: [1, 0] }, FADE).finished.then(end, end);
+  box.append(picture);
+  const end = () => picture.remove();
+  picture.animate({ opacity: [1, 0] }, FADE).finished.then(end, end);
 }

@@ -134,16 +134,16 @@ const getSides = ({ side = "all" }) => (side === "all" ? ["", ""] : [...side]);
 function computeAxisUnits(axis, view, side) {
   const words = view.unit === "words";
   const groups = words ? axis.groups : axis.tokens.map((_, i) => [i]);
-  const all = groups.map((tokens, i) => ({
+  const allUnits = groups.map((tokens, i) => ({
     text: (words ? axis.words : axis.tokens)[i],
     tokens,
     special: !!axis.special[tokens[0]],
     segment: axis.segments[tokens[0]],
     ...(isWritten(axis, tokens) ? { written: true } : {}),
   }));
-  const shown = view.special === "keep" ? all : all.filter((u) => !u.special);
-  if (!side || !hasSecond(axis)) return shown;
-  return shown.filter((u) => u.segment === (side === "a" ? 0 : 1));
+  const visibleUnits = view.special === "keep" ? allUnits : allUnits.filter((u) => !u.special);
+  if (!side || !hasSecond(axis)) return visibleUnits;
+  return visibleUnits.filter((u) => u.segment === (side === "a" ? 0 : 1));
 }
 
 /** @type {(axis: Axis, tokens: number[]) => boolean} */

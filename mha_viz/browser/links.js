@@ -92,8 +92,11 @@ function computeShifts(heads, layout) {
 // Return the width of a number, relative to the height of its letters, and how many numbers fit after a word.
 /** @type {(heads: ShownHead[], width: number) => [number, number]} */
 function measureNumbers(heads, width) {
-  const wide = heads.every(({ part }) => isShare(part)) ? 3.2 : 7.2;
-  return [wide, Math.max(1, Math.min(WRITTEN, heads.length, Math.floor((width * 0.2) / (wide * 12))))];
+  const maxCharacters = heads.every(({ part }) => isShare(part)) ? 3.2 : 7.2;
+  return [
+    maxCharacters,
+    Math.max(1, Math.min(WRITTEN, heads.length, Math.floor((width * 0.2) / (maxCharacters * 12)))),
+  ];
 }
 
 /**
@@ -158,10 +161,10 @@ function drawTokens(context, scene, layout, look, [above, below]) {
       context.fillStyle = isFocused ? look.accent : unit.special || !strong ? look.muted : look.ink;
       context.font = look.textFont(size, isFocused ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
-      const wide = writeText(context, unit.text, x, y, layout.column, isQuery ? "right" : "left", layout.rowHeight);
-      if (unit.written) context.fillRect(isQuery ? x - wide : x, y + size * 0.6, wide, 1);
-      const behind = (isQuery ? x : x + wide) + BEHIND;
-      drawNumbers(context, numbered(scene, isQuery, i), behind, y, scene, layout, look);
+      const width = writeText(context, unit.text, x, y, layout.column, isQuery ? "right" : "left", layout.rowHeight);
+      if (unit.written) context.fillRect(isQuery ? x - width : x, y + size * 0.6, width, 1);
+      const numbersX = (isQuery ? x : x + width) + BEHIND;
+      drawNumbers(context, numbered(scene, isQuery, i), numbersX, y, scene, layout, look);
     });
   side(scene.rows, true);
   side(scene.cols, false);
@@ -224,15 +227,15 @@ function findLink(head, isQuery, i, focus) {
  */
 function drawNumbers(context, list, x, y, { heads }, { digits, wide, written }, look) {
   list.slice(0, written).forEach(({ head, weight }, slot) => {
-    const at = x + slot * wide;
+    const numberX = x + slot * wide;
     context.font = look.numberFont(digits);
     context.fillStyle = look.ink;
     context.textAlign = "left";
     context.textBaseline = "middle";
-    context.fillText(formatNumber(weight, head.part), at, y + 0.5);
+    context.fillText(formatNumber(weight, head.part), numberX, y + 0.5);
     if (heads.length === 1) return;
     context.fillStyle = head.colour;
-    context.fillRect(at, y + digits * 0.6, wide * 0.9, 2);
+    context.fillRect(numberX, y + digits * 0.6, wide * 0.9, 2);
   });
 }
 
@@ -268,10 +271,10 @@ const NUMBERED = 0.05; // smaller shares, or smaller fractions of the largest nu
 // Choose the links of heads that are drawn together. `top`: the end of a scale shared with other diagrams.
 /** @type {(parts: ShownBlock[], axes: Axes, links: string, scale: string, top?: number) => HeadLinks[]} */
 export function makeLinks(parts, axes, links, scale, top = Math.max(0, ...parts.map(({ max }) => max))) {
-  const drawn = chooseDrawnLinks(parts, links, axes);
+  const drawnLinks = chooseDrawnLinks(parts, links, axes);
   return parts.map((part, i) => ({
     chosen: chooseLinks(part, links),
-    lines: drawn[i],
+    lines: drawnLinks[i],
     ink: computeShades({ ...part, max: top }, chooseLinkScale(scale)),
     least: Math.fround(NUMBERED * (isShare(part) ? 1 : part.max)),
   }));
@@ -297,7 +300,7 @@ function chooseDrawnLinks(parts, links, axes) {
       best = [...best, { head, at, size }].sort((a, b) => b.size - a.size).slice(0, CROWDED.links);
     }
   });
-  const drawn = parts.map(({ R, C }) => new Uint8Array(R * C));
-  for (const { head, at } of best) drawn[head][at] = 1;
-  return drawn;
+  const drawnLinks = parts.map(({ R, C }) => new Uint8Array(R * C));
+  for (const { head, at } of best) drawnLinks[head][at] = 1;
+  return drawnLinks;
 }

@@ -50,7 +50,7 @@ const isSentence = (entry) => typeof entry?.text === "string" && typeof entry?.p
 /** @type {(typed: Typed) => void} */
 export function rememberSentence({ text, pair }) {
   if (!text.trim() || text.length + pair.length > MOST_LETTERS) return;
-  const others = loadSentences().filter((one) => one.text !== text || one.pair !== pair);
+  const others = loadSentences().filter((sentence) => sentence.text !== text || sentence.pair !== pair);
   try {
     window.localStorage.setItem(SENTENCES, JSON.stringify([{ text, pair }, ...others].slice(0, MOST_SENTENCES)));
   } catch {

@@ -44,34 +44,34 @@ export function listPieces(cols) {
  * @type {(row: Row, begin: number, columns: Columns, share: number, w: Float32Array, from: number) => number}
  */
 export function gatherRow(row, begin, { tokens, ends }, share, w, from) {
-  let shown = 0;
+  let visibleSum = 0;
   if (tokens.length === ends.length) {
     for (let c = 0; c < tokens.length; c++) {
       const weight = row[begin + tokens[c]];
       w[from + c] = weight * share;
-      shown += weight;
+      visibleSum += weight;
     }
-    return shown;
+    return visibleSum;
   }
   for (let c = 0, i = 0; c < ends.length; c++) {
     let sum = 0;
     for (; i < ends[c]; i++) sum += row[begin + tokens[i]];
     w[from + c] = sum * share;
-    shown += sum;
+    visibleSum += sum;
   }
-  return shown;
+  return visibleSum;
 }
 
 // Return the sum of the visible columns of a row, of absolute values if `signed`.
 /** @type {(row: Row, begin: number, columns: Columns, signed: boolean) => number} */
 export function sumShown(row, begin, { tokens, ends }, signed) {
-  let shown = 0;
+  let visibleSum = 0;
   for (let c = 0, i = 0; c < ends.length; c++) {
     let sum = 0;
     for (; i < ends[c]; i++) sum += signed ? Math.abs(row[begin + tokens[i]]) : row[begin + tokens[i]];
-    shown += sum;
+    visibleSum += sum;
   }
-  return shown;
+  return visibleSum;
 }
 
 // Visit every row of a view: the row of its token, or the sum over its tokens. Its m numbers start at `begin`.
@@ -96,9 +96,9 @@ export function findHeaviest(row, count) {
   const places = [];
   for (let c = 0; c < row.length; c++) {
     if (places.length === count && !(row[c] > row[places[count - 1]])) continue;
-    let at = Math.min(places.length, count - 1);
-    for (; at > 0 && row[places[at - 1]] < row[c]; at--) places[at] = places[at - 1];
-    places[at] = c;
+    let position = Math.min(places.length, count - 1);
+    for (; position > 0 && row[places[position - 1]] < row[c]; position--) places[position] = places[position - 1];
+    places[position] = c;
   }
   return places;
 }

@@ -91,8 +91,8 @@ export function moveSpot(spot, [down, right], isHeat, R, C) {
   const { row, col } = spot;
   if (isHeat) return { ...spot, row: clamp((row ?? 0) + down, R), col: clamp((col ?? 0) + right, C) };
   const isQuery = right && Number.isFinite(right) ? right < 0 : row !== null;
-  const next = (row ?? col ?? 0) + (Number.isFinite(right) ? down : right);
-  return isQuery ? { ...spot, row: clamp(next, R), col: null } : { ...spot, row: null, col: clamp(next, C) };
+  const newIndex = (row ?? col ?? 0) + (Number.isFinite(right) ? down : right);
+  return isQuery ? { ...spot, row: clamp(newIndex, R), col: null } : { ...spot, row: null, col: clamp(newIndex, C) };
 }
 
 // Scroll a box until the row that begins at `y` is visible.
@@ -116,7 +116,7 @@ export function getPoint(element, event) {
 export function readLook(look, root, themes, quiet) {
   const style = getComputedStyle(root);
   /** @type {(name: string, other: string) => string} */
-  const value = (name, other) => style.getPropertyValue(name).trim() || other;
+  const value = (name, fallback) => style.getPropertyValue(name).trim() || fallback;
   const isGrey = value("--mha-look", "") === "grey"; // a file for printing without colour
   const theme = (isGrey && themes.grey) || themes[isDark(root) ? "dark" : "light"];
   const name = theme.ramp.join();
@@ -188,8 +188,8 @@ export class Stage {
     this.view = view;
     this.hovered = null;
     this.drawing.adopted();
-    const now = /** @type {Record<string, any>} */ (view);
-    const lost = untold.filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(now[name]));
+    const newView = /** @type {Record<string, any>} */ (view);
+    const lost = untold.filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(newView[name]));
     if (lost.length) this.change(Object.fromEntries(lost));
   }
 

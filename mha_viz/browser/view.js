@@ -70,8 +70,8 @@ export const nameUnits = (unit) => (unit === "words" ? "words" : "tokens");
 /** @type {(name: string, drawing?: Drawing) => [string, Choice][]} */
 export function listChoices(name, drawing) {
   const { choices = {} } = SETTINGS[name];
-  const all = typeof choices === "string" ? QUANTITIES : choices;
-  return Object.entries(all).filter(([, choice]) => !choice.not_in?.includes(drawing ?? ""));
+  const table = typeof choices === "string" ? QUANTITIES : choices;
+  return Object.entries(table).filter(([, choice]) => !choice.not_in?.includes(drawing ?? ""));
 }
 
 // Return the settings of a drawing that have a control, in order, with their controls.
@@ -97,16 +97,16 @@ export const listOptions = (name, drawing) =>
 // Split a value into its choice and its number.
 /** @type {(name: string, value: string) => { value: string, choice: Choice, number: string } | null} */
 export function findChoice(name, value) {
-  const one = listChoices(name).find(([each, { pattern }]) => new RegExp(`^(${pattern ?? each})$`).test(value));
-  return one ? { value: one[0], choice: one[1], number: value.slice(one[0].length) } : null;
+  const match = listChoices(name).find(([key, { pattern }]) => new RegExp(`^(${pattern ?? key})$`).test(value));
+  return match ? { value: match[0], choice: match[1], number: value.slice(match[0].length) } : null;
 }
 
 // Describe a value of a setting in words, for the menu of the drawing.
 /** @type {(name: string, value: string, drawing: Drawing) => string} */
 export function describeValue(name, value, drawing) {
-  const chosen = findChoice(name, value);
-  if (!chosen) return value;
-  const { choice, number } = chosen;
+  const match = findChoice(name, value);
+  if (!match) return value;
+  const { choice, number } = match;
   if (choice.changed) return choice.changed.replace("{}", number);
   return (SETTINGS[name].changed ?? "{}").replace("{}", choice.labels?.[drawing] ?? choice.label);
 }

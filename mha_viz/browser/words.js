@@ -108,11 +108,11 @@ export function findStrongest({ w, R, C, max = 1 }, rows, cols) {
 export function describeHidden({ part: { hidden } }, { rows }, focus, view, reading) {
   const isWhole = view.special === "keep" && !(isPair(reading) && view.side !== "all");
   if (isWhole && !reading.hidden) return "";
-  const all = isOfLayers(reading) ? `this layer’s ${getLabel(reading)}` : "this head’s attention";
-  if (!hidden.length) return `${formatPercent(1)} of ${all} goes to hidden tokens.`;
+  const whole = isOfLayers(reading) ? `this layer’s ${getLabel(reading)}` : "this head’s attention";
+  if (!hidden.length) return `${formatPercent(1)} of ${whole} goes to hidden tokens.`;
   const isOne = focus && focus.row !== null;
   const share = isOne ? hidden[focus.row] : computeMean(Array.from(hidden));
-  const whose = isOne ? `the attention from “${rows[focus.row].text}”` : all;
+  const whose = isOne ? `the attention from “${rows[focus.row].text}”` : whole;
   const how =
     view.special === "rescale" || isWhole ? "went to hidden tokens before rescaling" : "goes to hidden tokens";
   return `${formatPercent(share)} of ${whose} ${how}.`;
@@ -124,20 +124,20 @@ export function describeOff(reading, heads) {
   const names = heads.filter((head) => isSwitchedOff(reading, head)).map((head) => formatMapName(reading, head));
   if (!names.length) return "";
   if (names.length === 1) return `${names[0]} is off: this pattern is computed, its output is not used.`;
-  const listed = `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
-  return `${listed} are off: their patterns are computed, their outputs are not used.`;
+  const nameList = `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  return `${nameList} are off: their patterns are computed, their outputs are not used.`;
 }
 
 // Name the numbers of a view: "weight" only if the model computed them. The rule is that of `name_numbers` in
 // attention/numbers.py.
 /** @type {(reading: Reading, view: Pick<Settings, "unit" | "special">) => string} */
 function nameNumbers(reading, view) {
-  const before = reading.numbers ?? "weight";
+  const previousNumbers = reading.numbers ?? "weight";
   const parts = [
     view.unit === "words" && !reading.numbers?.includes("_by_words") && "by_words",
     view.special === "rescale" && !reading.signed && !reading.numbers?.includes("_rescaled") && "rescaled",
   ];
-  return [before, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
+  return [previousNumbers, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
 }
 
 // List the numbers of one head: the whole matrix or, if it is large, the largest numbers.
@@ -176,9 +176,9 @@ function makeWholeTable(caption, part, { rows, cols }) {
 /** @type {(caption: HTMLElement, part: Block, axes: Axes, numbers: string) => HTMLElement[]} */
 function makeLargestTable(caption, part, { rows, cols }, numbers) {
   const { w, C } = part;
-  const least = isShare(part) ? 0.05 : Number.MIN_VALUE;
+  const minimum = isShare(part) ? 0.05 : Number.MIN_VALUE;
   const largest = Array.from(w.keys())
-    .filter((i) => Math.abs(w[i]) >= least)
+    .filter((i) => Math.abs(w[i]) >= minimum)
     .sort((a, b) => Math.abs(w[b]) - Math.abs(w[a]))
     .slice(0, LISTED);
   /** @type {(i: number) => HTMLElement[]} */

@@ -66,7 +66,7 @@ function scrollBack(opened) {
 function drawBlock(root, send, data) {
   const order = () => [...root.querySelectorAll("button")];
   const { activeElement } = /** @type {Document | ShadowRoot} */ (root.getRootNode());
-  const at = order().indexOf(/** @type {HTMLButtonElement} */ (activeElement));
+  const index = order().indexOf(/** @type {HTMLButtonElement} */ (activeElement));
   const wasOver = root.querySelector(".stage.open")?.getAttribute("data-stage");
   const stages = groupSteps(data.steps, data.titles).map((stage) => drawStage(stage, data, send));
   const row = make("div", { class: "row", role: "toolbar", "aria-label": "Stages of a head", onkeydown: walkStages });
@@ -75,9 +75,12 @@ function drawBlock(root, send, data) {
   root.replaceChildren(drawHeads(data, send), row);
   const pinned = stages.find((stage) => stage.hasAttribute("data-pinned")) ?? null;
   openUnderPointer(row, stages, pinned);
-  openStage(stages, root.matches(":hover") ? (stages.find((one) => one.dataset.stage === wasOver) ?? pinned) : pinned);
+  openStage(
+    stages,
+    root.matches(":hover") ? (stages.find((stage) => stage.dataset.stage === wasOver) ?? pinned) : pinned,
+  );
   getButton(pinned ?? stages[0]).tabIndex = 0;
-  if (at >= 0) order()[at]?.focus();
+  if (index >= 0) order()[index]?.focus();
 }
 
 /** @type {(stage: Element) => HTMLButtonElement} */
@@ -85,8 +88,8 @@ const getButton = (stage) => /** @type {HTMLButtonElement} */ (stage.querySelect
 
 /** @type {(stage: Stage, data: BlockData, send: Send) => HTMLElement} */
 function drawStage({ name, label, inside, steps }, data, send) {
-  const shape = steps.find((one) => one.name === data.step)?.shape ?? steps[0].shape;
-  const isPinned = steps.some((one) => one.name === data.step);
+  const shape = steps.find((step) => step.name === data.step)?.shape ?? steps[0].shape;
+  const isPinned = steps.some((step) => step.name === data.step);
   const choose = () => !isPinned && send("step", steps[0].name);
   const title = make(
     "button",
@@ -153,13 +156,13 @@ function openUnderPointer(row, stages, pinned) {
 // Make the stages one tab stop; an arrow key goes to the next or the previous one.
 /** @type {(event: KeyboardEvent) => void} */
 function walkStages(event) {
-  const here = /** @type {HTMLElement} */ (event.target).closest(/** @type {"button"} */ (".title"));
+  const title = /** @type {HTMLElement} */ (event.target).closest(/** @type {"button"} */ (".title"));
   const titles = [.../** @type {Element} */ (event.currentTarget).querySelectorAll(/** @type {"button"} */ (".title"))];
-  const next = here && findNeighbour(event, here, titles);
-  if (!next) return;
-  here.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
+  const neighbour = title && findNeighbour(event, title, titles);
+  if (!neighbour) return;
+  title.tabIndex = -1;
+  neighbour.tabIndex = 0;
+  neighbour.focus();
 }
 
 /** @type {(data: BlockData, send: Send) => HTMLElement} */
@@ -198,9 +201,9 @@ function makeHeadButton(number, colour, chosen, send) {
 function walkHeads(event) {
   const chip = /** @type {HTMLElement} */ (event.target).closest("button");
   const chips = /** @type {HTMLElement[]} */ ([...(chip?.parentElement?.children ?? [])]);
-  const next = chip && findNeighbour(event, chip, chips);
-  next?.focus();
-  next?.click();
+  const neighbour = chip && findNeighbour(event, chip, chips);
+  neighbour?.focus();
+  neighbour?.click();
 }
 
 // Return the element to which an arrow key leads from `here`; undefined for other keys.

@@ -74,9 +74,9 @@ class Compare {
   /** @type {(bytes: Uint8Array) => void} */
   show(bytes) {
     const { read } = this.#stores;
-    const next = unpackPanels(bytes);
-    const isSame = read.set?.key === next.key;
-    if (!isSame) this.#arrive(next);
+    const panels = unpackPanels(bytes);
+    const isSame = read.set?.key === panels.key;
+    if (!isSame) this.#arrive(panels);
     this.#draw();
     if (!isSame) this.#comparison.settle(read.set, this.#part.panels);
   }
@@ -132,8 +132,8 @@ class Compare {
   /** @type {(ofSecond: boolean) => void} */
   #subtract(ofSecond) {
     const { first, second } = this.#part;
-    const [one, other] = ofSecond ? [+second.value, +first.value] : [+first.value, +second.value];
-    const pair = [one, other === one ? (one ? one - 1 : 1) : other];
+    const [firstPanel, secondPanel] = ofSecond ? [+second.value, +first.value] : [+first.value, +second.value];
+    const pair = [firstPanel, secondPanel === firstPanel ? (firstPanel ? firstPanel - 1 : 1) : secondPanel];
     this.#show(ofSecond ? pair.reverse() : pair);
   }
 

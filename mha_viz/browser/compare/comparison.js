@@ -41,13 +41,13 @@ export class Comparison {
   edit(set, change) {
     const { action, index } = change;
     if (this.#pending && performance.now() < this.#pending.until) return;
-    const after = updateView(change, this.#stage.view);
+    const newView = updateView(change, this.#stage.view);
     this.#stage.quiet();
-    const view = encodeTogether(after, updateOpening(change, set));
+    const view = encodeTogether(newView, updateOpening(change, set));
     this.#send("edit", { ...describePanel(set, index), ...toComparedPositions(set, change), view });
     if (action === "pin") this.#say("Added to My heads.");
     if (action === "open" || action === "pin") return;
-    this.#pending = predictResult(set, change, after);
+    this.#pending = predictResult(set, change, newView);
   }
 
   // Return the view of the panels that arrived, or undefined if they do not answer an edit.

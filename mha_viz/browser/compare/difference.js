@@ -81,10 +81,10 @@ export function drawDifference({ read, stage, look }, part) {
 /** @type {(set: Panels, diff: [number, number]) => Children} */
 function makeTitle(set, diff) {
   /** @type {(panel: { name: string, more: string }) => Children} */
-  const named = ({ name, more }) => [make("code", {}, name), ...(more ? [" ", isolateText(more)] : [])];
+  const makePanelName = ({ name, more }) => [make("code", {}, name), ...(more ? [" ", isolateText(more)] : [])];
   const [first, second] = distinguishPanels(set, diff);
   const isOneHead = first.name === second.name && first.more.startsWith("with "); // name it once
-  return [...named(second), " minus ", ...(isOneHead ? [isolateText(first.more)] : named(first))];
+  return [...makePanelName(second), " minus ", ...(isOneHead ? [isolateText(first.more)] : makePanelName(first))];
 }
 
 /** @type {(set: Panels, diff: [number, number]) => Children} */
@@ -114,8 +114,8 @@ function explainRefusal(stage, [p, q], { ours, theirs, remedy, isMixed }) {
 function listUnmatched(units, panel) {
   if (!units.length) return [];
   const words = units.slice(0, 5).flatMap((unit, i) => [i ? ", " : "", "“", isolateText(unit.text), "”"]);
-  const rest = units.length > 5 ? ` and ${units.length - 5} more` : "";
-  return [make("span", {}, ...words, rest, ` only in panel ${panel + 1}`)];
+  const restNote = units.length > 5 ? ` and ${units.length - 5} more` : "";
+  return [make("span", {}, ...words, restNote, ` only in panel ${panel + 1}`)];
 }
 
 /** @type {(remedy: Partial<Settings>) => [string, string]} */
@@ -130,14 +130,14 @@ function listDifferences(stage, [at], { rows, cols, d, C, first, second, top, ki
   const spot = { at, row: Math.floor(cell / C), col: cell % C };
   const [come, leave] = [() => stage.hover(spot), () => stage.hover(null)];
   const numbers = [formatNumber(first[cell], kind), formatNumber(second[cell], kind), formatSigned(d[cell], kind)];
-  const on = {
+  const handlers = {
     onclick: () => stage.press(spot),
     onpointerenter: come,
     onpointerleave: leave,
     onfocus: come,
     onblur: leave,
   };
-  return makeEntry(rows[spot.row].text, cols[spot.col].text, numbers, d[cell] / top, on);
+  return makeEntry(rows[spot.row].text, cols[spot.col].text, numbers, d[cell] / top, handlers);
 }
 
 // Make an entry of the list: "it → animal 0.677 → 0.051 −0.626", with a bar for its size and sign.
@@ -169,15 +169,15 @@ export function refreshDifference(stores, part, spot, all) {
   const { set, derived } = read;
   const result = derived?.diff;
   if (!result?.partner) return;
-  const here = mapSpot(stores, set.panels[getReferencePanel(stage)].reading, spot);
-  const key = JSON.stringify(here);
+  const place = mapSpot(stores, set.panels[getReferencePanel(stage)].reading, spot);
+  const key = JSON.stringify(place);
   if (!all && key === part.drawn) return;
   part.drawn = key;
-  const focus = here?.missing ? null : here;
+  const focus = place?.missing ? null : place;
   /** @type {HeatScene} */
   const scene = { rows: result.rows, cols: result.cols, head: result.head, focus: null };
   drawCanvasPair(part.map, scene, focus, all, { ...look, colours: look.signedColours });
-  part.diffSays.replaceChildren(...describeFocus(stores, here), makeSoft(describeLabelStep(part.map.layout?.cell)));
+  part.diffSays.replaceChildren(...describeFocus(stores, place), makeSoft(describeLabelStep(part.map.layout?.cell)));
   part.map.canvas.setAttribute("aria-label", `Difference. ${part.diffSays.textContent}`);
   markEntries(part.list, result, focus);
 }
@@ -202,11 +202,11 @@ export function listenToDifference(stores, part) {
     return spot && { ...spot, at: getReferencePanel(stage) };
   };
   const about = () => {
-    const at = getReferencePanel(stage);
-    const spot = mapSpot(stores, read.set.panels[at].reading, stage.focused());
-    const from = spot && !spot.missing ? /** @type {Spot} */ ({ at, row: spot.row, col: spot.col }) : null;
+    const reference = getReferencePanel(stage);
+    const spot = mapSpot(stores, read.set.panels[reference].reading, stage.focused());
+    const from = spot && !spot.missing ? /** @type {Spot} */ ({ at: reference, row: spot.row, col: spot.col }) : null;
     const { R, C } = /** @type {DrawnDifference} */ (read.derived.diff);
-    return { from, isHeat: true, R, C, start: { at }, walked };
+    return { from, isHeat: true, R, C, start: { at: reference }, walked };
   };
   const walked = () => {
     part.announcement.textContent = `${part.diffSays.textContent}. ${joinPanelTexts(read.set, part.panels)}`;
@@ -233,16 +233,16 @@ const NAMED = 3; // maximum number of differences listed for a word
 /** @type {(result: DrawnDifference, spot: Span) => HTMLElement} */
 function describeWord({ rows, cols, d, C, kind }, { row, col }) {
   const isQuery = row !== null;
-  const others = isQuery ? cols : rows;
-  const cells = others.map((_, i) => (row !== null ? row * C + i : i * C + (col ?? 0)));
-  const own = findLargestCells({ d: Float32Array.from(cells, (cell) => d[cell]) }, NAMED);
-  const named = own.flatMap((i, at) => [
-    at ? ", " : "",
-    isolateText(others[i].text),
+  const units = isQuery ? cols : rows;
+  const cells = units.map((_, i) => (row !== null ? row * C + i : i * C + (col ?? 0)));
+  const strongestCells = findLargestCells({ d: Float32Array.from(cells, (cell) => d[cell]) }, NAMED);
+  const entries = strongestCells.flatMap((i, index) => [
+    index ? ", " : "",
+    isolateText(units[i].text),
     ` ${formatSigned(d[cells[i]], kind)}`,
   ]);
   const word = isQuery ? rows[row] : cols[col ?? 0];
-  return makeLinkText(makeBold(word.text), isQuery ? " → " : " ← ", ...named);
+  return makeLinkText(makeBold(word.text), isQuery ? " → " : " ← ", ...entries);
 }
 
 // ---- As a table ---------------------------------------------------------------------------------------------
@@ -253,11 +253,11 @@ const TABLED = 300;
 export function makeDifferenceTable(set, diff, result) {
   const { rows, cols, d, C, first, second, kind } = result;
   /** @type {(panel: number) => string} */
-  const named = (panel) => {
+  const describeMap = (panel) => {
     const [reading, { head }] = [getReading(set, panel), set.panels[panel]];
     return `${formatMapName(reading, head)} (${formatPaperName(reading, head)})`;
   };
-  const [p, q] = diff.map(named);
+  const [p, q] = diff.map(describeMap);
   const cells = findLargestCells(result, TABLED);
   /** @type {(cell: number) => string[]} */
   const line = (cell) => {

@@ -114,29 +114,29 @@ export function drawScale({ read: { set, derived }, stage, look }, part) {
 export function measure({ read: { set, derived }, stage, look }, part) {
   const isLinks = stage.view.as === "links";
   const { units, columns: others } = derived;
-  const most = Math.max(1, ...[...units, ...others].map((each) => each.length));
+  const maxUnits = Math.max(1, ...[...units, ...others].map((list) => list.length));
   const axes = units.map((rows, i) => ({ rows, cols: others[i] }));
   if (derived.diff?.partner) axes.push(derived.diff);
   const label = Math.max(
     ...axes.map(({ rows, cols }) => (isLinks ? measureLinksLabel : measureHeatmapLabel)(rows, cols, look)),
   );
   const width = part.sheet.clientWidth;
-  const wanted = isLinks ? LEAST : Math.max(LEAST, Math.min(width, label + 2 * most));
+  const wanted = isLinks ? LEAST : Math.max(LEAST, Math.min(width, label + 2 * maxUnits));
   const count = set.panels.length;
-  const gap = count > FEW || most > MANY || width < 600 ? GAP : WIDE_GAP;
+  const gap = count > FEW || maxUnits > MANY || width < 600 ? GAP : WIDE_GAP;
   const across = chooseColumnCount(width, count === 2 ? 3 : count, width < 600 ? width : wanted, gap);
   const column = Math.floor((width - (across - 1) * gap) / across);
   const tallest = Math.max(300, Math.min(Math.max(680, window.innerHeight - 370), window.innerHeight - 230));
-  const height = Math.min(tallest, Math.max(300, window.innerHeight - 360, label + LEGIBLE * most));
-  const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / most)); // in a large window
+  const height = Math.min(tallest, Math.max(300, window.innerHeight - 360, label + LEGIBLE * maxUnits));
+  const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / maxUnits)); // in a large window
   const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest };
-  Object.assign(look, { most, label, ...size });
-  const drawn = isLinks
+  Object.assign(look, { most: maxUnits, label, ...size });
+  const drawnWidth = isLinks
     ? look.width
-    : computeHeatmapLayout(column - EDGE, most, most, height - EDGE, label, label, largest).width + EDGE;
+    : computeHeatmapLayout(column - EDGE, maxUnits, maxUnits, height - EDGE, label, label, largest).width + EDGE;
   for (const { box } of part.panels) box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;
-  const wide = Math.min(column, Math.max(drawn, LEAST)); // the tools are above the right edge of the drawing
-  part.sheet.style.cssText = `grid-template-columns: repeat(${across}, ${wide}px); --gap: ${gap}px`;
+  const panelWidth = Math.min(column, Math.max(drawnWidth, LEAST)); // the tools are above the right edge of the drawing
+  part.sheet.style.cssText = `grid-template-columns: repeat(${across}, ${panelWidth}px); --gap: ${gap}px`;
   part.sheet.classList.toggle("single", across === 1);
   part.sheet.classList.toggle("few", gap === WIDE_GAP || across === 1);
   placeDifference(part, stage.view.diff, across);
@@ -145,17 +145,17 @@ export function measure({ read: { set, derived }, stage, look }, part) {
 // Place the difference after the second of its panels, or at the end of the row of the first.
 /** @type {(part: Sheet, diff: [number, number] | null, across: number) => void} */
 function placeDifference({ panels, sheet, diff: drawn }, diff, across) {
-  const all = panels.map((panel) => panel.all);
+  const boxes = panels.map((panel) => panel.all);
   if (diff) {
     const first = Math.min(...diff);
     const rowEnd = (Math.floor(first / across) + 1) * across - 1;
-    all.splice(Math.max(first + 1, Math.min(Math.max(...diff) + 1, rowEnd)), 0, drawn);
+    boxes.splice(Math.max(first + 1, Math.min(Math.max(...diff) + 1, rowEnd)), 0, drawn);
   }
-  if (all.length !== sheet.children.length || all.some((each, i) => each !== sheet.children[i]))
-    sheet.replaceChildren(...all);
+  if (boxes.length !== sheet.children.length || boxes.some((each, i) => each !== sheet.children[i]))
+    sheet.replaceChildren(...boxes);
   panels.forEach(({ all: panel, pill }) => {
-    const at = all.indexOf(panel);
-    if (pill) pill.hidden = across > 1 && at % across === across - 1;
+    const index = boxes.indexOf(panel);
+    if (pill) pill.hidden = across > 1 && index % across === across - 1;
   });
 }
 
@@ -166,11 +166,11 @@ export function refresh(stores, part, all = false) {
   if (!set) return;
   const spot = stores.stage.focused();
   part.panels.forEach((panel, index) => {
-    const here = mapSpot(stores, set.panels[index].reading, spot);
-    const key = JSON.stringify(here);
+    const place = mapSpot(stores, set.panels[index].reading, spot);
+    const key = JSON.stringify(place);
     if (!all && key === panel.drawn) return;
     panel.drawn = key;
-    drawPanel(stores, panel, index, here, all);
+    drawPanel(stores, panel, index, place, all);
   });
   refreshDifference(stores, part, spot, all);
 }
@@ -187,9 +187,9 @@ function drawPanel(stores, panel, index, here, all) {
   drawCanvasPair(panel, { rows, cols, head, ...links, focus: null, view }, focus, all, look);
   panel.says.replaceChildren(...describePanel(stores, index, here));
   panel.says.classList.toggle("rest", !here);
-  const hidden = view.special === "keep" ? "" : describeHidden(head, { rows }, focus, view, getReading(set, index));
+  const hiddenNote = view.special === "keep" ? "" : describeHidden(head, { rows }, focus, view, getReading(set, index));
   const off = describeOff(getReading(set, index), [set.panels[index].head]);
-  const note = [off, hidden, view.as === "links" ? "" : describeLabelStep(panel.layout?.cell)]
+  const note = [off, hiddenNote, view.as === "links" ? "" : describeLabelStep(panel.layout?.cell)]
     .filter(Boolean)
     .join(" ");
   if (panel.note.textContent !== note) panel.note.textContent = note;
@@ -218,8 +218,8 @@ export function listenToPanel(stores, part, index) {
     return spot && { at: index, ...spot };
   };
   const about = () => {
-    const here = mapSpot(stores, reading, stage.focused());
-    const from = here && !here.missing ? /** @type {Spot} */ ({ at: index, row: here.row, col: here.col }) : null;
+    const place = mapSpot(stores, reading, stage.focused());
+    const from = place && !place.missing ? /** @type {Spot} */ ({ at: index, row: place.row, col: place.col }) : null;
     const [R, C] = counts();
     return { from, isHeat: !isLinks(), R, C, start: { at: index }, walked };
   };
@@ -288,12 +288,12 @@ function describeWord(part, axes, spot) {
   const units = isQuery ? axes.cols : axes.rows;
   const weights = units.map((_, i) => computeSpanWeight(part, linked(i)));
   const word = isQuery ? joinTexts(axes.rows, spot.row, spot.rows) : joinTexts(axes.cols, spot.col, spot.cols);
-  const others = findTopThree(weights).flatMap((i, at) => [
-    at ? ", " : "",
+  const targets = findTopThree(weights).flatMap((i, index) => [
+    index ? ", " : "",
     isolateText(units[i].text),
     ` ${formatNumber(weights[i], part)}`,
   ]);
-  return [makeLinkText(makeBold(word), isQuery ? " → " : " ← ", ...others)];
+  return [makeLinkText(makeBold(word), isQuery ? " → " : " ← ", ...targets)];
 }
 
 /** @type {(weights: number[]) => number[]} */
@@ -301,9 +301,9 @@ function findTopThree(weights) {
   /** @type {number[]} */
   const best = [];
   weights.forEach((weight, i) => {
-    let at = best.length;
-    while (at && weight > weights[best[at - 1]]) at--;
-    if (at < 3) best.splice(at, 0, i);
+    let position = best.length;
+    while (position && weight > weights[best[position - 1]]) position--;
+    if (position < 3) best.splice(position, 0, i);
     best.length = Math.min(best.length, 3);
   });
   return best;
@@ -337,12 +337,12 @@ function drawMenu(set, part, hasDifference) {
   const panels = set.panels.map((_, i) => [String(i), shortenName(set, i)]);
   const options = [...panels, ...(hasDifference ? [["diff", "the difference"]] : [])];
   const key = JSON.stringify(options);
-  const before = part.tableOf.value || (hasDifference ? "diff" : "0");
+  const previous = part.tableOf.value || (hasDifference ? "diff" : "0");
   if (part.tabled !== key) {
     part.tableOf.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
     part.tabled = key;
   }
-  part.tableOf.value = options.some(([value]) => value === before) ? before : "0";
+  part.tableOf.value = options.some(([value]) => value === previous) ? previous : "0";
 }
 
 /** @type {(read: Stores["read"], view: Stores["stage"]["view"], index: number) => HTMLElement[]} */

@@ -71,9 +71,9 @@ function makeScale(p) {
 /** @type {(p: Parts, set: Panels, view: PanelsView) => void} */
 export function setControls(p, set, view) {
   for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[/** @type {Setting} */ (name)]);
-  const usual = getInitialSettings(set);
-  const links = view.as === "links" ? view.links : usual.links; // a heatmap shows all links
-  p.drawing.textContent = describeChanges({ ...view, links }, usual, "compare");
+  const defaults = getInitialSettings(set);
+  const links = view.as === "links" ? view.links : defaults.links; // a heatmap shows all links
+  p.drawing.textContent = describeChanges({ ...view, links }, defaults, "compare");
   p.choices.links.box.hidden = view.as !== "links";
   for (const [select, at] of [
     [p.second, 1],
@@ -203,11 +203,11 @@ function makeReadingNote(set, index) {
   const done = others.some((other) => other.steps !== reading.steps);
   if (!model && !isOtherText && !done) return null;
   const isOneModel = others.every((other) => other.model === reading.model);
-  const named = isOneModel ? `${reading.label} (${reading.revision || "no revision"})` : reading.label;
-  const parts = model ? [make("span", { class: "model" }, isolateText(named))] : [];
+  const modelName = isOneModel ? `${reading.label} (${reading.revision || "no revision"})` : reading.label;
+  const parts = model ? [make("span", { class: "model" }, isolateText(modelName))] : [];
   const number = set.panels[index].reading;
-  const to = reading.keys ? [" → ", ...makeSentence(getSide(set, "cols"), number)] : [];
-  if (isOtherText) parts.push(make("span", { class: "sentence" }, ...makeSentence(set, number), ...to));
+  const target = reading.keys ? [" → ", ...makeSentence(getSide(set, "cols"), number)] : [];
+  if (isOtherText) parts.push(make("span", { class: "sentence" }, ...makeSentence(set, number), ...target));
   if (done) parts.push(make("span", { class: "steps" }, isolateText(reading.steps || "as read")));
   return make("p", { class: "whose" }, ...parts);
 }
@@ -228,12 +228,12 @@ function makeSentence(set, number) {
     return spans.length && differs(word) ? [[reading.segments[tokens[0]], spans[0], spans[spans.length - 1]]] : [];
   });
   const first = unlike.length ? unlike[0] : [0, 0, 0];
-  const whole = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
+  const codePoints = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
   const sentences = reading.pair ? [0, 1] : [0];
-  const start = first[0] === 0 && first[2] > ROOM ? whole[0].indexOf(" ", first[1] - BEFORE) + 1 : 0;
+  const start = first[0] === 0 && first[2] > ROOM ? codePoints[0].indexOf(" ", first[1] - BEFORE) + 1 : 0;
   return sentences.flatMap((segment) => {
     const spans = unlike.filter((span) => span[0] === segment);
-    return [segment ? " · " : start ? "…" : "", ...highlightSpans(whole[segment], spans, segment ? 0 : start)];
+    return [segment ? " · " : start ? "…" : "", ...highlightSpans(codePoints[segment], spans, segment ? 0 : start)];
   });
 }
 
@@ -386,8 +386,8 @@ const makeIcon = (name) =>
 function makeCanvasPair() {
   const canvas = make("canvas", { tabIndex: 0, role: "application" });
   const over = make("canvas", { class: "over", "aria-hidden": true });
-  const tall = make("div", { class: "tall" }, canvas, over);
-  return { canvas, over, tall, box: make("div", { class: "box" }, tall) };
+  const wrapper = make("div", { class: "tall" }, canvas, over);
+  return { canvas, over, tall: wrapper, box: make("div", { class: "box" }, wrapper) };
 }
 
 // Draw `scene`, which contains `heads` for links or `head` for a heatmap. Unless `all`, draw only the focus: over a

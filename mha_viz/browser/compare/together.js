@@ -135,9 +135,9 @@ export function parseTogether(params, set) {
   const count = set.panels.length;
   const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff || "") || [];
   if (first !== undefined && +first !== +second && +first < count && +second < count) view.diff = [+first, +second];
-  const at = /^\d{1,2}$/.test(last("at")) ? +last("at") : 0;
-  const pin = at < count && parsePin(last("pin") || set.start?.pin, getReading(set, at));
-  return { ...view, pin: pin ? { ...pin, at } : null };
+  const pinPanel = /^\d{1,2}$/.test(last("at")) ? +last("at") : 0;
+  const pin = pinPanel < count && parsePin(last("pin") || set.start?.pin, getReading(set, pinPanel));
+  return { ...view, pin: pin ? { ...pin, at: pinPanel } : null };
 }
 
 // Return the URL parameters of a view that differ from the defaults; null removes a parameter. If the panels open with
@@ -168,11 +168,11 @@ export function updatePlace({ action, index, to = index }, panel) {
 /** @type {(edit: Edit, view: PanelsView) => PanelsView} */
 export function updateView(edit, view) {
   const [first, second] = (view.diff ?? []).map((panel) => updatePlace(edit, panel));
-  const at = view.pin && updatePlace(edit, view.pin.at ?? 0);
+  const pinPanel = view.pin && updatePlace(edit, view.pin.at ?? 0);
   return {
     ...view,
     diff: typeof first === "number" && typeof second === "number" ? [first, second] : null,
-    pin: view.pin && at !== null ? { ...view.pin, at } : null,
+    pin: view.pin && pinPanel !== null ? { ...view.pin, at: pinPanel } : null,
   };
 }
 
@@ -234,14 +234,14 @@ function matchByWord(a, b, aligned) {
   return ({ tokens }) => {
     const word = a.wordOf[tokens[0]];
     const [ours, theirs] = [a.groups[word], b.groups[aligned[word] ?? -1] || []];
-    const whole = tokens.length === ours.length || !isCutAlike(a, b, ours, theirs);
-    return whole ? theirs : [theirs[ours.indexOf(tokens[0])]];
+    const isWholeWord = tokens.length === ours.length || !isCutAlike(a, b, ours, theirs);
+    return isWholeWord ? theirs : [theirs[ours.indexOf(tokens[0])]];
   };
 }
 
 /** @type {(a: TypedAxis, b: TypedAxis, ours: number[], theirs: number[]) => boolean} */
 const isCutAlike = (a, b, ours, theirs) =>
-  ours.length === theirs.length && ours.every((t, at) => isSameWord(a.tokens[t], b.tokens[theirs[at]]));
+  ours.length === theirs.length && ours.every((t, index) => isSameWord(a.tokens[t], b.tokens[theirs[index]]));
 /** @type {(a: string, b: string) => boolean} */
 const isSameWord = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
@@ -252,9 +252,9 @@ export function distinguishPanels(set, pair) {
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
   const differing = [nameModels(set, i, j), findDifferingWords(set, i, j), describeHistory(set, i, j)];
   const phrases = differing.filter(([one, other]) => one !== other);
-  return pair.map((panel, at) => ({
+  return pair.map((panel, index) => ({
     name: namePanel(set, panel).name,
-    more: phrases.map((words) => words[at]).join(" "),
+    more: phrases.map((words) => words[index]).join(" "),
   }));
 }
 
@@ -305,7 +305,7 @@ export function findPartners(set, i, j, ours, theirs, view) {
   const [a, b] = [set.readings[i], set.readings[j]];
   const place = i === j ? a.groups.map((_, word) => word) : set.place[i][j];
   const where = new Map();
-  theirs.forEach((unit, at) => where.set(unit.tokens.join(), at));
+  theirs.forEach((unit, index) => where.set(unit.tokens.join(), index));
   const partner = ours.map(({ tokens }) => {
     const word = a.wordOf[tokens[0]];
     const other = b.groups[place[word] ?? -1];
@@ -315,11 +315,11 @@ export function findPartners(set, i, j, ours, theirs, view) {
       ? (where.get(String(other[a.groups[word].indexOf(tokens[0])])) ?? null)
       : null;
   });
-  const taken = new Set(partner);
-  if (!taken.has(null) && taken.size === ours.length && ours.length === theirs.length) return { partner };
+  const takenUnits = new Set(partner);
+  if (!takenUnits.has(null) && takenUnits.size === ours.length && ours.length === theirs.length) return { partner };
   return {
     ours: ours.filter((_, unit) => partner[unit] === null || partner.indexOf(partner[unit]) !== unit),
-    theirs: theirs.filter((_, unit) => !taken.has(unit)),
+    theirs: theirs.filter((_, unit) => !takenUnits.has(unit)),
   };
 }
 
@@ -328,7 +328,7 @@ export function findPartners(set, i, j, ours, theirs, view) {
 /** @type {(a: TypedAxis, b: TypedAxis, ours: number[], theirs: number[]) => boolean} */
 function canSubtractTokens(a, b, ours, theirs) {
   if (ours.length !== theirs.length) return false;
-  if (isSameText(a, b)) return ours.every((t, at) => String(a.spans[t]) === String(b.spans[theirs[at]]));
+  if (isSameText(a, b)) return ours.every((t, index) => String(a.spans[t]) === String(b.spans[theirs[index]]));
   /** @type {(reading: TypedAxis, tokens: number[]) => string} */
   const word = (reading, tokens) => reading.words[reading.wordOf[tokens[0]]];
   return !isSameWord(word(a, ours), word(b, theirs)) || isCutAlike(a, b, ours, theirs) || !!a.special[ours[0]];
@@ -394,7 +394,8 @@ function subtractBlocks(first, other, down, across) {
 const corresponds = (set, i, j, view) =>
   [set, getSide(set, "cols")].every((side) => !!pairUnits(side, i, j, view).partner);
 /** @type {(pairing: { units: Unit[], others: Unit[] }, partner: number[]) => Unit[]} */
-const joinUnits = ({ units: ours, others }, partner) => ours.map((unit, at) => nameUnit(unit, others[partner[at]]));
+const joinUnits = ({ units: ours, others }, partner) =>
+  ours.map((unit, index) => nameUnit(unit, others[partner[index]]));
 /** @type {(unit: Unit, other: Unit) => Unit} */
 const nameUnit = (unit, other) =>
   unit.special || isSameWord(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };

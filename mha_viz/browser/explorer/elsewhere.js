@@ -33,7 +33,7 @@ export class ElsewhereView {
     if (this.box.hidden || !isOfHead || key === this.#drawn) return;
     this.#drawn = key;
     this.#list.style.setProperty("--colour", getHeadColour(look, read.reading, head));
-    this.#list.replaceChildren(...cases.map((one, i) => this.#itemOf(one, i)));
+    this.#list.replaceChildren(...cases.map((sentence, i) => this.#itemOf(sentence, i)));
     setTabStop(this.#list);
     this.#bend();
   }
@@ -56,16 +56,16 @@ export class ElsewhereView {
     const { cases } = this.#stores.read.elsewhere;
     [...this.#list.children].forEach((button, i) => {
       const words = [...button.querySelectorAll("bdi")];
-      const one = cases[i];
-      if (!one || !words[one.from] || !words[one.to]) return;
+      const sentence = cases[i];
+      if (!sentence || !words[sentence.from] || !words[sentence.to]) return;
       const { left, top, width } = button.getBoundingClientRect();
-      const [from, to] = [one.from, one.to].map((at) => {
+      const [from, to] = [sentence.from, sentence.to].map((at) => {
         const box = words[at].getBoundingClientRect();
         return { x: box.x + box.width / 2 - left, y: Math.round(box.bottom - top) };
       });
-      const drawn = drawArc(from, to, one.weight, "var(--colour)", DEEP, { left: 0, right: width });
-      button.lastElementChild?.replaceChildren(...drawn);
-      button.lastElementChild?.classList.toggle("wrong", !one.right);
+      const arcs = drawArc(from, to, sentence.weight, "var(--colour)", DEEP, { left: 0, right: width });
+      button.lastElementChild?.replaceChildren(...arcs);
+      button.lastElementChild?.classList.toggle("wrong", !sentence.right);
     });
   }
 }

@@ -165,14 +165,14 @@ export class HeadView {
     this.#composition.checked = stage.view.arrows;
     this.#composed.hidden = this.#stores.isAlone || !!read.mode || isOfLayers(reading);
     const [usual, first] = [getFirstValues("explorer", [reading]), getDefaultView(reading)];
-    const shown = reading.quantity ?? usual.shown; // weights, if the requested quantity could not be read
+    const quantity = reading.quantity ?? usual.shown; // weights, if the requested quantity could not be read
     const more = [
       ...(stage.view.on.length > 1 ? [`${stage.view.on.length} heads`] : []),
       ...(read.roles.ofHead.size && stage.view.roles ? ["known roles"] : []),
       ...(stage.view.arrows && !this.#composed.hidden ? ["composition"] : []),
     ];
     const side = isPair(reading) ? stage.view.side : first.side; // the second text may be gone
-    this.#usual.textContent = describeChanges({ ...stage.view, shown, side }, first, "explorer", more);
+    this.#usual.textContent = describeChanges({ ...stage.view, shown: quantity, side }, first, "explorer", more);
     showFirstSettings(this.#begun, first, usual, stage.view, (settings) => stage.change(settings), BEGUN);
     this.#bar.draw();
   }
@@ -195,9 +195,9 @@ export class HeadView {
     const { read, stage } = this.#stores;
     const { key, n } = read.reading;
     const rows = serializeSettings(stage.view, "explorer", OF_STRENGTH);
-    const [before, scene] = [this.#scene, JSON.stringify([key, opened, stage.view.on, rows])];
+    const [previousScene, scene] = [this.#scene, JSON.stringify([key, opened, stage.view.on, rows])];
     this.#scene = scene;
-    if (before === scene || JSON.parse(before || "[]")[0] !== key || n > MOST_FADED) return;
+    if (previousScene === scene || JSON.parse(previousScene || "[]")[0] !== key || n > MOST_FADED) return;
     for (const canvas of [this.#links, this.#heat]) fadeOut(canvas, this.#panels);
   }
 
@@ -218,11 +218,11 @@ export class HeadView {
   /** @type {(scene: LinkScene, head: ShownHead) => void} */
   #drawDrawings(scene, head) {
     const { look, isAlone } = this.#stores;
-    const rest = window.innerHeight - (isAlone ? 320 : 480); // minus the usual height of the rest of the page
+    const available = window.innerHeight - (isAlone ? 320 : 480); // minus the usual height of the rest of the page
     const shape = scene.cols.length / Math.max(1, scene.rows.length);
     if (isAlone) document.body.style.setProperty("--columns-per-row", `${shape}`); // for the width of a map alone
-    const usual = Math.max(380, isAlone ? rest : Math.min(640, rest));
-    const height = look.letters ? this.#heatBox.clientHeight : usual; // in class mode, the CSS sets the height
+    const usualHeight = Math.max(380, isAlone ? available : Math.min(640, available));
+    const height = look.letters ? this.#heatBox.clientHeight : usualHeight; // in class mode, the CSS sets the height
     this.#linksBox.hidden = !this.#hasFan;
     this.#panels.classList.toggle("lone", !this.#hasFan);
     const [width, across] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before any change

@@ -143,8 +143,8 @@ export class Heads {
     const isOff = this.isOff(head);
     if (isDone === (isOff === this.#turned.isOff)) return;
     this.#turned = { ...this.#turned, isOff, isDone: true };
-    const most = mode?.moved.indexOf(1) ?? -1; // the changes are shares of the largest one
-    const later = most < 0 ? "" : ` ${formatMapName(reading, most)} changes most.`;
+    const mostChanged = mode?.moved.indexOf(1) ?? -1; // the changes are shares of the largest one
+    const later = mostChanged < 0 ? "" : ` ${formatMapName(reading, mostChanged)} changes most.`;
     this.#say(`${formatMapName(reading, head)} is ${isOff ? "off" : "on"}.${later}`);
   }
 

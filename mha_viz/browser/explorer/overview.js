@@ -92,8 +92,8 @@ export class Overview {
     const style = getComputedStyle(this.#gridBox);
     const width = this.#gridBox.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
     // Height of the window without the sentence, the line of unusual findings and the heading above the grid.
-    const usual = this.#isWide ? Math.max(230, window.innerHeight - 330) : 10000;
-    const height = look.letters ? this.#gridBox.clientHeight : usual; // in class mode, the CSS sets the height
+    const usualHeight = this.#isWide ? Math.max(230, window.innerHeight - 330) : 10000;
+    const height = look.letters ? this.#gridBox.clientHeight : usualHeight; // in class mode, the CSS sets the height
     const page = [look.theme, width, height, look.ink, getResolution(this.#grid)];
     const key = JSON.stringify([read.reading.key, unit, special, side, scale, ...page]);
     if (key === this.#pictured) return;
@@ -131,7 +131,7 @@ export class Overview {
     const { mode } = this.#stores.read;
     if (!mode) return [];
     const off = mode.off.map((head) => this.#place(make("b", { class: "dark" }), head));
-    const moved = mode.moved.flatMap((share, head) => {
+    const bars = mode.moved.flatMap((share, head) => {
       if (share === null) return [];
       const bar = this.#place(make("b", { class: "moved" }), head);
       bar.style.setProperty("--share", String(share));
@@ -140,7 +140,7 @@ export class Overview {
     const key = JSON.stringify(mode);
     this.#marks.classList.toggle("shiver", key !== this.#moved); // once
     this.#moved = key;
-    return [...moved, ...off];
+    return [...bars, ...off];
   }
 
   #drawPreview() {
@@ -294,8 +294,8 @@ const WIDE = 44; // pixels for "L11H11"
 /** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
 export function drawGrid(canvas, reading, view, look) {
   const { layers, heads } = getGrid(reading);
-  const tall = look.letters || undefined;
-  const layout = computeGridLayout(look.width, layers.length, heads.length, look.height, look.largest, tall);
+  const minHeight = look.letters || undefined;
+  const layout = computeGridLayout(look.width, layers.length, heads.length, look.height, look.largest, minHeight);
   const context = fitCanvas(canvas, layout.width, layout.height);
   const ratio = getResolution(canvas);
   const size = Math.max(1, Math.floor(layout.size * ratio));
@@ -303,16 +303,16 @@ export function drawGrid(canvas, reading, view, look) {
   const target = new Uint32Array(image.data.buffer);
   const partOf = makeBlockGetter(reading, view);
   /** @type {Meetings[]} */
-  let met = []; // the same for all heads
+  let meetings = []; // the same for all heads
   for (let i = 0; i < layers.length * heads.length; i++) {
     const [row, column] = [Math.floor(i / heads.length), i % heads.length];
     const part = partOf(layers[row] * reading.heads + heads[column]);
     const x = Math.round((layout.left + column * layout.step) * ratio);
     const y = Math.round((layout.top + row * layout.step) * ratio);
     if (!part.R || !part.C) continue;
-    if (!met.length) met = [matchCellsToPixels(part.R, size), matchCellsToPixels(part.C, size)];
+    if (!meetings.length) meetings = [matchCellsToPixels(part.R, size), matchCellsToPixels(part.C, size)];
     const colours = part.signed ? look.signedColours : look.colours;
-    paint(part, computeShading(part, view.scale), met, colours, target, canvas.width, y * canvas.width + x);
+    paint(part, computeShading(part, view.scale), meetings, colours, target, canvas.width, y * canvas.width + x);
   }
   context.putImageData(image, 0, 0);
   drawLabels(context, reading, layout, look);
@@ -402,16 +402,16 @@ class Arrows {
   #stress() {
     const { heads, read } = this.#stores;
     const head = heads.hovered ?? heads.cursor;
-    const one = this.#pointed;
+    const pointed = this.#pointed;
     /** @type {(arrow: Arrow) => boolean} */
     const isNear = (arrow) =>
-      one ? identifyArrow(arrow) === identifyArrow(one) : arrow.from === head || arrow.to === head;
-    const near = new Set((read.arrows ?? []).filter(isNear).map(identifyArrow));
-    const hasNone = head !== null && near.size === 0 && (read.arrows ?? []).length > 0;
+      pointed ? identifyArrow(arrow) === identifyArrow(pointed) : arrow.from === head || arrow.to === head;
+    const nearKeys = new Set((read.arrows ?? []).filter(isNear).map(identifyArrow));
+    const hasNone = head !== null && nearKeys.size === 0 && (read.arrows ?? []).length > 0;
     this.#without.textContent = hasNone ? `${formatMapName(read.reading, head)} has no arrows.` : "";
-    this.#lines.classList.toggle("some", near.size > 0);
+    this.#lines.classList.toggle("some", nearKeys.size > 0);
     for (const line of this.#lines.children)
-      line.classList.toggle("near", near.has(line.getAttribute("data-of") ?? ""));
+      line.classList.toggle("near", nearKeys.has(line.getAttribute("data-of") ?? ""));
   }
 
   /** @type {(arrows: Arrow[]) => void} */
@@ -464,15 +464,16 @@ export function drawPath(arrow, reading, { left, top, step, size }) {
   const [dx, dy] = [u - midX, v - midY].map((part) => part / Math.hypot(u - midX, v - midY));
   const [endX, endY] = [u - tip * dx, v - tip * dy];
   /** @type {(...numbers: number[]) => string} */
-  const at = (...numbers) => numbers.map((number) => number.toFixed(1)).join(" ");
-  const line = `M${at(x, y)}Q${at(midX, midY, endX, endY)}`;
+  const formatPoint = (...numbers) => numbers.map((number) => number.toFixed(1)).join(" ");
+  const line = `M${formatPoint(x, y)}Q${formatPoint(midX, midY, endX, endY)}`;
   const half = 2.5 + width / 2;
-  const head = `M${at(u, v)}L${at(endX - half * dy, endY + half * dx, endX + half * dy, endY - half * dx)}Z`;
+  const base = formatPoint(endX - half * dy, endY + half * dx, endX + half * dy, endY - half * dx);
+  const head = `M${formatPoint(u, v)}L${base}Z`;
   const group = makeSvg(
     "g",
     { class: arrow.side, "data-of": identifyArrow(arrow) },
-    makeSvg("path", { class: "halo", d: line, "stroke-width": at(width + 3) }),
-    makeSvg("path", { class: "line", d: line, "stroke-width": at(width) }),
+    makeSvg("path", { class: "halo", d: line, "stroke-width": formatPoint(width + 3) }),
+    makeSvg("path", { class: "line", d: line, "stroke-width": formatPoint(width) }),
     makeSvg("path", { class: "tip", d: head }),
   );
   return [group];

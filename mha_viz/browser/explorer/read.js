@@ -45,7 +45,7 @@ export class Read {
   // Receive a reading, as an object or as bytes, and the roles of its heads. Keep the matrices of `open` heads.
   /** @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null, open: () => number[]) => Received} */
   receive(data, headRoles, open) {
-    const next = data instanceof Uint8Array ? unpack(data) : data;
+    const newReading = data instanceof Uint8Array ? unpack(data) : data;
     const { reading } = this;
     const isStep = !!headRoles?.tour && headRoles.tour !== this.tour;
     const isOther = (/** @type {"opened" | "quiet"} */ name) => !!headRoles && headRoles[name] !== this[name];
@@ -77,12 +77,12 @@ export class Read {
         arrows,
       });
     }
-    const isSame = reading?.key === next.key;
+    const isSame = reading?.key === newReading.key;
     const isOfSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(
-      (name) => reading?.[name] === next[name],
+      (name) => reading?.[name] === newReading[name],
     );
-    if (isSame) keepMatrices(reading, next, open());
-    else this.reading = next;
+    if (isSame) keepMatrices(reading, newReading, open());
+    else this.reading = newReading;
     return { isSame, isOfSameTokens, isStep, isLed };
   }
 }
@@ -135,12 +135,12 @@ export class Shown {
     const { reading } = this.#read;
     const { view } = this.#stage;
     const { links, scale } = view;
-    const here = listDrawnHeads(view).filter((head) => reading.matrices.has(head));
-    const key = JSON.stringify([serializeSettings(view, "explorer"), here, this.#look.theme]);
+    const loadedHeads = listDrawnHeads(view).filter((head) => reading.matrices.has(head));
+    const key = JSON.stringify([serializeSettings(view, "explorer"), loadedHeads, this.#look.theme]);
     if (this.#derived?.key === key && this.#derived.reading === reading) return this.#derived;
     const rowsKey = serializeSettings(view, "explorer", OF_STRENGTH);
     const axes = this.#axesFor(rowsKey);
-    const alone = here.map((head) => this.#headOf(head, axes));
+    const alone = loadedHeads.map((head) => this.#headOf(head, axes));
     const parts = alone.map(({ part }) => part);
     const lines = makeLinks(parts, axes, links, scale);
     const heads = alone.map((head, i) => ({ ...head, ...lines[i] }));
@@ -151,8 +151,10 @@ export class Shown {
   /** @type {(rowsKey: string) => Axes} */
   #axesFor(rowsKey) {
     const { reading } = this.#read;
-    const last = this.#derived;
-    return last?.reading === reading && last.rowsKey === rowsKey ? last.axes : computeUnits(reading, this.#stage.view);
+    const previous = this.#derived;
+    return previous?.reading === reading && previous.rowsKey === rowsKey
+      ? previous.axes
+      : computeUnits(reading, this.#stage.view);
   }
 
   /** @type {(head: number, axes: Axes) => ShownHead} */
@@ -208,10 +210,9 @@ export function publishArcs(stores, says) {
   const { rows } = shown.axes;
   const { part, colour, head } = shown.opened;
   const ordinary = hasArcs(stores) ? rows.flatMap((unit, i) => (unit.special ? [] : [i])) : [];
-  const pinned = shown.pinned() ?? { row: null, col: null };
+  const spot = shown.pinned() ?? { row: null, col: null };
   /** @type {(row: number, col: number) => boolean} */
-  const isShown = (row, col) =>
-    (pinned.row === null || pinned.row === row) && (pinned.col === null || pinned.col === col);
+  const isShown = (row, col) => (spot.row === null || spot.row === row) && (spot.col === null || spot.col === col);
   /** @type {[number, number, number][]} */
   const links = [];
   ordinary.forEach((row, from) =>
@@ -220,7 +221,7 @@ export function publishArcs(stores, says) {
       if (row !== col && weight >= LEAST && isShown(row, col)) links.push([from, to, weight]);
     }),
   );
-  const known = read.roles.ofHead
+  const roleWords = read.roles.ofHead
     .get(head)
     ?.find(({ active }) => active)
     ?.words.split(/[,.] /)[0];
@@ -229,7 +230,7 @@ export function publishArcs(stores, says) {
     words: ordinary.map((i) => getTypedPart(rows[i].text)),
     links,
     colour,
-    says: says || (known ? `${name}: ${known}` : name),
+    says: says || (roleWords ? `${name}: ${roleWords}` : name),
   };
   document.dispatchEvent(new Event("mha-bows"));
 }

@@ -18,10 +18,10 @@ export function findExplainedLink({ part, chosen }, { rows, cols }, { row, col }
   let top = LEAST;
   for (let r = row ?? 0; r <= (row ?? rows.length - 1); r++)
     for (let c = col ?? 0; c <= (col ?? cols.length - 1); c++) {
-      const at = r * C + c;
-      if (w[at] < top || (best && w[at] === top)) continue;
-      if ((row === null || col === null) && chosen && !chosen[at]) continue;
-      top = w[at];
+      const cell = r * C + c;
+      if (w[cell] < top || (best && w[cell] === top)) continue;
+      if ((row === null || col === null) && chosen && !chosen[cell]) continue;
+      top = w[cell];
       best = { row: r, col: c };
     }
   return best;
@@ -39,11 +39,11 @@ export function findStrongestTokens(from, to, matrix, n) {
 export function describeReasons({ groups, codes, words }, from, to, query, key) {
   const n = words?.length ?? Math.sqrt(codes?.length ?? 0);
   const code = codes?.[query * n + key] ?? 0;
-  const found = [code & 15, code >> 4].filter(Boolean).map((number) => groups[number - 1]);
+  const reasons = [code & 15, code >> 4].filter(Boolean).map((number) => groups[number - 1]);
   const written = words?.[key] ?? [];
   /** @type {Children[]} */
   const halves = [
-    found.length ? [`found by ${found.join(" and ")}`] : [],
+    reasons.length ? [`found by ${reasons.join(" and ")}`] : [],
     written.length ? ["writes ", ...written.flatMap((word, i) => [i ? ", " : "", quote(word)])] : [],
   ];
   const [first, ...rest] = halves.filter((half) => half.length);

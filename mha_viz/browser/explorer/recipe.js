@@ -47,9 +47,9 @@ const describeRemainder = ({ explained, interval }) =>
 /** @type {(recipes: Recipes, head: number) => string} */
 export function describeRecipe(recipes, head) {
   const { parts, explained, isEven } = recipes.heads[head];
-  const named = parts.slice(0, NAMED).map(([rule, share]) => describeRule(recipes.rules[rule], share));
-  const left = 1 - explained < HARDLY ? "" : `; no rule explains ${describeRemainder(recipes.heads[head])}`;
-  return isEven ? `${EVEN} ` : `On average it attends ${named.join(", ")}${left}. `;
+  const ruleWords = parts.slice(0, NAMED).map(([rule, share]) => describeRule(recipes.rules[rule], share));
+  const remainder = 1 - explained < HARDLY ? "" : `; no rule explains ${describeRemainder(recipes.heads[head])}`;
+  return isEven ? `${EVEN} ` : `On average it attends ${ruleWords.join(", ")}${remainder}. `;
 }
 
 // List every rule of a head with its share; `rest` names the share that they do not explain.
@@ -123,8 +123,8 @@ export function findCells({ cells }, n, { rows, cols }) {
   const bytes = atob(cells);
   /** @type {(query: number, key: number) => boolean} */
   const isMarked = (query, key) => {
-    const at = query * n + key;
-    return !!((bytes.charCodeAt(at >> 3) >> (7 - (at & 7))) & 1);
+    const cell = query * n + key;
+    return !!((bytes.charCodeAt(cell >> 3) >> (7 - (cell & 7))) & 1);
   };
   return rows.flatMap((row) =>
     cols.map((col) => row.tokens.some((query) => col.tokens.some((key) => isMarked(query, key)))),

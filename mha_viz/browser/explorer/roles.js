@@ -92,8 +92,8 @@ const makeGlyph = (name) => make("b", { class: `glyph ${name}` });
  *   HTMLElement, colours: string[]) => HTMLElement[]}
  */
 function drawBadges(roles, count, sought, place, colours) {
-  const drawn = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.ofHead.has(head));
-  return drawn.map((head) => {
+  const heads = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.ofHead.has(head));
+  return heads.map((head) => {
     const list = roles.ofHead.get(head) ?? [];
     const first = list.find((role) => !sought || role.role === sought);
     const box = place(make("b", { class: sought && !first ? "badges off" : "badges" }), head);
@@ -118,7 +118,7 @@ function drawBadges(roles, count, sought, place, colours) {
  *   void) => void}
  */
 function drawKinds(box, roles, sought, colours, choose) {
-  const at = [...box.children].findIndex((button) => button.matches(":focus"));
+  const index = [...box.children].findIndex((button) => button.matches(":focus"));
   box.replaceChildren(
     ...countKinds(roles).map(([kind, n]) => {
       const button = make(
@@ -137,9 +137,9 @@ function drawKinds(box, roles, sought, colours, choose) {
       return button;
     }),
   );
-  const again = /** @type {HTMLElement | undefined} */ (box.children[at]);
-  again?.focus();
-  setTabStop(box, again);
+  const focusedButton = /** @type {HTMLElement | undefined} */ (box.children[index]);
+  focusedButton?.focus();
+  setTabStop(box, focusedButton);
 }
 
 /** @type {(list: Role[]) => string} */

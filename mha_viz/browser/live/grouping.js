@@ -142,10 +142,10 @@ function dropAttached(typed, { start, end }) {
 /** @type {(previous: Piece, piece: Piece, typed: Typed) => boolean} */
 function isInsideContraction(previous, piece, typed) {
   if (previous.end !== piece.start) return false;
-  const at = [piece.start, piece.start - 1].find(
+  const position = [piece.start, piece.start - 1].find(
     (i) => APOSTROPHES.includes(typed[i] ?? "none") && i > 0 && i < typed.length - 1,
   );
-  return at !== undefined && isInWord(typed[at - 1]) && isInWord(typed[at + 1]);
+  return position !== undefined && isInWord(typed[position - 1]) && isInWord(typed[position + 1]);
 }
 
 // Return the token indices of each word in order; each special token is alone.

@@ -25,12 +25,12 @@ const storing = new Map(); // pending writes, by address
 function storeCopy(event, address, response) {
   if (!response.ok) return response;
   const copy = response.clone();
-  const done = openStore()
+  const stored = openStore()
     .then((files) => files.put(address, copy))
     .catch(() => {})
     .finally(() => storing.delete(address));
-  storing.set(address, done);
-  event.waitUntil(done);
+  storing.set(address, stored);
+  event.waitUntil(stored);
   return response;
 }
 

@@ -55,13 +55,13 @@ async function fetchFile(name) {
 /** @type {(names: string[], total: number) => Promise<Uint8Array>} */
 async function fetchWeights(names, total) {
   const bytes = new Uint8Array(total);
-  let at = 0;
+  let offset = 0;
   for (const name of names) {
     const stream = /** @type {ReadableStream<Uint8Array>} */ ((await fetchFile(name)).body).getReader();
     for (let part = await stream.read(); !part.done; part = await stream.read()) {
-      bytes.set(part.value, at);
-      at += part.value.length;
-      send({ loaded: at, total });
+      bytes.set(part.value, offset);
+      offset += part.value.length;
+      send({ loaded: offset, total });
     }
   }
   return bytes;
@@ -86,9 +86,9 @@ async function load() {
 
 /** @type {(text: string, loaded: Loaded) => Promise<Message>} */
 async function read(text, { common, reader, session, ort, limit }) {
-  const typed = clean(text);
-  if (!strip(typed).length) return { refusal: "Type a sentence first." };
-  const { pieces, count } = reader.read(typed);
+  const characters = clean(text);
+  if (!strip(characters).length) return { refusal: "Type a sentence first." };
+  const { pieces, count } = reader.read(characters);
   if (!pieces.some(({ word, end }) => word !== null || end)) {
     return { refusal: "The model’s tokenizer drops all of this text. Type at least one word." };
   }
@@ -99,7 +99,7 @@ async function read(text, { common, reader, session, ort, limit }) {
     [1, n],
   );
   const { attention } = await session.run({ ids });
-  const { marks, ...axis } = groupTokens(typed, pieces);
+  const { marks, ...axis } = groupTokens(characters, pieces);
   const keys = { n, special: axis.special, marks };
   const heads = Array.from({ length: common.layers * common.heads }, (_, head) => head);
   const parts = heads.map((head) => attention.data.subarray(head * n * n, (head + 1) * n * n));

@@ -62,8 +62,8 @@ export class Reader {
     const inner = this.#inner(typed.slice(0, characters));
     const room = limit - before.length - after.length;
     /** @type {(around: Around) => Piece} */
-    const whole = ({ id, name }) => ({ id, name, start: 0, end: 0, word: null });
-    const pieces = [...before.map(whole), ...inner.slice(0, room), ...after.map(whole)];
+    const makeSpecial = ({ id, name }) => ({ id, name, start: 0, end: 0, word: null });
+    const pieces = [...before.map(makeSpecial), ...inner.slice(0, room), ...after.map(makeSpecial)];
     return { pieces, count: inner.length + before.length + after.length };
   }
 
@@ -93,7 +93,7 @@ export class Reader {
     let [unit, point, last] = [0, 0, 0];
     return [...text.matchAll(this.#added)].map(({ 0: content, index }) => {
       for (; unit < index; point++) unit += typed[point].length;
-      const added = /** @type {Added} */ (this.#rules.added.find((one) => one.content === content));
+      const added = /** @type {Added} */ (this.#rules.added.find((token) => token.content === content));
       let [start, end] = [point, point + [...content].length];
       if (added.lstrip) while (start > last && isBlank(typed[start - 1])) start--;
       if (added.rstrip) while (end < typed.length && isBlank(typed[end])) end++;
@@ -117,8 +117,8 @@ export class Reader {
   #cut(stretch) {
     const words = /** @type {(text: string) => string[]} */ (this.#library.pre_tokenizer)(stretch.text);
     const spans = this.#rules.bytes ? splitIntoBytes(stretch) : stretch.spans;
-    let at = 0;
-    return words.map((text) => ({ text, spans: spans.slice(at, (at += text.length)) }));
+    let position = 0;
+    return words.map((text) => ({ text, spans: spans.slice(position, (position += text.length)) }));
   }
 
   /** @type {(typed: Typed, from: number, to: number) => Stretch} */
@@ -127,9 +127,9 @@ export class Reader {
     /** @type {[number, number][]} */
     const spans = [];
     for (let i = from; i < to; i++) {
-      const made = replaceCharacter(this.#rules.becomes, typed[i]);
-      text += made;
-      for (let unit = 0; unit < made.length; unit++) spans.push([i, i + 1]);
+      const replacement = replaceCharacter(this.#rules.becomes, typed[i]);
+      text += replacement;
+      for (let unit = 0; unit < replacement.length; unit++) spans.push([i, i + 1]);
     }
     return { text, spans };
   }
@@ -139,10 +139,10 @@ export class Reader {
     const names = this.#library.model.encode([word]);
     const ids = names.map((name) => this.#library.model.tokens_to_ids.get(name) ?? this.#rules.unknown ?? 0);
     if (names.length === 1) return [this.#piece(ids[0], names[0], joinSpans(spans), number)];
-    let at = 0;
+    let position = 0;
     return names.map((name, i) => {
-      const length = name.length - (at && name.startsWith("##") && !this.#rules.bytes ? 2 : 0);
-      const span = joinSpans(spans.slice(at, (at += length)));
+      const length = name.length - (position && name.startsWith("##") && !this.#rules.bytes ? 2 : 0);
+      const span = joinSpans(spans.slice(position, (position += length)));
       return this.#piece(ids[i], name, span, number);
     });
   }
@@ -165,9 +165,9 @@ const joinSpans = (spans) => [spans[0][0], spans[spans.length - 1][1]];
 // Return the characters to which the tokenizer maps a character.
 /** @type {(runs: Run[], character: string) => string} */
 function replaceCharacter(runs, character) {
-  const made = findRun(runs, /** @type {number} */ (character.codePointAt(0)))?.[2] ?? character;
-  if (made === PADDED) return ` ${character} `;
-  return made === DECOMPOSED ? character.normalize("NFD") : String(made);
+  const replacement = findRun(runs, /** @type {number} */ (character.codePointAt(0)))?.[2] ?? character;
+  if (replacement === PADDED) return ` ${character} `;
+  return replacement === DECOMPOSED ? character.normalize("NFD") : String(replacement);
 }
 
 // Find the run that contains a character; runs are sorted.
@@ -211,10 +211,10 @@ function prependBlank({ text, spans }) {
 /** @type {(stretch: Stretch) => [number, number][]} */
 function splitIntoBytes({ text, spans }) {
   const encoder = new TextEncoder();
-  let at = 0;
+  let position = 0;
   return [...text].flatMap((character) => {
-    const span = spans[at];
-    at += character.length;
+    const span = spans[position];
+    position += character.length;
     return Array.from(encoder.encode(character), () => span);
   });
 }

@@ -68,13 +68,13 @@ class More {
   // Move between items with the arrow keys, wrapping around; Home and End go to the first and the last.
   /** @type {(event: KeyboardEvent) => void} */
   #walk(event) {
-    const all = /** @type {HTMLElement[]} */ ([...this.#items.children]);
-    const at = all.findIndex((one) => one.matches(":focus"));
+    const items = /** @type {HTMLElement[]} */ ([...this.#items.children]);
+    const index = items.findIndex((item) => item.matches(":focus"));
     /** @type {Record<string, number>} */
-    const places = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 };
+    const places = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: -1 };
     if (!(event.key in places)) return;
     event.preventDefault();
-    all[(places[event.key] + all.length) % all.length].focus();
+    items[(places[event.key] + items.length) % items.length].focus();
   }
 
   /** @type {(isOpen: boolean) => void} */

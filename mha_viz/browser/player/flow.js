@@ -10,11 +10,11 @@ const [WIDTH, TOP] = [760, 58];
 /** @type {(data: PlayerData, flow: Flow) => FlowView} */
 export function makeFlow(data, flow) {
   const row = data.heads.length <= 8 ? 34 : 20;
-  const high = TOP + row * data.heads.length;
-  const root = makeSvg("svg", { class: "flow", viewBox: `0 0 ${WIDTH} ${high + 8}`, role: "img" });
-  root.append(...makeFixedParts(high), ...data.heads.flatMap((head, h) => makeSlices(head, TOP + h * row, row)));
+  const height = TOP + row * data.heads.length;
+  const root = makeSvg("svg", { class: "flow", viewBox: `0 0 ${WIDTH} ${height + 8}`, role: "img" });
+  root.append(...makeFixedParts(height), ...data.heads.flatMap((head, h) => makeSlices(head, TOP + h * row, row)));
   const rows = data.heads.map((head, h) => makeRow(head, TOP + h * row, row));
-  root.append(...rows.flatMap((one) => [one.arrow, one.norm, one.cosine]));
+  root.append(...rows.flatMap(({ arrow, norm, cosine }) => [arrow, norm, cosine]));
   const largest = Math.max(...flow.norms.flat());
   /** @type {(at: number) => void} */
   const draw = (at) => {
@@ -42,8 +42,8 @@ export const computeThickness = (norm, largest, row) =>
 
 /** @type {(data: PlayerData, flow: Flow, at: number) => string} */
 function describeFlow(data, flow, at) {
-  const each = data.heads.map(({ name }, h) => `${name} ${formatSignificant(flow.norms[at][h])}`);
-  return `Gradient of the loss on its way back through W_O to each head. Norms: ${each.join(", ")}`;
+  const norms = data.heads.map(({ name }, h) => `${name} ${formatSignificant(flow.norms[at][h])}`);
+  return `Gradient of the loss on its way back through W_O to each head. Norms: ${norms.join(", ")}`;
 }
 
 /** @type {(high: number) => SVGElement[]} */

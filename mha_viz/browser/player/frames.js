@@ -17,11 +17,11 @@ export function computePaces(cells, size, off) {
     for (let cell = i * size; cell < (i + 1) * size; cell++) change += Math.abs(cells[cell + size] - cells[cell]);
     return change;
   });
-  const all = changes.reduce((sum, change) => sum + change, 0) || 1;
+  const total = changes.reduce((sum, change) => sum + change, 0) || 1;
   return changes.map((change, i) =>
     off && off[i].join() !== off[i + 1].join()
       ? PACE.removed
-      : Math.min(PACE.most, Math.max(PACE.least, (PACE.all * change) / all)),
+      : Math.min(PACE.most, Math.max(PACE.least, (PACE.all * change) / total)),
   );
 }
 

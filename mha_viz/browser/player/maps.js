@@ -84,11 +84,12 @@ function arrangeInRows({ rows, large }, maps, notes) {
     return [...large.map((h) => roots[h]), make("div", { class: "others" }, ...others)];
   }
   if (!rows.length) return roots;
-  const each = maps.length / rows.length;
-  roots.slice(each).forEach((root) => root.firstElementChild?.replaceChildren()); // only the first row names the heads
+  const mapsPerRow = maps.length / rows.length;
+  // Only the first row names the heads.
+  roots.slice(mapsPerRow).forEach((root) => root.firstElementChild?.replaceChildren());
   return rows.flatMap(({ title, dashed }, i) => [
     make("h3", { class: "row-title" }, title, drawLineSample(dashed), notes[i]),
-    ...roots.slice(i * each, (i + 1) * each),
+    ...roots.slice(i * mapsPerRow, (i + 1) * mapsPerRow),
   ]);
 }
 
@@ -167,29 +168,30 @@ function layOutMaps(data, root, label, top) {
   const over = stage.querySelector(kind === "narrow" ? ".sentence" : ".top");
   const { heads, words, rows, large, beside } = data;
   const count = large.length || heads.length;
-  const small = heads.length - count;
+  const smallCount = heads.length - count;
   const titles = { width: rows.length ? TITLE.width + GAP.wide : 0, height: rows.length * (TITLE.height + GAP.narrow) };
   const room = {
-    width: kind === "narrow" ? width : width - titles.width - (small ? SMALL.width + GAP.wide : 0),
+    width: kind === "narrow" ? width : width - titles.width - (smallCount ? SMALL.width + GAP.wide : 0),
     high: (window.innerHeight - top) / zoom - measureBelow(stage) - GAP_BELOW - (kind === "narrow" ? titles.height : 0),
     over: over?.clientHeight ?? 0,
     label,
     caption: data.strip ? CAPTION.strip : CAPTION.name,
     gap: GAP[kind],
   };
-  if (small && kind === "narrow") room.high -= SMALL.caption + (width - small * GAP.narrow) / small + GAP.narrow;
+  if (smallCount && kind === "narrow")
+    room.high -= SMALL.caption + (width - smallCount * GAP.narrow) / smallCount + GAP.narrow;
   const order = arrangeMaps({ count, rows: rows.length, words: words.length, isBare: Boolean(beside) }, room);
   const { columns, cell, hasRows, isAside, gap } = order;
-  const [side, named] = [cell * data.words.length, label + cell * data.words.length];
-  const others = hasRows ? named : side;
+  const [side, sideWithNames] = [cell * data.words.length, label + cell * data.words.length];
+  const others = hasRows ? sideWithNames : side;
   const first = rows.length && kind === "wide" ? `${TITLE.width}px ` : "";
-  const last = small && kind === "wide" ? ` ${SMALL.width}px` : "";
-  const columnsOfMaps = `${hasRows === false ? side : named}px repeat(${columns - 1}, ${others}px)`;
+  const last = smallCount && kind === "wide" ? ` ${SMALL.width}px` : "";
+  const columnsOfMaps = `${hasRows === false ? side : sideWithNames}px repeat(${columns - 1}, ${others}px)`;
   root.style.gridTemplateColumns = `${first}${columnsOfMaps}${last}`;
   root.style.columnGap = `${gap}px`;
-  const rowsOfSmall = Math.ceil(small / SMALL.columns);
-  const high = (room.high - (isAside ? 0 : room.over)) / rowsOfSmall - SMALL.caption - SMALL.gap;
-  root.style.setProperty("--small", `${Math.min(SMALL.width / SMALL.columns - SMALL.gap / 2, high)}px`);
+  const rowsOfSmall = Math.ceil(smallCount / SMALL.columns);
+  const height = (room.high - (isAside ? 0 : room.over)) / rowsOfSmall - SMALL.caption - SMALL.gap;
+  root.style.setProperty("--small", `${Math.min(SMALL.width / SMALL.columns - SMALL.gap / 2, height)}px`);
   stage.classList.toggle("aside", isAside);
   return order;
 }
@@ -248,8 +250,8 @@ function addStrips({ name, size, cells }, maps) {
     return canvas;
   });
   return (moment, colours) => {
-    const now = blendFrames(levels, maps.length * size, moment);
-    canvases.forEach((canvas, h) => paintCells(canvas, now.subarray(h * size, (h + 1) * size), colours, size));
+    const numbers = blendFrames(levels, maps.length * size, moment);
+    canvases.forEach((canvas, h) => paintCells(canvas, numbers.subarray(h * size, (h + 1) * size), colours, size));
   };
 }
 
@@ -273,10 +275,10 @@ export const setSubscripts = (text) => text.split(/_([QKVO])/).map((part, i) => 
 // diamonds.
 /** @type {(marks: PlayerMark[], n: number) => SVGElement} */
 function drawSigns(marks, n) {
-  const drawn = marks.flatMap(({ places, colour }, relation) =>
+  const shapes = marks.flatMap(({ places, colour }, relation) =>
     places.flatMap((key, query) => (key < 0 ? [] : [drawSign(relation, key + 0.5, query + 0.5, colour)])),
   );
-  return makeSvg("svg", { viewBox: `0 0 ${n} ${n}`, "aria-hidden": "true" }, ...drawn);
+  return makeSvg("svg", { viewBox: `0 0 ${n} ${n}`, "aria-hidden": "true" }, ...shapes);
 }
 /** @type {(relation: number, x: number, y: number, colour: string) => SVGElement} */
 function drawSign(relation, x, y, colour) {

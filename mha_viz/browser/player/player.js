@@ -167,9 +167,9 @@ class Player {
   #build(data, isFirst) {
     const verdict = make("p", { class: "verdict", "aria-live": "polite" });
     const room = make("p", { class: "verdict-room", "aria-hidden": "true" });
-    const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
+    const readout = make("p", { class: "pointed", "aria-hidden": "true" });
     /** @type {(text: string) => string} */
-    const say = (text) => (pointed.textContent = text);
+    const say = (text) => (readout.textContent = text);
     const maps = makeMaps(data, say);
     const flow = data.flow ? makeFlow(data, data.flow) : null;
     const matrices = data.matrices.length ? makeMatrices(data, say) : null;
@@ -182,8 +182,8 @@ class Player {
     const bar = this.#barOf(data);
     const title = make("span");
     const onclick = () => this.#send("next", true);
-    const next = make("button", { type: "button", class: "next", onclick }, "Next", title, " →");
-    const words = make("div", { class: "said" }, make("div", { class: "words" }, room, verdict, pointed), next);
+    const nextButton = make("button", { type: "button", class: "next", onclick }, "Next", title, " →");
+    const words = make("div", { class: "said" }, make("div", { class: "words" }, room, verdict, readout), nextButton);
     const legend = make("div", { class: "legend" }, data.asked, ...makeKey(data.marks, notes), data.note);
     if (data.strip) legend.append(makeStripKey(data.strip, colours.signed));
     if (isFirst) hideUntilSettled(bar.root);
@@ -195,7 +195,20 @@ class Player {
       ...(flow ? [make("h3", {}, data.titles.flow), makeWideBox(flow.root, data.titles.flow)] : []),
       ...(matrices ? [make("h3", {}, data.titles.matrices), matrices.root] : []),
     );
-    this.#parts = { ...bar, verdict, room, next, title, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
+    this.#parts = {
+      ...bar,
+      verdict,
+      room,
+      next: nextButton,
+      title,
+      notes,
+      maps,
+      flow,
+      matrices,
+      colours,
+      drawn: -1,
+      text: "",
+    };
   }
 
   // Build the bar: Play, the curve that serves as slider, and the step in view.
@@ -213,13 +226,13 @@ class Player {
     slider.onchange = () => this.#report();
     const step = make("output", { class: "step" });
     const scrubber = data.curves ? makeScrubber(slider, data.curves) : null;
-    const at = make("div", { class: "at" }, step, ...(data.curves ? [make("small", {}, data.curves.title)] : []));
+    const stepBox = make("div", { class: "at" }, step, ...(data.curves ? [make("small", {}, data.curves.title)] : []));
     const root = make(
       "div",
       { class: "bar", role: "group", "aria-label": "Training" },
       button,
       scrubber?.root ?? slider,
-      at,
+      stepBox,
     );
     return { root, button, slider, step, scrubber };
   }
@@ -244,10 +257,10 @@ class Player {
       if (!this.#root.isConnected) return this.#pause();
       const moment = computeMoment(from, (now - begin) / (calm ? CALM : 1), paces);
       this.#moment = calm ? Math.floor(moment) : moment;
-      const ended = moment >= length - 1;
-      this.#playing = ended ? null : requestAnimationFrame(frame);
+      const hasEnded = moment >= length - 1;
+      this.#playing = hasEnded ? null : requestAnimationFrame(frame);
       this.#move();
-      if (ended) this.#report();
+      if (hasEnded) this.#report();
     };
     this.#playing = requestAnimationFrame(frame);
     this.#moment = from;
@@ -275,34 +288,34 @@ class Player {
 
   // Write the step in view to the address.
   #report() {
-    const at = Math.round(this.#moment);
-    if (!this.#data || at === this.#data.at) return;
-    this.#sent.add(at);
-    this.#send("step", this.#data.steps[at]);
+    const step = Math.round(this.#moment);
+    if (!this.#data || step === this.#data.at) return;
+    this.#sent.add(step);
+    this.#send("step", this.#data.steps[step]);
   }
 
   #draw() {
     const [data, moment, parts, playing] = [this.#data, this.#moment, this.#parts, this.#playing];
     if (!data) return;
-    const at = Math.round(moment);
+    const step = Math.round(moment);
     parts.button.textContent = playing ? "❚❚ Pause" : "▶ Play";
-    parts.slider.value = String(at);
-    parts.slider.setAttribute("aria-valuetext", data.labels[at]);
+    parts.slider.value = String(step);
+    parts.slider.setAttribute("aria-valuetext", data.labels[step]);
     parts.scrubber?.draw(moment);
     parts.maps.draw(moment, parts.colours);
     if (moment >= data.steps.length - 1) this.#hasEnded = true;
     showResult(parts, this.#hasEnded ? (data.verdict ?? "") : "", data.marks);
     parts.next.classList.toggle("waiting", !parts.text);
-    if (at === parts.drawn) return;
-    parts.drawn = at;
-    parts.step.textContent = data.labels[at];
+    if (step === parts.drawn) return;
+    parts.drawn = step;
+    parts.step.textContent = data.labels[step];
     data.marks.forEach((mark, i) => {
       parts.notes[i].setAttribute("aria-live", playing ? "off" : "polite");
-      parts.notes[i].textContent = mark.notes[at] ?? "";
+      parts.notes[i].textContent = mark.notes[step] ?? "";
     });
-    parts.maps.say(at);
-    parts.flow?.draw(at);
-    parts.matrices?.draw(at, parts.colours);
+    parts.maps.say(step);
+    parts.flow?.draw(step);
+    parts.matrices?.draw(step, parts.colours);
   }
 }
 
@@ -358,14 +371,14 @@ export default function (component) {
 /** @type {(slider: HTMLInputElement, curves: PlayerCurves) => Scrubber} */
 function makeScrubber(slider, curves) {
   const last = curves.lines[0].values.length - 1;
-  const seen = makeSvg("rect", { y: 0, height: 1, width: 0, class: "seen" });
+  const playedPart = makeSvg("rect", { y: 0, height: 1, width: 0, class: "seen" });
   const lines = curves.lines.map((line) =>
     makeSvg("polyline", { points: formatPoints(line.values), ...getLineStyle(line) }),
   );
   const chart = makeSvg(
     "svg",
     { viewBox: `0 0 ${last} 1`, preserveAspectRatio: "none", "aria-hidden": "true" },
-    seen,
+    playedPart,
     ...lines,
   );
   const clear = curves.lines.filter((line) => !line.faint);
@@ -377,7 +390,7 @@ function makeScrubber(slider, curves) {
   const root = make("div", { class: "scrubber" }, make("div", { class: "chart" }, chart, ...dots), slider);
   /** @type {(moment: number) => void} */
   const draw = (moment) => {
-    seen.setAttribute("width", String(moment));
+    playedPart.setAttribute("width", String(moment));
     dots.forEach((dot, i) => {
       dot.style.left = `${(100 * moment) / last}%`;
       dot.style.top = `${100 * (1 - interpolate(clear[i].values, moment))}%`;

@@ -58,14 +58,14 @@ function makeArcDrawer(root, parts, marks) {
   root.append(over);
   root.classList.add("with-example");
   return (from) => {
-    const drawn = marks.flatMap(({ places, colour }, relation) => {
+    const arcs = marks.flatMap(({ places, colour }, relation) => {
       if (!(places[from] >= 0)) return [];
       const [begin, end] = [from, places[from]].map((word) => measureLetter(root, parts[word]));
       const look = { fill: "none", stroke: colour, "stroke-width": 1.75 };
       const arc = begin.top === end.top ? [makeSvg("path", { d: makeArcPath(begin, end), ...look })] : [];
       return [...arc, ...drawSignOver(end, relation, look)];
     });
-    over.replaceChildren(...drawn);
+    over.replaceChildren(...arcs);
   };
 }
 
@@ -86,8 +86,8 @@ function measureLetter(root, word) {
 /** @type {(begin: Box, end: Box) => string} */
 function makeArcPath(begin, end) {
   const [from, to] = [begin, end].map(({ left, width }) => left + width / 2);
-  const [y, high] = [begin.top, begin.top - 1.33 * Math.min(HIGH, LOW + Math.abs(from - to) / 12)];
-  return `M ${from} ${y + 3} C ${from} ${high} ${to} ${high} ${to} ${y - SIGN}`;
+  const [y, peak] = [begin.top, begin.top - 1.33 * Math.min(HIGH, LOW + Math.abs(from - to) / 12)];
+  return `M ${from} ${y + 3} C ${from} ${peak} ${to} ${peak} ${to} ${y - SIGN}`;
 }
 
 /** @type {(box: Box, relation: number, look: Record<string, string | number>) => SVGElement[]} */

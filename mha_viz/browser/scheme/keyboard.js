@@ -11,7 +11,7 @@ const ICON = /^keyboard_arrow_(right|down|up)/; // of an expander; it changes wh
 /** @type {(element: Element) => string} */
 function getName(element) {
   const { labels } = /** @type {HTMLInputElement} */ (element);
-  const label = [...(labels ?? [])].map((one) => one.textContent).join(" ");
+  const label = [...(labels ?? [])].map(({ textContent }) => textContent).join(" ");
   const name =
     element.getAttribute("data-head") ?? element.getAttribute("aria-label") ?? (label || element.textContent);
   return [element.tagName, element.getAttribute("role"), name.replace(ICON, "").trim()].join("|");
@@ -70,9 +70,9 @@ export class Keyboard {
   restore() {
     const last = this.#last;
     if (!last || last.element.isConnected || document.activeElement !== document.body || !document.hasFocus()) return;
-    const same = findByName(last.name);
+    const controls = findByName(last.name);
     const keyed = last.key && document.querySelector(`.${last.key} :is(${CONTROLS})`);
-    /** @type {HTMLElement} */ (same[last.at] ?? same[0] ?? keyed)?.focus({ preventScroll: true });
+    /** @type {HTMLElement} */ (controls[last.at] ?? controls[0] ?? keyed)?.focus({ preventScroll: true });
   }
 }
 
@@ -122,22 +122,22 @@ export class Legend {
 
   // Call after a change of the page.
   restore() {
-    const drawn = findLegend();
-    if (drawn === this.#drawn) return;
-    this.#drawn = drawn;
-    if (!drawn) return; // it may be absent for a moment
-    drawn.open = this.#isOpen;
-    if (this.#hasKeyboard && document.activeElement === document.body) focusLegend(drawn);
+    const details = findLegend();
+    if (details === this.#drawn) return;
+    this.#drawn = details;
+    if (!details) return; // it may be absent for a moment
+    details.open = this.#isOpen;
+    if (this.#hasKeyboard && document.activeElement === document.body) focusLegend(details);
   }
 }
 
 /** @type {(event: KeyboardEvent) => void} */
 function closeLegend({ key, target }) {
-  const drawn = findLegend();
-  if (key !== "Escape" || !drawn?.open) return;
+  const details = findLegend();
+  if (key !== "Escape" || !details?.open) return;
   if (target instanceof Element && target.matches("input, textarea, [aria-expanded=true]")) return;
-  drawn.open = false;
-  focusLegend(drawn);
+  details.open = false;
+  focusLegend(details);
 }
 
 /** @type {(drawn: HTMLDetailsElement) => void} */

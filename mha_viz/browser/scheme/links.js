@@ -80,12 +80,12 @@ function walkLinks(event) {
   event.preventDefault();
   const list = link.closest("tbody")?.rows ?? [/** @type {HTMLElement} */ (link.parentElement)];
   const rows = [...list].map((row) => [...row.querySelectorAll("a")]);
-  const at = rows.findIndex((row) => row.includes(link));
-  const row = rows[clamp(at + step[0], rows.length)];
-  const next = row[clamp(rows[at].indexOf(link) + step[1], row.length)];
+  const rowIndex = rows.findIndex((row) => row.includes(link));
+  const row = rows[clamp(rowIndex + step[0], rows.length)];
+  const target = row[clamp(rows[rowIndex].indexOf(link) + step[1], row.length)];
   link.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
+  target.tabIndex = 0;
+  target.focus();
 }
 
 /** @type {(selector: string) => HTMLElement | null} */
@@ -94,10 +94,10 @@ const findElement = (selector) => document.querySelector(selector);
 // Return a function that finds the title once it has changed to that of another head's card or another step.
 /** @type {(selector: string) => () => HTMLElement | null} */
 function makeFinder(selector) {
-  const before = findElement(selector)?.textContent;
+  const previousText = findElement(selector)?.textContent;
   return () => {
     const title = findElement(selector);
-    return title && title.textContent !== before ? title : null;
+    return title && title.textContent !== previousText ? title : null;
   };
 }
 
@@ -109,7 +109,7 @@ const FIND = {
     return title?.textContent.startsWith(`${head} `) ? title : null;
   },
   chapter: (chapter, place) => {
-    const shown = chapter ? `.st-key-chapter_${chapter.replaceAll("/", "_")}` : ".stMain:has(.st-key-about_text)";
-    return () => document.querySelector(`${shown} ${place ? `[id="${CSS.escape(place)}"]` : "h2"}`);
+    const selector = chapter ? `.st-key-chapter_${chapter.replaceAll("/", "_")}` : ".stMain:has(.st-key-about_text)";
+    return () => document.querySelector(`${selector} ${place ? `[id="${CSS.escape(place)}"]` : "h2"}`);
   },
 };

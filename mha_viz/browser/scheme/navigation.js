@@ -43,13 +43,13 @@ const shown = new WeakMap(); // the choice that each box was scrolled to
 // that fits is not a tab stop.
 /** @type {(box: HTMLElement) => void} */
 export function markHiddenSides(box) {
-  const beyond = box.scrollWidth - box.clientWidth;
-  if (beyond > 0 && !box.querySelector("a[href], button")) box.setAttribute("tabindex", "0");
+  const hiddenWidth = box.scrollWidth - box.clientWidth;
+  if (hiddenWidth > 0 && !box.querySelector("a[href], button")) box.setAttribute("tabindex", "0");
   else box.removeAttribute("tabindex");
-  box.toggleAttribute("data-scrolls", beyond > 0);
-  const chosen = box.querySelector("[aria-checked=true]");
-  if (chosen && chosen !== shown.get(box)) box.scrollLeft += computeMiddle(chosen) - computeMiddle(box);
-  if (chosen) shown.set(box, chosen);
+  box.toggleAttribute("data-scrolls", hiddenWidth > 0);
+  const choice = box.querySelector("[aria-checked=true]");
+  if (choice && choice !== shown.get(box)) box.scrollLeft += computeMiddle(choice) - computeMiddle(box);
+  if (choice) shown.set(box, choice);
   box.toggleAttribute("data-before", box.scrollLeft > SLACK);
-  box.toggleAttribute("data-more", beyond - box.scrollLeft > SLACK);
+  box.toggleAttribute("data-more", hiddenWidth - box.scrollLeft > SLACK);
 }

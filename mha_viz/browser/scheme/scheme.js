@@ -41,10 +41,10 @@ class Theme {
   /** @type {(root: Element, type: string, send: Send) => void} */
   show(root, type, send) {
     this.#tell = () => {
-      const now = isDark(root) ? "dark" : "light";
-      if (now === type || this.#left === 0) return;
+      const scheme = isDark(root) ? "dark" : "light";
+      if (scheme === type || this.#left === 0) return;
       this.#left -= 1;
-      send("turned", now);
+      send("turned", scheme);
     };
     this.#timers.forEach(clearTimeout);
     if (type) this.#lookSoon(); // the page may have changed before this script loaded

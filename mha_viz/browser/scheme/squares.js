@@ -26,13 +26,13 @@ const isSelectable = (chart) => typeof chart.emit === "function" && /select/.tes
 export function listSquares(data, shapes = []) {
   const curve = data.findIndex((series) => series.customdata && series.hovertext);
   const { x = [], y = [], customdata = [], hovertext = [] } = data[curve] ?? {};
-  return [...customdata].map((head, at) => {
-    const isMarked = shapes.some((s) => s.x0 < x[at] && x[at] < s.x1 && s.y0 < y[at] && y[at] < s.y1);
-    const says = hovertext[at]
+  return [...customdata].map((head, index) => {
+    const isMarked = shapes.some((s) => s.x0 < x[index] && x[index] < s.x1 && s.y0 < y[index] && y[index] < s.y1);
+    const says = hovertext[index]
       .replace(/<br>/g, ", ")
       .replace(/<[^>]*>/g, "")
       .trim();
-    return { curve, at, x: x[at], y: y[at], head, says, isMarked };
+    return { curve, at: index, x: x[index], y: y[index], head, says, isMarked };
   });
 }
 
@@ -42,17 +42,17 @@ function coverChart(chart) {
   const area = getArea(chart, "x");
   const squares = listSquares(chart.data, chart.layout.shapes);
   if (!sheet || !area || !squares.length) return;
-  const before = sheet.querySelector(".mha-squares");
+  const oldSquares = sheet.querySelector(".mha-squares");
   const key = JSON.stringify([area, squares]);
-  if (before?.dataset.key === key) return;
-  const focused = before?.querySelector(":focus")?.getAttribute("data-head");
+  if (oldSquares?.dataset.key === key) return;
+  const focused = oldSquares?.querySelector(":focus")?.getAttribute("data-head");
   const buttons = squares.map((square) => makeButton(chart, square, area));
   const stop = squares.findIndex((square) => (focused ? square.head === focused : square.isMarked));
   buttons[Math.max(0, stop)].tabIndex = 0;
   const group = make("div", { class: "mha-squares", role: "group", "aria-label": LABEL }, ...buttons);
   group.dataset.key = key;
   group.addEventListener("keydown", walkSquares);
-  before?.remove();
+  oldSquares?.remove();
   sheet.append(group);
   if (focused) buttons[Math.max(0, stop)].focus({ preventScroll: true });
 }
@@ -86,14 +86,16 @@ function walkSquares(event) {
   const group = /** @type {HTMLElement} */ (currentTarget);
   const from = /** @type {HTMLElement} */ (target);
   const [row, column] = ["row", "column"].map((axis, i) => {
-    const last = Math.max(...[...group.children].map((one) => Number(/** @type {HTMLElement} */ (one).dataset[axis])));
+    const last = Math.max(
+      ...[...group.children].map((square) => Number(/** @type {HTMLElement} */ (square).dataset[axis])),
+    );
     return clamp(Number(from.dataset[axis]) + (step?.[i] ?? 0), last + 1);
   });
   const wanted = step ? `[data-row="${row}"][data-column="${column}"]` : "[data-marked]";
-  const next = /** @type {HTMLElement | null} */ (group.querySelector(wanted));
+  const nextSquare = /** @type {HTMLElement | null} */ (group.querySelector(wanted));
   event.preventDefault();
-  if (!next) return;
+  if (!nextSquare) return;
   from.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
+  nextSquare.tabIndex = 0;
+  nextSquare.focus();
 }

@@ -109,10 +109,10 @@ class Search {
 
   /** @type {(event: KeyboardEvent) => void} */
   #onAnswerKey(event) {
-    const all = this.#links();
-    const at = all.indexOf(/** @type {HTMLElement} */ (event.target));
-    if (event.key === "ArrowDown") all[Math.min(at + 1, all.length - 1)]?.focus();
-    else if (event.key === "ArrowUp" && at > 0) all[at - 1].focus();
+    const links = this.#links();
+    const index = links.indexOf(/** @type {HTMLElement} */ (event.target));
+    if (event.key === "ArrowDown") links[Math.min(index + 1, links.length - 1)]?.focus();
+    else if (event.key === "ArrowUp" && index > 0) links[index - 1].focus();
     else if (event.key === "ArrowUp") this.#field.focus();
     else if (event.key === "Escape") {
       this.#field.focus();

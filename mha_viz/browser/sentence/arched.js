@@ -60,25 +60,25 @@ export class Arched {
   draw() {
     const isShown = this.box.classList.contains("arched") && !this.#isHidden;
     const { words = [], links = [], colour = "", says = "" } = (isShown && this.#bows) || {};
-    const at = words.length ? this.#places(words) : null;
-    this.caption.textContent = at ? says : "";
+    const places = words.length ? this.#places(words) : null;
+    this.caption.textContent = places ? says : "";
     this.caption.style.setProperty("--colour", colour);
-    const isLined = !!at?.some(({ y }) => y !== at[0].y);
-    if (at && this.box.classList.toggle("lined", isLined) === isLined) growField(this.#area);
-    this.#lines.replaceChildren(...(at && links.length ? this.#arcs(words, links, colour) : []));
+    const isLined = !!places?.some(({ y }) => y !== places[0].y);
+    if (places && this.box.classList.toggle("lined", isLined) === isLined) growField(this.#area);
+    this.#lines.replaceChildren(...(places && links.length ? this.#arcs(words, links, colour) : []));
   }
 
   /** @type {(words: string[], links: Bows["links"], colour: string) => SVGElement[]} */
   #arcs(words, links, colour) {
-    const at = this.#places(words) ?? [];
+    const places = this.#places(words) ?? [];
     const { paddingLeft, paddingRight } = getComputedStyle(this.#area);
     const ends = { left: parseFloat(paddingLeft) / 2, right: this.box.clientWidth - parseFloat(paddingRight) };
-    const lines = [...new Set(at.map(({ y }) => y))];
+    const lines = [...new Set(places.map(({ y }) => y))];
     const letters = TALL * parseFloat(getComputedStyle(this.#area).fontSize);
-    const between = lines.length > 1 ? lines[1] - lines[0] - letters : Infinity;
-    const below = this.box.clientHeight - lines[lines.length - 1];
-    const room = Math.min(DEEP, (Math.min(between, below) - EDGE) / LOW);
-    return links.flatMap(([from, to, weight]) => drawArc(at[from], at[to], weight, colour, room, ends));
+    const lineGap = lines.length > 1 ? lines[1] - lines[0] - letters : Infinity;
+    const roomBelow = this.box.clientHeight - lines[lines.length - 1];
+    const room = Math.min(DEEP, (Math.min(lineGap, roomBelow) - EDGE) / LOW);
+    return links.flatMap(([from, to, weight]) => drawArc(places[from], places[to], weight, colour, room, ends));
   }
 
   // Return the middle of each word's lower edge, or null if the text has other words.
@@ -89,14 +89,14 @@ export class Arched {
     const { fontFamily, fontSize, fontWeight, lineHeight, letterSpacing } = getComputedStyle(this.#area);
     Object.assign(this.#mirror.style, { fontFamily, fontSize, fontWeight, lineHeight, letterSpacing });
     const { left, top } = this.box.getBoundingClientRect();
-    let at = 0;
+    let position = 0;
     const boxes = words.map((word) => {
-      const begin = text.indexOf(word, at);
+      const begin = text.indexOf(word, position);
       if (begin < 0) return null;
-      at = begin + word.length;
+      position = begin + word.length;
       const range = document.createRange();
       range.setStart(/** @type {Node} */ (this.#mirror.firstChild), begin);
-      range.setEnd(/** @type {Node} */ (this.#mirror.firstChild), at);
+      range.setEnd(/** @type {Node} */ (this.#mirror.firstChild), position);
       return range.getBoundingClientRect();
     });
     if (boxes.some((box) => !box)) return null;

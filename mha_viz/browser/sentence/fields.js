@@ -117,7 +117,7 @@ function makeHistory(p, on) {
 /** @type {(p: Parts, typed: Typed[], open: (typed: Typed) => void, clear: () => void) => void} */
 export function listPast(p, typed, open, clear) {
   /** @type {(one: Typed) => HTMLElement} */
-  const ofSentence = (one) => makeExample({ ...one, look: "" }, () => open(one));
+  const ofSentence = (sentence) => makeExample({ ...sentence, look: "" }, () => open(sentence));
   const forget = make("li", {}, make("button", { type: "button", class: "soft", onclick: clear }, "Clear history"));
   p.past.replaceChildren(...typed.map(ofSentence), forget);
   p.history.hidden = !typed.length;
@@ -251,10 +251,10 @@ export class TypedField {
   /** @type {(text: string) => void} */
   take(text) {
     const draft = drafts.get(this.#name);
-    const sent = this.#sent;
-    const answers = sent !== null && normalize(sent).startsWith(text) && (text !== "" || sent === "");
+    const sentText = this.#sent;
+    const answers = sentText !== null && normalize(sentText).startsWith(text) && (text !== "" || sentText === "");
     const isNew = this.taken === undefined;
-    this.taken = answers ? sent : text;
+    this.taken = answers ? sentText : text;
     if (!answers) this.area.value = isNew && draft?.taken === text ? draft.value : text;
     if (!isNew && !answers) drafts.delete(this.#name); // another text has arrived
     this.#sent = null;

@@ -95,11 +95,11 @@ class Sentence {
   /** @type {(data: SentenceData) => void} */
   #drawLook({ look, answer, opens }) {
     const open = opens && makeQuietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
-    const ontoggle = () => this.#arched.hide(!hidden[0]?.open);
-    const hidden = answer ? [make("details", { ontoggle }, make("summary", {}, "Answer"), answer)] : [];
-    this.#part.look.replaceChildren(look, ...(open ? [" ", open] : []), ...hidden);
+    const ontoggle = () => this.#arched.hide(!answerBox[0]?.open);
+    const answerBox = answer ? [make("details", { ontoggle }, make("summary", {}, "Answer"), answer)] : [];
+    this.#part.look.replaceChildren(look, ...(open ? [" ", open] : []), ...answerBox);
     this.#part.look.hidden = !look;
-    this.#arched.hide(hidden.length > 0);
+    this.#arched.hide(answerBox.length > 0);
   }
 
   /** @type {(example: Example, index: number) => HTMLElement} */
@@ -148,8 +148,8 @@ class Sentence {
 
   #hasChanged() {
     const { text, pair } = this.#fields;
-    const before = this.#part.pairRow.hidden ? this.#last.pair : pair.taken;
-    return text.value !== text.taken || this.#typed().pair !== before;
+    const previousPair = this.#part.pairRow.hidden ? this.#last.pair : pair.taken;
+    return text.value !== text.taken || this.#typed().pair !== previousPair;
   }
 
   #read() {
@@ -166,7 +166,7 @@ class Sentence {
       this.#drawPast();
       this.#part.text.focus();
     };
-    listPast(this.#part, loadSentences(), (one) => this.#reopen(one), clear);
+    listPast(this.#part, loadSentences(), (sentence) => this.#reopen(sentence), clear);
   }
 
   // Read a sentence of the history as if it were typed again.

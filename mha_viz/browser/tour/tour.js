@@ -19,12 +19,12 @@ export default function ({ data, parentElement }) {
   const isSame = getTourState().step === data.step;
   getTourState().step = data.step;
   /** @type {(left: number) => void} */
-  const lead = (left) => {
+  const lead = (attempts) => {
     if (getTourState().step !== data.step) return;
-    const way = findNextControl();
-    if (way && hasNoKeyboard()) way.focus({ preventScroll: true });
-    if (way && findPlace(data.place)) leave = repeatWhileDrawn(() => scrollToPlace(data.place));
-    else if (left > 0) timer = setTimeout(() => lead(left - 1), WAIT);
+    const control = findNextControl();
+    if (control && hasNoKeyboard()) control.focus({ preventScroll: true });
+    if (control && findPlace(data.place)) leave = repeatWhileDrawn(() => scrollToPlace(data.place));
+    else if (attempts > 0) timer = setTimeout(() => lead(attempts - 1), WAIT);
   };
   if (!isSame) lead(LOOKS);
   return () => {
@@ -57,8 +57,8 @@ const hasNoKeyboard = () =>
 function scrollToPlace(selector) {
   const [place, main] = [findPlace(selector), document.querySelector(".stMain")];
   if (!place || !main) return;
-  const [{ top }, low] = [place.getBoundingClientRect(), window.innerHeight * 0.55];
+  const [{ top }, limit] = [place.getBoundingClientRect(), window.innerHeight * 0.55];
   const behavior = prefersReducedMotion() ? "auto" : "smooth";
-  if (top + main.scrollTop < low) main.scrollTo({ top: 0, behavior });
-  else if (top <= 0 || top >= low) place.scrollIntoView({ behavior, block: "start" });
+  if (top + main.scrollTop < limit) main.scrollTo({ top: 0, behavior });
+  else if (top <= 0 || top >= limit) place.scrollIntoView({ behavior, block: "start" });
 }

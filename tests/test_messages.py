@@ -58,12 +58,12 @@ VALUES = st.recursive(
 )
 
 
-def sent(value: object, most: float = float("inf")) -> Any:
+def sent(value: object, max_bytes: float = float("inf")) -> Any:
     packed, arrays = CODEC.pack(value)
     pipe = io.BytesIO()
     send(pipe, {"value": packed}, arrays)
     pipe.seek(0)
-    heading, received = receive(pipe, most)
+    heading, received = receive(pipe, max_bytes)
     return CODEC.parse(heading["value"], received)
 
 

@@ -253,7 +253,13 @@ def _show_picture(o: OpenStep, picture: Mapping[str, Any]) -> None:
     """Show the head as a picture of its stages, with controls for all steps and for the heads of the layer."""
     content = {
         "steps": [
-            {"name": name, "label": row.label, "shape": row.shape(o.trace), "stage": row.stage, "inside": row.inside}
+            {
+                "name": name,
+                "label": row.label,
+                "shape": row.shape(o.trace),
+                "stage": row.stage,
+                "inside": row.is_per_head,
+            }
             for name, row in list_steps(o.trace).items()
         ],
         "titles": dict(TITLES),

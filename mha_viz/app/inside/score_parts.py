@@ -53,7 +53,7 @@ def explain_score(o: OpenStep, container: Any) -> None:
     o.charts.append(o.make_chart("why", alt, lambda theme: draw.draw_sides(parts, names, theme)))
     with container, st.expander("Part by part"):
         alt = "What each pair of parts adds to the score"
-        draw_pairs, table = partial(draw.draw_part_pairs, parts, names), partial(_make_table, parts, o.about)
+        draw_pairs, table = partial(draw.draw_part_pairs, parts, names), partial(_make_table, parts, o.description)
         draw_chart(st.container(), o, "pairs", alt, draw_pairs, table)
 
 

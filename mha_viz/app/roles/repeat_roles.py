@@ -13,7 +13,7 @@ from mha_viz.app.service.reader import verbs
 from mha_viz.app.widgets.head_grid import show_head_grid
 from mha_viz.app.widgets.parts import get_theme, report_errors, show_error
 from mha_viz.app.widgets.study_progress import load_result, start_task
-from mha_viz.figures.charts.effects import show_head_grid as grid_of_heads
+from mha_viz.figures.charts.effects import draw_head_grid
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.models.getting import catalog, hub
@@ -121,4 +121,4 @@ def _show_grid(heads: DecoderHeads) -> None:
 
 def draw_weights(heads: DecoderHeads, measure: str, colours: Theme) -> Any:
     """Return a chart of the mean weight of each head in one measure."""
-    return grid_of_heads(heads.trained[list(MEASURES).index(measure)], "mean weight", (), colours, decimal)
+    return draw_head_grid(heads.trained[list(MEASURES).index(measure)], "mean weight", (), colours, decimal)

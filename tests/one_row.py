@@ -130,4 +130,4 @@ def ask_another_process() -> None:
     from mha_viz.app.service.reader import Reader
 
     import_module("tests.page_session")  # whose readers are copies of the process
-    caches._reader = caches.Once(Reader)
+    caches._get_reader = caches.Once(Reader)

@@ -171,7 +171,7 @@ settings, steps, given, written = json.loads(sys.argv[1])
 from mha_viz.app.service.reader import client
 
 pipes = SimpleNamespace(stdin=os.fdopen(given, "wb"), stdout=os.fdopen(written, "rb"), poll=lambda: None)
-client.Reader._running = lambda self: (False, pipes)
+client.Reader._ensure_process = lambda self: (False, pipes)
 for name, code, absent, is_prepared in steps:
     for setting in settings:
         os.environ.pop(setting, None)

@@ -29,7 +29,7 @@ class LinkRequest(NamedTuple):
 
     Attributes:
         kind: a kind of job, which is also the name of the work in the child process.
-        corpus: the key of model and corpus (``profiles.key``).
+        corpus: the key of model and corpus (``profiles.make_key``).
         head: the head.
         conditions: the conditions of a search, in the order of :class:`mha_viz.analysis.links.Conditions`.
     """

@@ -39,7 +39,7 @@ from mha_viz.app.serving.session_limit import Gate, SessionLimit, _Tab, get_clie
 from mha_viz.app.serving.settings import ServerSettings, from_environment, is_loopback
 from mha_viz.app.serving.streamlit_files import BASE_URL_SCRIPT, StreamlitFiles
 from mha_viz.app.serving.sweeping import MAX_WAITING, WaitingSessions, sweep
-from mha_viz.browser.bundle import COMPONENTS, served_file
+from mha_viz.browser.bundle import COMPONENTS, name_served_file
 from mha_viz.browser.promise import OLDER
 from mha_viz.errors import SettingError
 from mha_viz.models.getting import folder
@@ -112,7 +112,7 @@ async def _end(server: AppServer) -> None:
         ("/media/nothing.txt", 404),
         ("/%2e%2e/%2e%2e/etc/passwd", 400),
         ("/favicon.png", 200),
-        (f"/_stcore/bidi-components/mha_explorer/{served_file('explorer')}", 200),
+        (f"/_stcore/bidi-components/mha_explorer/{name_served_file('explorer')}", 200),
         ("/_stcore/bidi-components/mha_explorer/explorer.js", 404),
         ("/_stcore/bidi-components/mha_explorer/__init__.py", 404),
     ],
@@ -185,7 +185,7 @@ def test_named_sites_may_frame_the_app_and_metrics_open_on_request(full: AppServ
 
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_component_files_are_kept_for_a_year(server: AppServer, name: str) -> None:
-    path = f"/_stcore/bidi-components/mha_{name}/{served_file(name)}"
+    path = f"/_stcore/bidi-components/mha_{name}/{name_served_file(name)}"
     plain, zipped = ask(server.url, path), ask(server.url, path, Accept_Encoding="gzip")
     assert plain.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert plain.headers["content-type"].startswith("text/javascript")
@@ -239,7 +239,7 @@ def test_no_component_code_travels_in_messages(server: AppServer) -> None:
             return {name: (one.js_content, one.css_content, one.js_source_path) for name, one in drawn.items()}
 
     drawn = run(visit())
-    assert {name: ("", "", served_file(name.removeprefix("mha_"))) for name in drawn} == drawn
+    assert {name: ("", "", name_served_file(name.removeprefix("mha_"))) for name in drawn} == drawn
     assert {"mha_explorer", "mha_sentence"} <= set(drawn)
 
 

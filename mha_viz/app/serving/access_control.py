@@ -13,7 +13,7 @@ from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
 from mha_viz.app.serving.paths import HEALTH, MEDIA, STREAM, find_new_address, get_base, get_relative_path, list_paths
 from mha_viz.app.serving.settings import HOSTS, ServerSettings
-from mha_viz.browser.bundle import page_style
+from mha_viz.browser.bundle import build_page_style
 
 _METRICS = "_stcore/metrics"
 _AGENTS = "_stcore/agent/"
@@ -95,7 +95,7 @@ class _NotFound:
         if message["type"] == "http.response.start" and _is_shell(message):
             self._is_replaced = True
             home = f"/{get_base()}/" if get_base() else "/"
-            page = _NOT_FOUND_PAGE.format(home=escape(home), style=page_style("instead"))
+            page = _NOT_FOUND_PAGE.format(home=escape(home), style=build_page_style("instead"))
             await HTMLResponse(page, 404)(self._scope, self._receive, self._send)
         elif not self._is_replaced:
             await self._send(message)

@@ -24,7 +24,7 @@ from mha_viz.app.serving.paths import STREAM, get_relative_path, list_paths
 from mha_viz.app.serving.settings import ServerSettings, is_loopback
 from mha_viz.app.serving.visitors import RecentVisitors, read_browser
 from mha_viz.app.serving.waits import Waits
-from mha_viz.browser.bundle import page_style
+from mha_viz.browser.bundle import build_page_style
 
 RETRY_S = 10  # seconds until the page of a full server reloads
 RETURN_S = 60  # seconds within which a visitor who left, for example by reloading, is admitted again
@@ -131,7 +131,7 @@ class Gate:
         if refusal:
             self._session_limit.note_refused(browser or address)
             headers = {"Retry-After": str(RETRY_S), "Cache-Control": "no-store"}
-            page = _FULL_PAGE.format(why=refusal, retry=RETRY_S, style=page_style("instead"))
+            page = _FULL_PAGE.format(why=refusal, retry=RETRY_S, style=build_page_style("instead"))
             await HTMLResponse(page, 503, headers)(scope, receive, send)
             return
         await self._app(scope, receive, send)

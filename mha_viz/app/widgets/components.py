@@ -31,12 +31,12 @@ def _register_component(component: str) -> ComponentRenderer:
     Its code is a static file if the server provides one (``mha_viz.app.serving``); otherwise each message contains it.
     """
     name, html = f"mha_{component}", f'<div class="mha-{component}"></div>'
-    css, js = bundle.style(component) or None, bundle.script(component)
+    css, js = bundle.build_style(component) or None, bundle.build_script(component)
     renderer = st.components.v2.component(name, html=html, css=css, js=js)
     manager = get_bidi_component_manager()
     if manager.get_metadata(bundle.SERVED):
         source = str(bundle.FOLDER / component / f"{component}.js")  # Streamlit expects an existing file
-        file = bundle.served_file(component)
+        file = bundle.name_served_file(component)
         manager.unregister(name)
         manager.register(BidiComponentDefinition(name, html, js=source, js_asset_relative_path=file))
     return renderer
@@ -47,7 +47,7 @@ def apply_style(sheet: str, values: Mapping[str, str] = MappingProxyType({})) ->
 
     ``values``: replacements for placeholders in the style sheet, such as the selector ``#pointed``.
     """
-    rules = bundle.page_style(sheet)
+    rules = bundle.build_page_style(sheet)
     for name, value in values.items():
         rules = rules.replace(name, value)
     st.html(f"<style>\n{rules}</style>")

@@ -225,7 +225,7 @@ function computeHiddenShares(reading, head, { rows, cols }) {
 /** @type {(values: number[]) => number} */
 export const computeMean = (values) => values.reduce((a, b) => a + b, 0) / (values.length || 1);
 
-// If only pooled thumbnails were sent: return the rows and columns of a view for the grid…
+// Return the rows and columns of a view for the grid if only pooled thumbnails were sent.
 /** @type {(reading: Reading, view: Settings) => { rows: number[], cols: number[] }} */
 export function listPooledUnits(reading, view) {
   const bins = getBins(reading);
@@ -248,7 +248,7 @@ function getBins(reading) {
   return { rows: bins, cols: bins.keys ?? bins };
 }
 
-// …and the block of one head.
+// Return the pooled block of one head.
 /** @type {(reading: Reading, head: number, bins: { rows: number[], cols: number[] }) => ShownBlock} */
 export function poolBlock(reading, head, { rows, cols }) {
   const bins = getBins(reading);

@@ -41,8 +41,7 @@ export function describeLabelStep(cell, least) {
   return every === 1 ? "" : `Every ${every}${ending} token is labelled.`;
 }
 
-// Choose the labelled ones of `total` rows or columns: every `every`-th, with focused ones replacing those too close to
-// them.
+// Choose which of `total` rows or columns are labelled: every `every`-th; focused ones replace those close to them.
 /** @type {(total: number, every: number, focused: number | null, count?: number) => Set<number>} */
 export function chooseLabelled(total, every, focused, count = 1) {
   const near = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);

@@ -62,7 +62,7 @@ export const computeDivergingShades = ({ w }, shade) =>
 let square = new Float64Array(0); // values before they are coloured; reused by the next call
 
 // Paint a block as a square of pixels into `target`. `met` maps cells to pixels along both sides. If there is room, a
-// pixel shows the nearest cell; if cells share a pixel, the one farthest from zero.
+// pixel shows the nearest cell; if cells share a pixel, it shows the one farthest from zero.
 /**
  * @type {(part: Block, shading: Shading, met: Meetings[], colours: Uint32Array, target: Uint32Array, stride: number,
  *   offset: number) => void}

@@ -69,7 +69,7 @@ const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], Arrow
 /** @type {Record<string, number>} */
 const ENDS = { Home: -Infinity, End: Infinity };
 
-// Return the step of an arrow key as [rows, columns]. Home and End go to the ends of a row, with Ctrl to the corners.
+// Return the step of an arrow key as [rows, columns]. Home and End go to the ends of a row or, with Ctrl, to corners.
 // Undefined for other keys, and with other modifiers.
 /** @type {(event: KeyboardEvent) => readonly [number, number] | undefined} */
 export function getArrowStep({ key, altKey, ctrlKey, metaKey }) {
@@ -172,7 +172,7 @@ export class Stage {
   }
 
   // Return the changes of the view that the server may not know yet.
-  get #untold() {
+  get #unsentChanges() {
     return this.#telling || isUnanswered("view") ? this.#changed : {};
   }
 
@@ -183,7 +183,7 @@ export class Stage {
    * @param {View} view
    */
   adopt(view = this.drawing.parse(new URLSearchParams(this.locate())), keeps = false) {
-    const untold = Object.entries(keeps ? this.#untold : {});
+    const untold = Object.entries(keeps ? this.#unsentChanges : {});
     this.quiet();
     this.view = view;
     this.hovered = null;
@@ -207,7 +207,7 @@ export class Stage {
   change(fields, delay = TELL_AFTER) {
     this.view = { ...this.view, ...fields };
     if (COUNTS_ROWS.some((name) => name in fields)) this.hovered = null;
-    const changed = { ...this.#untold, ...fields };
+    const changed = { ...this.#unsentChanges, ...fields };
     this.quiet();
     this.#changed = changed;
     this.#telling = setTimeout(() => {

@@ -1,4 +1,4 @@
-// One head in one picture: x, its q, k and v, their score, the share, what is moved, W_O, and the words that it writes.
+// Draw one head as one picture: x, q, k and v, the score, the share, the moved values, W_O, and the words it writes.
 // Each stage unfolds in place under the pointer or the keyboard; the one that was clicked stays open.
 import { make } from "../dom.js";
 import { mountComponent, queueMessages } from "../mount.js";

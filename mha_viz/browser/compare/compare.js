@@ -37,7 +37,7 @@ class Compare {
 
   /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
   constructor(root, send, locate) {
-    const stage = new Stage(send, locate, this.#drawing());
+    const stage = new Stage(send, locate, this.#makeDrawing());
     const read = /** @type {Stores["read"]} */ (/** @type {unknown} */ ({ set: null, derived: null })); // no data yet
     const look = /** @type {Look} */ ({});
     this.#root = root;
@@ -56,7 +56,7 @@ class Compare {
   }
 
   /** @type {() => Drawing<PanelsView>} */
-  #drawing() {
+  #makeDrawing() {
     const set = () => this.#stores.read.set;
     return {
       isReady: () => !!set(),
@@ -122,7 +122,7 @@ class Compare {
     part.panels = next.panels.map((_, index) =>
       makePanel(next, index, {
         edit: (change) => this.#comparison.edit(next, change),
-        difference: (first) => this.#difference(first),
+        difference: (first) => this.#toggleDifference(first),
       }),
     );
     part.panels.forEach((_, index) => listenToPanel(this.#stores, part, index));
@@ -134,18 +134,18 @@ class Compare {
     const { first, second } = this.#part;
     const [firstPanel, secondPanel] = ofSecond ? [+second.value, +first.value] : [+first.value, +second.value];
     const pair = [firstPanel, secondPanel === firstPanel ? (firstPanel ? firstPanel - 1 : 1) : secondPanel];
-    this.#show(ofSecond ? pair.reverse() : pair);
+    this.#showDifference(ofSecond ? pair.reverse() : pair);
   }
 
   // Show the difference of panel `index` and the next one, or hide it if it is already shown.
   /** @type {(index: number) => void} */
-  #difference(index) {
+  #toggleDifference(index) {
     const { diff } = this.#stores.stage.view;
-    this.#show(isBetween(diff, index) ? null : [index, index + 1]);
+    this.#showDifference(isBetween(diff, index) ? null : [index, index + 1]);
   }
 
   /** @type {(diff: number[] | null) => void} */
-  #show(diff) {
+  #showDifference(diff) {
     this.#stores.stage.change({ diff });
     this.#part.diff.scrollIntoView({ block: "nearest" });
   }

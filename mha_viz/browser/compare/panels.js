@@ -85,7 +85,7 @@ export function derive({ read, stage: { view }, look }) {
   read.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtractPanels(set, view) };
 }
 
-// Return the common kind of numbers: that of the first signed panel, or else of the first whose numbers are not shares.
+// Return the common kind of numbers: from the first signed panel, or else the first whose numbers are not shares.
 /** @type {(heads: ShownHead[]) => Kind} */
 const chooseKind = (heads) => {
   const parts = heads.map(({ part }) => part);

@@ -253,7 +253,7 @@ function highlightSpans(letters, spans, start) {
 
 // ---- The difference, and the table --------------------------------------------------------------------------
 
-// Make the difference, which stands among the panels. Return the list of largest differences, which stands below them.
+// Make the difference, which is shown among the panels. Return the list of largest differences for below the panels.
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
 function makeDifference(p, on) {
   /** @type {(label: string) => HTMLSelectElement} */

@@ -48,7 +48,7 @@ import { getFirstValues, getLast, parseSettings, encodeSettings } from "../view.
 
 // ---- The panels ---------------------------------------------------------------------------------------------
 
-// The format is that of figures/layout/panels.py: readings, and the alignment of their words.
+// figures/layout/panels.py defines the format: readings, and the alignment of their words.
 
 /**
  * The texts along the rows or columns of all readings of some panels, and the alignment of their words.

@@ -19,8 +19,8 @@ export class ElsewhereView {
   constructor(stores) {
     this.#stores = stores;
     enableRoving(this.#list);
-    new ResizeObserver(() => this.#bend()).observe(this.#list);
-    void document.fonts?.ready.then(() => this.#bend());
+    new ResizeObserver(() => this.#drawArcs()).observe(this.#list);
+    void document.fonts?.ready.then(() => this.#drawArcs());
   }
 
   draw() {
@@ -33,13 +33,13 @@ export class ElsewhereView {
     if (this.box.hidden || !isOfHead || key === this.#drawn) return;
     this.#drawn = key;
     this.#list.style.setProperty("--colour", getHeadColour(look, read.reading, head));
-    this.#list.replaceChildren(...cases.map((sentence, i) => this.#itemOf(sentence, i)));
+    this.#list.replaceChildren(...cases.map((sentence, i) => this.#makeItem(sentence, i)));
     setTabStop(this.#list);
-    this.#bend();
+    this.#drawArcs();
   }
 
   /** @type {(one: Case, number: number) => HTMLElement} */
-  #itemOf({ words, from, to, weight, right }, number) {
+  #makeItem({ words, from, to, weight, right }, number) {
     const { stage } = this.#stores;
     const title = `${right ? "Right" : "Wrong"}, weight ${weight.toFixed(2)}. Open this sentence`;
     const onclick = () => stage.send("elsewhere", number);
@@ -52,7 +52,7 @@ export class ElsewhereView {
   }
 
   // Draw arcs at the current positions of the words.
-  #bend() {
+  #drawArcs() {
     const { cases } = this.#stores.read.elsewhere;
     [...this.#list.children].forEach((button, i) => {
       const words = [...button.querySelectorAll("bdi")];

@@ -55,7 +55,7 @@ class Explorer {
   /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
   constructor(root, send, locate) {
     const [read, look] = [new Read(), /** @type {Look} */ ({})];
-    const stage = new Stage(send, locate, this.#drawing());
+    const stage = new Stage(send, locate, this.#makeDrawing());
     /** @type {(words: string) => void} */
     const say = (words) => {
       this.#announcement.textContent = words;
@@ -92,7 +92,7 @@ class Explorer {
   };
 
   /** @type {() => Drawing<ReadingView>} */
-  #drawing() {
+  #makeDrawing() {
     const reading = () => this.#stores.read.reading;
     return {
       isReady: () => !!reading(),
@@ -224,13 +224,13 @@ class Findings {
     if (this.#drawn === unusual) return;
     this.#drawn = unusual;
     const first = unusual.findIndex(({ isUnusual }) => isUnusual);
-    const sentences = unusual.map((finding) => this.#sentence(finding));
+    const sentences = unusual.map((finding) => this.#makeSentence(finding));
     if (first >= 0) sentences.splice(first, 0, make("span", { class: "soft" }, UNUSUAL));
     this.box.replaceChildren(...sentences);
   }
 
   /** @type {(finding: Finding) => HTMLElement} */
-  #sentence({ head, words, pin }) {
+  #makeSentence({ head, words, pin }) {
     const { stage, heads } = this.#stores;
     const parts = words.flatMap((part, i) => (i % 2 ? [make("i", {}, isolateText(part))] : markHeadNames(part)));
     const onclick = () => {

@@ -1,5 +1,5 @@
-// On a first visit, show three heads in turn, each for three seconds with a description, until the user acts. Never
-// repeat this in the same browser.
+// On a first visit, show three heads in turn, each for three seconds with a description, until the user acts. This
+// happens only once per browser.
 import { prefersReducedMotion } from "../dom.js";
 import { encodeView } from "../geometry.js";
 import { rememberActing, hasActed } from "../memory.js";
@@ -30,7 +30,7 @@ export class Turns {
     this.#begun = true;
     if (ended || isAlone || hasActed()) return;
     ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
-    if (prefersReducedMotion() || stage.locate() !== "" || this.#turns.length < 2) return;
+    if (prefersReducedMotion() || stage.locate() !== "" || this.#readyTurns.length < 2) return;
     this.#first = stage.view;
     this.#timer = setInterval(() => this.#show(), EACH);
   }
@@ -44,21 +44,21 @@ export class Turns {
   // The description of the head shown in this turn; empty once the user has acted.
   get says() {
     const { read, stage } = this.#stores;
-    const turn = this.#turns[this.#turn];
+    const turn = this.#readyTurns[this.#turn];
     return this.#timer !== undefined && turn?.head === stage.view.head
       ? `${formatMapName(read.reading, turn.head)} ${turn.says}.`
       : "";
   }
 
   // The turns whose heads have been sent in full.
-  get #turns() {
+  get #readyTurns() {
     const { turns, reading } = this.#stores.read;
     return turns.filter(({ head }) => reading.matrices.has(head));
   }
 
   #show() {
     const { stage, heads } = this.#stores;
-    const all = this.#turns;
+    const all = this.#readyTurns;
     if (stage.locate() !== "" || all.length < 2) return this.stop();
     this.#turn = (this.#turn + 1) % all.length;
     const { head, pin } = all[this.#turn];

@@ -86,7 +86,7 @@ export class HeadView {
     { type: "button", class: "quiet off", title: "Key x, or drag its square out of the grid" },
     SWITCH.off,
   );
-  #fan = make("input", { type: "checkbox", onchange: () => this.#turnFan() });
+  #fan = make("input", { type: "checkbox", onchange: () => this.#toggleFan() });
   #fanned = make(
     "label",
     { class: "known fan", title: "Draw lines from word to word next to the heatmap" },
@@ -146,7 +146,7 @@ export class HeadView {
     return this.#wantsFan ?? !isPlain;
   }
 
-  #turnFan() {
+  #toggleFan() {
     this.#wantsFan = this.#fan.checked;
     this.#stores.stage.drawing.draw();
   }
@@ -233,7 +233,7 @@ export class HeadView {
     this.#tall.style.height = `${links?.height ?? 0}px`;
     const heat = drawHeatmap(
       this.#heat,
-      { ...scene, head, marked: this.#marked() },
+      { ...scene, head, marked: this.#getMarkedCells() },
       { ...look, ...FEW, width: across, height },
     );
     this.#layouts = { links, heat: across ? heat : null }; // a file with links alone hides the heatmap
@@ -256,7 +256,7 @@ export class HeadView {
   }
 
   // Return the cells predicted by the hovered rule.
-  #marked() {
+  #getMarkedCells() {
     const { read, shown, heads } = this.#stores;
     const rule = heads.rule === null ? undefined : read.recipes?.rules[heads.rule];
     return rule ? findCells(rule, read.reading.n, shown.axes) : null;
@@ -329,7 +329,7 @@ export class HeadView {
     /** @type {(isHeat: boolean) => () => Walk} */
     const about = (isHeat) => () => {
       const [R, C] = counts();
-      return { from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => this.#walkedTo(spot, isHeat) };
+      return { from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => this.#announceSpot(spot, isHeat) };
     };
     stage.attend(this.#heat, cell, about(true));
     stage.attend(this.#links, end, about(false));
@@ -343,7 +343,7 @@ export class HeadView {
   }
 
   /** @type {(spot: Spot, isHeat: boolean) => void} */
-  #walkedTo(spot, isHeat) {
+  #announceSpot(spot, isHeat) {
     const reason = this.#reason.textContent;
     this.#stores.say([this.#readout.textContent, reason].filter(Boolean).join(". "));
     this.#unexplained = reason ? null : spot;

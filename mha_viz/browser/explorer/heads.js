@@ -184,18 +184,18 @@ export class HeadBar {
   draw() {
     const { heads: count } = this.#stores.read.reading;
     while (this.#bar.children.length > count) this.#bar.lastChild?.remove();
-    for (let i = this.#bar.children.length; i < count; i++) this.#bar.append(this.#switch(i));
+    for (let i = this.#bar.children.length; i < count; i++) this.#bar.append(this.#toggleHead(i));
     /** @type {NodeListOf<HTMLElement>} */ (this.#bar.querySelectorAll("button")).forEach((button, i) =>
-      this.#draw(button, i),
+      this.#drawSwitch(button, i),
     );
   }
 
   /** @type {(button: HTMLElement, i: number) => void} */
-  #draw(button, i) {
+  #drawSwitch(button, i) {
     const { read, stage, look } = this.#stores;
     const { reading } = read;
     const { view } = stage;
-    const head = this.#headAt(i);
+    const head = this.#getHead(i);
     button.hidden = !getGrid(reading).heads.includes(i);
     const place = listDrawnHeads(view).indexOf(head);
     const line = view.on.length > 1 && place >= 0 ? place % look.dashes.length : null;
@@ -209,13 +209,13 @@ export class HeadBar {
   }
 
   /** @type {(i: number) => number} */
-  #headAt(i) {
+  #getHead(i) {
     const { read, stage } = this.#stores;
     return getLayer(read.reading, stage.view.head) * read.reading.heads + i;
   }
 
   /** @type {(i: number) => HTMLElement} */
-  #switch(i) {
+  #toggleHead(i) {
     const { stage, heads } = this.#stores;
     const button = make("button", { type: "button", textContent: String(i) });
     /** @type {ReadingView | null} */
@@ -223,10 +223,10 @@ export class HeadBar {
     button.onclick = (event) => {
       if (event.detail > 1) return;
       before = stage.view;
-      const refusal = heads.toggle(this.#headAt(i));
+      const refusal = heads.toggle(this.#getHead(i));
       if (refusal) this.#refuse(refusal);
     };
-    button.ondblclick = () => heads.showAlone(this.#headAt(i), before);
+    button.ondblclick = () => heads.showAlone(this.#getHead(i), before);
     return button;
   }
 }

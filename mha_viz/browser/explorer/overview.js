@@ -31,7 +31,7 @@ export class Overview {
   #sheet = make("div", { class: "sheet" }, this.#grid, this.#marks);
   #gridBox = make("div", { class: "grid", part: "grid" }, this.#sheet);
   #count = make("h2");
-  #why = make("a", { href: "why_heads_differ", onclick: (/** @type {MouseEvent} */ e) => this.#ask(e) }, WHY);
+  #why = make("a", { href: "why_heads_differ", onclick: (/** @type {MouseEvent} */ e) => this.#askQuestion(e) }, WHY);
   #moves = make("span", { class: "soft" });
   #layout = /** @type {GridLayout | null} */ (null);
   #moved = ""; // key of the data from which the bars of changes were drawn
@@ -70,16 +70,16 @@ export class Overview {
     this.#count.replaceChildren(isWhole ? question : isOfLayers(reading) ? "One map per layer" : many);
     if (isWhole) this.#count.append(this.#why);
     this.#moves.textContent = read.mode?.moved.some((share) => share) ? "orange: its attention moved" : "";
-    const marks = view.on.map((head) => this.#mark(head, head === view.head ? "opened" : "on"));
-    const walked = heads.cursor === view.head ? [] : [this.#mark(heads.cursor, "cursor")];
-    const badges = this.roles.draw((box, head) => this.#place(box, head));
-    this.#marks.replaceChildren(...this.#changes(), ...badges, ...marks, ...walked, this.#hovered);
+    const marks = view.on.map((head) => this.#makeMark(head, head === view.head ? "opened" : "on"));
+    const walked = heads.cursor === view.head ? [] : [this.#makeMark(heads.cursor, "cursor")];
+    const badges = this.roles.draw((box, head) => this.#placeOnHead(box, head));
+    this.#marks.replaceChildren(...this.#drawChanges(), ...badges, ...marks, ...walked, this.#hovered);
     this.#drawPreview();
   }
 
   // Go to the page that answers the question, unless the browser opens a new tab.
   /** @type {(event: MouseEvent) => void} */
-  #ask(event) {
+  #askQuestion(event) {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     this.#stores.stage.send("why", {});
@@ -108,7 +108,7 @@ export class Overview {
    * @param {T} box
    * @param {number} head
    */
-  #place(box, head) {
+  #placeOnHead(box, head) {
     const { reading } = this.#stores.read;
     const { left, top, step, size } = /** @type {GridLayout} */ (this.#layout);
     const [row, column] = getGridPlace(reading, head);
@@ -119,21 +119,21 @@ export class Overview {
   }
 
   /** @type {(head: number, kind: string) => HTMLElement} */
-  #mark(head, kind) {
+  #makeMark(head, kind) {
     const { read, look } = this.#stores;
-    const box = this.#place(make("i", { class: kind }), head);
+    const box = this.#placeOnHead(make("i", { class: kind }), head);
     if (kind === "on") box.style.outlineColor = getHeadColour(look, read.reading, head);
     return box;
   }
 
-  // Draw dark squares for heads that are off and, below each later head, a bar that shows how far it has moved.
-  #changes() {
+  // Draw dark squares for heads that are off, and below each later head a bar for how far it has moved.
+  #drawChanges() {
     const { mode } = this.#stores.read;
     if (!mode) return [];
-    const off = mode.off.map((head) => this.#place(make("b", { class: "dark" }), head));
+    const off = mode.off.map((head) => this.#placeOnHead(make("b", { class: "dark" }), head));
     const bars = mode.moved.flatMap((share, head) => {
       if (share === null) return [];
-      const bar = this.#place(make("b", { class: "moved" }), head);
+      const bar = this.#placeOnHead(make("b", { class: "moved" }), head);
       bar.style.setProperty("--share", String(share));
       return [bar];
     });
@@ -146,7 +146,7 @@ export class Overview {
   #drawPreview() {
     const { read, heads } = this.#stores;
     const head = heads.hovered ?? heads.cursor;
-    this.#place(this.#hovered, head);
+    this.#placeOnHead(this.#hovered, head);
     this.#hovered.hidden = heads.hovered === null;
     this.#hovered.dataset.name = formatMapName(read.reading, head);
     this.#preview.draw(head);
@@ -226,7 +226,7 @@ const formatCount = (count, all) => (count === all ? String(all) : `${count} of 
 
 // ---- Dragging a head out of the grid ------------------------------------------------------------------------
 
-// A head dragged out is switched off. On touch screens, dragging scrolls instead.
+// Dragging a head out of the grid switches it off. On touch screens, dragging scrolls instead.
 
 const FAR = 8; // pixels after which a press becomes a drag
 
@@ -393,13 +393,13 @@ class Arrows {
         .reverse()
         .flatMap((arrow) => drawPath(arrow, read.reading, /** @type {any} */ (layout)));
       this.#lines.replaceChildren(...paths);
-      this.#list(arrows);
+      this.#listArrows(arrows);
     }
-    this.#stress();
+    this.#highlightArrows();
   }
 
   // Highlight the arrows of the hovered head, or the arrow hovered in the list.
-  #stress() {
+  #highlightArrows() {
     const { heads, read } = this.#stores;
     const head = heads.hovered ?? heads.cursor;
     const pointed = this.#pointed;
@@ -415,21 +415,21 @@ class Arrows {
   }
 
   /** @type {(arrows: Arrow[]) => void} */
-  #list(arrows) {
+  #listArrows(arrows) {
     const none = "No earlier head contributes 5% or more to a later head’s scores here.";
     const legend = ["query", "key"].map((side) => make("span", { class: side }, `through its ${side}`));
     const line = make("p", { class: "soft" }, ...(arrows.length ? [EXPLAINED, ...legend] : [none]), this.#without);
-    this.box.replaceChildren(line, make("ol", {}, ...arrows.map((arrow) => make("li", {}, this.#button(arrow)))));
+    this.box.replaceChildren(line, make("ol", {}, ...arrows.map((arrow) => make("li", {}, this.#makeButton(arrow)))));
   }
 
   /** @type {(arrow: Arrow) => HTMLElement} */
-  #button(arrow) {
+  #makeButton(arrow) {
     const { read, heads } = this.#stores;
     const [from, to] = [arrow.from, arrow.to].map((head) => formatMapName(read.reading, head));
     /** @type {(now: Arrow | null) => () => void} */
     const point = (now) => () => {
       this.#pointed = now;
-      this.#stress();
+      this.#highlightArrows();
     };
     const [enter, leave] = [point(arrow), point(null)];
     const events = { onfocus: enter, onblur: leave, onpointerenter: enter, onpointerleave: leave };

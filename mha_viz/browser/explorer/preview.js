@@ -22,7 +22,7 @@ export class Preview {
   #rules = make("dl", { class: "rules" });
   #remark = make("p", { class: "soft" });
   #more = make("details", { class: "more" }, make("summary", {}, NUMBERS), this.#rules, this.#remark, this.#numbers);
-  #rest = make("button", { type: "button", title: "Show what the rules leave out", onclick: () => this.#turn() });
+  #rest = make("button", { type: "button", title: "Show what the rules leave out", onclick: () => this.#toggle() });
   #drawn = ""; // key of the line and the rules, which are not redrawn under the pointer
   #stores;
   #chips;
@@ -47,7 +47,7 @@ export class Preview {
     this.#chips.draw(head);
     this.#drawRecipe(head);
     this.#name.hidden = isOpen && heads.hovered === null;
-    this.#numbers.replaceChildren(...reading.metrics.map((metric) => this.#numberOf(metric, head)));
+    this.#numbers.replaceChildren(...reading.metrics.map((metric) => this.#makeNumber(metric, head)));
   }
 
   // Draw the recipe of a head, if it has one.
@@ -75,13 +75,13 @@ export class Preview {
   }
 
   // Toggle between the weights and the part that the recipe leaves unexplained.
-  #turn() {
+  #toggle() {
     const { stage } = this.#stores;
     stage.change({ shown: stage.view.shown === UNEXPLAINED ? "weight" : UNEXPLAINED });
   }
 
   /** @type {(metric: Metric, head: number) => HTMLElement} */
-  #numberOf(metric, head) {
+  #makeNumber(metric, head) {
     const { read, look } = this.#stores;
     const { reading } = read;
     /** @type {Record<string, number>} */
@@ -103,7 +103,7 @@ export class Ranks {
   #key = makeChoice("to", [], () => this.#ask());
   #note = make("p", { class: "soft" });
   #list = make("ol");
-  #more = make("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#turn() });
+  #more = make("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#toggle() });
   box = make(
     "section",
     { class: "ask" },
@@ -149,7 +149,7 @@ export class Ranks {
     this.#stores.stage.change({ link, pin: { ...link } });
   }
 
-  #turn() {
+  #toggle() {
     this.#isWhole = !this.#isWhole;
     this.draw();
   }
@@ -176,13 +176,13 @@ export class Ranks {
     const { activeElement } = /** @type {Document | ShadowRoot} */ (list.getRootNode());
     const hasKeyboard = list.contains(activeElement);
     const entries = ranked.slice(0, this.#isWhole ? undefined : RANKS);
-    list.replaceChildren(...entries.map((entry) => this.#lineOf(entry, top)));
+    list.replaceChildren(...entries.map((entry) => this.#makeLine(entry, top)));
     const current = /** @type {HTMLElement | null} */ (list.querySelector('[aria-current="true"]'));
     if (hasKeyboard) current?.focus(); // keep the focus in its place
   }
 
   /** @type {(entry: Rank, top: number) => HTMLElement} */
-  #lineOf({ head, weight }, top) {
+  #makeLine({ head, weight }, top) {
     const { read, stage, heads, look } = this.#stores;
     const { reading } = read;
     const button = make(

@@ -119,11 +119,11 @@ export class Shown {
   }
 
   get axes() {
-    return this.#now().axes;
+    return this.#derive().axes;
   }
 
   get heads() {
-    return this.#now().heads;
+    return this.#derive().heads;
   }
 
   // The head named above the drawings; undefined while its weights are loading.
@@ -131,7 +131,7 @@ export class Shown {
     return this.heads.find(({ head }) => head === this.#stage.view.head);
   }
 
-  #now() {
+  #derive() {
     const { reading } = this.#read;
     const { view } = this.#stage;
     const { links, scale } = view;
@@ -139,8 +139,8 @@ export class Shown {
     const key = JSON.stringify([serializeSettings(view, "explorer"), loadedHeads, this.#look.theme]);
     if (this.#derived?.key === key && this.#derived.reading === reading) return this.#derived;
     const rowsKey = serializeSettings(view, "explorer", OF_STRENGTH);
-    const axes = this.#axesFor(rowsKey);
-    const alone = loadedHeads.map((head) => this.#headOf(head, axes));
+    const axes = this.#getAxes(rowsKey);
+    const alone = loadedHeads.map((head) => this.#makeHead(head, axes));
     const parts = alone.map(({ part }) => part);
     const lines = makeLinks(parts, axes, links, scale);
     const heads = alone.map((head, i) => ({ ...head, ...lines[i] }));
@@ -149,7 +149,7 @@ export class Shown {
 
   // Return the rows and columns: the same objects while they are unchanged, so that cached measurements stay valid.
   /** @type {(rowsKey: string) => Axes} */
-  #axesFor(rowsKey) {
+  #getAxes(rowsKey) {
     const { reading } = this.#read;
     const previous = this.#derived;
     return previous?.reading === reading && previous.rowsKey === rowsKey
@@ -158,7 +158,7 @@ export class Shown {
   }
 
   /** @type {(head: number, axes: Axes) => ShownHead} */
-  #headOf(head, axes) {
+  #makeHead(head, axes) {
     const { reading } = this.#read;
     const { view } = this.#stage;
     const look = this.#look;

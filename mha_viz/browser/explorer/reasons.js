@@ -1,4 +1,4 @@
-// Say in one line why a head links two tokens and what it then writes.
+// Describe in one line why a head links two tokens and what it then writes.
 import { make, isolateText } from "../dom.js";
 /** @import { Children } from "../dom.js" */
 /** @import { Axes, Unit } from "../geometry.js" */
@@ -34,7 +34,7 @@ export function findStrongestTokens(from, to, matrix, n) {
   return pairs.reduce((best, pair) => (matrix[pair[0] * n + pair[1]] > matrix[best[0] * n + best[1]] ? pair : best));
 }
 
-// Say why a query attends to a key, and what the key's vector writes; [] if neither is known.
+// Describe why a query attends to a key, and what the key's vector writes; [] if neither is known.
 /** @type {(reasons: Reasons, from: string, to: string, query: number, key: number) => Children} */
 export function describeReasons({ groups, codes, words }, from, to, query, key) {
   const n = words?.length ?? Math.sqrt(codes?.length ?? 0);

@@ -112,7 +112,7 @@ function drawBadges(roles, count, sought, place, colours) {
   });
 }
 
-// Draw the legend of roles: the glyph of each kind, and the small shape that stands for it beside another glyph.
+// Draw the legend of roles: the glyph of each kind, and the small shape that represents it beside another glyph.
 /**
  * @type {(box: HTMLElement, roles: Roles, sought: string | null, colours: string[], choose: (kind: string) =>
  *   void) => void}
@@ -149,7 +149,7 @@ export const describeRoles = (list) => list.map((role) => `Known for ${role.name
 
 // A switch that shows or hides roles.
 export class RoleSwitch {
-  #shown = make("input", { type: "checkbox", onchange: () => this.#turn() });
+  #shown = make("input", { type: "checkbox", onchange: () => this.#toggleRoles() });
   box = make(
     "label",
     {
@@ -181,7 +181,7 @@ export class RoleSwitch {
     this.unmeasured.append(make("button", { type: "button", class: "quiet", onclick }, "Measure them"));
   }
 
-  #turn() {
+  #toggleRoles() {
     this.#stores.stage.change({ roles: this.#shown.checked });
   }
 
@@ -225,13 +225,13 @@ export class Chips {
     const key = JSON.stringify([list, this.#stores.look.theme]);
     if (this.#drawn === key) return;
     this.#drawn = key;
-    this.box.replaceChildren(...list.map((role, i) => this.#chipOf(role, `${this.#name}_${i}`)));
+    this.box.replaceChildren(...list.map((role, i) => this.#makeChip(role, `${this.#name}_${i}`)));
   }
 
   // Make a label with an explanation and the tag of its relation, which opens on hover, keyboard focus or the first
   // tap.
   /** @type {(role: Role, id: string) => HTMLElement} */
-  #chipOf(role, id) {
+  #makeChip(role, id) {
     const { read, stage, look, isAlone } = this.#stores;
     const hint = isAlone ? [] : [make("i", {}, " Tap again for its card.")];
     const tip = make("span", { class: "tip", role: "tooltip", id }, role.words, ...hint);

@@ -53,8 +53,8 @@ async function activate() {
   await scope.clients.claim();
 }
 
-// Unregister if the host no longer has this page: the file is missing, or its address returns a page. Browsers look for
-// a new version of the file, but keep a worker whose file is gone.
+// Unregister if the host has removed this page: the file is missing, or its address returns a page. Browsers check for
+// new versions of the file, but keep a worker whose file was removed.
 /** @type {() => Promise<void>} */
 async function unregisterIfGone() {
   const answer = await fetch(SELF_FILE, { cache: "no-cache" });

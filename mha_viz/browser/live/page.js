@@ -46,7 +46,7 @@ export async function openLive(create, style) {
   navigator.serviceWorker?.register("offline.js").catch(() => {}); // without it, the page does not work offline
 }
 
-// Make an element whose explorer style applies to nothing else on the page.
+// Make an element with the explorer's style, which applies to nothing else on the page.
 /** @type {(host: HTMLElement, style: string) => HTMLElement} */
 function attachStyle(host, style) {
   const shadow = host.attachShadow({ mode: "open" });

@@ -59,7 +59,7 @@ export class Reader {
   /** @type {(typed: Typed) => ReadPieces} */
   read(typed) {
     const { limit, characters, before, after } = this.#rules;
-    const inner = this.#inner(typed.slice(0, characters));
+    const inner = this.#tokenize(typed.slice(0, characters));
     const room = limit - before.length - after.length;
     /** @type {(around: Around) => Piece} */
     const makeSpecial = ({ id, name }) => ({ id, name, start: 0, end: 0, word: null });
@@ -68,26 +68,27 @@ export class Reader {
   }
 
   /** @type {(typed: Typed) => Piece[]} */
-  #inner(typed) {
+  #tokenize(typed) {
     /** @type {Piece[]} */
     const pieces = [];
     let [from, word] = [0, 0];
     /** @type {(end: number) => void} */
-    const upTo = (end) => {
-      for (const { text, spans } of this.#words(typed, from, end)) pieces.push(...this.#pieces(text, spans, word++));
+    const addWords = (end) => {
+      for (const { text, spans } of this.#splitWords(typed, from, end))
+        pieces.push(...this.#makePieces(text, spans, word++));
     };
-    for (const { added, start, end } of this.#addedIn(typed)) {
-      upTo(start);
-      pieces.push(this.#piece(added.id, added.content, [start, end], word++));
+    for (const { added, start, end } of this.#findAdded(typed)) {
+      addWords(start);
+      pieces.push(this.#makePiece(added.id, added.content, [start, end], word++));
       from = end;
     }
-    upTo(typed.length);
+    addWords(typed.length);
     return pieces;
   }
 
   // Find typed special tokens such as [MASK], with the white space that belongs to them.
   /** @type {(typed: Typed) => { added: Added, start: number, end: number }[]} */
-  #addedIn(typed) {
+  #findAdded(typed) {
     if (!this.#added) return [];
     const text = typed.join("");
     let [unit, point, last] = [0, 0, 0];
@@ -104,17 +105,17 @@ export class Reader {
 
   // Return the words of a part of the text, as the model reads them.
   /** @type {(typed: Typed, from: number, to: number) => Stretch[]} */
-  #words(typed, from, to) {
+  #splitWords(typed, from, to) {
     const { splits, blankFirst } = this.#rules;
-    const stretch = this.#normal(typed, from, to);
+    const stretch = this.#normalizeSpan(typed, from, to);
     if (!stretch.text) return [];
     const parts = splits ? split(stretch, splits) : [blankFirst ? prependBlank(stretch) : stretch];
-    return this.#library.pre_tokenizer ? parts.flatMap((part) => this.#cut(part)) : parts;
+    return this.#library.pre_tokenizer ? parts.flatMap((part) => this.#cutStretch(part)) : parts;
   }
 
   // Cut a stretch of text; the library returns it in consecutive parts.
   /** @type {(stretch: Stretch) => Stretch[]} */
-  #cut(stretch) {
+  #cutStretch(stretch) {
     const words = /** @type {(text: string) => string[]} */ (this.#library.pre_tokenizer)(stretch.text);
     const spans = this.#rules.bytes ? splitIntoBytes(stretch) : stretch.spans;
     let position = 0;
@@ -122,7 +123,7 @@ export class Reader {
   }
 
   /** @type {(typed: Typed, from: number, to: number) => Stretch} */
-  #normal(typed, from, to) {
+  #normalizeSpan(typed, from, to) {
     let text = "";
     /** @type {[number, number][]} */
     const spans = [];
@@ -135,20 +136,20 @@ export class Reader {
   }
 
   /** @type {(word: string, spans: [number, number][], number: number) => Piece[]} */
-  #pieces(word, spans, number) {
+  #makePieces(word, spans, number) {
     const names = this.#library.model.encode([word]);
     const ids = names.map((name) => this.#library.model.tokens_to_ids.get(name) ?? this.#rules.unknown ?? 0);
-    if (names.length === 1) return [this.#piece(ids[0], names[0], joinSpans(spans), number)];
+    if (names.length === 1) return [this.#makePiece(ids[0], names[0], joinSpans(spans), number)];
     let position = 0;
     return names.map((name, i) => {
       const length = name.length - (position && name.startsWith("##") && !this.#rules.bytes ? 2 : 0);
       const span = joinSpans(spans.slice(position, (position += length)));
-      return this.#piece(ids[i], name, span, number);
+      return this.#makePiece(ids[i], name, span, number);
     });
   }
 
   /** @type {(id: number, name: string, span: [number, number], word: number) => Piece} */
-  #piece(id, name, [start, end], word) {
+  #makePiece(id, name, [start, end], word) {
     const isSpecial = this.#rules.delimiters.includes(id);
     const number = isSpecial ? null : this.#rules.bytes ? 0 : word; // byte-level tokens mark blanks themselves
     const isUnknown = number !== null && id === this.#rules.unknown;

@@ -19,13 +19,13 @@ class More {
   );
   /** @type {(event: KeyboardEvent) => void} */
   #onKey = (event) => {
-    if (event.key === "Escape" && this.#closes())
+    if (event.key === "Escape" && this.#closeAll())
       event.stopPropagation(); // Escape closes one thing at a time
     else if (isShortcut(event, "?")) this.#openKeys(event);
   };
   /** @type {(event: PointerEvent) => void} */
   #onPress = (event) => {
-    if (!event.composedPath().includes(this.#root)) this.#closes();
+    if (!event.composedPath().includes(this.#root)) this.#closeAll();
   };
 
   /** @param {HTMLElement} root @param {Send} send */
@@ -60,7 +60,7 @@ class More {
 
   #toggle() {
     const opens = this.#items.hidden === true;
-    this.#closes();
+    this.#closeAll();
     this.#open(opens);
     if (opens) /** @type {HTMLElement} */ (this.#items.firstElementChild).focus();
   }
@@ -84,7 +84,7 @@ class More {
   }
 
   // Close the menu and the note, which lie over the page; return whether one was open.
-  #closes() {
+  #closeAll() {
     const wasOpen = !this.#items.hidden;
     const had = wasOpen || this.#note.firstChild !== null;
     if (this.#root.querySelector(":is(.items, [role=status]) :focus")) this.#way.focus();
@@ -94,14 +94,14 @@ class More {
   }
 
   async #copy() {
-    this.#closes();
+    this.#closeAll();
     this.#note.replaceChildren(...(await copyLink(this.#data)));
   }
 
   /** @type {(event: Event) => void} */
   #openKeys(event) {
     event.preventDefault();
-    this.#closes();
+    this.#closeAll();
     this.#keys.showModal();
   }
 }

@@ -156,7 +156,7 @@ function computeSmallWidth(root, words) {
   return Math.max(2, Math.floor((clientWidth - EDGE) / words)) * words + EDGE;
 }
 
-// Lay out the maps in the available room. If a broad strip remains free, the sentence stands in it; the verdict is
+// Lay out the maps in the available room. If a broad strip remains free, it holds the sentence; the verdict is
 // always below the maps.
 /** @type {(data: PlayerData, root: HTMLElement, label: number, top: number) => Arrangement} */
 function layOutMaps(data, root, label, top) {

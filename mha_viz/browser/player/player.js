@@ -179,7 +179,7 @@ class Player {
       signed: makePalette(data.signed),
     };
     const notes = data.marks.map(() => make("output"));
-    const bar = this.#barOf(data);
+    const bar = this.#makeBar(data);
     const title = make("span");
     const onclick = () => this.#send("next", true);
     const nextButton = make("button", { type: "button", class: "next", onclick }, "Next", title, " →");
@@ -213,7 +213,7 @@ class Player {
 
   // Build the bar: Play, the curve that serves as slider, and the step in view.
   /** @type {(data: PlayerData) => Parts} */
-  #barOf(data) {
+  #makeBar(data) {
     const onclick = () => this.#toggle();
     const button = make("button", { type: "button", class: "play", hidden: Boolean(data.follows), onclick });
     const slider = make("input", { type: "range", min: "0", max: String(data.steps.length - 1), step: "1" });
@@ -279,7 +279,7 @@ class Player {
     this.#draw();
   }
 
-  // Draw another moment here and in the runs beside it.
+  // Draw another moment here and in the runs shown alongside.
   #move() {
     this.#draw();
     const detail = { by: this, steps: this.#data?.steps.join(), moment: this.#moment };

@@ -10,7 +10,7 @@ const WAIT = 50; // milliseconds
 function mountOnPage(root, send) {
   const store = openReasonStore();
   let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
-  // A run that answers must not begin before what the user did last has been answered, or that answer could be lost.
+  // Wait until the last user action has been answered: a run that answers this question could discard that answer.
   /** @type {(question: { key: string, head: string }) => void} */
   const ask = (question) => {
     clearTimeout(timer);

@@ -39,7 +39,7 @@ export class Keyboard {
   watch() {
     /** @type {[string, (event: Event) => void][]} */
     const listeners = [
-      ["focusin", (event) => this.#note(event)],
+      ["focusin", (event) => this.#remember(event)],
       ["pointerdown", (event) => this.#giveUp(event)],
       ["keydown", (event) => this.#giveUp(event)],
       ["click", skip],
@@ -50,7 +50,7 @@ export class Keyboard {
 
   // Remember the focused control. A popup over it may take the focus for a moment.
   /** @type {(event: Event) => void} */
-  #note({ target }) {
+  #remember({ target }) {
     const control = /** @type {HTMLElement} */ (target);
     if (control.matches("main")) control.toggleAttribute("data-clicked", this.#isPointer);
     if (control.shadowRoot) this.#last = null; // our own component, which is not redrawn

@@ -91,7 +91,7 @@ function walkLinks(event) {
 /** @type {(selector: string) => HTMLElement | null} */
 const findElement = (selector) => document.querySelector(selector);
 
-// Return a function that finds the title once it has changed to that of another head's card or another step.
+// Return a function that finds the title once it shows another head's card or another step.
 /** @type {(selector: string) => () => HTMLElement | null} */
 function makeFinder(selector) {
   const previousText = findElement(selector)?.textContent;

@@ -28,7 +28,7 @@ class Theme {
     const media = window.matchMedia("(prefers-color-scheme: dark)");
     const onTurn = () => {
       this.#left = LOOKS.length;
-      this.#lookSoon();
+      this.#checkSchemeSoon();
     };
     media.addEventListener("change", onTurn);
     return () => {
@@ -47,10 +47,10 @@ class Theme {
       send("turned", scheme);
     };
     this.#timers.forEach(clearTimeout);
-    if (type) this.#lookSoon(); // the page may have changed before this script loaded
+    if (type) this.#checkSchemeSoon(); // the page may have changed before this script loaded
   }
 
-  #lookSoon() {
+  #checkSchemeSoon() {
     this.#timers.forEach(clearTimeout);
     this.#timers = LOOKS.map((wait) => setTimeout(() => this.#tell(), wait));
   }
@@ -82,7 +82,7 @@ export const spellOut = (label) =>
     WORDS.reduce((text, [pattern, words]) => text.replace(pattern, words), tex).trim(),
   );
 
-// Give every control below `root` whose name contains a formula a name in words.
+// Give a spoken name to every control below `root` whose name contains a formula.
 /** @type {(root: ParentNode) => void} */
 function speakFormulas(root) {
   for (const control of root.querySelectorAll('[aria-label*="$"]')) {
@@ -103,8 +103,8 @@ const [links, theme] = [new HeadLinks(), new Theme()];
 class Scheme {
   #page = 0; // the number of the open page
   #frame = 0;
-  #changes = new MutationObserver(() => this.#lookSoon());
-  #sizes = new ResizeObserver(() => this.#lookSoon());
+  #changes = new MutationObserver(() => this.#checkSchemeSoon());
+  #sizes = new ResizeObserver(() => this.#checkSchemeSoon());
   #root;
   #send;
   #ends;
@@ -128,7 +128,7 @@ class Scheme {
     this.#page = page;
     theme.show(this.#root, type, this.#send);
     this.#sizes.disconnect(); // stop observing elements that have left the page
-    this.#lookSoon();
+    this.#checkSchemeSoon();
   }
 
   stop() {
@@ -141,15 +141,15 @@ class Scheme {
   /** @type {(wanted: Record<string, string>) => void} */
   #open(wanted) {
     this.#send("linked", wanted);
-    this.#lookSoon();
+    this.#checkSchemeSoon();
   }
 
-  #lookSoon() {
+  #checkSchemeSoon() {
     cancelAnimationFrame(this.#frame);
-    this.#frame = requestAnimationFrame(() => this.#look());
+    this.#frame = requestAnimationFrame(() => this.#checkScheme());
   }
 
-  #look() {
+  #checkScheme() {
     nameCurrent(this.#page);
     legend.restore();
     keyboard.restore();
@@ -159,7 +159,7 @@ class Scheme {
     arrival.arrive();
     for (const box of findWideBoxes()) {
       markHiddenSides(box);
-      box.onscroll = () => this.#lookSoon();
+      box.onscroll = () => this.#checkSchemeSoon();
       [box, ...box.children].forEach((element) => this.#sizes.observe(element));
     }
   }

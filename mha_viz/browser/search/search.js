@@ -20,7 +20,7 @@ class Search {
   constructor(root, send) {
     this.#root = root;
     this.#send = send;
-    this.#field.oninput = () => this.#typed();
+    this.#field.oninput = () => this.#handleTyping();
     this.#field.onkeydown = (/** @type {KeyboardEvent} */ event) => this.#onFieldKey(event);
     this.#field.onfocus = () => this.#data?.typed === this.#wanted && this.#open();
     this.#answers.onkeydown = (/** @type {KeyboardEvent} */ event) => this.#onAnswerKey(event);
@@ -41,7 +41,7 @@ class Search {
   }
 
   /** @type {() => HTMLElement[]} */
-  #links() {
+  #listLinks() {
     return [...this.#answers.querySelectorAll("a")];
   }
 
@@ -70,13 +70,13 @@ class Search {
 
   // ---- User actions -----------------------------------------------------------------------------------------------
 
-  #typed() {
+  #handleTyping() {
     clearTimeout(this.#timer);
     if (!this.#wanted) this.#close();
-    else this.#timer = setTimeout(() => this.#query(), ASK_AFTER);
+    else this.#timer = setTimeout(() => this.#sendQuery(), ASK_AFTER);
   }
 
-  #query() {
+  #sendQuery() {
     clearTimeout(this.#timer);
     if (!this.#wanted) return;
     this.#field.setAttribute("aria-busy", "true");
@@ -96,9 +96,9 @@ class Search {
   #onFieldKey(event) {
     const isOpen = !this.#answers.hidden;
     const isAnswered = isOpen && this.#data?.typed === this.#wanted;
-    if (event.key === "Enter" && isAnswered && this.#links().length) this.#choose(0);
-    else if (event.key === "Enter") this.#query();
-    else if (event.key === "ArrowDown" && isAnswered) this.#links()[0]?.focus();
+    if (event.key === "Enter" && isAnswered && this.#listLinks().length) this.#choose(0);
+    else if (event.key === "Enter") this.#sendQuery();
+    else if (event.key === "ArrowDown" && isAnswered) this.#listLinks()[0]?.focus();
     else if (event.key === "Escape" && isOpen) this.#close();
     else if (event.key === "Escape" && this.#field.value) this.#field.value = "";
     else if (event.key === "Escape") this.#field.blur();
@@ -109,7 +109,7 @@ class Search {
 
   /** @type {(event: KeyboardEvent) => void} */
   #onAnswerKey(event) {
-    const links = this.#links();
+    const links = this.#listLinks();
     const index = links.indexOf(/** @type {HTMLElement} */ (event.target));
     if (event.key === "ArrowDown") links[Math.min(index + 1, links.length - 1)]?.focus();
     else if (event.key === "ArrowUp" && index > 0) links[index - 1].focus();

@@ -60,17 +60,17 @@ export class Arched {
   draw() {
     const isShown = this.box.classList.contains("arched") && !this.#isHidden;
     const { words = [], links = [], colour = "", says = "" } = (isShown && this.#bows) || {};
-    const places = words.length ? this.#places(words) : null;
+    const places = words.length ? this.#measurePlaces(words) : null;
     this.caption.textContent = places ? says : "";
     this.caption.style.setProperty("--colour", colour);
     const isLined = !!places?.some(({ y }) => y !== places[0].y);
     if (places && this.box.classList.toggle("lined", isLined) === isLined) growField(this.#area);
-    this.#lines.replaceChildren(...(places && links.length ? this.#arcs(words, links, colour) : []));
+    this.#lines.replaceChildren(...(places && links.length ? this.#makeArcs(words, links, colour) : []));
   }
 
   /** @type {(words: string[], links: Bows["links"], colour: string) => SVGElement[]} */
-  #arcs(words, links, colour) {
-    const places = this.#places(words) ?? [];
+  #makeArcs(words, links, colour) {
+    const places = this.#measurePlaces(words) ?? [];
     const { paddingLeft, paddingRight } = getComputedStyle(this.#area);
     const ends = { left: parseFloat(paddingLeft) / 2, right: this.box.clientWidth - parseFloat(paddingRight) };
     const lines = [...new Set(places.map(({ y }) => y))];
@@ -83,7 +83,7 @@ export class Arched {
 
   // Return the middle of each word's lower edge, or null if the text has other words.
   /** @type {(words: string[]) => Place[] | null} */
-  #places(words) {
+  #measurePlaces(words) {
     const text = this.#area.value;
     this.#mirror.textContent = text;
     const { fontFamily, fontSize, fontWeight, lineHeight, letterSpacing } = getComputedStyle(this.#area);

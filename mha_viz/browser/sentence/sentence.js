@@ -62,7 +62,7 @@ class Sentence {
       field.takeBack();
       growField(field.area);
     }
-    this.#follow();
+    this.#updateReadButton();
   };
 
   // ---- Data from the server: typed text stays; a field changes only if the server's value does -----------------
@@ -80,14 +80,15 @@ class Sentence {
     if (data.arched || isOther("text") || isOther("pair")) this.#arched.show(data.arched);
     if (isOther("pair")) showPair(part, data.pair !== "");
     if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
-    if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => this.#offered(example, i)));
+    if (isOther("examples"))
+      part.list.replaceChildren(...data.examples.map((example, i) => this.#makeExampleButton(example, i)));
     if (isOther("intro")) showIntro(part, data.intro);
     part.all.classList.toggle("plain", data.plain);
     if (["look", "answer", "opens"].some((name) => isOther(/** @type {keyof SentenceData} */ (name))))
       this.#drawLook(data);
     if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers examples
     this.#last = data;
-    this.#follow();
+    this.#updateReadButton();
   }
 
   // Show a hint and, if another head is open, a button to the head that the hint names. In class mode, show the answer,
@@ -103,7 +104,7 @@ class Sentence {
   }
 
   /** @type {(example: Example, index: number) => HTMLElement} */
-  #offered(example, index) {
+  #makeExampleButton(example, index) {
     return makeExample(example, () => {
       this.#closeExamples();
       this.#send("example", index);
@@ -117,14 +118,14 @@ class Sentence {
     this.#fields.text.keep();
     growField(area);
     this.#arched.draw();
-    this.#follow();
+    this.#updateReadButton();
   }
 
   #togglePair() {
     const part = this.#part;
     showPair(part, part.pairRow.hidden);
     if (!part.pairRow.hidden) part.pair.focus();
-    this.#follow();
+    this.#updateReadButton();
   }
 
   // Open or close one list; close the other one.
@@ -141,7 +142,7 @@ class Sentence {
   }
 
   /** @type {() => Typed} */
-  #typed() {
+  #readTyped() {
     const { text, pair, pairRow } = this.#part;
     return { text: text.value, pair: pairRow.hidden ? "" : pair.value };
   }
@@ -149,14 +150,14 @@ class Sentence {
   #hasChanged() {
     const { text, pair } = this.#fields;
     const previousPair = this.#part.pairRow.hidden ? this.#last.pair : pair.taken;
-    return text.value !== text.taken || this.#typed().pair !== previousPair;
+    return text.value !== text.taken || this.#readTyped().pair !== previousPair;
   }
 
   #read() {
-    if (this.#hasChanged()) rememberSentence(this.#typed());
+    if (this.#hasChanged()) rememberSentence(this.#readTyped());
     this.#drawPast();
     Object.values(this.#fields).forEach((field) => field.send());
-    this.#send("read", this.#typed());
+    this.#send("read", this.#readTyped());
   }
 
   #drawPast() {
@@ -182,7 +183,7 @@ class Sentence {
   }
 
   // Show the read button while there is something to read.
-  #follow() {
+  #updateReadButton() {
     const { read, examples } = this.#part;
     const isRead = !this.#hasChanged();
     if (isRead && read.matches(":focus")) examples.focus();

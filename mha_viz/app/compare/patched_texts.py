@@ -51,20 +51,20 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
             return charts
         location = address.get_url().location
         name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
-        request = Request(name, text, method=TEXT, source=source, other=location.like.strip())
+        request = Request(name, text, method=TEXT, source=source, other=location.third_text.strip())
         with report_errors(show_error):
             patched = inference.wait_for_result(get_model_service().ask_cached(verbs.patch_outputs, request), WAIT_NOTE)
-            charts.append(_show_head_shares(patched, pinned, location.like))
+            charts.append(_show_head_shares(patched, pinned, location.third_text))
         bind_control(
-            st.text_input, "Measure the similarity of both to a third sentence", "like", location.like,
+            st.text_input, "Measure the similarity of both to a third sentence", "like", location.third_text,
             change=_set_third_sentence, keeps=True, max_chars=2_000,
         )  # fmt: skip
-        _report_unread_text(request.model, location.like)
+        _report_unread_text(request.model, location.third_text)
         if not charts or not pinned.layer or not _choose_side(pinned, location.path):
             return charts
         with report_errors(show_error):
             paths = get_model_service().ask_cached(verbs.patch_outputs, request, str(pinned), location.path)
-            charts.append(_show_paths(inference.wait_for_result(paths, WAIT_NOTE), location.like))
+            charts.append(_show_paths(inference.wait_for_result(paths, WAIT_NOTE), location.third_text))
     return charts
 
 

@@ -101,7 +101,7 @@ def mark_written_text(page: PageReading) -> PageReading:
     # Created in every run, so that the drawing below does not move.
     place, written = (
         st.container(),
-        page.url.location.written,
+        page.url.location.written_characters,
     )
     if not written or not page.is_requested:
         return page

@@ -154,7 +154,7 @@ def _find_ranked_link(page: PageReading) -> RankedLink | None:
     link, attention = page.url.location.link, page.attention
     if link is None or link[0] >= len(attention.queries) or link[1] >= len(attention.keys):
         return None
-    return RankedLink(*link, words=page.url.location.words)
+    return RankedLink(*link, words=page.url.location.is_in_words)
 
 
 def _read_view(page: PageReading) -> View:

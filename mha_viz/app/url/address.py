@@ -92,36 +92,36 @@ class Address:
     Attributes:
         request: the reading and the quantity on the page. Its ``part`` is the part of an encoder–decoder, its ``other``
             the sentence to compare with, its ``word`` the word whose probability is followed.
-        emptied: whether the field for the text that heads take their outputs from was emptied.
-        before: the model whose picture stays while the requested one is unavailable.
-        typed: how many characters the visitor typed for the two sentences, if a link cannot hold all of them.
+        is_source_empty: whether the field for the text that heads take their outputs from was emptied.
+        previous_model: the model whose picture stays while the requested one is unavailable.
+        typed_lengths: how many characters the visitor typed for the two sentences, if a link cannot hold all of them.
         head: the open head.
-        on: further open heads of the same layer.
+        other_heads: further open heads of the same layer.
         link: the link by which heads are ranked: (query, key).
         tokens: all tokens that ``pin`` and ``link`` refer to.
-        words: whether the unit of the drawing is words rather than subwords.
+        is_in_words: whether the unit of the drawing is words rather than subwords.
         tray: the compared heads, encoded as in :mod:`mha_viz.app.url.comparison`.
         path: the side of the head at which paths from earlier heads end.
-        like: the text that two others are compared with.
+        third_text: the text that two others are compared with.
         case: the case of a role that is open.
-        written: the number of characters at the end of the text that the model wrote.
+        written_characters: the number of characters at the end of the text that the model wrote.
         complaints: the parameters that were ignored, as ``name=value``.
     """
 
     request: Request = field(default=Request(part=CROSS))
-    emptied: bool = False
-    before: str | None = None
-    typed: tuple[int, int] | None = None
+    is_source_empty: bool = False
+    previous_model: str | None = None
+    typed_lengths: tuple[int, int] | None = None
     head: Head | None = None
-    on: tuple[int, ...] = ()
+    other_heads: tuple[int, ...] = ()
     link: tuple[int, int] | None = None
     tokens: tuple[int, ...] = ()
-    words: bool = True
+    is_in_words: bool = True
     tray: str | None = None
     path: str = ""
-    like: str = ""
+    third_text: str = ""
     case: CaseInLink | None = None
-    written: int = 0
+    written_characters: int = 0
     complaints: tuple[str, ...] = field(default=())
 
     def get_method_fields(self, text: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Address:
 
         If the outputs come from another text and the URL names none, that is ``text`` with a word replaced.
         """
-        source = self.request.source if self.request.source or self.emptied else replace_word(text)
+        source = self.request.source if self.request.source or self.is_source_empty else replace_word(text)
         return {"method": self.request.method} | ({"source": source} if self.request.method == TEXT else {})
 
     def list_unused(self, page: str) -> list[str]:
@@ -280,19 +280,19 @@ def _make_address(parameters: Mapping[str, str]) -> Address:
     ]
     return Address(
         request=_make_request(parameters, off or (), {**matched_values, **answer_values}),
-        emptied=not parameters.get("from", TEXT).strip(),
-        before=_read_text(parameters, "before") or None,
-        typed=_to_pair(_parse_numbers(parameters.get("typed"))),
+        is_source_empty=not parameters.get("from", TEXT).strip(),
+        previous_model=_read_text(parameters, "before") or None,
+        typed_lengths=_to_pair(_parse_numbers(parameters.get("typed"))),
         head=_parse_head(matched_values.get("head")),
-        on=_parse_numbers(matched_values.get("on")),
+        other_heads=_parse_numbers(matched_values.get("on")),
         link=_to_pair(_parse_numbers(matched_values.get("link"))),
         tokens=(*_parse_numbers(matched_values.get("pin")), *_parse_numbers(matched_values.get("link"))),
-        words=matched_values.get("unit", "words") == "words",
+        is_in_words=matched_values.get("unit", "words") == "words",
         tray=parameters.get("tray"),
         path=answer_values.get("path", ""),
-        like=_read_text(parameters, "like"),
+        third_text=_read_text(parameters, "like"),
         case=case,
-        written=int(answer_values.get("written", 0)),
+        written_characters=int(answer_values.get("written", 0)),
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored_names),
     )
 

@@ -121,7 +121,8 @@ class PageReading:
         """The heads to open, and whether the model has them."""
         location = self.url.location
         first = Head.parse(self.opening.head) if location.head is None else location.head
-        return {head: self._has(head) for head in (first, *(Head(first.layer, number) for number in location.on))}
+        others = (Head(first.layer, number) for number in location.other_heads)
+        return {head: self._has(head) for head in (first, *others)}
 
     @cached_property
     def heads(self) -> tuple[Head, ...]:
@@ -221,7 +222,7 @@ def report_all_heads_on(location: Address) -> None:
 
 def lacks_source(location: Address) -> bool:
     """Return whether heads are to take their outputs from another text, but its field was emptied."""
-    return location.request.method == TEXT and location.emptied
+    return location.request.method == TEXT and location.is_source_empty
 
 
 def make_request(model: catalog.Model, text: str, location: Address) -> Request:
@@ -343,7 +344,8 @@ def wait_for_result(future: Future[R], words: str, model: str = "") -> R:
 
 def _read_meanwhile(url: Url, location: Address, missing_model: catalog.Model | None) -> PageReading | None:
     """Read with the previous model, or else the default one, while the requested one is unavailable."""
-    for name in dict.fromkeys((location.before or catalog.choose_default().name, catalog.choose_default().name)):
+    default_name = catalog.choose_default().name
+    for name in dict.fromkeys((location.previous_model or default_name, default_name)):
         try:
             model = catalog.resolve(name)
             if model != missing_model and is_ready(model):
@@ -406,12 +408,12 @@ def _show_progress(job: Job, model: catalog.Model) -> None:
 def _cancel(job: Job) -> None:
     job.cancel()
     st.session_state[CANCELLED_KEY] = True
-    _go_back(address.get_url().location.before)
+    _go_back(address.get_url().location.previous_model)
 
 
 def _show_way_back(location: Address) -> None:
     """Show a button that returns to the previous model, or else to the default one."""
-    for name in dict.fromkeys((location.before, None)):
+    for name in dict.fromkeys((location.previous_model, None)):
         with suppress(MhaVizError):
             model = catalog.resolve(name) if name else catalog.choose_default()
             if location.request.model and model.name != location.request.model and is_ready(model):
@@ -440,15 +442,18 @@ def report_cut_text(page: PageReading) -> None:
     texts = (read_text.text, read_text.pair) if source is None else (clean(page.url.sentence), "")
     lengths_in_link = [*map(len, location.request.texts)]  # for CoNLL-U, the length of its lines, not of its words
     if limits := [
-        f"the first {h:,}" for h, n in zip(lengths_in_link, location.typed or lengths_in_link, strict=True) if n > h
+        f"the first {h:,}"
+        for h, n in zip(lengths_in_link, location.typed_lengths or lengths_in_link, strict=True)
+        if n > h
     ]:
-        show_remark(f"{sum(location.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
+        typed_length = sum(location.typed_lengths or ())
+        show_remark(f"{typed_length:,} characters were typed; a link can hold {' and '.join(limits)}.")
     if source is not None and (unread_target := texts[0][len(source) :]).strip():
         show_remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread_target[:40]}…")
     cut = read_text.cut
     if cut is None:
         return
-    at_least = "more than " if cut.more or location.typed else ""
+    at_least = "more than " if cut.more or location.typed_lengths else ""
     places = [
         f"…{text[max(0, limit - 40) : limit]} ✂ {text[limit : limit + 40]}…"
         for text, limit in zip(texts, cut.kept, strict=True)

@@ -260,7 +260,7 @@ def find_shown_model(location: Address) -> str | None:
         is_available = is_ready(catalog.resolve(location.request.model)) if location.request.model else True
     except MhaVizError:
         is_available = False
-    return (location.request.model or None) if is_available else location.before
+    return (location.request.model or None) if is_available else location.previous_model
 
 
 # ---- Encoder–decoders ---------------------------------------------------------------------------------

@@ -1111,7 +1111,7 @@ def test_the_full_page_tries_again_by_itself(full: AppServer, newcomer: Callable
     visitor.is_altered = True
     visitor.page.route("**/heads/about?*", _soon, times=1)
     visitor.page.goto(f"{full.url}/heads/about?text=The+cat+sat.")
-    expect(visitor.page.get_by_role("heading")).to_have_text("All places are taken")
+    expect(visitor.page.get_by_role("heading")).to_have_text("This server is full")
     for connection in taken:
         connection.close()
     expect(visitor.page.get_by_role("heading", name="What the pictures show, and what they do not")).to_be_visible()

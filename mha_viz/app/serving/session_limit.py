@@ -39,11 +39,11 @@ _FULL_PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="refresh" content="{retry}">
-<title>mha_viz: no free place</title>
+<title>mha_viz: the server is full</title>
 <style>{style}</style>
 </head>
 <body>
-<h1>All places are taken</h1>
+<h1>This server is full</h1>
 <p>{why} This page tries again every {retry} seconds. Leave it open: its address keeps your sentence and your view.</p>
 </body>
 </html>
@@ -247,7 +247,7 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     A browser has already received its page, which would stay empty without an explanation. Tell it to reload: it then
     gets a page that gives the reason and tries again.
     """
-    refusal = PlainTextResponse("All places are taken.", 503, {"Retry-After": str(RETRY_S)})
+    refusal = PlainTextResponse("This server is full.", 503, {"Retry-After": str(RETRY_S)})
     if "origin" in Headers(scope=scope):
         reload = ForwardMsg(metadata=ForwardMsgMetadata(), auth_redirect=AuthRedirect(url=""))  # "": the page itself
         await send({"type": "websocket.accept", "subprotocol": next(iter(scope["subprotocols"]), None)})

@@ -116,7 +116,11 @@ def _fill(message: Any, kind: Descriptor, random: Random, is_wild: bool) -> None
 
 def _is_within(value: str, rule: FieldLimit | None) -> bool:
     data = value.encode()
-    return rule is not None and len(data) <= rule.most and (rule.form is None or bool(rule.form.fullmatch(data)))
+    return (
+        rule is not None
+        and len(data) <= rule.max_bytes
+        and (rule.pattern is None or bool(rule.pattern.fullmatch(data)))
+    )
 
 
 def _value(field: FieldDescriptor, random: Random) -> Any:
@@ -204,13 +208,13 @@ def check(message: Any, seed: int) -> None:
         assert rule is not None, f"{seed}: {field.full_name}"
         values = list(value) if field.is_repeated else [value]
         is_packed = field.is_repeated and field.is_packed
-        assert len(values) <= (rule.most if is_packed else rule.times), f"{seed}: {field.full_name}"
+        assert len(values) <= (rule.max_bytes if is_packed else rule.max_count), f"{seed}: {field.full_name}"
         for one in values:
             if field.message_type:
                 check(one, seed)
             elif isinstance(one, str):
-                assert len(one.encode()) <= rule.most, f"{seed}: {field.full_name}"
-                assert rule.form is None or rule.form.fullmatch(one.encode()), f"{seed}: {field.full_name}"
+                assert len(one.encode()) <= rule.max_bytes, f"{seed}: {field.full_name}"
+                assert rule.pattern is None or rule.pattern.fullmatch(one.encode()), f"{seed}: {field.full_name}"
 
 
 # ---- Through a server ------------------------------------------------------------------------------------

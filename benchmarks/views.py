@@ -15,7 +15,7 @@ from benchmarks.chromium import LONG, visitor
 from benchmarks.loopback import Loopback
 from benchmarks.scripts import SCRIPTS, content
 from mha_viz.attention import Attention, Head
-from mha_viz.browser.bundle import script, style
+from mha_viz.browser.bundle import build_script, build_style
 from mha_viz.figures.layout.packet import build_packet
 
 HEAD = 1  # the head that is open at first, in the middle layer
@@ -107,9 +107,9 @@ def _packet(attention: Attention) -> bytes:
 
 def _ours(head: Head) -> str:
     """A page with only the explorer, mounted as in the app, and the resources it fetches."""
-    return f"""<!doctype html><meta charset="utf-8"><style>{_THEME}{style("explorer")}</style>
+    return f"""<!doctype html><meta charset="utf-8"><style>{_THEME}{build_style("explorer")}</style>
 <script>const get = () => fetch("/packet").then((answer) => answer.arrayBuffer()); const first = get();</script>
-<body><div class="mha-explorer"></div><script type="module">{script("explorer")}
+<body><div class="mha-explorer"></div><script type="module">{build_script("explorer")}
 const {{ explorer }} = $explorer_explorer;
 let app;
 window.load = async (coming) => {{

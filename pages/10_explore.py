@@ -7,12 +7,12 @@ from mha_viz.app.url import address
 from mha_viz.app.widgets import frame, request
 
 frame.ensure_frame()
-what = address.url()
-request.ask_text(what, explore.INTRODUCTION)
-request.ask_part(what.where)
-continuing.show_continue_button(what)
-reading = explore.read_page(what)
+url = address.get_url()
+request.ask_text(url, explore.INTRODUCTION)
+request.ask_part(url.location)
+continuing.show_continue_button(url)
+reading = explore.read_page(url)
 if reading is not None:
     explore.draw(reading, page.begin_mode, controls.toggle_head)
-    explore.say_shared_keys(reading)
+    explore.report_shared_keys(reading)
 explore.warm_up()

@@ -5,4 +5,4 @@ from mha_viz.app.url import address
 from mha_viz.app.widgets import frame
 
 frame.ensure_frame()
-compare.show_comparison(address.url())
+compare.show_comparison(address.get_url())

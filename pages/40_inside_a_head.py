@@ -5,6 +5,6 @@ from mha_viz.app.url import address
 from mha_viz.app.widgets import frame, request
 
 frame.ensure_frame()
-what = address.url()
-request.ask_text(what, hint=False)
-inside.show_steps(what)
+url = address.get_url()
+request.ask_text(url, hint=False)
+inside.show_steps(url)

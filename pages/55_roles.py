@@ -5,4 +5,4 @@ from mha_viz.app.url import address
 from mha_viz.app.widgets import frame
 
 frame.ensure_frame()
-roles.show_roles(address.url().where)
+roles.show_roles(address.get_url().location)

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page
 
 from mha_viz.app.service.caches import load_first_reading
 from mha_viz.attention import Attention, Head
-from mha_viz.browser.bundle import script, style
+from mha_viz.browser.bundle import build_script, build_style
 from mha_viz.figures.layout.panels import Panel, pack_comparison, set_initial_state
 from tests.browser_tab import PATIENCE
 
@@ -67,8 +67,8 @@ class Sheet:
         **query: str,
     ) -> Sheet:
         """A new comparison in place of the last one; ``query`` is its address."""
-        source = script("compare").replace("export default", "globalThis.mount =") + MOUNT
-        self._html = PAGE.format(*SCHEMES[scheme], style("compare"), source)
+        source = build_script("compare").replace("export default", "globalThis.mount =") + MOUNT
+        self._html = PAGE.format(*SCHEMES[scheme], build_style("compare"), source)
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
         self.page.goto(f"{ORIGIN}?{urlencode(query)}")
         self.draw(panels, editable, opens)

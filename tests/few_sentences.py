@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mha_viz.app.service import studies as room
-from mha_viz.app.service.caches import BoundedCache, model_service
+from mha_viz.app.service.caches import BoundedCache, get_model_service
 from mha_viz.app.service.jobs import get_queue
 from mha_viz.app.service.reader import verbs
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.models.getting import catalog
 from mha_viz.process.steps import Steps
 
@@ -26,6 +26,6 @@ def read_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _pointed(model: catalog.Model) -> Steps[tuple[Any, ...]]:
-    pointers = model_service().ask(verbs.find_pointers, model.name, 0, FEW).result()
+    pointers = get_model_service().ask(verbs.find_pointers, model.name, 0, FEW).result()
     yield 1.0
-    return (*pointers, *[None] * (len(built_in().sentences) - FEW))
+    return (*pointers, *[None] * (len(load_built_in_corpus().sentences) - FEW))

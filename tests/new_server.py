@@ -10,8 +10,8 @@ def new_server(*kept: str) -> None:
     """Forget everything but the jobs of these kinds, for what takes long to compute. What runs is stopped, so that no
     process measures on beside later tests."""
     for kind in jobs.KINDS.keys() - set(kept):
-        for entry in [entry for queue in jobs.QUEUES[kind]._made for entry in queue._entries]:
-            entry.job._seen.clear()
+        for entry in [entry for queue in jobs.QUEUES[kind]._results for entry in queue._entries]:
+            entry.job._last_polls.clear()
             assert entry.job.is_stopped()
         jobs.QUEUES[kind].clear()
     studies.server_state.clear()

@@ -111,9 +111,9 @@ def the_measure_is_found(folder: Path) -> None:
 
 def the_verb_is_found() -> None:
     """From a page, through the process with the models."""
-    from mha_viz.app.service.caches import model_service
+    from mha_viz.app.service.caches import get_model_service
 
-    assert model_service().ask_cached(layers_of, Request("toy", TEXT)).result() == 2
+    assert get_model_service().ask_cached(layers_of, Request("toy", TEXT)).result() == 2
 
 
 def find(folder: Path) -> None:
@@ -130,4 +130,4 @@ def ask_another_process() -> None:
     from mha_viz.app.service.reader import Reader
 
     import_module("tests.page_session")  # whose readers are copies of the process
-    caches._reader = caches.Once(Reader)
+    caches._get_reader = caches.Once(Reader)

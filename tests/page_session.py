@@ -42,7 +42,7 @@ class _CopiedReader(Reader):
 
 # For all tests of this process, also those of modules that do not import this one: a test that needs a reader of its
 # own makes one.
-caches._reader = Once(_CopiedReader)
+caches._get_reader = Once(_CopiedReader)
 
 
 def _apart(data: bytes) -> tuple[bytes, bytes]:

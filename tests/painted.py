@@ -8,7 +8,7 @@ import numpy as np
 from playwright.sync_api import Locator, Page
 
 from mha_viz.app.serving.paths import COMPONENTS
-from mha_viz.browser.bundle import served_file
+from mha_viz.browser.bundle import name_served_file
 from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.figures.layout.frames import Recording, build_frames
 from tests.browser_tab import FRAMES
@@ -112,7 +112,7 @@ def stand_beside_their_rows(page: Page, maps: str = MAPS, words: int | None = No
 
 def show_words(page: Page, count: int) -> None:
     """Give the player of a training four maps of one step with so many words."""
-    player = f"/{COMPONENTS}mha_player/{served_file('player')}"
+    player = f"/{COMPONENTS}mha_player/{name_served_file('player')}"
     page.locator(".mha-player").evaluate(SHOW, [player, of_words(count)])
 
 

@@ -101,13 +101,13 @@ def test_a_full_address() -> None:
     url |= {"head": "L3H1", "on": "4.1.0", "pin": "q7", "link": "10-2", "unit": "pieces"}
     assert read(url) == Address(
         Request("gpt2", "a b", "c", part="cross"),
-        before="toy",
-        typed=(9000, 1),
+        previous_model="toy",
+        typed_lengths=(9000, 1),
         head=Head(3, 1),
-        on=(4, 1, 0),
+        other_heads=(4, 1, 0),
         link=(10, 2),
         tokens=(7, 10, 2),
-        words=False,
+        is_in_words=False,
     )
 
 
@@ -174,14 +174,14 @@ def test_other_parameters_are_read_to_a_few_hundred_characters() -> None:
     for name in ("model", "before", "with", "run", "corpus", "relation", "anything", *VIEW_PATTERNS):
         assert len(cut_parameters({name: "a" * 100_000})[name]) == MAX_OTHER
         where = read({name: "a" * 100_000})
-        assert max(len(part or "") for part in (where.request.model, where.before)) <= MAX_OTHER, name
+        assert max(len(part or "") for part in (where.request.model, where.previous_model)) <= MAX_OTHER, name
 
 
 def test_a_sentence_that_is_cut_as_it_is_read_counts_as_one_that_was_typed() -> None:
-    assert read({"text": "a" * 9_000}).typed == (9_000, 0)
-    assert read({"text": "a", "pair": "b" * 8_000}).typed == (1, 8_000)
-    assert read({"text": "a" * 9_000, "typed": "20000-3"}).typed == (20_000, 3)
-    assert read({"text": "a" * MAX_ENCODED}).typed is None
+    assert read({"text": "a" * 9_000}).typed_lengths == (9_000, 0)
+    assert read({"text": "a", "pair": "b" * 8_000}).typed_lengths == (1, 8_000)
+    assert read({"text": "a" * 9_000, "typed": "20000-3"}).typed_lengths == (20_000, 3)
+    assert read({"text": "a" * MAX_ENCODED}).typed_lengths is None
 
 
 @settings(max_examples=100 if lanes.everything else 25)

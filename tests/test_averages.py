@@ -44,8 +44,8 @@ def test_the_page_gives_the_means_over_its_lines(minilm: Encoder, monkeypatch: p
     expected = np.mean([measure_all(minilm.encode(line))["entropy"] for line in LINES], axis=0)
     assert table["entropy"].to_numpy() == pytest.approx(expected.ravel(), abs=1e-5)
     assert table["head"].tolist()[:2] == ["L0H0", "L0H1"]
-    assert "Means over 3 sentences" in chart.about
-    assert chart.about.endswith("; sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…).")
+    assert "Means over 3 sentences" in chart.description
+    assert chart.description.endswith("; sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…).")
 
 
 def test_a_text_of_one_line_has_no_averages() -> None:

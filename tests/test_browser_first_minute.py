@@ -114,7 +114,7 @@ def _the_shape_of_the_page_is_shown_and_less_than_2_megabytes_come(visitor: Brow
     page = visitor.page
     traffic = Traffic(page)
     waiting: list[Route] = []
-    page.route(f"**/{bundle.served_file('explorer')}", lambda route: waiting.append(route), times=1)
+    page.route(f"**/{bundle.name_served_file('explorer')}", lambda route: waiting.append(route), times=1)
     page.goto(visitor.url, wait_until="commit")  # a page is loaded only with the script that is held back
     shape = page.locator(".mha-skeleton")
     expect(shape).to_be_visible()

@@ -23,7 +23,7 @@ def write(folder: Path, **modules: str) -> Path:
 
 def run(entry: Path) -> str:
     """What a joined text logs when node runs it."""
-    done = _node("--input-type=module", "--eval", bundle.joined(entry))
+    done = _node("--input-type=module", "--eval", bundle.join_modules(entry))
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -53,13 +53,15 @@ def test_two_entries_share_what_both_import(tmp_path: Path) -> None:
         other='import { base } from "./base.js";\nexport const other = base;\n',
         base="export const base = {};\n",
     )
-    text = bundle.joined(tmp_path / "one.js", tmp_path / "other.js")
+    text = bundle.join_modules(tmp_path / "one.js", tmp_path / "other.js")
     assert text.count("const base = {};") == 1
 
 
 def test_comments_and_indentation_are_left_out(tmp_path: Path) -> None:
     source = "/**\n * @param {string} a\n */\nfunction f(a) {\n  // why\n  return a; // how\n}\n"
-    assert "{\nfunction f(a) {\nreturn a; // how\n}\nreturn {  };\n" in bundle.joined(write(tmp_path, entry=source))
+    assert "{\nfunction f(a) {\nreturn a; // how\n}\nreturn {  };\n" in bundle.join_modules(
+        write(tmp_path, entry=source)
+    )
 
 
 def test_what_a_module_imports_from_json_stands_in_the_text(tmp_path: Path) -> None:
@@ -71,7 +73,7 @@ def test_what_a_module_imports_from_json_stands_in_the_text(tmp_path: Path) -> N
 def test_a_comment_before_code_takes_none_of_it_along(tmp_path: Path) -> None:
     source = "/** @type {any} */ (a).b();\nkeep();\n/** @type {any} */\nconst c = 1;\n"
     left = "/** @type {any} */ (a).b();\nkeep();\nconst c = 1;\n"
-    assert left in bundle.joined(write(tmp_path, entry=source))
+    assert left in bundle.join_modules(write(tmp_path, entry=source))
 
 
 @pytest.mark.parametrize("names", ["same", "same as another"])
@@ -99,7 +101,9 @@ def test_every_kind_of_export_is_handed_on(tmp_path: Path) -> None:
 
 def test_the_default_export_of_a_component_can_be_called(tmp_path: Path) -> None:
     entry = write(tmp_path, entry="export default function (component) {\n  console.log(component);\n}\n")
-    done = _node("--input-type=module", "--eval", f'{bundle.joined(entry)}{bundle.constant(entry)}.default("c");')
+    done = _node(
+        "--input-type=module", "--eval", f'{bundle.join_modules(entry)}{bundle.name_constant(entry)}.default("c");'
+    )
     assert (done.stdout, done.stderr) == ("c\n", "")
 
 
@@ -107,7 +111,7 @@ def test_the_default_export_of_a_component_can_be_called(tmp_path: Path) -> None
 def test_an_export_that_one_text_cannot_hand_on_is_refused(tmp_path: Path, statement: str) -> None:
     entry = write(tmp_path, entry=f"{statement}\n")
     with pytest.raises(ValueError, match=r"^entry\.js: “export .*” is not an export where a constant"):
-        bundle.joined(entry)
+        bundle.join_modules(entry)
 
 
 def test_a_circle_is_refused_with_its_modules(tmp_path: Path) -> None:
@@ -118,7 +122,7 @@ def test_a_circle_is_refused_with_its_modules(tmp_path: Path) -> None:
         b='import { a } from "./a.js";\nexport const b = 1;\n',
     )
     with pytest.raises(ValueError, match=r"in a circle .*: a\.js → b\.js → a\.js\."):
-        bundle.joined(entry)
+        bundle.join_modules(entry)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +137,7 @@ def test_a_circle_is_refused_with_its_modules(tmp_path: Path) -> None:
 def test_an_import_that_one_text_cannot_express_is_refused(tmp_path: Path, statement: str) -> None:
     entry = write(tmp_path, entry=f"{statement}\n", other="export const a = 1;\n")
     with pytest.raises(ValueError, match=r"^entry\.js: “import .* is not of the form import"):
-        bundle.joined(entry)
+        bundle.join_modules(entry)
 
 
 PARSED = """
@@ -145,8 +149,8 @@ for (const file of process.argv.slice(1)) new SourceTextModule(readFileSync(file
 
 def test_each_component_is_one_module_that_node_can_read(tmp_path: Path) -> None:
     for component in bundle.COMPONENTS:
-        (tmp_path / f"{component}.mjs").write_text(bundle.module(component), "utf-8")
-        assert "\nimport " not in bundle.module(component)
+        (tmp_path / f"{component}.mjs").write_text(bundle.build_module(component), "utf-8")
+        assert "\nimport " not in bundle.build_module(component)
     done = _node("--experimental-vm-modules", "--input-type=module", "--eval", PARSED, "--", *tmp_path.iterdir())
     assert done.returncode == 0, done.stderr
 
@@ -161,12 +165,12 @@ def test_a_style_sheet_brings_what_it_imports_along(tmp_path: Path) -> None:
     (tmp_path / "room").mkdir()
     sheet = tmp_path / "room" / "room.css"
     sheet.write_text('@import "../base.css";\nb {\n  color: red;\n}\n', "utf-8")
-    assert bundle.joined_style(sheet) == "p {\n  margin: 0;\n}\nb {\n  color: red;\n}\n"
+    assert bundle.join_styles(sheet) == "p {\n  margin: 0;\n}\nb {\n  color: red;\n}\n"
 
 
 @pytest.mark.parametrize("component", bundle.COMPONENTS)
 def test_a_component_imports_no_style_while_it_is_shown(component: str) -> None:
-    assert "@import" not in bundle.style(component)
+    assert "@import" not in bundle.build_style(component)
 
 
 def test_explorer_and_compare_say_once_what_they_share() -> None:
@@ -174,13 +178,13 @@ def test_explorer_and_compare_say_once_what_they_share() -> None:
     for name in ("explorer", "compare"):
         sheet = (bundle.FOLDER / name / f"{name}.css").read_text("utf-8")
         rules[name] = {rule.strip() for rule in sheet.split("}\n") if rule.count("\n") > 2}
-        assert bundle.style(name).count("clip-path: inset(50%)") == 1
+        assert bundle.build_style(name).count("clip-path: inset(50%)") == 1
     assert not {rule for rule in rules["explorer"] & rules["compare"] if not rule.startswith("@")}
 
 
 @pytest.mark.parametrize("component", ["explorer", "compare"])
 def test_a_page_that_stands_alone_calls_what_opens_it(component: str) -> None:
-    text = bundle.script_alone(component, "openAlone")
+    text = bundle.build_standalone_script(component, "openAlone")
     assert text.endswith("$alone.openAlone($explorer_explorer.explorer);\n".replace("explorer", component))
     assert "import " not in text.replace("cannot import", "")
 
@@ -193,11 +197,13 @@ def test_every_style_sheet_of_the_pages_is_applied_by_one_or_sent_in_a_file() ->
     folders = (bundle.FOLDER.with_name("figures") / "files", app / "serving", bundle.FOLDER)
     files = [folder.rglob("*.py") for folder in folders]
     sent = {
-        name for path in chain(*files) for name in re.findall(r"page_style\([\"'](\w+)[\"']", path.read_text("utf-8"))
+        name
+        for path in chain(*files)
+        for name in re.findall(r"build_page_style\([\"'](\w+)[\"']", path.read_text("utf-8"))
     }
     assert sheets == applied | sent
     assert not applied & sent
-    assert bundle.page_style("switch_off").startswith("@media (max-width: 1000px) {\n.stHorizontalBlock")
+    assert bundle.build_page_style("switch_off").startswith("@media (max-width: 1000px) {\n.stHorizontalBlock")
 
 
 def test_no_module_takes_the_place_of_what_the_browser_offers_to_another(tmp_path: Path) -> None:

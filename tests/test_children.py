@@ -72,7 +72,7 @@ def test_a_child_steps_back_and_is_bounded_before_it_imports() -> None:
 @posix
 def test_a_child_that_needs_too_much_memory_is_ended_in_words(begun: list[subprocess.Popen[bytes]]) -> None:
     with pytest.raises(TooLarge, match=r"The file needed more than 300 MB of memory\. Split it\."):
-        run(CHILD, order("fill", megabytes=400), Bounds(megabytes=300, what="The file", less="Split it."))
+        run(CHILD, order("fill", megabytes=400), Bounds(megabytes=300, subject="The file", remedy="Split it."))
     assert gone(begun[0])
     assert len(run(CHILD, order("fill", megabytes=100), Bounds(megabytes=300))) == 10**8
 
@@ -84,7 +84,7 @@ def test_a_child_that_has_no_memory_left_to_say_so_is_ended_in_the_same_words() 
 
 
 def test_a_result_that_is_too_large_is_not_read(begun: list[subprocess.Popen[bytes]]) -> None:
-    bounds = Bounds(what="The study", less="Split the file.", answer_bytes=2 * 10**6)
+    bounds = Bounds(subject="The study", remedy="Split the file.", answer_bytes=2 * 10**6)
     assert len(run(CHILD, order("fill", megabytes=2), bounds)) == 2 * 10**6
     refusal = r"The study has a result of 3 MB; at most 2 are accepted\. Split the file\."
     with pytest.raises(TooLarge, match=refusal):
@@ -100,7 +100,7 @@ def test_a_library_that_gives_up_without_memory_is_told_as_that() -> None:
 
 def test_a_child_that_holds_its_interpreter_is_ended_at_its_time(begun: list[subprocess.Popen[bytes]]) -> None:
     with pytest.raises(TooSlow, match=r"The file took longer than 1 s\. Split it\."):
-        run(CHILD, order("hold"), Bounds(seconds=1, what="The file", less="Split it."))
+        run(CHILD, order("hold"), Bounds(seconds=1, subject="The file", remedy="Split it."))
     assert gone(begun[0])
 
 
@@ -132,7 +132,7 @@ def test_a_child_that_is_stopped_may_keep_what_it_has(begun: list[subprocess.Pop
         run(
             CHILD,
             order("keep", file=str(file), pid=str(pid)),
-            Bounds(grace=60, writable=(str(tmp_path),)),
+            Bounds(grace_s=60, writable=(str(tmp_path),)),
             cancelled=pid.exists,
         )
     assert file.read_text() == "kept"
@@ -142,7 +142,7 @@ def test_a_child_that_is_stopped_may_keep_what_it_has(begun: list[subprocess.Pop
 def test_a_child_that_does_not_listen_is_killed(begun: list[subprocess.Popen[bytes]]) -> None:
     holds: list[float] = []
     with pytest.raises(Cancelled):
-        run(CHILD, order("hold"), Bounds(grace=0.2), holds.append, cancelled=lambda: bool(holds))
+        run(CHILD, order("hold"), Bounds(grace_s=0.2), holds.append, cancelled=lambda: bool(holds))
     assert gone(begun[0])
 
 
@@ -159,7 +159,7 @@ def test_a_child_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
     file, pid = tmp_path / "kept", tmp_path / "pid"
     parent = Copy(
         lambda: len(
-            run(CHILD, order("keep", file=str(file), pid=str(pid)), Bounds(grace=9, writable=(str(tmp_path),)))
+            run(CHILD, order("keep", file=str(file), pid=str(pid)), Bounds(grace_s=9, writable=(str(tmp_path),)))
         ),
         tmp_path / "log",
     )

@@ -111,7 +111,8 @@ def test_a_python_without_docstrings_is_refused_at_the_start(module: str) -> Non
     command = [sys.executable, "-OO", "-m", module]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
-    assert ended.stderr.endswith("without docstrings transformers loads no model. Start it without; -O works.\n")
+    remedy = "Start it without these options; -O works."
+    assert ended.stderr.endswith(f"transformers cannot load models without docstrings. {remedy}\n")
     assert_one_line(ended.stderr, "-OO")
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 import mha_viz as mv
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.url import address, comparison, minimal_pair
 from mha_viz.app.url.address import LONG_PARAMETERS, MAX_ENCODED
 from mha_viz.app.url.comparison import Pin
@@ -188,9 +188,9 @@ def test_the_most_similar_heads_are_shown() -> None:
     here = visit(show="similar")
     shown = heads(here)
     assert shown[0] == "L3H1"
-    attention = model_service().readings.get(("read", Request("minilm", FIRST)))
+    attention = get_model_service().readings.get(("read", Request("minilm", FIRST)))
     assert attention is not None
-    expected = model_service().similar(attention, Head(3, 1), 5)
+    expected = get_model_service().find_similar_heads(attention, Head(3, 1), 5)
     assert shown[1:] == [str(head) for head, _ in expected]
     assert [p["name"] for p in panels(here)["panels"]][1] == f"{format_divergence(expected[0][1])} different"
     assert "nats" not in here.said

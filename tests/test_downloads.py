@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from mha_viz.app.service import downloads, jobs
-from mha_viz.app.service.caches import BoundedCache, model_service
+from mha_viz.app.service.caches import BoundedCache, get_model_service
 from mha_viz.app.service.jobs import KINDS, QUEUES, Job
 from mha_viz.app.service.reader import Reader, verbs
 from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelError, ModelUnreachable, ModelUnsupported, SettingError
@@ -95,7 +95,7 @@ class Visitors:
 def visitors(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
     asking = Visitors()
     monkeypatch.setattr(jobs, "get_visitor", lambda: asking.who)
-    monkeypatch.setattr(model_service(), "_failures", BoundedCache(10, lambda _: 1))
+    monkeypatch.setattr(get_model_service(), "_failures", BoundedCache(10, lambda _: 1))
     QUEUES["download"].clear()
     yield asking
     for job in asking.jobs:
@@ -290,7 +290,7 @@ def test_a_failure_reaches_every_visitor_and_can_be_tried_again(hub: FakeHub, vi
     job = visitors.start("someone/tiny")
     assert job.wait(PATIENCE)
     assert isinstance(job.error, ModelUnreachable)
-    assert model_service().get_failure(resolve("someone/tiny")) is job.error, "no page has looked at the job"
+    assert get_model_service().get_failure(resolve("someone/tiny")) is job.error, "no page has looked at the job"
     hub.add("someone/tiny", Repository(tiny_bert_files()))
     again = visitors.start("someone/tiny")
     assert again.wait(PATIENCE)

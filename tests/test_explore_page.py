@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.app.explore import badges
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.url.address import MAX_ENCODED, load_examples
 from mha_viz.attention import Head
 from mha_viz.errors import Cancelled, ModelUnreachable
@@ -405,7 +405,7 @@ def test_a_server_whose_list_is_misspelled_says_so(monkeypatch: pytest.MonkeyPat
 
 def test_why_a_model_could_not_be_had_is_remembered_for_a_while_and_a_stop_is_not() -> None:
     model = catalog.resolve("bert-base-cased")
-    service = model_service()
+    service = get_model_service()
     service.note_failure(model, Cancelled("stopped"))
     assert service.get_failure(model) is None
     service.note_failure(model, ModelUnreachable("gone"))

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from mha_viz import figures as figure_api
-from mha_viz.app.service.caches import Once, load_first_reading, model_service
+from mha_viz.app.service.caches import Once, get_model_service, load_first_reading
 from mha_viz.app.service.jobs import QUEUES
 from mha_viz.lab.lab import COUNT, EXPERIMENTS
 from tests.app_server import AppServer
@@ -38,7 +38,7 @@ def test_a_file_waits_for_the_one_who_asked_while_another_visitor_turns_pages(se
 # ---- Shared caches ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("maker", [model_service, QUEUES["study"], QUEUES["training"]])
+@pytest.mark.parametrize("maker", [get_model_service, QUEUES["study"], QUEUES["training"]])
 def test_clearing_streamlits_caches_leaves_what_is_kept_for_all(maker: Callable[[], object]) -> None:
     assert isinstance(maker, Once)
     before = maker()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Route, expect
 
-from mha_viz.app.serving.first_paint import MAX_CHARACTERS, first_paint
+from mha_viz.app.serving.first_paint import MAX_CHARACTERS, draw_first_paint
 from tests.browser_tab import BrowserTab
 
 FIRST = "The animal didn't cross the street because it was too tired."
@@ -24,19 +24,21 @@ FIRST = "The animal didn't cross the street because it was too tired."
     ],
 )
 def test_the_sentence_of_an_address_is_shown_as_text(path: str, query: bytes, sentence: str) -> None:
-    _, drawn = first_paint(path, query).split("</style>")
+    _, drawn = draw_first_paint(path, query).split("</style>")
     assert drawn.partition("<p>")[2].partition("</p>")[0] == sentence
     assert "<script" not in drawn
 
 
 def test_bytes_that_are_no_text_are_shown_somehow() -> None:
-    assert first_paint("", b"text=%FF%00\xff").endswith("</div>\n")
+    assert draw_first_paint("", b"text=%FF%00\xff").endswith("</div>\n")
 
 
 def test_the_names_are_those_of_the_pages_but_none_for_a_class() -> None:
-    assert "<i class=here>Explore</i><i>Compare</i>" in first_paint("", b"")
-    assert "<i>Explore</i><i>Compare</i><i>Inside a head</i><i class=here>Why" in first_paint("why_heads_differ", b"")
-    assert "<header>" not in first_paint("", b"class=1")
+    assert "<i class=here>Explore</i><i>Compare</i>" in draw_first_paint("", b"")
+    assert "<i>Explore</i><i>Compare</i><i>Inside a head</i><i class=here>Why" in draw_first_paint(
+        "why_heads_differ", b""
+    )
+    assert "<header>" not in draw_first_paint("", b"class=1")
 
 
 def test_a_page_whose_scripts_are_late_shows_its_sentence_until_it_is_drawn(visitor: BrowserTab) -> None:

@@ -19,7 +19,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.rules import RULES
 from mha_viz.analysis.syntax import Arc, find_pointers, list_arcs
 from mha_viz.analysis.unusual_heads import find_active
-from mha_viz.app.url.annotated_texts import Annotated, built_in, find_annotation, read_words
+from mha_viz.app.url.annotated_texts import Annotated, find_annotation, load_built_in_corpus, read_words
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import CorpusError
@@ -46,7 +46,7 @@ def written(sentence: Sentence) -> str:
 
 
 def test_a_built_in_sentence_brings_its_gold_along() -> None:
-    sentence = next(s for s in built_in().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
+    sentence = next(s for s in load_built_in_corpus().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
     page = PageSession({"text": written(sentence), "head": "L2H0"})
     assert "### L2H0 (3-1) against the gold annotation" in page.said
     assert re.search(r"\*\*\d+\*\* of \*\*\d+\*\* right\.", page.said)
@@ -57,7 +57,7 @@ def test_a_built_in_sentence_brings_its_gold_along() -> None:
 
 def test_rules_that_need_annotation_apply_where_the_sentence_has_it() -> None:
     """What each rule takes, and the cells that it predicts; a sentence without annotation leaves them out."""
-    sentence = next(s for s in built_in().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
+    sentence = next(s for s in load_built_in_corpus().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
     read, every = mv.load("minilm").encode(written(sentence)), bundled_data.list_head_recipes("minilm")
     head = max(every, key=lambda one: sum(part.share for part in one.parts if RULES[part.rule].needs))
     recipes = PageSession({"text": written(sentence), "head": str(head.head)}).badges["recipes"]
@@ -73,7 +73,7 @@ def test_rules_that_need_annotation_apply_where_the_sentence_has_it() -> None:
 
 
 def test_what_is_drawn_of_the_unexplained_knows_the_annotation() -> None:
-    sentence = next(s for s in built_in().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
+    sentence = next(s for s in load_built_in_corpus().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
     page = PageSession({"text": written(sentence), "shown": "unexplained"})
     recipes = page.badges["recipes"]
     assert recipes["annotated"]
@@ -126,7 +126,7 @@ def test_typed_text_has_no_gold() -> None:
 def test_words_are_given_only_where_there_is_gold() -> None:
     assert read_words("The animal was tired.") is None
     assert read_words(PASTED) == ("She", "did", "n't", "see", "herself", ".")
-    annotation = find_annotation(written(built_in().sentences[0]))
+    annotation = find_annotation(written(load_built_in_corpus().sentences[0]))
     assert isinstance(annotation, Annotated)
     assert not annotation.pasted
 
@@ -242,7 +242,9 @@ def test_a_position_earned_by_the_largest_weights_shows_by_them() -> None:
 
 
 def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
-    sentence = next(s for s in built_in().sentences if any(w.base == "obj" for w in s.words) and len(s.forms) < 20)
+    sentence = next(
+        s for s in load_built_in_corpus().sentences if any(w.base == "obj" for w in s.words) and len(s.forms) < 20
+    )
     with_gold = {
         role["name"]: role
         for role in PageSession({"text": written(sentence)}).badges["roles"]

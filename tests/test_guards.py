@@ -14,7 +14,7 @@ from streamlit.runtime.scriptrunner import script_runner
 from mha_viz.app.explore import page as explore
 from mha_viz.app.roles import page as roles
 from mha_viz.app.widgets import frame, parts
-from mha_viz.app.widgets.parts import UNEXPECTED, guarded, parse_browser_number
+from mha_viz.app.widgets.parts import UNEXPECTED, parse_browser_number, report_errors
 from tests.page_session import PageSession
 
 UI = Path(parts.__file__).parents[1]
@@ -58,7 +58,7 @@ def test_a_page_that_fails_keeps_the_navigation(
 
 
 def test_what_the_page_has_no_place_for_is_said_below_it(visit: PageSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explore, "say_complaint", lambda: None)
+    monkeypatch.setattr(explore, "show_pending_error", lambda: None)
     monkeypatch.setattr("mha_viz.app.url.address.go", fails)
     with pytest.raises(AssertionError, match=UNEXPECTED):
         visit.read("Cats sleep.")
@@ -66,7 +66,7 @@ def test_what_the_page_has_no_place_for_is_said_below_it(visit: PageSession, mon
 
 def test_streamlits_own_signals_pass() -> None:
     for signal in (script_runner.StopException, script_runner.RerunException):
-        with pytest.raises(signal), guarded():
+        with pytest.raises(signal), report_errors():
             raise signal(None) if signal is script_runner.RerunException else signal()  # type: ignore[call-arg]
 
 
@@ -118,7 +118,7 @@ def test_every_callback_is_guarded() -> None:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("_on_"):
                 callbacks += 1
                 guards = [d for d in node.decorator_list if isinstance(d, ast.Call)]
-                if not any(getattr(guard.func, "id", "") == "guarded" for guard in guards):
+                if not any(getattr(guard.func, "id", "") == "report_errors" for guard in guards):
                     open_ones.append(f"{path.name}: {node.name}")
     assert callbacks > 20
     assert open_ones == []

@@ -147,11 +147,11 @@ def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder
         service.ask_cached(verbs.read, Request(model.name, text)).result(PATIENCE) for text in (CONLLU, TYPED)
     )
     head = (Head(0, 0),)
-    headers = [unpack(service.packet(a, head, None, OpenHead())).header for a in (pasted, typed)]
+    headers = [unpack(service.pack_reading(a, head, None, OpenHead())).header for a in (pasted, typed)]
     assert [header["words"] for header in headers] == [WHOLE, SPLIT]
     assert headers[0]["key"] != headers[1]["key"]
     assert headers[0]["of"] != headers[1]["of"]
-    panels = [service.panels([Panel(a, Head(0, 0))], None) for a in (pasted, typed)]
+    panels = [service.pack_panels([Panel(a, Head(0, 0))], None) for a in (pasted, typed)]
     assert panels[0] != panels[1]
     traces = [
         service.ask_cached(verbs.trace, Request(model.name, text), 0).result(PATIENCE) for text in (CONLLU, TYPED)
@@ -165,14 +165,14 @@ def test_what_a_service_keeps_of_one_reading_is_never_anothers(minilm: Encoder, 
     each = [attention for attention in readings(minilm, tiny).values() if not attention.is_cross]
 
     def asked(service: ModelService, attention: Attention) -> list[Any]:
-        packet = service.packet(attention, (Head(0, 0),), None, OpenHead())
-        panels = service.panels([Panel(attention, Head(0, 0))], None)
+        packet = service.pack_reading(attention, (Head(0, 0),), None, OpenHead())
+        panels = service.pack_panels([Panel(attention, Head(0, 0))], None)
         return [packet, panels]
 
     for attention, first in zip(each, [asked(service, attention) for attention in each], strict=True):
         for answer, expected in zip(first, asked(ModelService(), attention), strict=True):
             np.testing.assert_array_equal(answer, expected)
-    assert service.similar(each[0], Head(0, 0), 3) != service.similar(each[9], Head(0, 0), 3)
+    assert service.find_similar_heads(each[0], Head(0, 0), 3) != service.find_similar_heads(each[9], Head(0, 0), 3)
 
 
 class Echo:

@@ -44,7 +44,7 @@ class Stopped(Exception):
 def test_a_server_opens_no_file_of_a_stranger(stranger: Model, monkeypatch: pytest.MonkeyPatch, apart: None) -> None:
     folder.set_inspector(folder.inspect_folder)
     monkeypatch.setattr(start, "raise_descriptor_limit", lambda: (_ for _ in ()).throw(Stopped))
-    monkeypatch.setattr(start, "app", lambda *_, **__: None)
+    monkeypatch.setattr(start, "create_app", lambda *_, **__: None)
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "")
     with pytest.raises(Stopped):

@@ -25,7 +25,7 @@ from mha_viz.app.lab import trainings
 from mha_viz.app.service import studies
 from mha_viz.app.service.jobs import Job
 from mha_viz.app.serving.shutdown import end_server
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.corpus import grammar, reading, uploads
 from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.uploads import StudyCorpus
@@ -126,11 +126,11 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     assert not list(home.rglob("profile.json"))
     assert list(home.rglob(SUMS_FILE)), "the child kept what it had done"
     new_server()
-    assert studies.profile(model, source.digest) is None
+    assert studies.find_profile(model, source.digest) is None
     assert studies.summarise(model).roles == ()
     again = studies.start(model, source)
     until(lambda: again.is_finished)
-    profile = studies.profile(model, source.digest)
+    profile = studies.find_profile(model, source.digest)
     assert profile is not None
     assert not list(home.rglob(".*"))
     corpus = reading.parse_file(source.data, uploads.NEUTRAL_NAME)
@@ -147,8 +147,8 @@ def test_a_half_written_or_damaged_profile_is_none(tiny_folder: Callable[[str], 
     folder = tmp_path / key
     profile.write(folder)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("mha_viz.app.service.profiles.home", lambda: tmp_path)
-        patched.setattr("mha_viz.app.service.profiles.key", lambda *_: key)
+        patched.setattr("mha_viz.app.service.profiles.get_home", lambda: tmp_path)
+        patched.setattr("mha_viz.app.service.profiles.make_key", lambda *_: key)
         model, roles = catalog.resolve(str(tiny_folder("bert"))), (folder / "roles.csv").read_bytes()
         assert studies.summarise(model).is_measured
         (folder / "roles.csv").write_bytes(roles.replace(b"0.", b"1.", 1))
@@ -160,7 +160,7 @@ def test_a_half_written_or_damaged_profile_is_none(tiny_folder: Callable[[str], 
 
 def is_none(model: catalog.Model) -> None:
     new_server()
-    assert studies.profile(model, built_in().digest) is None
+    assert studies.find_profile(model, load_built_in_corpus().digest) is None
     assert studies.summarise(model).roles == ()
     assert not studies.summarise(model).is_measured
 
@@ -279,6 +279,6 @@ def test_a_profile_that_the_disk_cannot_take_is_known_until_the_server_ends(
         job = studies.start(model, treebank(40))
         until(lambda: job.is_finished)
     assert job.error is None
-    assert studies.profile(model, treebank(40).digest) is not None
+    assert studies.find_profile(model, treebank(40).digest) is not None
     assert "File too large" in str(studies.find_write_error(model, treebank(40).digest))
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

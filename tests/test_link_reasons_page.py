@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mha_viz.app.explore.page import MAX_EXPLAINED
-from mha_viz.app.service.caches import ModelService, model_service
+from mha_viz.app.service.caches import ModelService, get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
@@ -33,7 +33,7 @@ def test_the_page_sends_the_reasons_of_a_head_once_the_browser_asks() -> None:
     assert page.badges["explains"]
     assert page.reasons == {}, "nothing is measured before"
     answer = ask(page, "L1H1")
-    expected = model_service().ask(verbs.explain_links, Request("toy", TOY["text"]), Head(1, 1)).result()
+    expected = get_model_service().ask(verbs.explain_links, Request("toy", TOY["text"]), Head(1, 1)).result()
     assert (answer["key"], answer["head"]) == (page.shown().header["key"], "L1H1")
     assert answer["groups"] == [*GROUPS]
     assert base64.b64decode(answer["codes"]) == np.asarray(expected.codes).tobytes()

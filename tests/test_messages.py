@@ -58,12 +58,12 @@ VALUES = st.recursive(
 )
 
 
-def sent(value: object, most: float = float("inf")) -> Any:
+def sent(value: object, max_bytes: float = float("inf")) -> Any:
     packed, arrays = CODEC.pack(value)
     pipe = io.BytesIO()
     send(pipe, {"value": packed}, arrays)
     pipe.seek(0)
-    heading, received = receive(pipe, most)
+    heading, received = receive(pipe, max_bytes)
     return CODEC.parse(heading["value"], received)
 
 
@@ -107,19 +107,19 @@ def test_numbers_of_numpy_arrive_as_numbers() -> None:
 
 def test_other_values_are_no_message() -> None:
     for value in (object(), {1, 2}, lambda: None):
-        with pytest.raises(TypeError, match="is no value of a message"):
+        with pytest.raises(TypeError, match="A message cannot contain a value"):
             CODEC.pack([value])
 
 
 def test_a_message_that_is_too_long_is_not_received() -> None:
-    assert sent(b"x" * 1000, most=1000) == b"x" * 1000
+    assert sent(b"x" * 1000, max_bytes=1000) == b"x" * 1000
     with pytest.raises(OverflowError) as arrays:
-        sent(b"x" * 1001, most=1000)
+        sent(b"x" * 1001, max_bytes=1000)
     assert arrays.value.args == (1001,)
     with pytest.raises(OverflowError):
-        sent("x" * 1001, most=1000)
+        sent("x" * 1001, max_bytes=1000)
     with pytest.raises(OverflowError):
-        receive(io.BytesIO(struct.pack("<I", 2**32 - 1)), most=10**9)
+        receive(io.BytesIO(struct.pack("<I", 2**32 - 1)), max_bytes=10**9)
 
 
 def test_a_message_that_ends_early_is_the_end() -> None:

@@ -68,7 +68,7 @@ def test_a_second_value_under_one_key_replaces_the_first() -> None:
 
 def test_when_all_have_gone_the_latest_stay_as_far_as_they_may() -> None:
     rests: BoundedCache[str, bytes] = BoundedCache(100, len)
-    stays: BoundedCache[str, bytes] = BoundedCache(100, len, at_rest=10)
+    stays: BoundedCache[str, bytes] = BoundedCache(100, len, idle_bytes=10)
     for cache in (rests, stays):
         for name in "abc":
             cache.put(name, bytes(5))
@@ -170,7 +170,7 @@ def test_one_worker_reads_in_the_order_of_asking() -> None:
 def test_the_queue_is_told_how_long_the_text_is(monkeypatch: pytest.MonkeyPatch) -> None:
     service, told = ModelService(), list[tuple[object, ...]]()
     monkeypatch.setattr(service._turns, "submit", lambda _, *who: told.append(who))
-    monkeypatch.setattr(service, "asker", lambda: ("visitor", "tab"))
+    monkeypatch.setattr(service, "identify_asker", lambda: ("visitor", "tab"))
     request = Request("toy", "the old cat slept .", "a dog ran .")
     service.ask_cached(verbs.read, request)
     service.ask(verbs.measure_effects, request, 0, [0, 1])

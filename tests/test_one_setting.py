@@ -80,16 +80,16 @@ assert page.url["behind"] == "nothing" and not page.at.exception
 """
 IN_THE_BROWSER = """
 const { parseView, encodeView } = await import("./mha_viz/browser/geometry.js");
-const { controlled, optionsOf, stateOf } = await import("./mha_viz/browser/view.js");
+const { listControls, listOptions, serializeSettings } = await import("./mha_viz/browser/view.js");
 const reading = { n: 4, heads: 2, layers: 2, together: 4, tokens: [], start: {} };
 const read = (query) => parseView(new URLSearchParams(query), reading);
 console.log(JSON.stringify({
-  controls: controlled("explorer").filter(({ name }) => name === "behind"),
-  others: controlled("compare").filter(({ name }) => name === "behind"),
-  options: optionsOf("behind", "explorer"),
+  controls: listControls("explorer").filter(({ name }) => name === "behind"),
+  others: listControls("compare").filter(({ name }) => name === "behind"),
+  options: listOptions("behind", "explorer"),
   read: [read("behind=nothing").behind, read("behind=odd").behind, read("").behind],
   written: [encodeView(read("behind=nothing"), reading).behind, encodeView(read(""), reading).behind],
-  changes: stateOf(read("behind=nothing"), "explorer") !== stateOf(read(""), "explorer"),
+  changes: serializeSettings(read("behind=nothing"), "explorer") !== serializeSettings(read(""), "explorer"),
 }));
 """
 

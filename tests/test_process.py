@@ -171,7 +171,7 @@ settings, steps, given, written = json.loads(sys.argv[1])
 from mha_viz.app.service.reader import client
 
 pipes = SimpleNamespace(stdin=os.fdopen(given, "wb"), stdout=os.fdopen(written, "rb"), poll=lambda: None)
-client.Reader._running = lambda self: (False, pipes)
+client.Reader._ensure_process = lambda self: (False, pipes)
 for name, code, absent, is_prepared in steps:
     for setting in settings:
         os.environ.pop(setting, None)
@@ -218,7 +218,7 @@ def test_processes_that_are_started_get_the_settings(monkeypatch: pytest.MonkeyP
         raise OSError
 
     monkeypatch.setattr(subprocess, "Popen", pretend)
-    for start in (client.Reader()._running, lambda: children.run("mha_viz.study.child", {}, children.Bounds())):
+    for start in (client.Reader()._ensure_process, lambda: children.run("mha_viz.study.child", {}, children.Bounds())):
         with pytest.raises(OSError):  # noqa: PT011 (our own, of no other kind)
             start()
     assert len(started) == 2

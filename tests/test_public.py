@@ -208,7 +208,9 @@ def test_the_typed_options_are_the_settings_of_the_table() -> None:
     assert {field.name for field in fields(options.ViewOptions)} == set(OPTIONS)
     for name, setting in OPTIONS.items():
         hint = options.Options.__annotations__[name].__forward_arg__
-        assert (eval(hint, {"Literal": _Listed()}) if setting.listed() else hint) == (setting.listed() or "str"), name
+        assert (eval(hint, {"Literal": _Listed()}) if setting.list_values() else hint) == (
+            setting.list_values() or "str"
+        ), name
         assert getattr(View(), name) == ("" if setting.not_shares else setting.default), name
 
 

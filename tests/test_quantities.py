@@ -56,7 +56,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
 from mha_viz.request import METHODS, Request
 from mha_viz.view.quantities import QUANTITIES
-from mha_viz.view.settings import default_scale
+from mha_viz.view.settings import choose_default_scale
 from tests import lanes
 from tests.oracles import plain
 from tests.packets import unpack, unpack_panels
@@ -678,7 +678,7 @@ def test_numbers_that_are_no_shares_have_a_scale_per_head_unless_the_view_states
     assert {figure.drawing.about["scale"] for figure in figures} == {scale}
     assert {figure.page.start["scale"] for figure in figures if figure.page} == {scale}
     assert reading.heatmap("L0H0", scale="fixed").drawing.about["scale"] == "fixed"
-    assert default_scale(quantity) == parse_view({}).of([reading]).scale == scale
+    assert choose_default_scale(quantity) == parse_view({}).of([reading]).scale == scale
 
 
 def test_measures_of_numbers_that_are_no_shares_are_plain_numbers_without_entropy() -> None:

@@ -100,10 +100,10 @@ def _replacements_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def service(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> ModelService:
-    """The service of a server whose models are in this process, as ``model_service()`` gives it."""
+    """The service of a server whose models are in this process, as ``get_model_service()`` gives it."""
     monkeypatch.setattr(caches, "_reader", lambda: reader)
-    monkeypatch.setattr(caches, "model_service", Once(ModelService))
-    return caches.model_service()
+    monkeypatch.setattr(caches, "get_model_service", Once(ModelService))
+    return caches.get_model_service()
 
 
 def _pid(reader: Reader) -> int:
@@ -315,8 +315,8 @@ def test_when_all_have_gone_what_was_kept_is_given_back(
         attention = service.ask_cached(verbs.read, Request(one.name, "This is read and then forgotten.")).result(
             PATIENCE
         )
-        service.similar(attention, Head(0, 0), 3)
-    caches.idle()
+        service.find_similar_heads(attention, Head(0, 0), 3)
+    caches.empty_caches()
     assert not service.has_reading(Request(model.name, "This is read and then forgotten."))
     assert service.has_reading(Request(model.name, first.text.text)), "the first picture needs no model"
     assert all(cache.bytes == 0 for cache in (service._packets, service._traces))
@@ -325,11 +325,11 @@ def test_when_all_have_gone_what_was_kept_is_given_back(
 
 
 def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs(service: ModelService) -> None:
-    caches.idle()  # other tests may have used other models
+    caches.empty_caches()  # other tests may have used other models
     model = catalog.resolve("minilm")
     service.ask_cached(verbs.read, Request(model.name, "This is read before the rest.")).result(PATIENCE)
     running = service._reader._process
-    caches.idle()
+    caches.empty_caches()
     assert running is not None
     assert service._reader._process is running
     assert running.poll() is None

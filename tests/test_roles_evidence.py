@@ -20,7 +20,7 @@ from mha_viz.app.service import studies as studies_room
 from mha_viz.app.service.jobs import get_queue
 from mha_viz.app.service.studies import load_bundled
 from mha_viz.app.url.address import MAX_ENCODED, CaseInLink
-from mha_viz.app.url.annotated_texts import Annotated, built_in, find_annotation
+from mha_viz.app.url.annotated_texts import Annotated, find_annotation, load_built_in_corpus
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN, grammar, uploads
 from mha_viz.corpus.conllu import format_conllu
@@ -172,7 +172,7 @@ def test_a_link_holds_the_annotation_of_a_sentence() -> None:
     annotation = find_annotation(query["text"])
     assert isinstance(annotation, Annotated)
     assert (annotation.sentence.words, annotation.sentence.mentions) == (words, sentence.mentions)
-    built_in_sentence = built_in().sentences[0]
+    built_in_sentence = load_built_in_corpus().sentences[0]
     assert role_cases.make_explore_parameters(built_in_sentence, CaseInLink(Head(0, 0), "k", 1), "") == {
         "text": " ".join(built_in_sentence.forms),
         "case": "L0H0.k1",
@@ -227,7 +227,7 @@ def test_coreference_of_ones_own_file_opens_with_its_gold_arcs() -> None:
 
 
 def test_the_word_of_a_case_is_held_as_query_or_as_key_and_released_like_any_other() -> None:
-    text = next(" ".join(s.forms) for s in built_in().sentences if len(s.forms) > 8)
+    text = next(" ".join(s.forms) for s in load_built_in_corpus().sentences if len(s.forms) > 8)
     page = PageSession({"text": text, "case": "L3H1.k2", "gold": "nsubj.head_to_dep"}, "pages/10_explore.py")
     assert page.shown().header["start"] == {"head": "L3H1", "pin": "k3"}  # [CLS] is token 0
     page.view(head="L3H1", pin=None)

@@ -27,11 +27,11 @@ from mha_viz.app.roles import head_card, overview, relations, score_rows
 from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import jobs
 from mha_viz.app.service import studies as studies_room
-from mha_viz.app.service.caches import idle, model_service
+from mha_viz.app.service.caches import empty_caches, get_model_service
 from mha_viz.app.service.jobs import Job
 from mha_viz.app.service.reader import Reader, verbs
 from mha_viz.app.service.studies import load_bundled, make_built_in_corpus
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
@@ -333,9 +333,9 @@ def test_a_card_shows_its_first_role_at_work_where_no_sentence_of_its_corpus_may
 def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
     jobs.get_queue("pointers").results.shrink()
-    with model_service()._reader._lock:  # no batch is answered meanwhile
+    with get_model_service()._reader._lock:  # no batch is answered meanwhile
         job = studies_room.make_pointers_task(catalog.resolve("minilm")).begin()
-        until(lambda: job.begun)
+        until(lambda: job.has_begun)
         job.cancel()
     page = numbers(head="L3H1")
     assert "You stopped reading the built-in sentences." in page.said
@@ -599,13 +599,13 @@ def test_no_parameter_of_the_url_has_a_second_master() -> None:
 def test_a_model_that_was_not_measured_is_measured_on_demand(
     tiny_folder: Callable[[str], Path], empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, every = str(tiny_folder("bert")), built_in()
-    model_service().ask(verbs.load, "toy").result()  # a process that began later would have few sentences for good
+    name, every = str(tiny_folder("bert")), load_built_in_corpus()
+    get_model_service().ask(verbs.load, "toy").result()  # a process that began later would have few sentences for good
     monkeypatch.setattr(grammar, "corpus", lambda: replace(every, sentences=every.sentences[:60]))
     page = visit(model=name)
     assert "have not been measured on the built-in corpus yet" in page.said
     press(page, "measure")
-    until(lambda: studies_room.profile(catalog.resolve(name), built_in().digest) is not None)
+    until(lambda: studies_room.profile(catalog.resolve(name), load_built_in_corpus().digest) is not None)
     page = numbers(model=name, head="L2H3")
     assert "What the 12 heads of" in page.said
     assert "L2H3 (3-4) in full" in page.said
@@ -893,8 +893,8 @@ def everybody_goes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def leave() -> None:
         with monkeypatch.context() as meanwhile:
-            meanwhile.setattr(model_service(), "_reader", Reader())
-            idle()
+            meanwhile.setattr(get_model_service(), "_reader", Reader())
+            empty_caches()
 
     return leave
 
@@ -926,13 +926,13 @@ def test_where_heads_point_is_kept_within_its_bound_and_given_back(
     model = catalog.resolve("toy")
     job = studies_room.make_pointers_task(model).begin()
     until(lambda: looked_at(job).is_finished)
-    pointers = studies_room.make_pointers_task(model).stored()
+    pointers = studies_room.make_pointers_task(model).find_result()
     assert pointers is not None
-    assert len(pointers) == len(built_in().sentences)
+    assert len(pointers) == len(load_built_in_corpus().sentences)
     assert pointers[-1] is not None
     assert jobs.get_queue("pointers").results.bytes > 0
     everybody_goes()
-    assert studies_room.make_pointers_task(model).stored() is None
+    assert studies_room.make_pointers_task(model).find_result() is None
     assert jobs.get_queue("pointers").results.bytes == 0
 
 
@@ -941,18 +941,18 @@ def test_reading_the_built_in_sentences_can_be_stopped_and_begun_again(monkeypat
     model = catalog.resolve("toy")
     monkeypatch.setattr(studies_room, "read_pointers", EVERY_SENTENCE)
     monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
-    with model_service()._reader._lock:  # no batch is answered meanwhile
+    with get_model_service()._reader._lock:  # no batch is answered meanwhile
         job = studies_room.make_pointers_task(model).begin()
-        until(lambda: job.begun)
+        until(lambda: job.has_begun)
         job.cancel()
     until(lambda: job.is_finished)
     assert isinstance(job.error, Cancelled)
-    assert studies_room.make_pointers_task(model).stored() is None
+    assert studies_room.make_pointers_task(model).find_result() is None
     assert studies_room.make_pointers_task(model).is_cancelled
     again = studies_room.make_pointers_task(model).begin()
     assert not studies_room.make_pointers_task(model).is_cancelled
     until(lambda: looked_at(again).is_finished)
-    assert studies_room.make_pointers_task(model).stored()
+    assert studies_room.make_pointers_task(model).find_result()
 
 
 def looked_at(job: Job) -> Job:

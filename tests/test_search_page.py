@@ -249,18 +249,18 @@ def test_chips_speak_plain_words() -> None:
 
 @pytest.mark.parametrize("name", ["explore", "compare", "roles", "inside_a_head"])
 def test_after_a_failure_every_page_has_a_way_back_to_the_default_model(name: str) -> None:
-    from mha_viz.app.service.caches import model_service
+    from mha_viz.app.service.caches import get_model_service
     from mha_viz.errors import ModelUnreachable
     from mha_viz.models.getting import catalog
 
     model = catalog.resolve("bert-base-uncased")
-    model_service().note_failure(model, ModelUnreachable("The Hub did not answer.", "Try again later."))
+    get_model_service().note_failure(model, ModelUnreachable("The Hub did not answer.", "Try again later."))
     page = visit(name, model=model.name, show="similar", head="L3H1")
     assert {"Try again", "Back to MiniLM"} <= {button.label for button in page.at.button}
     press(page, "back_to_model")
     assert "model" not in page.url
     assert page.url["head"] == "L3H1"
-    model_service().forget_failure(model)
+    get_model_service().forget_failure(model)
 
 
 def test_a_model_that_is_none_has_a_way_back_too() -> None:

@@ -39,7 +39,7 @@ from mha_viz.app.serving.session_limit import Gate, SessionLimit, _Tab, get_clie
 from mha_viz.app.serving.settings import ServerSettings, from_environment, is_loopback
 from mha_viz.app.serving.streamlit_files import BASE_URL_SCRIPT, StreamlitFiles
 from mha_viz.app.serving.sweeping import MAX_WAITING, WaitingSessions, sweep
-from mha_viz.browser.bundle import COMPONENTS, served_file
+from mha_viz.browser.bundle import COMPONENTS, name_served_file
 from mha_viz.browser.promise import OLDER
 from mha_viz.errors import SettingError
 from mha_viz.models.getting import folder
@@ -112,7 +112,7 @@ async def _end(server: AppServer) -> None:
         ("/media/nothing.txt", 404),
         ("/%2e%2e/%2e%2e/etc/passwd", 400),
         ("/favicon.png", 200),
-        (f"/_stcore/bidi-components/mha_explorer/{served_file('explorer')}", 200),
+        (f"/_stcore/bidi-components/mha_explorer/{name_served_file('explorer')}", 200),
         ("/_stcore/bidi-components/mha_explorer/explorer.js", 404),
         ("/_stcore/bidi-components/mha_explorer/__init__.py", 404),
     ],
@@ -185,7 +185,7 @@ def test_named_sites_may_frame_the_app_and_metrics_open_on_request(full: AppServ
 
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_component_files_are_kept_for_a_year(server: AppServer, name: str) -> None:
-    path = f"/_stcore/bidi-components/mha_{name}/{served_file(name)}"
+    path = f"/_stcore/bidi-components/mha_{name}/{name_served_file(name)}"
     plain, zipped = ask(server.url, path), ask(server.url, path, Accept_Encoding="gzip")
     assert plain.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert plain.headers["content-type"].startswith("text/javascript")
@@ -239,7 +239,7 @@ def test_no_component_code_travels_in_messages(server: AppServer) -> None:
             return {name: (one.js_content, one.css_content, one.js_source_path) for name, one in drawn.items()}
 
     drawn = run(visit())
-    assert {name: ("", "", served_file(name.removeprefix("mha_"))) for name in drawn} == drawn
+    assert {name: ("", "", name_served_file(name.removeprefix("mha_"))) for name in drawn} == drawn
     assert {"mha_explorer", "mha_sentence"} <= set(drawn)
 
 
@@ -373,16 +373,16 @@ def test_a_proxy_that_the_owner_names_tells_addresses(full: AppServer) -> None:
 def test_an_address_has_its_share() -> None:
     session_limit = SessionLimit(ServerSettings(sessions=5, per_address=2))
     session_limit.enter("10.0.0.1")
-    assert session_limit.refusal("10.0.0.1") == ""
+    assert session_limit.find_refusal("10.0.0.1") == ""
     session_limit.enter("10.0.0.1")
-    assert "2 open tabs from one network address" in session_limit.refusal("10.0.0.1")
-    assert session_limit.refusal("10.0.0.2") == ""
+    assert "2 open tabs from one network address" in session_limit.find_refusal("10.0.0.1")
+    assert session_limit.find_refusal("10.0.0.2") == ""
     for _ in range(3):
-        assert session_limit.refusal("127.0.0.1") == "", "there may be a proxy"
+        assert session_limit.find_refusal("127.0.0.1") == "", "there may be a proxy"
         session_limit.enter("127.0.0.1")
-    assert "5 open tabs at a time" in session_limit.refusal("10.0.0.2")
+    assert "5 open tabs at a time" in session_limit.find_refusal("10.0.0.2")
     session_limit.leave("10.0.0.1")
-    assert (session_limit.refusal("10.0.0.2"), session_limit.open_count) == ("", 4)
+    assert (session_limit.find_refusal("10.0.0.2"), session_limit.open_count) == ("", 4)
 
 
 _ACTION = AllowedMessage("rerun_script", BackMsg(rerun_script=ClientState()))
@@ -421,8 +421,8 @@ class Visits:
             self.act(tab, 0.0, visitor)
 
     @property
-    def refusal(self) -> str:
-        return self.limit.refusal("10.0.0.1")
+    def find_refusal(self) -> str:
+        return self.limit.find_refusal("10.0.0.1")
 
 
 @pytest.fixture
@@ -905,7 +905,7 @@ class _Rounds:
 def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
     emptied: list[str] = []
     cache = types.ModuleType("mha_viz.app.service.caches")
-    cache.idle = lambda: emptied.append("idle")  # type: ignore[attr-defined]
+    cache.empty_caches = lambda: emptied.append("idle")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "mha_viz.app.service.caches", cache)
     monkeypatch.setattr(sweeping, "TICK_S", 0.01)
     monkeypatch.setattr(sweeping, "QUIET_S", 0.0)
@@ -952,7 +952,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Served]:
     """What a start in this process would serve. Afterwards the process is as before: a server looks into folders of
     models in a child process, and later tests would do so too."""
     app = _Served()
-    monkeypatch.setattr(start, "app", lambda _, opens_browser: app.opening(opens_browser))
+    monkeypatch.setattr(start, "create_app", lambda _, opens_browser: app.opening(opens_browser))
     monkeypatch.setattr(start, "raise_descriptor_limit", lambda: None)
     monkeypatch.setattr(streamlit_parts, "install_parts", lambda: None)
     monkeypatch.setattr(log, "limit_records", lambda _: None)
@@ -1111,7 +1111,7 @@ def test_the_full_page_tries_again_by_itself(full: AppServer, newcomer: Callable
     visitor.is_altered = True
     visitor.page.route("**/heads/about?*", _soon, times=1)
     visitor.page.goto(f"{full.url}/heads/about?text=The+cat+sat.")
-    expect(visitor.page.get_by_role("heading")).to_have_text("All places are taken")
+    expect(visitor.page.get_by_role("heading")).to_have_text("This server is full")
     for connection in taken:
         connection.close()
     expect(visitor.page.get_by_role("heading", name="What the pictures show, and what they do not")).to_be_visible()

@@ -213,16 +213,16 @@ def check_addresses(patch: Patch) -> None:
 
 
 CHECKS: dict[str, Callable[[Patch], None]] = {
-    "mha_viz.app.serving.timers:give_way": check_timers,
-    "mha_viz.app.serving.messages:rely_on_the_latest": check_messages,
-    "mha_viz.app.serving.messages:note_enqueued": check_messages,
-    "mha_viz.app.serving.widgets:survive_a_second_run": check_widgets,
-    "mha_viz.app.serving.click_downloads:name_by_button": check_names,
-    "mha_viz.app.serving.click_downloads:wait_for_the_run": check_waiting,
-    "mha_viz.app.serving.sweeping:keep_until_fetched": check_fetched,
+    "mha_viz.app.serving.timers:patch_timer_reruns": check_timers,
+    "mha_viz.app.serving.messages:patch_message_cache": check_messages,
+    "mha_viz.app.serving.messages:record_sent_messages": check_messages,
+    "mha_viz.app.serving.widgets:patch_widget_iteration": check_widgets,
+    "mha_viz.app.serving.click_downloads:name_files_by_button": check_names,
+    "mha_viz.app.serving.click_downloads:wait_for_rerun": check_waiting,
+    "mha_viz.app.serving.sweeping:keep_unfetched_files": check_fetched,
     "mha_viz.app.serving.sweeping:end_lost_sessions": check_sessions,
     "mha_viz.app.serving.connections:limit_connections": check_limits,
-    "mha_viz.app.serving.media_addresses:make_unguessable": check_addresses,
+    "mha_viz.app.serving.media_addresses:make_addresses_unguessable": check_addresses,
 }
 
 

@@ -17,13 +17,13 @@ from streamlit.runtime.scriptrunner import StopException
 
 from mha_viz.analysis.distance import compute_head_divergences
 from mha_viz.analysis.effects import STEP_SENTENCES, Effects
-from mha_viz.app.service.caches import ModelService, model_service
+from mha_viz.app.service.caches import ModelService, get_model_service
 from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.app.service.reader import Reader, verbs
 from mha_viz.app.service.reader import models as reader_models
 from mha_viz.app.switch_off.page import CAUTION, PATTERN_NOTE
 from mha_viz.app.url.address import read
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.url.minimal_pair import replace_word
 from mha_viz.app.widgets import inference
 from mha_viz.attention import Head
@@ -120,7 +120,7 @@ def test_every_way_of_switching_off_is_measured(
 ) -> None:
     page = visit(off="L3H1", how=way)
     assert page.at.segmented_control[0].value == way
-    sentences = (" ".join(sentence.forms) for sentence in built_in().sentences)
+    sentences = (" ".join(sentence.forms) for sentence in load_built_in_corpus().sentences)
     means = ablation.compute_means(minilm, sentences) if way == "mean" else None
     by = partial(study.substitute, means=means)
     whole = study.measure_effects(minilm, Request(text=TEXT, method=way, source=replace_word(TEXT)), by=by)
@@ -135,7 +135,7 @@ def means_of_the_toy() -> tuple[Encoder, Any]:
 
 def two_parts() -> Corpus:
     """As many of the built-in sentences as are read in two parts."""
-    return replace(built_in(), sentences=built_in().sentences[: 2 * STEP_SENTENCES])
+    return replace(load_built_in_corpus(), sentences=load_built_in_corpus().sentences[: 2 * STEP_SENTENCES])
 
 
 @pytest.mark.parametrize("when", [1, 2])  # in the middle of the means, and after them: a batch of heads
@@ -155,10 +155,10 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
         return usual(reader, verb, *values)
 
     readers_are_copies(monkeypatch)
-    monkeypatch.setattr(inference, "built_in", two_parts)
-    monkeypatch.setattr(reader_models, "built_in", two_parts)
+    monkeypatch.setattr(inference, "load_built_in_corpus", two_parts)
+    monkeypatch.setattr(reader_models, "load_built_in_corpus", two_parts)
     monkeypatch.setattr(Reader, "ask", ask)
-    monkeypatch.setattr(model_service(), "_reader", Reader())
+    monkeypatch.setattr(get_model_service(), "_reader", Reader())
     page = PageSession({"text": text, "model": "toy", "how": "mean"}, PAGE)
     toy, means = means_of_the_toy()
     if "no longer available" in page.said:
@@ -168,7 +168,7 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
     whole = study.measure_effects(toy, Request(text=text, method="mean"), by=partial(study.substitute, means=means))
     assert effects_offered("sentence")["L1H1"] == pytest.approx(whole.sentence[1, 1], rel=1e-4)
     assert page.at.segmented_control[0].value == "mean"
-    model_service()._reader.close()
+    get_model_service()._reader.close()
 
 
 def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,7 @@ def test_a_template_with_threads_makes_no_copy_but_works_itself_once(begun: Call
     itself = one.copy(PATIENCE)
     assert first_line(itself)[:2] == [one.pid, one.pid]
     assert itself.pid == one.pid
-    assert not one.runs, "so that another is begun"
+    assert not one.is_running, "so that another is begun"
     with pytest.raises(OSError):  # noqa: PT011 (whatever the system calls it)
         one.copy(PATIENCE)
     itself.communicate()
@@ -122,7 +122,7 @@ def test_a_template_that_ends_says_so_and_leaves_its_copies(begun: Callable[...,
     one = begun()
     copy = one.copy(PATIENCE)
     os.kill(one.pid, signal.SIGKILL)
-    until(lambda: not one.runs)
+    until(lambda: not one.is_running)
     with pytest.raises(OSError):  # noqa: PT011
         one.copy(PATIENCE)
     copy.stdin.write(b"still here\n")
@@ -148,7 +148,7 @@ def test_a_template_that_ended_begins_again_before_a_reader_is_needed(
         assert first_line(copy)[0] == pids[-1], "the one that was prepared, and no third"
         copy.communicate()
         os.kill(pids[-1], signal.SIGKILL)
-        until(lambda: not starter._template or not starter._template.runs)
+        until(lambda: not starter._template or not starter._template.is_running)
         starter.prepare()
     assert starter._template.pid not in pids
 
@@ -194,7 +194,7 @@ def test_a_template_that_cannot_make_a_copy_says_so_and_stays(begun: Callable[..
     one = begun("no room")
     with pytest.raises(BlockingIOError):
         one.copy(PATIENCE)
-    assert one.runs
+    assert one.is_running
     copy = one.copy(PATIENCE)
     assert first_line(copy)[0] == one.pid
     copy.communicate()

@@ -68,9 +68,9 @@ FRAME = ("mha_search.", "mha_more.", "mha_scheme.", "mha_tour.", "mha_sentence.m
 # Keys that the source has in a variable, by the function that draws the control.
 IN_A_VARIABLE: Mapping[str, tuple[str, ...]] = {
     "asking.show_controls": ("word_",),
-    "url_controls.bound": (),  # its callers
+    "url_controls.bind_control": (),  # its callers
     "folder.show_steps": ("training_step",),
-    "head_grid.head_grid": ("patched_heads", "patched_paths"),
+    "head_grid.show_head_grid": ("patched_heads", "patched_paths"),
     "publish._ask_text": ("publish_",),
     "study_progress.wait_for": ("stop_",),
 }
@@ -249,12 +249,12 @@ def _in_functions(file: Path) -> Iterator[tuple[str, ast.Call]]:
 def _key_of(call: ast.Call) -> str | None:
     """The key of a control that answers, or the beginning of it; empty if it is a variable, None for other calls."""
     of = {one.arg: one.value for one in call.keywords}
-    is_bound = ast.unparse(call.func) == "bound"
+    is_bind_control = ast.unparse(call.func) == "bind_control"
     answers = [of[name] for name in ("on_click", "on_change", "on_select") if name in of]
-    if not is_bound and (not answers or ast.unparse(answers[0]) in ("'ignore'", "'rerun'")):
+    if not is_bind_control and (not answers or ast.unparse(answers[0]) in ("'ignore'", "'rerun'")):
         return None
-    key = of.get("key", call.args[2] if is_bound else None)
-    keeps = is_bound and "keeps" in of
+    key = of.get("key", call.args[2] if is_bind_control else None)
+    keeps = is_bind_control and "keeps" in of
     if isinstance(key, ast.JoinedStr):
         return _text(key.values[0])
     return f"{_text(key)}_" if keeps else _text(key)

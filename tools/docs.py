@@ -135,7 +135,7 @@ def format_settings() -> str:
 
     lines = ["| setting | values | default | what it does | figures |", "|---|---|---|---|---|"]
     for name, setting in OPTIONS.items():
-        listed = ", ".join(f"`{value}`" for value in setting.listed())
+        listed = ", ".join(f"`{value}`" for value in setting.list_values())
         kinds = (f"{kind} (on its page)" if setting.is_only_on_page(kind) else kind for kind in setting.kinds)
         default = f"`{setting.default}`" if setting.default else "none"
         if setting.not_shares:

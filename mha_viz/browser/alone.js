@@ -11,7 +11,7 @@ export const NOT_DRAWN = "This drawing needs a browser from 2024 or later.";
 
 // Decode base64 of deflated data whose even bytes precede the odd ones; see `packed` in figures/files/page.py.
 /** @type {(text: string) => Promise<Uint8Array>} */
-export async function inflated(text) {
+export async function inflate(text) {
   const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const planes = new Uint8Array(await new Response(stream).arrayBuffer());
@@ -24,7 +24,7 @@ export async function inflated(text) {
 
 // Wait until the page's fonts are ready, because canvases do not wait before they measure words.
 /** @type {() => Promise<unknown>} */
-export function lettersReady() {
+export function waitForFonts() {
   return Promise.allSettled([...document.fonts].map((face) => face.load()));
 }
 
@@ -38,14 +38,14 @@ export async function openAlone(create) {
   /** @type {Send} */
   const send = (name, value) => {
     if (name !== "view") return;
-    changed = addressOf(value);
+    changed = buildAddress(value);
     try {
       history.replaceState(null, "", "#" + changed);
     } catch {
       /* inside a notebook a page has no address */
     }
   };
-  await lettersReady();
+  await waitForFonts();
   const [app, bytes] = await drawAlone(create, root, content.packet, send, locate);
   if (!app) return;
   window.addEventListener("hashchange", () => {
@@ -59,13 +59,13 @@ export async function openAlone(create) {
 // address.
 /** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
 export async function openParts(create) {
-  await lettersReady();
+  await waitForFonts();
   for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-alone]"))) {
     const content = JSON.parse(root.nextElementSibling?.textContent ?? "");
     let changed = content.start;
     /** @type {Send} */
     const send = (name, value) => {
-      if (name === "view") changed = addressOf(value);
+      if (name === "view") changed = buildAddress(value);
     };
     await drawAlone(create, root, content.packet, send, () => changed);
   }
@@ -75,7 +75,7 @@ export async function openParts(create) {
 /** @type {(create: Function, root: HTMLElement, packet: string, send: Send, locate: () => string) => Promise<any[]>} */
 async function drawAlone(create, root, packet, send, locate) {
   try {
-    const bytes = await inflated(packet);
+    const bytes = await inflate(packet);
     const app = create(root, send, locate);
     app.show(bytes);
     return [app, bytes];
@@ -88,7 +88,7 @@ async function drawAlone(create, root, packet, send, locate) {
 }
 
 /** @type {(view: Record<string, any>) => string} */
-export function addressOf(view) {
+export function buildAddress(view) {
   const fields = Object.entries(view).filter(([name, value]) => name !== "of" && value !== null);
   return new URLSearchParams([["v", "1"], ...fields]).toString();
 }

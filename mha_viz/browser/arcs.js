@@ -1,5 +1,5 @@
 // Draw arcs under the words of a text.
-import { svg } from "./dom.js";
+import { makeSvg } from "./dom.js";
 
 /** @typedef {{ x: number, y: number }} Place the middle of a word's lower edge */
 
@@ -12,13 +12,15 @@ export const LOW = 0.75; // the depth that an arc reaches, as a share of the dep
  * @type {(from: Place, to: Place, weight: number, colour: string, deepest: number, ends: { left: number, right: number
  *   }) => SVGElement[]}
  */
-export function arc(from, to, weight, colour, deepest, { left, right }) {
+export function drawArc(from, to, weight, colour, deepest, { left, right }) {
   const look = { pathLength: 1, stroke: colour, "stroke-width": 1 + 4 * weight, opacity: 0.3 + 0.7 * weight };
   /** @type {(wide: number) => number} */
   const deep = (wide) => Math.min(deepest, SHALLOW + (deepest - SHALLOW) * Math.sqrt(Math.abs(wide) / (right - left)));
   if (from.y === to.y) {
     const down = from.y + deep(to.x - from.x);
-    return [svg("path", { d: `M${from.x} ${from.y}C${from.x} ${down} ${to.x} ${down} ${to.x} ${to.y + 2}`, ...look })];
+    return [
+      makeSvg("path", { d: `M${from.x} ${from.y}C${from.x} ${down} ${to.x} ${down} ${to.x} ${to.y + 2}`, ...look }),
+    ];
   }
   const [out, into] = from.y < to.y ? [right, left] : [left, right];
   /** @type {(word: Place, edge: number) => number} */
@@ -26,5 +28,5 @@ export function arc(from, to, weight, colour, deepest, { left, right }) {
   const [first, last] = [level(from, out), level(to, into)];
   const begin = `M${from.x} ${from.y}C${from.x} ${first} ${(from.x + out) / 2} ${first} ${out} ${first}`;
   const end = `M${into} ${last}C${(to.x + into) / 2} ${last} ${to.x} ${last} ${to.x} ${to.y + 2}`;
-  return [svg("path", { d: begin, ...look }), svg("path", { d: end, ...look })];
+  return [makeSvg("path", { d: begin, ...look }), makeSvg("path", { d: end, ...look })];
 }

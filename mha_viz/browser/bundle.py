@@ -1,8 +1,9 @@
-"""The JavaScript and the style of a component as one text, for the app's pages and for standalone files.
+"""Bundle the JavaScript and the style of a component into one text, for the app's pages and for standalone files.
 
-The sources are read as files, because a standalone page needs no Streamlit. A server sends a component's :func:`module`
-as the file :func:`served_file`. Whoever runs the app from a checkout has no Node, so that a bundler such as esbuild
-would mean generated files in the repository; our modules import and export in two forms only, which are easily joined.
+The sources are read as files, because a standalone page needs no Streamlit. A server sends a component's
+:func:`build_module` as the file :func:`name_served_file`. The app must also run from a checkout without Node, so a
+bundler such as esbuild would require generated files in the repository. Our modules import and export in only two
+forms, which are easy to join.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from mha_viz.view.settings import build_browser_settings
 
-SERVED = "mha_viz.files"  # the component under which Streamlit knows modules that are sent as files
+SERVED = "mha_viz.files"  # the component under which Streamlit registers modules that are sent as files
 FOLDER = Path(__file__).resolve().parent
 COMPONENTS = tuple(sorted(path.stem for path in FOLDER.glob("*/*.js") if path.stem == path.parent.name))
 
@@ -44,56 +45,54 @@ return {mount}(component);
 
 
 @cache
-def script(component: str) -> str:
+def build_script(component: str) -> str:
     """Return the JavaScript modules of a component as one module, whose default export mounts it."""
-    entry = _entry(component)
-    return f"{joined(entry)}export default {constant(entry)}.default;\n"
+    entry = _get_entry(component)
+    return f"{join_modules(entry)}export default {name_constant(entry)}.default;\n"
 
 
 @cache
-def script_alone(component: str, opener: str) -> str:
-    """Return the script of a page that stands alone: the component, opened by the function ``opener`` of
-    ``alone.js``."""
-    entry, alone = _entry(component), FOLDER / "alone.js"
-    return f"{joined(entry, alone)}{constant(alone)}.{opener}({constant(entry)}.{component});\n"
+def build_standalone_script(component: str, opener: str) -> str:
+    """Return the script of a standalone page: the component, opened by the function ``opener`` of ``alone.js``."""
+    entry, alone = _get_entry(component), FOLDER / "alone.js"
+    return f"{join_modules(entry, alone)}{name_constant(alone)}.{opener}({name_constant(entry)}.{component});\n"
 
 
-def _entry(component: str) -> Path:
+def _get_entry(component: str) -> Path:
     return FOLDER / component / f"{component}.js"
 
 
-def joined(*entries: Path) -> str:
-    """Return ``entries`` and everything that they import as one text, each module once and after its imports.
+def join_modules(*entries: Path) -> str:
+    """Return ``entries`` and all modules that they import as one text, each module once and after its imports.
 
-    Under node, the modules import each other; a page gets them as one text, because inline component code cannot
-    import. Each module is a function that runs at once and returns its exports, so that its other names are its own.
+    In node, the modules import each other; a page gets them as one text, because inline component code cannot import.
+    Each module becomes a function that runs at once and returns its exports, so that its other names stay private.
     Comments on separate lines and indentation are removed.
 
     Raises ValueError if modules import each other in a circle, if an import is not of the form ``import { a, b } from
     "./module.js";``, or if an export is not a constant, function or class where it is declared.
     """
-    needed = [path for entry in entries for path in _in_order(entry.resolve(), ())]
-    return "".join(_scoped(path) for path in dict.fromkeys(needed))
+    needed = [path for entry in entries for path in _sort_modules(entry.resolve(), ())]
+    return "".join(_wrap_module(path) for path in dict.fromkeys(needed))
 
 
-def constant(path: Path) -> str:
-    """Return the name under which a joined text holds the exports of a module: ``$explorer_head`` of
-    ``explorer/head.js``."""
+def name_constant(path: Path) -> str:
+    """Return the name of the constant with the exports of a module: ``$explorer_head`` for ``explorer/head.js``."""
     return "$" + re.sub(r"\W+", "_", os.path.relpath(path.resolve().with_suffix(""), FOLDER))
 
 
-def _in_order(path: Path, importers: tuple[Path, ...]) -> Iterable[Path]:
+def _sort_modules(path: Path, importers: tuple[Path, ...]) -> Iterable[Path]:
     """Return the modules that ``path`` needs, itself last."""
     if path in importers:
         circle = " → ".join(module.name for module in (*importers[importers.index(path) :], path))
         raise ValueError(f"Modules that import each other in a circle cannot be one text: {circle}.")
-    needed = (_in_order(other, (*importers, path)) for _, other in _imported(path))
+    needed = (_sort_modules(other, (*importers, path)) for _, other in _iter_imports(path))
     return dict.fromkeys([*(module for modules in needed for module in modules), path])
 
 
-def _scoped(path: Path) -> str:
-    """Return a module as a constant that holds its exports."""
-    source = _source(path)
+def _wrap_module(path: Path) -> str:
+    """Return a module as the definition of a constant that holds its exports."""
+    source = _load_source(path)
     exports = _EXPORT.findall(source) + ["default: $default"] * bool(_DEFAULT_EXPORT.search(source))
     for pattern, text in ((_IMPORT, ""), (_EXPORT, ""), (_DEFAULT_EXPORT, "function $default")):
         source = pattern.sub(text, source)
@@ -101,12 +100,12 @@ def _scoped(path: Path) -> str:
         raise ValueError(f"{path.name}: “{other[0]}” is not an export where a constant, function or class is declared.")
     for pattern in (_COMMENT_BLOCK, _COMMENT_LINE, _INDENT):
         source = pattern.sub("", source)
-    imports = "".join(f"const {names} = {constant(other)};\n" for names, other in _imported(path))
-    return f"const {constant(path)} = (() => {{\n{imports}{source}return {{ {', '.join(exports)} }};\n}})();\n"
+    imports = "".join(f"const {names} = {name_constant(other)};\n" for names, other in _iter_imports(path))
+    return f"const {name_constant(path)} = (() => {{\n{imports}{source}return {{ {', '.join(exports)} }};\n}})();\n"
 
 
-def _source(path: Path) -> str:
-    """Return the text of a module, including what it imports from JSON files."""
+def _load_source(path: Path) -> str:
+    """Return the text of a module, with its imports of JSON files replaced by their content."""
 
     def json_constant(statement: re.Match[str]) -> str:
         file = (path.parent / statement[2]).resolve()
@@ -116,9 +115,9 @@ def _source(path: Path) -> str:
     return _JSON_IMPORT.sub(json_constant, path.read_text("utf-8"))
 
 
-def _imported(path: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the names that a module imports, as a pattern that takes them from an object, and their file, in order."""
-    for statement in _IMPORT.findall(_source(path)):
+def _iter_imports(path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the imports of a module in order: the names, as a destructuring pattern, and the file."""
+    for statement in _IMPORT.findall(_load_source(path)):
         named = _NAMED_IMPORT.fullmatch(statement)
         if not named:
             first = statement.strip().splitlines()[0]
@@ -128,33 +127,35 @@ def _imported(path: Path) -> Iterator[tuple[str, Path]]:
 
 
 @cache
-def style(component: str) -> str:
+def build_style(component: str) -> str:
     """Return the style sheet of a component including those that it imports; "" if it has none."""
     sheet = FOLDER / component / f"{component}.css"
-    return joined_style(sheet) if sheet.exists() else ""
+    return join_styles(sheet) if sheet.exists() else ""
 
 
-def joined_style(sheet: Path) -> str:
-    """Return a style sheet with each ``@import "./sheet.css";`` replaced by the imported sheet, because a sheet inside
-    a page can import nothing."""
-    return _STYLE_IMPORT.sub(lambda match: joined_style(sheet.parent / match[1]), sheet.read_text("utf-8"))
+def join_styles(sheet: Path) -> str:
+    """Return a style sheet with each ``@import "./sheet.css";`` replaced by the imported sheet.
+
+    A sheet inside a page can import nothing.
+    """
+    return _STYLE_IMPORT.sub(lambda match: join_styles(sheet.parent / match[1]), sheet.read_text("utf-8"))
 
 
 @cache
-def page_style(sheet: str) -> str:
+def build_page_style(sheet: str) -> str:
     """Return a style sheet of the app's pages, without indentation, because every run of a page sends it."""
-    return _INDENT.sub("", joined_style(FOLDER / "pages" / f"{sheet}.css"))
+    return _INDENT.sub("", join_styles(FOLDER / "pages" / f"{sheet}.css"))
 
 
 @cache
-def module(component: str) -> str:
+def build_module(component: str) -> str:
     """Return the component's script with its style, as one JavaScript module."""
-    entry = _entry(component)
-    style_text = json.dumps(style(component))
-    return joined(entry) + _WITH_STYLE.format(style=style_text, mount=f"{constant(entry)}.default")
+    entry = _get_entry(component)
+    style_text = json.dumps(build_style(component))
+    return join_modules(entry) + _WITH_STYLE.format(style=style_text, mount=f"{name_constant(entry)}.default")
 
 
 @cache
-def served_file(component: str) -> str:
-    """Return the name of the file in which a server sends :func:`module`; it changes whenever the text does."""
-    return f"{hashlib.sha256(module(component).encode()).hexdigest()[:24]}.js"
+def name_served_file(component: str) -> str:
+    """Return the name of the file with :func:`build_module`'s text; it changes whenever the text does."""
+    return f"{hashlib.sha256(build_module(component).encode()).hexdigest()[:24]}.js"

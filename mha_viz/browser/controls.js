@@ -1,6 +1,6 @@
 // The settings of a drawing and their controls, which all components share.
-import { closedByEscape, make } from "./dom.js";
-import { choiceOf, choicesOf, controlled, inWords, optionsOf } from "./view.js";
+import { closeOnEscape, make } from "./dom.js";
+import { findChoice, listChoices, listControls, describeValue, listOptions } from "./view.js";
 /** @import { Children } from "./dom.js" */
 /** @import { Choice, Drawing, Setting, Settings } from "./view.js" */
 
@@ -20,7 +20,7 @@ import { choiceOf, choicesOf, controlled, inWords, optionsOf } from "./view.js";
 
 // Make radio buttons side by side with a caption; `change` is called with {name: value}.
 /** @type {(caption: string, name: string, options: readonly string[][], change: Change) => Control} */
-function segments(caption, name, options, change) {
+function makeSegments(caption, name, options, change) {
   const inputs = options.map(([value]) =>
     make("input", { type: "radio", name, value, onchange: () => change({ [name]: value }) }),
   );
@@ -37,21 +37,21 @@ function segments(caption, name, options, change) {
 
 // Make the buttons of a bar one tab stop, at `chosen`; arrow keys move inside.
 /** @type {(bar: HTMLElement, chosen?: Element | null) => void} */
-export function stopAt(bar, chosen = bar.querySelector("button")) {
+export function setTabStop(bar, chosen = bar.querySelector("button")) {
   for (const button of bar.querySelectorAll("button")) button.tabIndex = button === chosen ? 0 : -1;
 }
 
 /** @type {(bar: HTMLElement) => void} */
-export function roving(bar) {
-  stopAt(bar);
-  bar.addEventListener("focusin", ({ target }) => stopAt(bar, /** @type {Element} */ (target)));
+export function enableRoving(bar) {
+  setTabStop(bar);
+  bar.addEventListener("focusin", ({ target }) => setTabStop(bar, /** @type {Element} */ (target)));
   bar.onkeydown = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step) return;
     event.preventDefault();
     const buttons = [...bar.querySelectorAll("button")];
-    const at = buttons.indexOf(/** @type {HTMLButtonElement} */ (event.target));
-    buttons[(at + step + buttons.length) % buttons.length].focus();
+    const index = buttons.indexOf(/** @type {HTMLButtonElement} */ (event.target));
+    buttons[(index + step + buttons.length) % buttons.length].focus();
   };
 }
 
@@ -60,7 +60,7 @@ export function roving(bar) {
  * @type {(caption: string, options: readonly string[][], choose: (value: string) => void) => Control & { select:
  *   HTMLSelectElement }}
  */
-export function choice(caption, options, choose) {
+export function makeChoice(caption, options, choose) {
   const entries = options.map(([value, textContent]) => make("option", { value, textContent }));
   const select = make("select", { onchange: () => choose(select.value) }, ...entries);
   return {
@@ -75,16 +75,16 @@ export function choice(caption, options, choose) {
 // Make the menus in `box` as wide as their chosen options; return a function that fits them again. Browsers that
 // support `field-sizing` do so by themselves.
 /** @type {(box: HTMLElement) => () => void} */
-export function fitted(box) {
+export function keepFitted(box) {
   if (CSS.supports("field-sizing", "content")) return () => {};
-  const fitAll = () => box.querySelectorAll("select").forEach(fit);
+  const fitAll = () => box.querySelectorAll("select").forEach(fitSelect);
   new ResizeObserver(() => requestAnimationFrame(fitAll)).observe(box); // folded elements have no width
   box.addEventListener("change", fitAll);
   return fitAll;
 }
 
 /** @type {(select: HTMLSelectElement) => void} */
-function fit(select) {
+function fitSelect(select) {
   if (!select.offsetWidth) return;
   const alone = /** @type {HTMLSelectElement} */ (select.cloneNode());
   Object.assign(alone.style, { position: "absolute", visibility: "hidden", width: "auto" });
@@ -96,12 +96,12 @@ function fit(select) {
 
 // Make a choice between rules, with a field for the number of a rule that has one.
 /** @type {(caption: string, name: string, drawing: Drawing, change: Change) => Control} */
-function ruleChoice(caption, name, drawing, change) {
-  const rules = Object.fromEntries(choicesOf(name, drawing));
+function makeRuleChoice(caption, name, drawing, change) {
+  const rules = Object.fromEntries(listChoices(name, drawing));
   /** @type {(rule: string) => Required<Pick<Choice, "first" | "range">>} */
   const familyOf = (rule) => ({ first: rule, range: [0, 1, 1], ...rules[rule] });
-  const mode = choice(caption, optionsOf(name, drawing), (rule) => change({ [name]: familyOf(rule).first }));
-  const shown = make("output");
+  const mode = makeChoice(caption, listOptions(name, drawing), (rule) => change({ [name]: familyOf(rule).first }));
+  const output = make("output");
   const slider = make("input", { type: "range", "aria-label": `Value of ${caption.toLowerCase()}` });
   /** @type {(rule: string, value: number) => string} */
   const written = (rule, value) => (familyOf(rule).range[2] < 1 ? value.toFixed(2) : String(value));
@@ -111,33 +111,33 @@ function ruleChoice(caption, name, drawing, change) {
   };
   /** @type {(value: string) => void} */
   const set = (value) => {
-    const { value: rule, number } = choiceOf(name, value) ?? { value, number: "" };
+    const { value: rule, number } = findChoice(name, value) ?? { value, number: "" };
     mode.set(rule);
-    slider.hidden = shown.hidden = !number;
+    slider.hidden = output.hidden = !number;
     [slider.min, slider.max, slider.step] = familyOf(rule).range.map(String);
     slider.value = number || "0";
-    shown.textContent = number && written(rule, +number);
+    output.textContent = number && written(rule, +number);
   };
-  return { box: make("div", { class: "choice" }, mode.box, slider, shown), set };
+  return { box: make("div", { class: "choice" }, mode.box, slider, output), set };
 }
 
 // Make the controls for the settings of a drawing, by name.
 /** @type {(drawing: Drawing, change: Change) => Record<string, Control & { select?: HTMLSelectElement }>} */
-export const controlsFor = (drawing, change) =>
+export const makeControls = (drawing, change) =>
   Object.fromEntries(
-    controlled(drawing).map(({ name, label, control }) => {
-      if (control === "rule") return [name, ruleChoice(label, name, drawing, change)];
-      const options = optionsOf(name, drawing);
-      if (control === "segments") return [name, segments(label, name, options, change)];
-      return [name, choice(label, options, (value) => change({ [name]: value }))];
+    listControls(drawing).map(({ name, label, control }) => {
+      if (control === "rule") return [name, makeRuleChoice(label, name, drawing, change)];
+      const options = listOptions(name, drawing);
+      if (control === "segments") return [name, makeSegments(label, name, options, change)];
+      return [name, makeChoice(label, options, (value) => change({ [name]: value }))];
     }),
   );
 
 // Make the menu *Drawing*, below its label.
 /** @type {(label: HTMLElement, ...settings: Children) => HTMLDetailsElement} */
-export function drawingMenu(label, ...settings) {
+export function makeDrawingMenu(label, ...settings) {
   const menu = make("details", { class: "drawing" }, label, ...settings);
-  closedByEscape(
+  closeOnEscape(
     label,
     menu,
     () => menu.open,
@@ -148,11 +148,11 @@ export function drawingMenu(label, ...settings) {
 
 // Label the menu *Drawing* with the settings that differ from the `usual` ones, and the additional drawings `more`.
 /** @type {(view: Settings, usual: Record<string, string>, drawing: Drawing, more?: string[]) => string} */
-export function differing(view, usual, drawing, more = []) {
+export function describeChanges(view, usual, drawing, more = []) {
   const names = /** @type {Setting[]} */ (Object.keys(usual)).filter((name) => name in view);
   const changed = names.flatMap((name) => {
     const value = view[name] ?? "";
-    return value === usual[name] ? [] : [inWords(name, value, drawing)];
+    return value === usual[name] ? [] : [describeValue(name, value, drawing)];
   });
   return ["Drawing", [...changed, ...more].join(", ")].filter(Boolean).join(": ");
 }
@@ -161,7 +161,7 @@ export function differing(view, usual, drawing, more = []) {
 // and one to go back. Hide the line as soon as anything else is chosen.
 /** @type {(line: HTMLElement, first: Record<string, string>, usual: Record<string, string>, view: Settings,
  *   change: (settings: Record<string, string>) => void, words: string[]) => void} */
-export function begin(line, first, usual, view, change, [says, back]) {
+export function showFirstSettings(line, first, usual, view, change, [says, back]) {
   const names = Object.keys(first).filter((name) => first[name] !== usual[name]);
   /** @type {(settings: Record<string, string>) => boolean} */
   const isAs = (settings) => names.every((name) => view[/** @type {Setting} */ (name)] === settings[name]);

@@ -36,7 +36,7 @@ export function make(tag, properties = {}, ...children) {
 // Close an open box on Escape, pressed on its button `way` or inside it. The focus moves to `way`, and a pinned word
 // stays pinned.
 /** @type {(way: HTMLElement, box: HTMLElement, isOpen: () => boolean, close: () => void) => void} */
-export function closedByEscape(way, box, isOpen, close) {
+export function closeOnEscape(way, box, isOpen, close) {
   /** @type {(event: KeyboardEvent) => void} */
   const onEscape = (event) => {
     if (event.key !== "Escape" || !isOpen()) return;
@@ -49,12 +49,12 @@ export function closedByEscape(way, box, isOpen, close) {
 
 // Wrap a user's text so that its direction does not affect the text around it.
 /** @type {(text: string) => HTMLElement} */
-export const typedText = (text) => make("bdi", {}, text);
+export const isolateText = (text) => make("bdi", {}, text);
 
 // ---- SVG ----------------------------------------------------------------------------------------------------
 
 /** @type {(tag: string, attributes?: Record<string, string | number>, ...children: (Node | string)[]) => SVGElement} */
-export function svg(tag, attributes = {}, ...children) {
+export function makeSvg(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
   element.append(...children);
@@ -66,24 +66,24 @@ export function svg(tag, attributes = {}, ...children) {
 const FADE = 200; // milliseconds
 
 /** @type {() => boolean} */
-export const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+export const prefersReducedMotion = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 // Fade the current picture of a canvas into the next one. `box` contains the canvas, and is positioned.
 /** @type {(canvas: HTMLCanvasElement, box: HTMLElement) => void} */
 export function fadeOut(canvas, box) {
-  const [at, within] = [canvas.getBoundingClientRect(), box.getBoundingClientRect()];
-  if (still() || !canvas.width || !at.width) return;
+  const [canvasBox, outerBox] = [canvas.getBoundingClientRect(), box.getBoundingClientRect()];
+  if (prefersReducedMotion() || !canvas.width || !canvasBox.width) return;
   const { width, height } = canvas;
-  const before = make("canvas", { class: "before", "aria-hidden": true, width, height });
-  before.getContext("2d")?.drawImage(canvas, 0, 0);
-  const [left, top] = [at.left - within.left, at.top - within.top];
-  Object.assign(before.style, {
+  const picture = make("canvas", { class: "before", "aria-hidden": true, width, height });
+  picture.getContext("2d")?.drawImage(canvas, 0, 0);
+  const [left, top] = [canvasBox.left - outerBox.left, canvasBox.top - outerBox.top];
+  Object.assign(picture.style, {
     left: `${left}px`,
     top: `${top}px`,
-    width: `${at.width}px`,
-    height: `${at.height}px`,
+    width: `${canvasBox.width}px`,
+    height: `${canvasBox.height}px`,
   });
-  box.append(before);
-  const end = () => before.remove();
-  before.animate({ opacity: [1, 0] }, FADE).finished.then(end, end);
+  box.append(picture);
+  const end = () => picture.remove();
+  picture.animate({ opacity: [1, 0] }, FADE).finished.then(end, end);
 }

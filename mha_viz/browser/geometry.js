@@ -1,7 +1,7 @@
 // Compute numbers and positions; no DOM access, no colours. Tested with `node --test`.
-import { headName, keysOf } from "./reading.js";
-import { eachRow, gathered, greatest, heaviest, piecesOf, sumShown } from "./rows.js";
-import { LONG_TOKENS, firstValues, lastOf, settingsIn, settingsOut } from "./view.js";
+import { formatHead, getKeys } from "./reading.js";
+import { visitRows, gatherRow, findGreatest, findHeaviest, listPieces, sumShown } from "./rows.js";
+import { LONG_TOKENS, getFirstValues, getLast, parseSettings, encodeSettings } from "./view.js";
 /** @import { Axis, Bins, Reading } from "./reading.js" */
 /** @import { Kind, Settings } from "./view.js" */
 
@@ -45,19 +45,19 @@ import { LONG_TOKENS, firstValues, lastOf, settingsIn, settingsOut } from "./vie
 // ---- The view: the visible part of a reading, and its form in the URL -------------------------------
 
 /** @type {(reading: Reading) => boolean} */
-export const isLong = (reading) => Math.max(reading.n, keysOf(reading).n) > LONG_TOKENS;
+export const isLong = (reading) => Math.max(reading.n, getKeys(reading).n) > LONG_TOKENS;
 // Return the default view of a reading. For a long text it shows only the strongest links.
 /** @type {(reading: Reading) => Record<string, string>} */
-export const firstView = (reading) => firstValues("explorer", [reading], isLong(reading));
+export const getDefaultView = (reading) => getFirstValues("explorer", [reading], isLong(reading));
 
 // Parse URLSearchParams into a view. Unknown or out-of-range values become the default; never throws.
 /** @type {(params: URLSearchParams, reading: Reading) => ReadingView} */
 export function parseView(params, reading) {
   const start = reading.start || {};
-  const view = /** @type {ReadingView} */ (settingsIn(params, firstView(reading), "explorer"));
+  const view = /** @type {ReadingView} */ (parseSettings(params, getDefaultView(reading), "explorer"));
   /** @type {(name: string) => string | null} */
-  const last = (name) => lastOf(params, name);
-  view.head = headIndex(last("head"), reading) ?? headIndex(start.head, reading) ?? 0;
+  const last = (name) => getLast(params, name);
+  view.head = parseHead(last("head"), reading) ?? parseHead(start.head, reading) ?? 0;
   const layer = Math.floor(view.head / reading.heads) * reading.heads;
   const others = (last("on") || "")
     .split(".")
@@ -66,32 +66,32 @@ export function parseView(params, reading) {
   const on = new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)]);
   view.on = [...on].slice(0, reading.together);
   const startPin = last("head") === null ? start.pin : null;
-  view.pin = pinOf(last("pin") ?? startPin, reading);
-  view.link = linkOf(last("link"), reading);
+  view.pin = parsePin(last("pin") ?? startPin, reading);
+  view.link = parseLink(last("link"), reading);
   return view;
 }
 
 // Parse a pin: "q10" is a query, "k1" a key, "q10k1" one link.
 /** @type {(value: string | null | undefined, reading: Reading) => Pin | null} */
-export function pinOf(value, reading) {
+export function parsePin(value, reading) {
   const match = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(value || "");
   if (!match || !value) return null;
   const [query, key] = [match[1], match[2]].map((t) => (t === undefined ? null : +t));
-  return (query ?? 0) < reading.n && (key ?? 0) < keysOf(reading).n ? { query, key } : null;
+  return (query ?? 0) < reading.n && (key ?? 0) < getKeys(reading).n ? { query, key } : null;
 }
 
 /** @type {(pin: Pin | null) => string | null} */
-export const pinName = (pin) =>
+export const formatPin = (pin) =>
   pin ? (pin.query === null ? "" : `q${pin.query}`) + (pin.key === null ? "" : `k${pin.key}`) : null;
 
 // Return the URL parameters of a view that differ from the defaults; null removes a parameter.
 /** @type {(view: ReadingView, reading: Reading) => Record<string, string | null>} */
 export function encodeView(view, reading) {
   const start = reading.start || {};
-  const fields = settingsOut(view, firstView(reading));
-  const head = headName(reading, view.head);
-  const pin = pinName(view.pin);
-  const atStart = head === (start.head || headName(reading, 0)) && pin === (start.pin || null);
+  const fields = encodeSettings(view, getDefaultView(reading));
+  const head = formatHead(reading, view.head);
+  const pin = formatPin(view.pin);
+  const atStart = head === (start.head || formatHead(reading, 0)) && pin === (start.pin || null);
   fields.head = atStart ? null : head;
   fields.pin = atStart ? null : pin;
   const others = view.on.filter((h) => h !== view.head).map((h) => h % reading.heads);
@@ -101,7 +101,7 @@ export function encodeView(view, reading) {
 }
 
 /** @type {(name: string | null | undefined, reading: Reading) => number | null} */
-export function headIndex(name, reading) {
+export function parseHead(name, reading) {
   const match = /^L(\d{1,3})H(\d{1,3})$/i.exec(name || "");
   if (!match) return null;
   const row = reading.layer_numbers ? reading.layer_numbers.indexOf(+match[1]) : +match[1];
@@ -110,9 +110,9 @@ export function headIndex(name, reading) {
 }
 
 /** @type {(value: string | null, reading: Reading) => Link | null} */
-function linkOf(value, reading) {
+function parseLink(value, reading) {
   const match = /^(\d{1,4})-(\d{1,4})$/.exec(value || "");
-  if (!match || +match[1] >= reading.n || +match[2] >= keysOf(reading).n) return null;
+  if (!match || +match[1] >= reading.n || +match[2] >= getKeys(reading).n) return null;
   return { query: +match[1], key: +match[2] };
 }
 
@@ -120,30 +120,30 @@ function linkOf(value, reading) {
 
 // Return the rows and columns of a view. A unit is {text, tokens, special, segment}; words join their tokens.
 /** @type {(reading: Reading, view: Settings) => Axes} */
-export const units = (reading, view) => ({
-  rows: unitsAlong(reading, view, sidesOf(view)[0]),
-  cols: unitsAlong(keysOf(reading), view, sidesOf(view)[1]),
+export const computeUnits = (reading, view) => ({
+  rows: computeAxisUnits(reading, view, getSides(view)[0]),
+  cols: computeAxisUnits(getKeys(reading), view, getSides(view)[1]),
 });
 
 // Return the sentences of a pair shown by rows and columns: "a" or "b", "" for both.
 /** @type {(view: Settings) => string[]} */
-const sidesOf = ({ side = "all" }) => (side === "all" ? ["", ""] : [...side]);
+const getSides = ({ side = "all" }) => (side === "all" ? ["", ""] : [...side]);
 
 // Return the units of one axis.
 /** @type {(axis: Axis, view: Settings, side: string) => Unit[]} */
-function unitsAlong(axis, view, side) {
+function computeAxisUnits(axis, view, side) {
   const words = view.unit === "words";
   const groups = words ? axis.groups : axis.tokens.map((_, i) => [i]);
-  const all = groups.map((tokens, i) => ({
+  const allUnits = groups.map((tokens, i) => ({
     text: (words ? axis.words : axis.tokens)[i],
     tokens,
     special: !!axis.special[tokens[0]],
     segment: axis.segments[tokens[0]],
     ...(isWritten(axis, tokens) ? { written: true } : {}),
   }));
-  const shown = view.special === "keep" ? all : all.filter((u) => !u.special);
-  if (!side || !hasSecond(axis)) return shown;
-  return shown.filter((u) => u.segment === (side === "a" ? 0 : 1));
+  const visibleUnits = view.special === "keep" ? allUnits : allUnits.filter((u) => !u.special);
+  if (!side || !hasSecond(axis)) return visibleUnits;
+  return visibleUnits.filter((u) => u.segment === (side === "a" ? 0 : 1));
 }
 
 /** @type {(axis: Axis, tokens: number[]) => boolean} */
@@ -152,70 +152,70 @@ const isWritten = ({ written = Infinity, special }, tokens) =>
 /** @type {(axis: Axis) => boolean} */
 const hasSecond = (axis) => axis.segments.some((s) => s === 1);
 /** @type {(reading: Reading) => boolean} */
-export const isPair = (reading) => hasSecond(reading) || hasSecond(keysOf(reading));
+export const isPair = (reading) => hasSecond(reading) || hasSecond(getKeys(reading));
 
 // Return the block of one head: w[row * C + column], and hidden[row], the share of the row that is not shown.
 /** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => WholeBlock} */
-export function block(reading, head, view, axes = units(reading, view)) {
-  const part = shownBlock(reading, head, view, axes);
+export function computeBlock(reading, head, view, axes = computeUnits(reading, view)) {
+  const part = computeShownBlock(reading, head, view, axes);
   const { quantity, signed } = reading;
-  return Object.assign(part, { quantity, signed, hidden: hiddenShares(reading, head, axes) });
+  return Object.assign(part, { quantity, signed, hidden: computeHiddenShares(reading, head, axes) });
 }
 
 // Return the weights of a head, which the browser must have.
 /** @type {(reading: Reading, head: number) => Float32Array} */
-const matrixOf = (reading, head) => /** @type {Float32Array} */ (reading.matrices.get(head));
+const getMatrix = (reading, head) => /** @type {Float32Array} */ (reading.matrices.get(head));
 
 // Return a block without hidden shares. The weight to a word is the sum over its tokens, the weight from a word the
 // mean (Clark et al. 2019, 4.1). If everything is shown unchanged, w is the matrix itself.
 /** @type {(reading: Reading, head: number, view: Settings, axes: Axes) => ShownBlock} */
-export function shownBlock(reading, head, view, { rows, cols }) {
-  const raw = matrixOf(reading, head);
+export function computeShownBlock(reading, head, view, { rows, cols }) {
+  const raw = getMatrix(reading, head);
   const [R, C] = [rows.length, cols.length];
   const { signed } = reading;
   const isRescaled = view.special === "rescale" && !signed;
-  if (R === reading.n && C === keysOf(reading).n && !isRescaled) return shownOf(raw, R, C, signed);
+  if (R === reading.n && C === getKeys(reading).n && !isRescaled) return makeShownBlock(raw, R, C, signed);
   const w = new Float32Array(R * C);
-  const columns = piecesOf(cols);
-  eachRow(raw, keysOf(reading).n, rows, (row, begin, pieces, r) => {
+  const columns = listPieces(cols);
+  visitRows(raw, getKeys(reading).n, rows, (row, begin, pieces, r) => {
     const first = begin + columns.tokens[0];
     if (columns.run && row === raw && !isRescaled) return w.set(raw.subarray(first, first + C), r * C);
     const share = 1 / pieces.length;
-    const shown = share * gathered(row, begin, columns, share, w, r * C);
+    const shown = share * gatherRow(row, begin, columns, share, w, r * C);
     const line = w.subarray(r * C, r * C + C);
     if (isRescaled && shown > 1e-12) for (let c = 0; c < C; c++) line[c] /= shown;
     else if (isRescaled) line.fill(1 / C);
   });
-  return shownOf(w, R, C, signed);
+  return makeShownBlock(w, R, C, signed);
 }
 
 // Make a block whose largest number is computed on first use.
 /** @type {(w: Float32Array, R: number, C: number, signed?: boolean) => ShownBlock} */
-const shownOf = (w, R, C, signed) => ({
+const makeShownBlock = (w, R, C, signed) => ({
   w,
   R,
   C,
   signed,
   get max() {
-    return greatest(w);
+    return findGreatest(w);
   },
 });
 
 // Return for each row the share that no column shows. If a reading was rescaled, add the share hidden before that.
 /** @type {(reading: Reading, head: number, axes: Axes) => Float32Array} */
-function hiddenShares(reading, head, { rows, cols }) {
+function computeHiddenShares(reading, head, { rows, cols }) {
   const hidden = new Float32Array(rows.length);
   const before = reading.hidden?.[reading.full.indexOf(head)];
   const { signed = false } = reading;
-  const columns = piecesOf(cols);
-  const { n: m } = keysOf(reading);
+  const columns = listPieces(cols);
+  const { n: m } = getKeys(reading);
   if (cols.length === m && !before) return hidden;
-  eachRow(matrixOf(reading, head), m, rows, (row, begin, pieces, r) => {
+  visitRows(getMatrix(reading, head), m, rows, (row, begin, pieces, r) => {
     let total = 0;
     for (let i = begin; i < begin + m; i++) total += signed ? Math.abs(row[i]) : row[i];
     hidden[r] = total ? 1 - sumShown(row, begin, columns, signed) / total : 0;
     if (before) {
-      const hiddenBefore = mean(pieces.map((q) => before[q]));
+      const hiddenBefore = computeMean(pieces.map((q) => before[q]));
       hidden[r] = hiddenBefore + (1 - hiddenBefore) * hidden[r];
     }
   });
@@ -223,12 +223,12 @@ function hiddenShares(reading, head, { rows, cols }) {
 }
 
 /** @type {(values: number[]) => number} */
-export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.length || 1);
+export const computeMean = (values) => values.reduce((a, b) => a + b, 0) / (values.length || 1);
 
-// If only pooled thumbnails were sent: return the rows and columns of a view for the grid…
+// Return the rows and columns of a view for the grid if only pooled thumbnails were sent.
 /** @type {(reading: Reading, view: Settings) => { rows: number[], cols: number[] }} */
-export function pooledUnits(reading, view) {
-  const bins = binsOf(reading);
+export function listPooledUnits(reading, view) {
+  const bins = getBins(reading);
   /** @type {(axis: Axis, bins: Bins, side: string) => number[]} */
   const along = (axis, { starts, special }, side) => {
     const shown = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
@@ -236,22 +236,22 @@ export function pooledUnits(reading, view) {
     return shown.filter((i) => axis.segments[starts[i]] === (side === "a" ? 0 : 1));
   };
   return {
-    rows: along(reading, bins.rows, sidesOf(view)[0]),
-    cols: along(keysOf(reading), bins.cols, sidesOf(view)[1]),
+    rows: along(reading, bins.rows, getSides(view)[0]),
+    cols: along(getKeys(reading), bins.cols, getSides(view)[1]),
   };
 }
 
 // Return the pooled rows and columns of a reading that has them.
 /** @type {(reading: Reading) => { rows: Bins, cols: Bins }} */
-function binsOf(reading) {
+function getBins(reading) {
   const bins = /** @type {NonNullable<Reading["bins"]>} */ (reading.bins);
   return { rows: bins, cols: bins.keys ?? bins };
 }
 
-// …and the block of one head.
+// Return the pooled block of one head.
 /** @type {(reading: Reading, head: number, bins: { rows: number[], cols: number[] }) => ShownBlock} */
-export function pooled(reading, head, { rows, cols }) {
-  const bins = binsOf(reading);
+export function poolBlock(reading, head, { rows, cols }) {
+  const bins = getBins(reading);
   const thumbs = /** @type {Uint8Array} */ (reading.thumbs);
   const [down, across] = [bins.rows, bins.cols].map(({ starts }) => starts.length);
   const [R, C] = [rows.length, cols.length];
@@ -272,7 +272,7 @@ export function pooled(reading, head, { rows, cols }) {
 
 // Parse the links setting into {mode, value}.
 /** @type {(links: string) => { mode: string, value: number }} */
-export function linkRule(links) {
+export function parseLinkRule(links) {
   const [, mode = "all", value = ""] = /^(all|top|min|mass)(.*)$/.exec(links) ?? [];
   return { mode, value: +value };
 }
@@ -280,9 +280,9 @@ export function linkRule(links) {
 // Mark with 1 each cell whose link is drawn. top: the k largest keys of a query; min: weight >= value; mass: the fewest
 // keys of a query that hold this share of the visible row.
 /** @type {(part: Block, links: string) => Uint8Array} */
-export function chosen({ w: values, R, C, signed }, links) {
+export function chooseLinks({ w: values, R, C, signed }, links) {
   const w = signed ? values.map(Math.abs) : values;
-  const { mode, value } = linkRule(links);
+  const { mode, value } = parseLinkRule(links);
   const mask = new Uint8Array(R * C);
   if (mode === "all") return mask.fill(1);
   for (let r = 0; r < R; r++) {
@@ -292,7 +292,7 @@ export function chosen({ w: values, R, C, signed }, links) {
       continue;
     }
     if (mode === "top") {
-      for (const c of heaviest(row, value)) mask[r * C + c] = 1;
+      for (const c of findHeaviest(row, value)) mask[r * C + c] = 1;
       continue;
     }
     const order = Array.from(row.keys()).sort((a, b) => row[b] - row[a] || a - b);
@@ -317,27 +317,28 @@ const LOG_DECADES = 3; // logarithmic shades run from 0.001 to 1
  */
 
 /** @type {(size: number) => number} */
-const linear = (size) => size;
+const scaleLinearly = (size) => size;
 /** @type {(size: number) => number} */
-const logarithmic = (size) => (size > 0 ? 255 * (1 + Math.log10(size) / LOG_DECADES) : 0);
+const scaleLogarithmically = (size) => (size > 0 ? 255 * (1 + Math.log10(size) / LOG_DECADES) : 0);
 
 // Return the shading of a block. fixed: 0–1; head: up to the largest weight shown; row: up to the largest of
 // each row.
 /** @type {(part: ShownBlock, scale: string) => Shading} */
-export function shading(part, scale) {
+export function computeShading(part, scale) {
   const { w, R, C } = part;
   const factors = new Float64Array(R);
-  if (scale === "log") return { factors: factors.fill(1), shade: logarithmic };
-  if (scale !== "row") return { factors: factors.fill(255 / ((scale === "head" && part.max) || 1)), shade: linear };
-  for (let r = 0; r < R; r++) factors[r] = 255 / (greatest(w.subarray(r * C, r * C + C)) || 1);
-  return { factors, shade: linear };
+  if (scale === "log") return { factors: factors.fill(1), shade: scaleLogarithmically };
+  if (scale !== "row")
+    return { factors: factors.fill(255 / ((scale === "head" && part.max) || 1)), shade: scaleLinearly };
+  for (let r = 0; r < R; r++) factors[r] = 255 / (findGreatest(w.subarray(r * C, r * C + C)) || 1);
+  return { factors, shade: scaleLinearly };
 }
 
 // Return the shade of every cell, 0…255.
 /** @type {(part: ShownBlock, scale: string) => Uint8ClampedArray} */
-export function shades(part, scale) {
+export function computeShades(part, scale) {
   const { w, R, C } = part;
-  const { factors, shade } = shading(part, scale);
+  const { factors, shade } = computeShading(part, scale);
   const out = new Uint8ClampedArray(R * C); // rounds and clips values
   for (let r = 0, i = 0; r < R; r++) for (const end = i + C; i < end; i++) out[i] = shade(Math.abs(w[i]) * factors[r]);
   return out;
@@ -345,25 +346,25 @@ export function shades(part, scale) {
 
 // Rank all heads by their weight between two units, largest first; return null if the browser lacks the matrices.
 /** @type {(reading: Reading, view: ReadingView & { link: Link }) => Rank[] | null} */
-export function ranking(reading, view) {
+export function rankHeads(reading, view) {
   const { query, key } = view.link;
   const words = view.unit === "words";
   const sent = reading.link;
-  if (sent && sent.query === query && sent.key === key && sent.words === words) return ranked(sent.weights);
+  if (sent && sent.query === query && sent.key === key && sent.words === words) return rankWeights(sent.weights);
   if (reading.matrices.size < reading.layers * reading.heads) return null;
-  const columns = keysOf(reading);
+  const columns = getKeys(reading);
   /** @type {(axis: Axis, token: number) => number[]} */
   const group = (axis, token) => (words && axis.groups.find((g) => g.includes(token))) || [token];
   const [queries, keys] = [group(reading, query), group(columns, key)];
   const weights = [];
   for (let head = 0; head < reading.layers * reading.heads; head++) {
-    const raw = matrixOf(reading, head);
+    const raw = getMatrix(reading, head);
     let sum = 0;
     for (const q of queries) for (const k of keys) sum += raw[q * columns.n + k];
     weights.push(sum / queries.length);
   }
-  return ranked(weights);
+  return rankWeights(weights);
 }
 
 /** @type {(weights: number[]) => Rank[]} */
-const ranked = (weights) => weights.map((weight, head) => ({ head, weight })).sort((a, b) => b.weight - a.weight);
+const rankWeights = (weights) => weights.map((weight, head) => ({ head, weight })).sort((a, b) => b.weight - a.weight);

@@ -1,6 +1,6 @@
 // Draw the matrix of one head: rows are queries, columns are keys, the first row is at the top.
-import { diverging, fit, widest, write } from "./ink.js";
-import { heatmapLayout, within } from "./layouts.js";
+import { computeDivergingShades, fitCanvas, measureWidest, writeText } from "./ink.js";
+import { computeHeatmapLayout, isWithin } from "./layouts.js";
 /** @import { Axes, Block, Unit } from "./geometry.js" */
 /** @import { HeatmapLayout, Span } from "./layouts.js" */
 /** @import { ShownHead } from "./links.js" */
@@ -24,26 +24,26 @@ const FAINT = 0.1; // of the largest difference; smaller ones need no minus, bec
 const DEEP = 0.52; // of the largest difference; from here on a cell is closer to the ink than to the paper
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
-export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
+export const measureHeatmapLabel = (rows, cols, look) =>
+  Math.min(LABEL, measureWidest(rows, cols, look.textFont(13)) + 12);
 
 /** @type {(cell: number, least?: number) => number} */
-export const labelSize = (cell, least = 0) => Math.max(least, cell < 10 ? 9 : 10, Math.min(13, cell - 1));
+export const computeLabelSize = (cell, least = 0) => Math.max(least, cell < 10 ? 9 : 10, Math.min(13, cell - 1));
 // Return the interval at which labels are written, which is above 1 if cells are smaller than letters. Keep in step
 // with `label_step` in figures/layout/heatmap.py.
 /** @type {(cell: number, least?: number) => number} */
-export const labelStep = (cell, least) => Math.ceil(labelSize(cell, least) / cell);
+export const computeLabelStep = (cell, least) => Math.ceil(computeLabelSize(cell, least) / cell);
 // Say which labels are left out: "Every 2nd token is labelled."; return "" if all are shown.
 /** @type {(cell: number | undefined, least?: number) => string} */
-export function thinned(cell, least) {
-  const every = cell ? labelStep(cell, least) : 1;
+export function describeLabelStep(cell, least) {
+  const every = cell ? computeLabelStep(cell, least) : 1;
   const ending = { 2: "nd", 3: "rd" }[every] ?? "th";
   return every === 1 ? "" : `Every ${every}${ending} token is labelled.`;
 }
 
-// Choose the labelled ones of `total` rows or columns: every `every`-th, with focused ones replacing those too close to
-// them.
+// Choose which of `total` rows or columns are labelled: every `every`-th; focused ones replace those close to them.
 /** @type {(total: number, every: number, focused: number | null, count?: number) => Set<number>} */
-export function labelled(total, every, focused, count = 1) {
+export function chooseLabelled(total, every, focused, count = 1) {
   const near = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
   const regular = Array.from({ length: Math.ceil(total / every) }, (_, k) => k * every);
   return new Set([...near, ...regular.filter((i) => near.every((at) => Math.abs(i - at) >= every))]);
@@ -55,9 +55,9 @@ export function labelled(total, every, focused, count = 1) {
 /** @type {(canvas: HTMLCanvasElement, scene: HeatScene, look: Look) => HeatmapLayout} */
 export function drawHeatmap(canvas, scene, look) {
   const { rows, cols } = scene;
-  const label = look.label ?? heatmapLabel(rows, cols, look);
+  const label = look.label ?? measureHeatmapLabel(rows, cols, look);
   const most = look.most ?? 0;
-  const layout = heatmapLayout(
+  const layout = computeHeatmapLayout(
     look.width - EDGE,
     Math.max(most, rows.length),
     Math.max(most, cols.length),
@@ -66,14 +66,15 @@ export function drawHeatmap(canvas, scene, look) {
     look.above,
     look.largest,
   );
-  const context = fit(canvas, Math.max(layout.width + EDGE, 40), Math.max(layout.height + EDGE, 40));
+  const context = fitCanvas(canvas, Math.max(layout.width + EDGE, 40), Math.max(layout.height + EDGE, 40));
   if (!rows.length || !cols.length) return layout;
-  cells(context, scene, look, layout);
-  minuses(context, scene, look, layout);
-  if (scene.marked) mark(context, scene.marked, scene, look, layout);
-  focusOn(context, scene, look, layout);
-  if (layout.left) axis(context, scene, look, layout, true); // next to another map with these words, there is no room
-  if (layout.top) axis(context, scene, look, layout, false);
+  drawCells(context, scene, look, layout);
+  drawMinuses(context, scene, look, layout);
+  if (scene.marked) outlineCells(context, scene.marked, scene, look, layout);
+  drawFocus(context, scene, look, layout);
+  // Beside another map with the same words, there is no room for them.
+  if (layout.left) drawAxis(context, scene, look, layout, true);
+  if (layout.top) drawAxis(context, scene, look, layout, false);
   return layout;
 }
 
@@ -84,21 +85,21 @@ export function drawHeatmap(canvas, scene, look) {
  *   void}
  */
 export function drawHeatmapFocus(canvas, scene, look, layout) {
-  const context = fit(canvas, layout.width + EDGE, layout.height + EDGE);
+  const context = fitCanvas(canvas, layout.width + EDGE, layout.height + EDGE);
   const sides = [true, false].filter((isRow) => (isRow ? scene.focus.row : scene.focus.col) !== null);
   context.fillStyle = look.paper;
   for (const isRow of sides) {
     if (isRow) context.fillRect(0, layout.top, layout.left - 1, layout.height - layout.top);
     else context.fillRect(layout.left, 0, layout.width - layout.left, layout.top - 1);
   }
-  focusOn(context, scene, look, layout);
-  for (const isRow of sides) axis(context, scene, look, layout, isRow);
+  drawFocus(context, scene, look, layout);
+  for (const isRow of sides) drawAxis(context, scene, look, layout, isRow);
 }
 
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
-function cells(context, { head }, look, { left, top, cell }) {
+function drawCells(context, { head }, look, { left, top, cell }) {
   const { R, C } = head.part;
-  head.picture ??= picture(head, look); // one pixel per cell, made once
+  head.picture ??= makePicture(head, look); // one pixel per cell, made once
   context.imageSmoothingEnabled = false;
   context.drawImage(head.picture, left, top, C * cell, R * cell);
   if (cell < 10) return;
@@ -110,7 +111,7 @@ function cells(context, { head }, look, { left, top, cell }) {
 // In the grey theme, draw a minus in every cell that is clearly below 0, for a difference or another signed quantity,
 // because both ends of the scale look alike.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
-function minuses(context, { head: { part, largest = part.signed ? part.max : 0 } }, look, { left, top, cell }) {
+function drawMinuses(context, { head: { part, largest = part.signed ? part.max : 0 } }, look, { left, top, cell }) {
   if (!look.hasMinus || !largest || cell < MARKED) return;
   const high = Math.max(1, cell * 0.1);
   part.w.forEach((d, i) => {
@@ -126,7 +127,7 @@ function minuses(context, { head: { part, largest = part.signed ? part.max : 0 }
  * @type {(context: CanvasRenderingContext2D, marked: boolean[], scene: HeatScene, look: Look, layout: HeatmapLayout) =>
  *   void}
  */
-function mark(context, marked, { head: { part } }, look, { left, top, cell }) {
+function outlineCells(context, marked, { head: { part } }, look, { left, top, cell }) {
   if (cell < MARKED) return;
   const inset = cell < FRAMED ? 0.5 : HALO / 2;
   context.strokeStyle = look.accent;
@@ -135,13 +136,13 @@ function mark(context, marked, { head: { part } }, look, { left, top, cell }) {
     if (!isMarked) return;
     const [x, y] = [left + (i % part.C) * cell + inset, top + Math.floor(i / part.C) * cell + inset];
     if (cell < FRAMED) context.strokeRect(x, y, cell - 1, cell - 1);
-    else frame(context, look, x, y, cell - HALO, cell - HALO);
+    else drawFrame(context, look, x, y, cell - HALO, cell - HALO);
   });
 }
 
 // Draw a frame that is visible on cells of every colour.
 /** @type {(context: CanvasRenderingContext2D, look: Look, ...box: [number, number, number, number]) => void} */
-function frame(context, look, ...box) {
+function drawFrame(context, look, ...box) {
   for (const [colour, width] of /** @type {const} */ ([
     [look.paper, HALO],
     [look.accent, FRAME],
@@ -153,9 +154,11 @@ function frame(context, look, ...box) {
 }
 
 /** @type {(head: Pictured, look: Look) => OffscreenCanvas} */
-function picture({ part, shade }, look) {
+function makePicture({ part, shade }, look) {
   const { R, C } = part;
-  const [colours, levels] = part.signed ? [look.signedColours, diverging(part, shade)] : [look.colours, shade];
+  const [colours, levels] = part.signed
+    ? [look.signedColours, computeDivergingShades(part, shade)]
+    : [look.colours, shade];
   const image = new ImageData(C, R);
   const target = new Uint32Array(image.data.buffer);
   for (let i = 0; i < R * C; i++) target[i] = colours[levels[i]];
@@ -167,12 +170,12 @@ function picture({ part, shade }, look) {
 
 // Draw a frame around the focus; for cells that a frame would hide, a tick beside their row and above their column.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
-function focusOn(context, { focus, head: { part } }, look, { left, top, cell }) {
+function drawFocus(context, { focus, head: { part } }, look, { left, top, cell }) {
   if (!focus) return;
   const { row, col, rows = 1, cols = 1 } = focus;
   const [x, wide] = col === null ? [left, part.C * cell] : [left + col * cell, cols * cell];
   const [y, high] = row === null ? [top, part.R * cell] : [top + row * cell, rows * cell];
-  if (cell >= FRAMED) return frame(context, look, x, y, wide, high);
+  if (cell >= FRAMED) return drawFrame(context, look, x, y, wide, high);
   context.fillStyle = look.accent;
   if (row !== null) context.fillRect(left - TICK - 1, y, TICK, high);
   if (col !== null) context.fillRect(x, top - TICK - 1, wide, TICK);
@@ -182,15 +185,15 @@ function focusOn(context, { focus, head: { part } }, look, { left, top, cell }) 
  * @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout,
  *   isRow: boolean) => void}
  */
-export function axis(context, scene, look, layout, isRow) {
+export function drawAxis(context, scene, look, layout, isRow) {
   const list = isRow ? scene.rows : scene.cols;
   const focused = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
-  const size = labelSize(layout.cell, look.letters);
-  const every = labelStep(layout.cell, look.letters);
-  const written = labelled(list.length, every, focused, count);
+  const size = computeLabelSize(layout.cell, look.letters);
+  const every = computeLabelStep(layout.cell, look.letters);
+  const written = chooseLabelled(list.length, every, focused, count);
   list.forEach((unit, i) => {
-    const isFocused = within(i, focused, count);
+    const isFocused = isWithin(i, focused, count);
     if (!isFocused && !written.has(i)) return;
     context.font = look.textFont(size, isFocused ? 600 : 400);
     const quiet = unit.special || focused !== null; // labels near a focused one are paler, but still legible
@@ -202,7 +205,7 @@ export function axis(context, scene, look, layout, isRow) {
       context.translate(at, layout.top - 6);
       context.rotate(-Math.PI / 2);
     }
-    const wide = write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left", layout.cell);
+    const wide = writeText(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left", layout.cell);
     if (unit.written) context.fillRect(isRow ? -wide : 0, size * 0.6, wide, 1);
     context.restore();
     if (every === 1) return;

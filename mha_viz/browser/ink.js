@@ -3,13 +3,13 @@
 /** @import { Look } from "./stage.js" */
 
 /** @type {(hex: string) => number[]} */
-const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+const parseChannels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
 // Interpolate a ramp into 256 shades, as little-endian RGBA words for ImageData.
 /** @type {(stops: readonly string[]) => Uint32Array} */
-export function palette(stops) {
+export function makePalette(stops) {
   const shades = new Uint32Array(256);
-  const colours = stops.map(channels);
+  const colours = stops.map(parseChannels);
   for (let i = 0; i < 256; i++) {
     const at = (i / 255) * (stops.length - 1);
     const [low, high] = [colours[Math.floor(at)], colours[Math.ceil(at)]];
@@ -24,22 +24,22 @@ export function palette(stops) {
 export function isDark(element) {
   const background = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
   const hex = /^#[0-9a-f]{6}/i.exec(background.replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3"));
-  const [r, g, b] = hex ? channels(hex[0]) : (background.match(/\d+/g) || [255, 255, 255]).map(Number);
+  const [r, g, b] = hex ? parseChannels(hex[0]) : (background.match(/\d+/g) || [255, 255, 255]).map(Number);
   return 0.3 * r + 0.59 * g + 0.11 * b < 128;
 }
 
 // Return the screen pixels per CSS pixel of a canvas, which a part of the page may enlarge.
 /** @type {(canvas: HTMLCanvasElement) => number} */
-export const resolution = (canvas) => (window.devicePixelRatio || 1) * (canvas.currentCSSZoom || 1);
+export const getResolution = (canvas) => (window.devicePixelRatio || 1) * (canvas.currentCSSZoom || 1);
 
 // Return the colours of positive and of negative numbers.
 /** @type {(look: Look) => { colour: string, below: string }} */
-export const signColours = ({ signed }) => ({ colour: signed[signed.length - 2], below: signed[1] });
+export const getSignColours = ({ signed }) => ({ colour: signed[signed.length - 2], below: signed[1] });
 
 // Fit a canvas to CSS pixels at the screen's resolution; return its cleared context, in CSS pixels.
 /** @type {(canvas: HTMLCanvasElement, width: number, height: number) => CanvasRenderingContext2D} */
-export function fit(canvas, width, height) {
-  const ratio = resolution(canvas);
+export function fitCanvas(canvas, width, height) {
+  const ratio = getResolution(canvas);
   const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   if (canvas.width !== w || canvas.height !== h) {
     canvas.width = w;
@@ -56,13 +56,13 @@ export function fit(canvas, width, height) {
 // Return the shades of signed numbers on a scale that diverges from 128. Keep in step with `painted` in
 // figures/layout/view.py.
 /** @type {(part: { w: ArrayLike<number> }, shade: Uint8ClampedArray) => Uint8ClampedArray} */
-export const diverging = ({ w }, shade) =>
+export const computeDivergingShades = ({ w }, shade) =>
   shade.map((level, i) => 128 + Math.sign(w[i]) * Math.floor((level * 127) / 255 + 0.5));
 
 let square = new Float64Array(0); // values before they are coloured; reused by the next call
 
 // Paint a block as a square of pixels into `target`. `met` maps cells to pixels along both sides. If there is room, a
-// pixel shows the nearest cell; if cells share a pixel, the one farthest from zero.
+// pixel shows the nearest cell; if cells share a pixel, it shows the one farthest from zero.
 /**
  * @type {(part: Block, shading: Shading, met: Meetings[], colours: Uint32Array, target: Uint32Array, stride: number,
  *   offset: number) => void}
@@ -81,7 +81,7 @@ export function paint({ w, C, signed }, { factors, shade }, [down, across], colo
   }
   const sizes = new Uint8ClampedArray(size * size); // rounds and clips values
   for (let i = 0; i < sizes.length; i++) sizes[i] = shade(Math.abs(square[i]));
-  const shades = signed ? diverging({ w: square }, sizes) : sizes;
+  const shades = signed ? computeDivergingShades({ w: square }, sizes) : sizes;
   for (let y = 0, i = 0; y < size; y++)
     for (let at = offset + y * stride, end = at + size; at < end; at++, i++) target[at] = colours[shades[i]];
 }
@@ -94,7 +94,7 @@ export function paint({ w, C, signed }, { factors, shade }, [down, across], colo
  */
 
 /** @type {(cells: number, size: number) => Meetings} */
-export function meetings(cells, size) {
+export function matchCellsToPixels(cells, size) {
   const many = Math.max(cells, size);
   const met = { size, cells: new Int32Array(many), pixels: new Int32Array(many) };
   for (let x = 0, i = 0; x < size; x++) {
@@ -107,7 +107,7 @@ export function meetings(cells, size) {
 
 const measured = new Map(); // text widths by font
 /** @type {(context: CanvasRenderingContext2D, text: string) => number} */
-function widthOf(context, text) {
+function measureWidth(context, text) {
   const key = `${context.font}|${text}`;
   let width = measured.get(key);
   if (width === undefined) {
@@ -125,7 +125,7 @@ export function cutText(context, text, width) {
   let cut = cuts.get(key);
   if (cut === undefined) {
     cut = text;
-    if (widthOf(context, text) > width) {
+    if (measureWidth(context, text) > width) {
       const letters = Array.from(text);
       /** @type {(count: number) => string} */
       const shortened = (count) => letters.slice(0, count).join("") + "…";
@@ -148,7 +148,7 @@ const TWO_LINES = 18; // minimum pixels of a row or column with room for two lin
 
 // Return the typed part of a word in a packet: for a word that was read as [UNK], the part after it.
 /** @type {(name: string) => string} */
-export const typedOf = (name) => (name.startsWith(`${UNKNOWN} `) ? name.slice(UNKNOWN.length + 1) : name);
+export const getTypedPart = (name) => (name.startsWith(`${UNKNOWN} `) ? name.slice(UNKNOWN.length + 1) : name);
 
 // Write isolated left-to-right text in any script; return its width. A word that was read as [UNK] is written below
 // that, if the height has `room` for two lines.
@@ -156,15 +156,15 @@ export const typedOf = (name) => (name.startsWith(`${UNKNOWN} `) ? name.slice(UN
  * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, width: number, align:
  *   CanvasTextAlign, room?: number) => number}
  */
-export function write(context, text, x, y, width, align, room = 0) {
+export function writeText(context, text, x, y, width, align, room = 0) {
   context.textAlign = align;
   context.textBaseline = "middle";
-  const typed = typedOf(text);
+  const typed = getTypedPart(text);
   /** @type {(words: string, height: number) => number} */
   const line = (words, height) => {
     const cut = cutText(context, words, width);
     context.fillText(`\u2068${cut}\u2069`, x, height);
-    return widthOf(context, cut);
+    return measureWidth(context, cut);
   };
   if (typed === text || room < TWO_LINES) return line(text, y);
   const { font } = context;
@@ -182,11 +182,11 @@ export function write(context, text, x, y, width, align, room = 0) {
 // Return the width of the widest text among rows and columns, measured once for each list of rows.
 const widths = new WeakMap();
 /** @type {(rows: Unit[], cols: Unit[], font: string) => number} */
-export function widest(rows, cols, font) {
+export function measureWidest(rows, cols, font) {
   const byFont = widths.get(rows) || {};
   if (byFont[font] === undefined) {
     const texts = new Set([...rows, ...cols].map((unit) => unit.text.slice(0, 40)));
-    byFont[font] = Math.ceil(Math.max(0, ...widthsOf([...texts], font)));
+    byFont[font] = Math.ceil(Math.max(0, ...measureWidths([...texts], font)));
     widths.set(rows, byFont);
   }
   return byFont[font];
@@ -196,7 +196,7 @@ const MEASURED = 16; // of many texts, measure only this many, chosen by the tot
 /** @type {OffscreenCanvasRenderingContext2D | null} */
 let ruler = null;
 /** @type {(texts: string[], font: string) => number[]} */
-function widthsOf(texts, font) {
+function measureWidths(texts, font) {
   const pen = (ruler ??= /** @type {OffscreenCanvasRenderingContext2D} */ (new OffscreenCanvas(1, 1).getContext("2d")));
   pen.font = font;
   const width = (/** @type {string} */ text) => pen.measureText(text).width;

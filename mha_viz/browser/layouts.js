@@ -52,7 +52,7 @@ const STEP = { least: 20, tall: 45, most: 80 }; // pixels of a head: a grid high
 /**
  * @type {(width: number, layers: number, heads: number, height: number, most?: number, tall?: number) => GridLayout}
  */
-export function gridLayout(width, layers, heads, height, most = STEP.most, tall = STEP.tall) {
+export function computeGridLayout(width, layers, heads, height, most = STEP.most, tall = STEP.tall) {
   const [left, top] = [30, 22];
   const fit = Math.min((width - left) / heads, Math.max(tall, (height - top) / layers));
   const step = Math.max(STEP.least, Math.min(most, Math.floor(fit)));
@@ -61,7 +61,7 @@ export function gridLayout(width, layers, heads, height, most = STEP.most, tall 
 }
 
 /** @type {(layout: GridLayout, layers: number, heads: number, x: number, y: number) => number | null} */
-export function gridCellAt({ left, top, step }, layers, heads, x, y) {
+export function findGridCell({ left, top, step }, layers, heads, x, y) {
   const [layer, head] = [Math.floor((y - top) / step), Math.floor((x - left) / step)];
   return layer >= 0 && layer < layers && head >= 0 && head < heads ? layer * heads + head : null;
 }
@@ -75,7 +75,7 @@ const ONE_NUMBER = [3.2, 1];
  * @type {(width: number, R: number, C: number, height: number, label: number, tallest?: number,
  *   numbers?: [number, number]) => LinksLayout}
  */
-export function linksLayout(width, R, C, height, label, tallest = 34, numbers = ONE_NUMBER) {
+export function computeLinksLayout(width, R, C, height, label, tallest = 34, numbers = ONE_NUMBER) {
   const rowHeight = Math.max(17, Math.min(tallest, Math.floor(height / Math.max(R, C))));
   const digits = Math.max(9, Math.min(12, rowHeight - 6));
   const [wide, written] = [numbers[0] * digits, numbers[1]];
@@ -92,31 +92,31 @@ export function linksLayout(width, R, C, height, label, tallest = 34, numbers = 
  * @type {(width: number, R: number, C: number, height: number, label: number, above?: number, largest?: number) =>
  *   HeatmapLayout}
  */
-export function heatmapLayout(width, R, C, height, label, above = label, largest = 44) {
+export function computeHeatmapLayout(width, R, C, height, label, above = label, largest = 44) {
   const fits = Math.max(2, Math.min(largest, (width - label) / C, (height - above) / R));
   const cell = fits >= 4 ? Math.floor(fits) : Math.floor(fits * 2) / 2;
   return { cell, left: label, top: above, width: label + cell * C, height: above + cell * R };
 }
 
 /** @type {(layout: HeatmapLayout, R: number, C: number, x: number, y: number) => Spot | null} */
-export function heatmapCellAt({ cell, left, top }, R, C, x, y) {
+export function findHeatmapCell({ cell, left, top }, R, C, x, y) {
   const [row, col] = [Math.floor((y - top) / cell), Math.floor((x - left) / cell)];
   return row >= 0 && row < R && col >= 0 && col < C ? { row, col } : null;
 }
 
 // Return the spot at a point of a heatmap: a cell, a label (its whole row or column), or null.
 /** @type {(layout: HeatmapLayout, R: number, C: number, x: number, y: number) => Spot | null} */
-export function heatmapSpotAt(layout, R, C, x, y) {
+export function findHeatmapSpot(layout, R, C, x, y) {
   const { cell, left, top } = layout;
   const [row, col] = [Math.floor((y - top) / cell), Math.floor((x - left) / cell)];
   if (x < left && row >= 0 && row < R) return { row, col: null };
   if (y < top && col >= 0 && col < C) return { row: null, col };
-  return heatmapCellAt(layout, R, C, x, y);
+  return findHeatmapCell(layout, R, C, x, y);
 }
 
 // Return the spot at a point of a link diagram: a query on the left, a key on the right, or null.
 /** @type {(layout: LinksLayout, R: number, C: number, x: number, y: number) => Spot | null} */
-export function linksSpotAt({ rowHeight, left, right }, R, C, x, y) {
+export function findLinksSpot({ rowHeight, left, right }, R, C, x, y) {
   const i = Math.floor(y / rowHeight);
   if (x < left + 40) return i >= 0 && i < R ? { row: i, col: null } : null;
   if (x > right - 40) return i >= 0 && i < C ? { row: null, col: i } : null;
@@ -126,11 +126,11 @@ export function linksSpotAt({ rowHeight, left, right }, R, C, x, y) {
 // ---- Focus: {row, col}, either may be null; `rows` and `cols` are their counts, by default 1 ---------
 
 /** @type {(i: number, from: number | null, count?: number) => boolean} */
-export const within = (i, from, count = 1) => from !== null && i >= from && i < from + count;
+export const isWithin = (i, from, count = 1) => from !== null && i >= from && i < from + count;
 
 // Return the weight of a focused link: the sum over several columns, the mean over several rows.
 /** @type {(part: Block, span: Cells) => number} */
-export function spanWeight({ w, C }, { row, rows = 1, col, cols = 1 }) {
+export function computeSpanWeight({ w, C }, { row, rows = 1, col, cols = 1 }) {
   let sum = 0;
   for (let r = row; r < row + rows; r++) for (let c = col; c < col + cols; c++) sum += w[r * C + c];
   return sum / rows;

@@ -1,10 +1,10 @@
 // Draw token links: queries on the left, keys on the right, and one line per weight. Its width and darkness show the
 // weight on one scale for all lines.
-import { chosen, shades } from "./geometry.js";
-import { fit, widest, write } from "./ink.js";
-import { linksLayout, spanWeight, within } from "./layouts.js";
-import { number } from "./numerals.js";
-import { isShare, unitsInWords } from "./view.js";
+import { chooseLinks, computeShades } from "./geometry.js";
+import { fitCanvas, measureWidest, writeText } from "./ink.js";
+import { computeLinksLayout, computeSpanWeight, isWithin } from "./layouts.js";
+import { formatNumber } from "./numerals.js";
+import { isShare, nameUnits } from "./view.js";
 /** @import { Axes, Block, ShownBlock, Unit, WholeBlock } from "./geometry.js" */
 /** @import { Cells, LinksLayout, Span } from "./layouts.js" */
 /** @import { Look } from "./stage.js" */
@@ -37,12 +37,12 @@ const LEVELS = 24; // the number of line strengths; all lines of one strength ar
 // Return the opacity of a line of strength 0 to 1. Weak lines are darker than in proportion, since a line of the
 // smallest weight that is labelled would otherwise be almost invisible.
 /** @type {(strength: number) => number} */
-const opacity = (strength) => Math.round(1000 * strength ** 0.7) / 1000;
+const computeOpacity = (strength) => Math.round(1000 * strength ** 0.7) / 1000;
 
 // Draw the scale of lines as a background: from 0 to full strength, or from full strength `below` 0.
 /** @type {(colour: string, below?: string) => string} */
-export function lineRamp(colour, below) {
-  const stops = Array.from({ length: 9 }, (_, i) => opacity(i / 8));
+export function makeLineRamp(colour, below) {
+  const stops = Array.from({ length: 9 }, (_, i) => computeOpacity(i / 8));
   /** @type {(hue: string) => (stop: number) => string} */
   const inked = (hue) => (stop) => `color-mix(in srgb, ${hue} ${(100 * stop).toFixed(1)}%, transparent)`;
   const falling = below ? stops.slice(1).reverse().map(inked(below)) : [];
@@ -50,57 +50,60 @@ export function lineRamp(colour, below) {
 }
 
 /** @type {(head: ShownHead, at: number) => number} */
-const levelOf = ({ ink }, at) => Math.round(((ink?.[at] ?? 0) / 255) * LEVELS);
+const getLevel = ({ ink }, at) => Math.round(((ink?.[at] ?? 0) / 255) * LEVELS);
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
-export const linksLabel = (rows, cols, look) =>
-  Math.max(widest(rows, cols, look.textFont(15)) + 8, widest(rows, cols, look.textFont(TEXT)) + 1);
+export const measureLinksLabel = (rows, cols, look) =>
+  Math.max(measureWidest(rows, cols, look.textFont(15)) + 8, measureWidest(rows, cols, look.textFont(TEXT)) + 1);
 
 // scene: {rows, cols, heads: [{head, colour, dash, part, chosen, lines, ink}], focus: {row, col, rows?, cols?}|null,
 // quiet: hide the numbers, because they would reveal an answer}. Drawings of equal size share `look.label` and
 // `look.most`, the width of labels and the number of tokens.
 /** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
 export function drawLinks(canvas, scene, look, scroll) {
-  const label = look.label ?? linksLabel(scene.rows, scene.cols, look);
+  const label = look.label ?? measureLinksLabel(scene.rows, scene.cols, look);
   const most = look.most ?? 0;
-  const layout = linksLayout(
+  const layout = computeLinksLayout(
     look.width,
     Math.max(most, scene.rows.length),
     Math.max(most, scene.cols.length),
     look.height,
     label,
     look.tallest,
-    numbersWide(scene.heads, look.width),
+    measureNumbers(scene.heads, look.width),
   );
   const visible = Math.min(layout.height, look.height);
-  const context = fit(canvas, look.width, visible);
+  const context = fitCanvas(canvas, look.width, visible);
   context.translate(0, -scroll);
   const band = [scroll - layout.rowHeight, scroll + visible + layout.rowHeight];
-  const shifts = shiftsOf(scene.heads.length, layout);
-  scene.heads.forEach((head, place) => strokes(context, scene, head, layout, band, shifts[place]));
-  tokens(context, scene, layout, look, band);
+  const shifts = computeShifts(scene.heads.length, layout);
+  scene.heads.forEach((head, place) => drawStrokes(context, scene, head, layout, band, shifts[place]));
+  drawTokens(context, scene, layout, look, band);
   return layout;
 }
 
 // Return the vertical shift of each head's lines, so that equal links of two heads are drawn side by side.
 /** @type {(heads: number, layout: LinksLayout) => number[]} */
-function shiftsOf(heads, layout) {
+function computeShifts(heads, layout) {
   const step = Math.min(BESIDE, layout.rowHeight / 2 / heads);
   return Array.from({ length: heads }, (_, place) => (place - (heads - 1) / 2) * step);
 }
 
 // Return the width of a number, relative to the height of its letters, and how many numbers fit after a word.
 /** @type {(heads: ShownHead[], width: number) => [number, number]} */
-function numbersWide(heads, width) {
-  const wide = heads.every(({ part }) => isShare(part)) ? 3.2 : 7.2;
-  return [wide, Math.max(1, Math.min(WRITTEN, heads.length, Math.floor((width * 0.2) / (wide * 12))))];
+function measureNumbers(heads, width) {
+  const maxCharacters = heads.every(({ part }) => isShare(part)) ? 3.2 : 7.2;
+  return [
+    maxCharacters,
+    Math.max(1, Math.min(WRITTEN, heads.length, Math.floor((width * 0.2) / (maxCharacters * 12)))),
+  ];
 }
 
 /**
  * @type {(context: CanvasRenderingContext2D, scene: LinkScene, head: ShownHead, layout: LinksLayout, band:
  *   number[], shift: number) => void}
  */
-function strokes(context, { focus }, head, layout, [above, below], shift) {
+function drawStrokes(context, { focus }, head, layout, [above, below], shift) {
   const { part, colour, dash, below: negative } = head;
   /** @type {(Path2D | null)[]} */
   const paths = new Array(2 * LEVELS + 1).fill(null);
@@ -114,9 +117,9 @@ function strokes(context, { focus }, head, layout, [above, below], shift) {
   const mask = focus ? head.chosen : head.lines;
   for (let i = mask?.indexOf(1) ?? -1; i >= 0; i = mask?.indexOf(1, i + 1) ?? -1) {
     const [r, c] = [Math.floor(i / C), i % C];
-    if (focus && focus.row !== null && !within(r, focus.row, focus.rows)) continue;
-    if (focus && focus.col !== null && !within(c, focus.col, focus.cols)) continue;
-    const level = levelOf(head, i);
+    if (focus && focus.row !== null && !isWithin(r, focus.row, focus.rows)) continue;
+    if (focus && focus.col !== null && !isWithin(c, focus.col, focus.cols)) continue;
+    const level = getLevel(head, i);
     if (!level) continue;
     const [y1, y2] = [mid(r), mid(c)];
     if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
@@ -129,7 +132,7 @@ function strokes(context, { focus }, head, layout, [above, below], shift) {
     if (!path) return;
     const level = place > LEVELS ? place - LEVELS : place;
     context.strokeStyle = place > LEVELS ? (negative ?? colour) : colour;
-    context.globalAlpha = opacity(level / LEVELS);
+    context.globalAlpha = computeOpacity(level / LEVELS);
     context.lineWidth = 1 + (2.5 * level) / LEVELS;
     context.stroke(path);
   });
@@ -141,7 +144,7 @@ function strokes(context, { focus }, head, layout, [above, below], shift) {
  * @type {(context: CanvasRenderingContext2D, scene: LinkScene, layout: LinksLayout, look: Look, band: number[]) =>
  *   void}
  */
-function tokens(context, scene, layout, look, [above, below]) {
+function drawTokens(context, scene, layout, look, [above, below]) {
   const size = Math.max(10, Math.min(TEXT, layout.rowHeight - 6));
   const { focus } = scene;
   /** @type {(list: Unit[], isQuery: boolean) => void} */
@@ -151,17 +154,17 @@ function tokens(context, scene, layout, look, [above, below]) {
       if (y < above || y > below) return;
       const focused = focus && (isQuery ? focus.row : focus.col);
       const other = focus && (isQuery ? focus.col : focus.row);
-      const isFocused = focus && within(i, focused, isQuery ? focus.rows : focus.cols);
+      const isFocused = focus && isWithin(i, focused, isQuery ? focus.rows : focus.cols);
       const reached = focus && focused === null && other !== null;
-      const linked = reached && scene.heads.some((head) => linkTo(head, isQuery, i, focus).level);
+      const linked = reached && scene.heads.some((head) => findLink(head, isQuery, i, focus).level);
       const strong = !focus || isFocused || linked || (focused === null && other === null);
       context.fillStyle = isFocused ? look.accent : unit.special || !strong ? look.muted : look.ink;
       context.font = look.textFont(size, isFocused ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
-      const wide = write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left", layout.rowHeight);
-      if (unit.written) context.fillRect(isQuery ? x - wide : x, y + size * 0.6, wide, 1);
-      const behind = (isQuery ? x : x + wide) + BEHIND;
-      numbers(context, numbered(scene, isQuery, i), behind, y, scene, layout, look);
+      const width = writeText(context, unit.text, x, y, layout.column, isQuery ? "right" : "left", layout.rowHeight);
+      if (unit.written) context.fillRect(isQuery ? x - width : x, y + size * 0.6, width, 1);
+      const numbersX = (isQuery ? x : x + width) + BEHIND;
+      drawNumbers(context, numbered(scene, isQuery, i), numbersX, y, scene, layout, look);
     });
   side(scene.rows, true);
   side(scene.cols, false);
@@ -177,10 +180,10 @@ function numbered({ heads, focus, quiet }, isQuery, i) {
   const { row, col } = focus;
   const isReached = isQuery
     ? row === null && col !== null
-    : row !== null && (col === null || within(i, col, focus.cols));
+    : row !== null && (col === null || isWithin(i, col, focus.cols));
   if (!isReached || (col !== null && !isQuery && i !== col)) return [];
   return heads.flatMap((head) => {
-    const { weight, level } = linkTo(head, isQuery, i, focus);
+    const { weight, level } = findLink(head, isQuery, i, focus);
     return level && Math.abs(weight) >= (head.least ?? 0) ? [{ head, weight }] : [];
   });
 }
@@ -194,7 +197,7 @@ function strongestTo(heads, key) {
     const { w, R, C } = part;
     for (let r = 0, at = key; r < R; r++, at += C) {
       const size = Math.abs(w[at]);
-      if (!lines?.[at] || size < least || !levelOf(head, at)) continue;
+      if (!lines?.[at] || size < least || !getLevel(head, at)) continue;
       if (!best || size > Math.abs(best.weight)) best = { head, weight: w[at] };
     }
   }
@@ -203,7 +206,7 @@ function strongestTo(heads, key) {
 
 // Return the weight between a pinned word and word `i` of the other side, and the strength of its line, or 0 if none.
 /** @type {(head: ShownHead, isQuery: boolean, i: number, focus: Span) => { weight: number, level: number }} */
-function linkTo(head, isQuery, i, focus) {
+function findLink(head, isQuery, i, focus) {
   const ofQuery = { row: i, col: focus.col ?? 0, cols: focus.cols };
   /** @type {Cells} */
   const link = isQuery
@@ -213,8 +216,8 @@ function linkTo(head, isQuery, i, focus) {
   let level = 0;
   for (let r = row; r < row + rows; r++)
     for (let at = r * head.part.C + col; at < r * head.part.C + col + cols; at++)
-      if (head.chosen?.[at]) level = Math.max(level, levelOf(head, at));
-  return { weight: spanWeight(head.part, link), level };
+      if (head.chosen?.[at]) level = Math.max(level, getLevel(head, at));
+  return { weight: computeSpanWeight(head.part, link), level };
 }
 
 // Write numbers after a word, on the colours of their heads if there are several.
@@ -222,17 +225,17 @@ function linkTo(head, isQuery, i, focus) {
  * @type {(context: CanvasRenderingContext2D, list: LinkNumber[], x: number, y: number, scene: LinkScene,
  *   layout: LinksLayout, look: Look) => void}
  */
-function numbers(context, list, x, y, { heads }, { digits, wide, written }, look) {
+function drawNumbers(context, list, x, y, { heads }, { digits, wide, written }, look) {
   list.slice(0, written).forEach(({ head, weight }, slot) => {
-    const at = x + slot * wide;
+    const numberX = x + slot * wide;
     context.font = look.numberFont(digits);
     context.fillStyle = look.ink;
     context.textAlign = "left";
     context.textBaseline = "middle";
-    context.fillText(number(weight, head.part), at, y + 0.5);
+    context.fillText(formatNumber(weight, head.part), numberX, y + 0.5);
     if (heads.length === 1) return;
     context.fillStyle = head.colour;
-    context.fillRect(at, y + digits * 0.6, wide * 0.9, 2);
+    context.fillRect(numberX, y + digits * 0.6, wide * 0.9, 2);
   });
 }
 
@@ -247,13 +250,13 @@ const isCrowded = ({ rows, cols }) =>
 
 // Describe a diagram that draws only the strongest links; return "" if it draws all.
 /** @type {(axes: Axes, unit: string) => string} */
-export const fewLinks = (axes, unit) =>
-  isCrowded(axes) ? `the ${CROWDED.links} strongest links between ${unitsInWords(unit)}` : "";
+export const describeFewLinks = (axes, unit) =>
+  isCrowded(axes) ? `the ${CROWDED.links} strongest links between ${nameUnits(unit)}` : "";
 
 // Return the scale of links. All lines of a figure share one scale, because a scale per row would draw a weak link as
 // dark as a strong one.
 /** @type {(scale: string) => string} */
-export const linkScale = (scale) => (scale === "row" ? "head" : scale);
+export const chooseLinkScale = (scale) => (scale === "row" ? "head" : scale);
 
 const NUMBERED = 0.05; // smaller shares, or smaller fractions of the largest number, are not labelled
 
@@ -267,12 +270,12 @@ const NUMBERED = 0.05; // smaller shares, or smaller fractions of the largest nu
 
 // Choose the links of heads that are drawn together. `top`: the end of a scale shared with other diagrams.
 /** @type {(parts: ShownBlock[], axes: Axes, links: string, scale: string, top?: number) => HeadLinks[]} */
-export function linksOf(parts, axes, links, scale, top = Math.max(0, ...parts.map(({ max }) => max))) {
-  const drawn = drawnLinks(parts, links, axes);
+export function makeLinks(parts, axes, links, scale, top = Math.max(0, ...parts.map(({ max }) => max))) {
+  const drawnLinks = chooseDrawnLinks(parts, links, axes);
   return parts.map((part, i) => ({
-    chosen: chosen(part, links),
-    lines: drawn[i],
-    ink: shades({ ...part, max: top }, linkScale(scale)),
+    chosen: chooseLinks(part, links),
+    lines: drawnLinks[i],
+    ink: computeShades({ ...part, max: top }, chooseLinkScale(scale)),
     least: Math.fround(NUMBERED * (isShare(part) ? 1 : part.max)),
   }));
 }
@@ -281,8 +284,8 @@ export function linksOf(parts, axes, links, scale, top = Math.max(0, ...parts.ma
 // many words, the strongest links between words. The rule then applies to words only, because most heads give special
 // tokens so much weight that the largest key of every word is [CLS] or [SEP].
 /** @type {(parts: Block[], links: string, axes: Axes) => Uint8Array[]} */
-function drawnLinks(parts, links, axes) {
-  if (!isCrowded(axes)) return parts.map((part) => chosen(part, links));
+function chooseDrawnLinks(parts, links, axes) {
+  if (!isCrowded(axes)) return parts.map((part) => chooseLinks(part, links));
   /** @type {{ head: number, at: number, size: number }[]} */
   let best = [];
   parts.forEach((part, head) => {
@@ -290,14 +293,14 @@ function drawnLinks(parts, links, axes) {
     const w = part.w.map((weight, at) =>
       axes.rows[Math.floor(at / C)].special || axes.cols[at % C].special ? 0 : Math.abs(weight),
     );
-    const rule = chosen({ ...part, w }, links);
+    const rule = chooseLinks({ ...part, w }, links);
     for (let at = rule.indexOf(1); at >= 0; at = rule.indexOf(1, at + 1)) {
       const size = w[at];
       if (!size || (best.length === CROWDED.links && size <= best[best.length - 1].size)) continue;
       best = [...best, { head, at, size }].sort((a, b) => b.size - a.size).slice(0, CROWDED.links);
     }
   });
-  const drawn = parts.map(({ R, C }) => new Uint8Array(R * C));
-  for (const { head, at } of best) drawn[head][at] = 1;
-  return drawn;
+  const drawnLinks = parts.map(({ R, C }) => new Uint8Array(R * C));
+  for (const { head, at } of best) drawnLinks[head][at] = 1;
+  return drawnLinks;
 }

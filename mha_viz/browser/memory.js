@@ -14,7 +14,7 @@ const SHORTCUTS = "mha_viz.shortcuts";
 
 // Whether the user has ever touched, typed or scrolled on Explore; if so, the first-visit animation does not run.
 /** @type {() => boolean} */
-export function remembersActing() {
+export function hasActed() {
   try {
     return window.localStorage.getItem(ACTED) === "yes";
   } catch {
@@ -33,24 +33,24 @@ export function rememberActing() {
 
 // Return the sentences typed here, latest first. They stay in this browser and are not sent anywhere.
 /** @type {() => Typed[]} */
-export function typedSentences() {
+export function loadSentences() {
   try {
     const entries = JSON.parse(window.localStorage.getItem(SENTENCES) ?? "[]");
-    return Array.isArray(entries) ? entries.filter(isTyped).slice(0, MOST_SENTENCES) : [];
+    return Array.isArray(entries) ? entries.filter(isSentence).slice(0, MOST_SENTENCES) : [];
   } catch {
     return [];
   }
 }
 
 /** @type {(entry: any) => boolean} */
-const isTyped = (entry) => typeof entry?.text === "string" && typeof entry?.pair === "string";
+const isSentence = (entry) => typeof entry?.text === "string" && typeof entry?.pair === "string";
 
 // Store a sentence, or move it to the front if it is already stored. A text that is too long is not stored, not even in
 // part.
 /** @type {(typed: Typed) => void} */
 export function rememberSentence({ text, pair }) {
   if (!text.trim() || text.length + pair.length > MOST_LETTERS) return;
-  const others = typedSentences().filter((one) => one.text !== text || one.pair !== pair);
+  const others = loadSentences().filter((sentence) => sentence.text !== text || sentence.pair !== pair);
   try {
     window.localStorage.setItem(SENTENCES, JSON.stringify([{ text, pair }, ...others].slice(0, MOST_SENTENCES)));
   } catch {
@@ -69,7 +69,7 @@ export function forgetSentences() {
 
 // Whether the shortcuts "/" and "?" are on, as by default. Users of speech input can turn them off.
 /** @type {() => boolean} */
-export function remembersShortcuts() {
+export function areShortcutsOn() {
   try {
     return window.localStorage.getItem(SHORTCUTS) !== "off";
   } catch {
@@ -78,7 +78,7 @@ export function remembersShortcuts() {
 }
 
 /** @type {(isOn: boolean) => void} */
-export function rememberShortcuts(isOn) {
+export function storeShortcuts(isOn) {
   try {
     window.localStorage.setItem(SHORTCUTS, isOn ? "on" : "off");
   } catch {

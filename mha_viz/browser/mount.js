@@ -22,7 +22,7 @@ const mounts = new WeakMap(); // the drawing in an element, and its function to 
  * @param {(root: HTMLElement, send: Send) => OnPage} create
  * @param {string} failure Message shown in place of a drawing that fails; if empty, the error is rethrown.
  */
-export function mounted({ data, parentElement, setTriggerValue }, selector, create, failure = "") {
+export function mountComponent({ data, parentElement, setTriggerValue }, selector, create, failure = "") {
   const root = /** @type {HTMLElement} */ (parentElement.querySelector(selector));
   const mount = mounts.get(root) ?? { drawing: null, send: setTriggerValue };
   mounts.set(root, mount);
@@ -68,34 +68,34 @@ const ANSWER_WAIT = 1500; // milliseconds; some messages change nothing in the a
 const page = /** @type {{ mhaVizQueue?: Queue }} */ (globalThis);
 
 /** @type {() => Queue} */
-const queue = () => (page.mhaVizQueue ??= { waiting: new Map(), sent: "", turn: 0 });
+const getQueue = () => (page.mhaVizQueue ??= { waiting: new Map(), sent: "", turn: 0 });
 
 // Whether a message of this name waits to be sent, or for its answer.
 /** @type {(name: string) => boolean} */
-export const isUnanswered = (name) => queue().waiting.has(name) || queue().sent === name;
+export const isUnanswered = (name) => getQueue().waiting.has(name) || getQueue().sent === name;
 
 // Whether any message waits to be sent, or for its answer.
 /** @type {() => boolean} */
-export const isQueueBusy = () => queue().waiting.size > 0 || queue().sent !== "";
+export const isQueueBusy = () => getQueue().waiting.size > 0 || getQueue().sent !== "";
 
 // Queue a message. Of messages with the same name, only the latest is sent; edits of the compared heads are all sent.
 /** @type {(send: Send, name: string, value: any) => void} */
 export function post(send, name, value) {
-  const { waiting } = queue();
+  const { waiting } = getQueue();
   if (name === "read" || name === "example") waiting.delete("view"); // the view was that of the previous text
   const key = name === "compare" ? `${name} ${value.head}` : name;
   waiting.delete(key);
   waiting.set(key, [send, value, name]);
-  if (!queue().sent) next();
+  if (!getQueue().sent) sendNext();
 }
 
 // Wrap `send` so that it uses the queue.
 /** @type {(send: Send) => Send} */
-export const queued = (send) => (name, value) => post(send, name, value);
+export const queueMessages = (send) => (name, value) => post(send, name, value);
 
 /** @type {() => void} */
-function next() {
-  const state = queue();
+function sendNext() {
+  const state = getQueue();
   const [first] = state.waiting;
   state.sent = first?.[0] ?? "";
   if (!first) return;
@@ -109,8 +109,8 @@ function next() {
 // Note that a widget of Streamlit has sent a message of its own, so that the next message waits for its answer.
 /** @type {() => void} */
 export function noteSent() {
-  if (queue().sent) return;
-  queue().sent = "widget";
+  if (getQueue().sent) return;
+  getQueue().sent = "widget";
   waitForAnswer();
 }
 
@@ -119,7 +119,7 @@ export function noteSent() {
 function waitForAnswer() {
   const [before, end] = [window.location.search, performance.now() + ANSWER_WAIT];
   const wait = () => {
-    if (window.location.search !== before || performance.now() > end) next();
+    if (window.location.search !== before || performance.now() > end) sendNext();
     else setTimeout(wait, 25);
   };
   setTimeout(wait, 25);

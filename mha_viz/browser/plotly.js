@@ -3,12 +3,12 @@
 /** @typedef {{ x: number, y: number, width: number, height: number }} Area */
 
 /** @type {(layout: any, name: string) => any} */
-export const axisOf = (layout, name) => layout[`${name[0]}axis${name.slice(1)}`];
+export const getAxis = (layout, name) => layout[`${name[0]}axis${name.slice(1)}`];
 
 // Return the area of an axis: the rectangle of its subplot that receives pointer events.
 /** @type {(chart: any, name: string) => Area | null} */
-export function areaOf(chart, name) {
-  const other = axisOf(chart.layout, name).anchor ?? (name[0] === "x" ? "y" : "x");
+export function getArea(chart, name) {
+  const other = getAxis(chart.layout, name).anchor ?? (name[0] === "x" ? "y" : "x");
   const subplot = [name, other].sort().join("");
   const rectangle = chart.querySelector(`.nsewdrag[data-subplot="${subplot}"]`);
   const [x, y, width, height] = ["x", "y", "width", "height"].map((side) => Number(rectangle?.getAttribute(side)));
@@ -17,7 +17,7 @@ export function areaOf(chart, name) {
 
 // Return the band at a position along an axis with this range. It is as long as the other axis.
 /** @type {(area: Area, name: string, range: [number, number], place: number) => Record<string, number>} */
-export function bandBox({ x, y, width, height }, name, [from, to], place) {
+export function computeBand({ x, y, width, height }, name, [from, to], place) {
   const [start, end] = [place - 0.5, place + 0.5].map((edge) => (edge - from) / (to - from)).sort((a, b) => a - b);
   if (name[0] === "x") return { left: x + start * width, top: y, width: (end - start) * width, height };
   return { left: x, top: y + (1 - end) * height, width, height: (end - start) * height };

@@ -71,7 +71,7 @@ export function unpack(bytes) {
   const reading = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   const body = bytes.slice(4 + length).buffer;
   const { n, full } = reading;
-  const { n: m, special } = keysOf(reading);
+  const { n: m, special } = getKeys(reading);
   const scales = new Float32Array(body, 0, 2 * n * full.length);
   const Levels = reading.coarse ? Uint8Array : Uint16Array;
   const levels = new Levels(body, scales.byteLength, n * m * full.length);
@@ -91,7 +91,7 @@ export function unpack(bytes) {
 
 // Return the columns: {n, tokens, segments, special, groups, words}. They equal the rows unless there is another text.
 /** @type {(reading: Reading) => TypedAxis} */
-export const keysOf = (reading) => reading.keys ?? reading;
+export const getKeys = (reading) => reading.keys ?? reading;
 
 // Decode levels into weights [row * m + key], with m keys. Each row has one scale for ordinary keys and one for special
 // ones.
@@ -111,31 +111,31 @@ function decode(levels, scales, special, zero, weights) {
 
 // Return the numbers of the layers and heads that the grid draws.
 /** @type {(reading: Reading) => { layers: number[], heads: number[] }} */
-export const gridOf = ({ drawn, layers, heads }) => drawn ?? { layers: upTo(layers), heads: upTo(heads) };
+export const getGrid = ({ drawn, layers, heads }) => drawn ?? { layers: makeRange(layers), heads: makeRange(heads) };
 /** @type {(count: number) => number[]} */
-const upTo = (count) => Array.from({ length: count }, (_, i) => i);
+const makeRange = (count) => Array.from({ length: count }, (_, i) => i);
 
 // Return the row and the column of a head in the grid.
 /** @type {(reading: Reading, head: number) => [number, number]} */
-export function gridPlace(reading, head) {
-  const { layers, heads } = gridOf(reading);
+export function getGridPlace(reading, head) {
+  const { layers, heads } = getGrid(reading);
   return [layers.indexOf(Math.floor(head / reading.heads)), heads.indexOf(head % reading.heads)];
 }
 
-// Return the name of a head in an address; the page shows `mapName`.
+// Return the name of a head in an address; the page shows `formatMapName`.
 /** @type {(reading: Reading, index: number) => string} */
-export const headName = (reading, index) => `L${numbersOf(reading, index).join("H")}`;
+export const formatHead = (reading, index) => `L${getNumbers(reading, index).join("H")}`;
 
 // Return the layer and the head of a map as numbered in the reading.
 /** @type {(reading: Reading, index: number) => [number, number]} */
-function numbersOf({ layer_numbers: layers, heads }, index) {
+function getNumbers({ layer_numbers: layers, heads }, index) {
   const row = Math.floor(index / heads);
   return [layers?.[row] ?? row, index % heads];
 }
 
 // Return the layer and the head of a map as numbered in the model, which differ if only some heads were kept.
 /** @type {(reading: Reading, index: number) => [number, number]} */
-export const inModel = (reading, index) => reading.in_model?.[index] ?? numbersOf(reading, index);
+export const getModelNumbers = (reading, index) => reading.in_model?.[index] ?? getNumbers(reading, index);
 
 // Whether the maps are a selection of heads side by side, rather than layers with their heads.
 /** @type {(reading: Reading) => boolean} */
@@ -143,13 +143,13 @@ export const hasKeptHeads = (reading) => !!reading.in_model && !isOfLayers(readi
 
 // Return the displayed name of a map: "L3H1" for a head, "layer 5" for rollout.
 /** @type {(reading: Reading, index: number) => string} */
-export const mapName = (reading, index) =>
-  isOfLayers(reading) ? `layer ${inModel(reading, index)[0]}` : `L${inModel(reading, index).join("H")}`;
+export const formatMapName = (reading, index) =>
+  isOfLayers(reading) ? `layer ${getModelNumbers(reading, index)[0]}` : `L${getModelNumbers(reading, index).join("H")}`;
 
 // Return the name of a map counted from 1, as in papers: "4-2", "6".
 /** @type {(reading: Reading, index: number) => string} */
-export const paperMapName = (reading, index) =>
-  inModel(reading, index)
+export const formatPaperName = (reading, index) =>
+  getModelNumbers(reading, index)
     .slice(0, isOfLayers(reading) ? 1 : 2)
     .map((number) => number + 1)
     .join("-");
@@ -157,4 +157,4 @@ export const paperMapName = (reading, index) =>
 // Whether the head of a map was switched off in this reading. Its pattern is computed all the same.
 /** @type {(reading: Reading, index: number) => boolean} */
 export const isSwitchedOff = (reading, index) =>
-  !isOfLayers(reading) && (reading.request?.off ?? "").split(".").includes(mapName(reading, index));
+  !isOfLayers(reading) && (reading.request?.off ?? "").split(".").includes(formatMapName(reading, index));

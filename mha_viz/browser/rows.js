@@ -16,7 +16,7 @@
 
 // Return the largest absolute value.
 /** @type {(w: Float32Array) => number} */
-export function greatest(w) {
+export function findGreatest(w) {
   let [least, most] = [0, 0];
   for (let i = 0; i < w.length; i++) {
     if (w[i] > most) most = w[i];
@@ -28,7 +28,7 @@ export function greatest(w) {
 /** @type {WeakMap<Unit[], Columns>} */
 const piecesListed = new WeakMap(); // cached by list of columns
 /** @type {(cols: Unit[]) => Columns} */
-export function piecesOf(cols) {
+export function listPieces(cols) {
   if (!piecesListed.has(cols)) {
     let end = 0;
     const tokens = Uint16Array.from(cols.flatMap((unit) => unit.tokens));
@@ -43,35 +43,35 @@ export function piecesOf(cols) {
 /**
  * @type {(row: Row, begin: number, columns: Columns, share: number, w: Float32Array, from: number) => number}
  */
-export function gathered(row, begin, { tokens, ends }, share, w, from) {
-  let shown = 0;
+export function gatherRow(row, begin, { tokens, ends }, share, w, from) {
+  let visibleSum = 0;
   if (tokens.length === ends.length) {
     for (let c = 0; c < tokens.length; c++) {
       const weight = row[begin + tokens[c]];
       w[from + c] = weight * share;
-      shown += weight;
+      visibleSum += weight;
     }
-    return shown;
+    return visibleSum;
   }
   for (let c = 0, i = 0; c < ends.length; c++) {
     let sum = 0;
     for (; i < ends[c]; i++) sum += row[begin + tokens[i]];
     w[from + c] = sum * share;
-    shown += sum;
+    visibleSum += sum;
   }
-  return shown;
+  return visibleSum;
 }
 
 // Return the sum of the visible columns of a row, of absolute values if `signed`.
 /** @type {(row: Row, begin: number, columns: Columns, signed: boolean) => number} */
 export function sumShown(row, begin, { tokens, ends }, signed) {
-  let shown = 0;
+  let visibleSum = 0;
   for (let c = 0, i = 0; c < ends.length; c++) {
     let sum = 0;
     for (; i < ends[c]; i++) sum += signed ? Math.abs(row[begin + tokens[i]]) : row[begin + tokens[i]];
-    shown += sum;
+    visibleSum += sum;
   }
-  return shown;
+  return visibleSum;
 }
 
 // Visit every row of a view: the row of its token, or the sum over its tokens. Its m numbers start at `begin`.
@@ -79,7 +79,7 @@ export function sumShown(row, begin, { tokens, ends }, signed) {
  * @type {(raw: Float32Array, m: number, rows: Unit[], visit: (row: Row, begin: number, pieces: number[], r:
  *   number) => void) => void}
  */
-export function eachRow(raw, m, rows, visit) {
+export function visitRows(raw, m, rows, visit) {
   const sums = new Float64Array(m);
   rows.forEach(({ tokens }, r) => {
     if (tokens.length === 1) return visit(raw, tokens[0] * m, tokens, r);
@@ -91,14 +91,14 @@ export function eachRow(raw, m, rows, visit) {
 
 // Return the indices of the largest numbers, at most `count`, largest first; of equal numbers the first.
 /** @type {(row: Float32Array, count: number) => number[]} */
-export function heaviest(row, count) {
+export function findHeaviest(row, count) {
   /** @type {number[]} */
   const places = [];
   for (let c = 0; c < row.length; c++) {
     if (places.length === count && !(row[c] > row[places[count - 1]])) continue;
-    let at = Math.min(places.length, count - 1);
-    for (; at > 0 && row[places[at - 1]] < row[c]; at--) places[at] = places[at - 1];
-    places[at] = c;
+    let position = Math.min(places.length, count - 1);
+    for (; position > 0 && row[places[position - 1]] < row[c]; position--) places[position] = places[position - 1];
+    places[position] = c;
   }
   return places;
 }

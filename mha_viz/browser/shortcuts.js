@@ -1,5 +1,5 @@
 // Keyboard shortcuts that work everywhere on a page.
-import { remembersShortcuts } from "./memory.js";
+import { areShortcutsOn } from "./memory.js";
 
 const TYPED_INTO =
   "textarea, select, [contenteditable], dialog, dialog *, input:not([type=checkbox], [type=radio], [type=range])";
@@ -7,7 +7,7 @@ const TYPED_INTO =
 // Whether `key` was pressed outside text fields, by a user who has not turned these shortcuts off.
 /** @type {(event: KeyboardEvent, key: string) => boolean} */
 export function isShortcut(event, key) {
-  if (event.key !== key || event.ctrlKey || event.metaKey || event.altKey || !remembersShortcuts()) return false;
+  if (event.key !== key || event.ctrlKey || event.metaKey || event.altKey || !areShortcutsOn()) return false;
   const target = /** @type {Element} */ (event.composedPath()[0]);
   return !target.matches?.(TYPED_INTO);
 }

@@ -1,5 +1,5 @@
 // State shared by interactive drawings: hovered and pinned spots, keys, the address, size and theme.
-import { isDark, palette } from "./ink.js";
+import { isDark, makePalette } from "./ink.js";
 import { isUnanswered } from "./mount.js";
 /** @import { Pin } from "./geometry.js" */
 /** @import { Spot } from "./layouts.js" */
@@ -69,10 +69,10 @@ const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], Arrow
 /** @type {Record<string, number>} */
 const ENDS = { Home: -Infinity, End: Infinity };
 
-// Return the step of an arrow key as [rows, columns]. Home and End go to the ends of a row, with Ctrl to the corners.
+// Return the step of an arrow key as [rows, columns]. Home and End go to the ends of a row or, with Ctrl, to corners.
 // Undefined for other keys, and with other modifiers.
 /** @type {(event: KeyboardEvent) => readonly [number, number] | undefined} */
-export function arrow({ key, altKey, ctrlKey, metaKey }) {
+export function getArrowStep({ key, altKey, ctrlKey, metaKey }) {
   if (altKey || metaKey) return undefined;
   if (key in ENDS) return [ctrlKey ? ENDS[key] : 0, ENDS[key]];
   return ctrlKey ? undefined : ARROWS[key];
@@ -80,24 +80,24 @@ export function arrow({ key, altKey, ctrlKey, metaKey }) {
 /** @type {(event: KeyboardEvent) => boolean} */
 export const isPress = (event) => event.key === "Enter" || event.key === " ";
 /** @type {(i: number, count: number) => number} */
-export const bounded = (i, count) => Math.max(0, Math.min(count - 1, i));
+export const clamp = (i, count) => Math.max(0, Math.min(count - 1, i));
 /** @type {(a: Spot | null, b: Spot | null) => boolean} */
-export const sameSpot = (a, b) => a === b || (!!a && !!b && a.at === b.at && a.row === b.row && a.col === b.col);
+export const isSameSpot = (a, b) => a === b || (!!a && !!b && a.at === b.at && a.row === b.row && a.col === b.col);
 
 // Return the neighbouring spot in the direction of an arrow key. Heatmap: from cell to cell. Links: up and down within
 // a column of tokens, left and right between the two columns; Home and End go to the ends of a column.
 /** @type {(spot: Spot, step: readonly [number, number], isHeat: boolean, R: number, C: number) => Spot} */
-export function moved(spot, [down, right], isHeat, R, C) {
+export function moveSpot(spot, [down, right], isHeat, R, C) {
   const { row, col } = spot;
-  if (isHeat) return { ...spot, row: bounded((row ?? 0) + down, R), col: bounded((col ?? 0) + right, C) };
+  if (isHeat) return { ...spot, row: clamp((row ?? 0) + down, R), col: clamp((col ?? 0) + right, C) };
   const isQuery = right && Number.isFinite(right) ? right < 0 : row !== null;
-  const next = (row ?? col ?? 0) + (Number.isFinite(right) ? down : right);
-  return isQuery ? { ...spot, row: bounded(next, R), col: null } : { ...spot, row: null, col: bounded(next, C) };
+  const newIndex = (row ?? col ?? 0) + (Number.isFinite(right) ? down : right);
+  return isQuery ? { ...spot, row: clamp(newIndex, R), col: null } : { ...spot, row: null, col: clamp(newIndex, C) };
 }
 
 // Scroll a box until the row that begins at `y` is visible.
 /** @type {(box: HTMLElement, y: number) => void} */
-export function reveal(box, y) {
+export function revealRow(box, y) {
   if (y < box.scrollTop) box.scrollTop = y;
   else if (y + 40 > box.scrollTop + box.clientHeight) box.scrollTop = y + 40 - box.clientHeight;
 }
@@ -105,7 +105,7 @@ export function reveal(box, y) {
 // Return the position of an event in an element, in the element's own pixels, which differ from the event's on a zoomed
 // page.
 /** @type {(element: HTMLElement, event: MouseEvent) => [number, number]} */
-export function pointOn(element, event) {
+export function getPoint(element, event) {
   const box = element.getBoundingClientRect();
   const scale = box.width ? element.offsetWidth / box.width : 1;
   return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
@@ -116,13 +116,13 @@ export function pointOn(element, event) {
 export function readLook(look, root, themes, quiet) {
   const style = getComputedStyle(root);
   /** @type {(name: string, other: string) => string} */
-  const value = (name, other) => style.getPropertyValue(name).trim() || other;
+  const value = (name, fallback) => style.getPropertyValue(name).trim() || fallback;
   const isGrey = value("--mha-look", "") === "grey"; // a file for printing without colour
   const theme = (isGrey && themes.grey) || themes[isDark(root) ? "dark" : "light"];
   const name = theme.ramp.join();
   if (look.theme !== name) {
     const { ramp, signed, heads, dashes, has_minus: hasMinus } = theme;
-    const colours = { colours: palette(ramp), signedColours: palette(signed) };
+    const colours = { colours: makePalette(ramp), signedColours: makePalette(signed) };
     Object.assign(look, { theme: name, ramp, signed, heads, dashes, hasMinus, ...colours });
   }
   const isForced = window.matchMedia?.("(forced-colors: active)").matches; // then muted text has the normal colour
@@ -172,7 +172,7 @@ export class Stage {
   }
 
   // Return the changes of the view that the server may not know yet.
-  get #untold() {
+  get #unsentChanges() {
     return this.#telling || isUnanswered("view") ? this.#changed : {};
   }
 
@@ -183,13 +183,13 @@ export class Stage {
    * @param {View} view
    */
   adopt(view = this.drawing.parse(new URLSearchParams(this.locate())), keeps = false) {
-    const untold = Object.entries(keeps ? this.#untold : {});
+    const untold = Object.entries(keeps ? this.#unsentChanges : {});
     this.quiet();
     this.view = view;
     this.hovered = null;
     this.drawing.adopted();
-    const now = /** @type {Record<string, any>} */ (view);
-    const lost = untold.filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(now[name]));
+    const newView = /** @type {Record<string, any>} */ (view);
+    const lost = untold.filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(newView[name]));
     if (lost.length) this.change(Object.fromEntries(lost));
   }
 
@@ -207,7 +207,7 @@ export class Stage {
   change(fields, delay = TELL_AFTER) {
     this.view = { ...this.view, ...fields };
     if (COUNTS_ROWS.some((name) => name in fields)) this.hovered = null;
-    const changed = { ...this.#untold, ...fields };
+    const changed = { ...this.#unsentChanges, ...fields };
     this.quiet();
     this.#changed = changed;
     this.#telling = setTimeout(() => {
@@ -225,7 +225,7 @@ export class Stage {
 
   /** @param {Spot | null} spot */
   hover(spot) {
-    if (sameSpot(spot, this.hovered)) return;
+    if (isSameSpot(spot, this.hovered)) return;
     this.hovered = spot;
     this.drawing.drawFocus(false);
   }
@@ -236,7 +236,7 @@ export class Stage {
    * @param {Spot | null} spot
    */
   press(spot) {
-    if (spot) this.change({ pin: sameSpot(spot, this.drawing.pinned()) ? null : this.drawing.pin(spot) });
+    if (spot) this.change({ pin: isSameSpot(spot, this.drawing.pinned()) ? null : this.drawing.pin(spot) });
   }
 
   // ---- Pointer and keys ------------------------------------------------------------------------------------
@@ -261,13 +261,13 @@ export class Stage {
    * @param {Walk} walk
    */
   #onKey(event, { from, isHeat, R, C, start, walked }) {
-    const step = arrow(event);
+    const step = getArrowStep(event);
     const isPlain = !event.altKey && !event.ctrlKey && !event.metaKey;
     if (!R || !C || !(step || (isPress(event) && isPlain))) return;
     const spot = from ?? { ...start, row: 0, col: isHeat ? 0 : null };
     event.preventDefault();
     if (!step) return this.press(spot);
-    this.hovered = moved(spot, step, isHeat, R, C);
+    this.hovered = moveSpot(spot, step, isHeat, R, C);
     this.drawing.drawFocus(true);
     walked(this.hovered);
   }

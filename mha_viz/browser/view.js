@@ -60,23 +60,23 @@ export const isShare = ({ quantity }) => QUANTITIES[quantity ?? "weight"].number
 export const isOfLayers = ({ quantity }) => !!QUANTITIES[quantity ?? "weight"].of_layers;
 
 /** @type {(kind: Kind) => string} */
-export const labelOf = ({ quantity }) => QUANTITIES[quantity ?? "weight"].label;
+export const getLabel = ({ quantity }) => QUANTITIES[quantity ?? "weight"].label;
 
 // Return the name of rows and columns.
 /** @type {(unit: string) => string} */
-export const unitsInWords = (unit) => (unit === "words" ? "words" : "tokens");
+export const nameUnits = (unit) => (unit === "words" ? "words" : "tokens");
 
 // Return the values of a setting that a drawing accepts.
 /** @type {(name: string, drawing?: Drawing) => [string, Choice][]} */
-export function choicesOf(name, drawing) {
+export function listChoices(name, drawing) {
   const { choices = {} } = SETTINGS[name];
-  const all = typeof choices === "string" ? QUANTITIES : choices;
-  return Object.entries(all).filter(([, choice]) => !choice.not_in?.includes(drawing ?? ""));
+  const table = typeof choices === "string" ? QUANTITIES : choices;
+  return Object.entries(table).filter(([, choice]) => !choice.not_in?.includes(drawing ?? ""));
 }
 
 // Return the settings of a drawing that have a control, in order, with their controls.
 /** @type {(drawing: Drawing) => { name: Setting, label: string, control: string }[]} */
-export const controlled = (drawing) =>
+export const listControls = (drawing) =>
   Object.entries(SETTINGS)
     .filter(([, { control, drawings }]) => control && drawings.includes(drawing))
     .map(([name, { label = "", labels = {}, control = "" }]) => ({
@@ -87,8 +87,8 @@ export const controlled = (drawing) =>
 
 // Return [value, label, tip] for each value of a setting, with the drawing's own labels.
 /** @type {(name: string, drawing: Drawing) => string[][]} */
-export const optionsOf = (name, drawing) =>
-  choicesOf(name, drawing).map(([value, { label, labels = {}, title = "" }]) => [
+export const listOptions = (name, drawing) =>
+  listChoices(name, drawing).map(([value, { label, labels = {}, title = "" }]) => [
     value,
     labels[drawing] ?? label,
     title,
@@ -96,17 +96,17 @@ export const optionsOf = (name, drawing) =>
 
 // Split a value into its choice and its number.
 /** @type {(name: string, value: string) => { value: string, choice: Choice, number: string } | null} */
-export function choiceOf(name, value) {
-  const one = choicesOf(name).find(([each, { pattern }]) => new RegExp(`^(${pattern ?? each})$`).test(value));
-  return one ? { value: one[0], choice: one[1], number: value.slice(one[0].length) } : null;
+export function findChoice(name, value) {
+  const match = listChoices(name).find(([key, { pattern }]) => new RegExp(`^(${pattern ?? key})$`).test(value));
+  return match ? { value: match[0], choice: match[1], number: value.slice(match[0].length) } : null;
 }
 
 // Describe a value of a setting in words, for the menu of the drawing.
 /** @type {(name: string, value: string, drawing: Drawing) => string} */
-export function inWords(name, value, drawing) {
-  const chosen = choiceOf(name, value);
-  if (!chosen) return value;
-  const { choice, number } = chosen;
+export function describeValue(name, value, drawing) {
+  const match = findChoice(name, value);
+  if (!match) return value;
+  const { choice, number } = match;
   if (choice.changed) return choice.changed.replace("{}", number);
   return (SETTINGS[name].changed ?? "{}").replace("{}", choice.labels?.[drawing] ?? choice.label);
 }
@@ -121,33 +121,34 @@ export const LONG_TOKENS = ROWS.long.tokens;
 // Return the initial settings of a drawing for readings of these kinds, some of which may be long. Numbers that are not
 // shares of 1 have no common scale. Settings for long texts that the drawing does not accept are ignored.
 /** @type {(drawing: Drawing, kinds?: Kind[], isLong?: boolean) => Record<string, string>} */
-export function firstValues(drawing, kinds = [], isLong = false) {
+export function getFirstValues(drawing, kinds = [], isLong = false) {
   const first = /** @type {Record<string, string>} */ ({});
-  for (const { name } of controlled(drawing)) {
+  for (const { name } of listControls(drawing)) {
     const { default: usual = "", long, not_shares: other } = SETTINGS[name];
-    const ofLong = isLong && long ? [long, other].find((value) => value && isTaken(name, value, drawing)) : undefined;
+    const ofLong =
+      isLong && long ? [long, other].find((value) => value && isAccepted(name, value, drawing)) : undefined;
     first[name] = ofLong ?? (other && !kinds.every(isShare) ? other : usual);
   }
   return first;
 }
 
 /** @type {(name: string, value: string, drawing: Drawing) => boolean} */
-const isTaken = (name, value, drawing) => !choiceOf(name, value)?.choice.not_in?.includes(drawing);
+const isAccepted = (name, value, drawing) => !findChoice(name, value)?.choice.not_in?.includes(drawing);
 
 // ---- The address -----------------------------------------------------------------------------------------------
 
 // Return the last value of a repeated parameter, like the server.
 /** @type {(params: URLSearchParams, name: string) => string | null} */
-export const lastOf = (params, name) => params.getAll(name).at(-1) ?? null;
+export const getLast = (params, name) => params.getAll(name).at(-1) ?? null;
 
 // Read the settings from the address. A setting that is missing, unknown or not for this drawing keeps its value in
 // `first`. Never throws.
 /** @type {(params: URLSearchParams, first: Record<string, string>, drawing: Drawing) => Settings} */
-export function settingsIn(params, first, drawing) {
+export function parseSettings(params, first, drawing) {
   /** @type {(name: string) => string} */
   const valueOf = (name) => {
-    const value = lastOf(params, name);
-    return value !== null && choiceOf(name, value) && isTaken(name, value, drawing) ? value : first[name];
+    const value = getLast(params, name);
+    return value !== null && findChoice(name, value) && isAccepted(name, value, drawing) ? value : first[name];
   };
   return /** @type {Settings} */ (Object.fromEntries(Object.keys(first).map((name) => [name, valueOf(name)])));
 }
@@ -155,8 +156,8 @@ export function settingsIn(params, first, drawing) {
 // Serialize the settings of a drawing, `without` some of them. The text is a cache key for everything derived from
 // them.
 /** @type {(view: Settings, drawing: Drawing, without?: Setting[]) => string} */
-export const stateOf = (view, drawing, without = []) =>
-  JSON.stringify(controlled(drawing).flatMap(({ name }) => (without.includes(name) ? [] : [[name, view[name]]])));
+export const serializeSettings = (view, drawing, without = []) =>
+  JSON.stringify(listControls(drawing).flatMap(({ name }) => (without.includes(name) ? [] : [[name, view[name]]])));
 
 // Settings for the selection and strength of links and cells, which do not affect the choice of tokens.
 /** @type {Setting[]} */
@@ -164,7 +165,7 @@ export const OF_STRENGTH = ["links", "scale"];
 
 // Return the address parameters of settings that differ from the `first` ones; null removes a parameter.
 /** @type {(view: Settings, first: Record<string, string>) => Record<string, string | null>} */
-export const settingsOut = (view, first) =>
+export const encodeSettings = (view, first) =>
   Object.fromEntries(
     /** @type {Setting[]} */ (Object.keys(first)).map((name) => [
       name,

@@ -1,9 +1,9 @@
 // Describe a head in words and numbers: the line above the drawings, the note below them, the table.
-import { make, typedText } from "./dom.js";
-import { isPair, mean } from "./geometry.js";
-import { number, percent } from "./numerals.js";
-import { isSwitchedOff, mapName, paperMapName } from "./reading.js";
-import { isOfLayers, labelOf, unitsInWords } from "./view.js";
+import { make, isolateText } from "./dom.js";
+import { isPair, computeMean } from "./geometry.js";
+import { formatNumber, formatPercent } from "./numerals.js";
+import { isSwitchedOff, formatMapName, formatPaperName } from "./reading.js";
+import { isOfLayers, getLabel, nameUnits } from "./view.js";
 import { isShare } from "./view.js";
 /** @import { Children } from "./dom.js" */
 /** @import { Axes, Block, Unit } from "./geometry.js" */
@@ -15,12 +15,13 @@ import { isShare } from "./view.js";
 const TABLE_UNITS = 40; // larger matrices are listed by weight
 const LISTED = 300;
 /** @type {(text: string) => HTMLElement} */
-const strong = (text) => make("b", {}, typedText(text));
+const makeStrong = (text) => make("b", {}, isolateText(text));
 const SPECIAL = "Not a word: a mark that the model adds, where heads look when they look at nothing in particular";
 /** @type {(unit: { text: string, special: boolean }) => HTMLElement} */
-const named = ({ text, special }) => (special ? make("abbr", { title: SPECIAL }, typedText(text)) : typedText(text));
+const makeName = ({ text, special }) =>
+  special ? make("abbr", { title: SPECIAL }, isolateText(text)) : isolateText(text);
 /** @type {(text: string) => HTMLElement} */
-const soft = (text) => make("span", { class: "soft" }, text);
+const makeSoft = (text) => make("span", { class: "soft" }, text);
 
 // Return the sentence on the focused token or cell, or else on the strongest link, with exact weights. `quiet`: the
 // strongest link would reveal an answer; `hints`: explain what the pointer does.
@@ -28,38 +29,43 @@ const soft = (text) => make("span", { class: "soft" }, text);
  * @type {(head: ShownHead, axes: Axes, focus: Spot | null, unit: string, quiet?: boolean, hints?: boolean) =>
  *   Children}
  */
-export function readout({ part }, { rows, cols }, focus, unit, quiet = false, hints = true) {
+export function describeFocus({ part }, { rows, cols }, focus, unit, quiet = false, hints = true) {
   if (!rows.length || !cols.length) return ["Nothing to draw: this text has only special tokens here."];
   if (!focus) {
-    const hint = hints ? [soft(" Hover over a word; click to pin.")] : [];
+    const hint = hints ? [makeSoft(" Hover over a word; click to pin.")] : [];
     if (quiet) return hint;
-    const { row, col, weight } = strongest(part, rows, cols);
+    const { row, col, weight } = findStrongest(part, rows, cols);
     const isOrdinary = !rows[row].special && !cols[col].special;
     return [
-      `Strongest link${isOrdinary ? ` between ${unitsInWords(unit)}` : ""}: `,
-      ...linkWords(rows[row], cols[col], weight, part),
+      `Strongest link${isOrdinary ? ` between ${nameUnits(unit)}` : ""}: `,
+      ...describeLink(rows[row], cols[col], weight, part),
       ...hint,
     ];
   }
   const { row, col } = focus;
-  if (row !== null && col !== null) return linkWords(rows[row], cols[col], part.w[row * part.C + col], part);
-  return reachedWords(part, rows, cols, focus);
+  if (row !== null && col !== null) return describeLink(rows[row], cols[col], part.w[row * part.C + col], part);
+  return describeReach(part, rows, cols, focus);
 }
 
 /** @type {(from: Unit, to: Unit, weight: number, kind: Kind) => Children} */
-const linkWords = (from, to, weight, kind) => [strong(from.text), " → ", strong(to.text), ` ${number(weight, kind)}`];
+const describeLink = (from, to, weight, kind) => [
+  makeStrong(from.text),
+  " → ",
+  makeStrong(to.text),
+  ` ${formatNumber(weight, kind)}`,
+];
 
 // Describe the scale in words, like `span` in figures/layout/view.py.
 /** @type {(scale: string, top: number, kind?: Kind) => string} */
-export const scaleWords = (scale, top, { quantity, signed } = {}) => {
-  const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : number(top, { quantity })}`;
+export const describeScale = (scale, top, { quantity, signed } = {}) => {
+  const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : formatNumber(top, { quantity })}`;
   if (scale !== "log") return `0 to ${end}`;
   return signed ? "logarithmic, from ±0.001 to ±1" : "0.001 to 1, logarithmic";
 };
 
 // List the four tokens to which one token attends most, or which attend to it most.
 /** @type {(part: Block, rows: Unit[], cols: Unit[], focus: Spot) => Children} */
-function reachedWords(part, rows, cols, { row, col }) {
+function describeReach(part, rows, cols, { row, col }) {
   const { w, C } = part;
   const isQuery = row !== null;
   /** @type {(i: number) => number} */
@@ -69,14 +75,18 @@ function reachedWords(part, rows, cols, { row, col }) {
   const words = reached
     .slice(0, 4)
     .filter(({ weight }, i) => !i || !isShare(part) || Math.abs(weight) >= 0.0005) // smaller ones round to 0
-    .flatMap(({ weight, ...unit }, i) => [i ? ", " : "", named(unit), ` ${number(weight, part)}`]);
-  return [strong((isQuery ? rows[row] : cols[col]).text), isQuery ? " attends to " : " is attended to by ", ...words];
+    .flatMap(({ weight, ...unit }, i) => [i ? ", " : "", makeName(unit), ` ${formatNumber(weight, part)}`]);
+  return [
+    makeStrong((isQuery ? rows[row] : cols[col]).text),
+    isQuery ? " attends to " : " is attended to by ",
+    ...words,
+  ];
 }
 
 // Find the strongest link between ordinary words, if there are any: most heads give most weight to [CLS] or [SEP],
 // which is not informative.
 /** @type {(part: Block, rows: Unit[], cols: Unit[]) => { row: number, col: number, weight: number }} */
-export function strongest({ w, R, C, max = 1 }, rows, cols) {
+export function findStrongest({ w, R, C, max = 1 }, rows, cols) {
   const best = { row: 0, col: 0, weight: w[0] };
   let top = -Infinity;
   for (let row = 0, i = 0; row < R; row++) {
@@ -95,92 +105,92 @@ export function strongest({ w, R, C, max = 1 }, rows, cols) {
 
 // Describe the hidden share; return "" if every weight is shown.
 /** @type {(head: ShownHead, axes: { rows: Unit[] }, focus: Spot | null, view: Settings, reading: Reading) => string} */
-export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading) {
+export function describeHidden({ part: { hidden } }, { rows }, focus, view, reading) {
   const isWhole = view.special === "keep" && !(isPair(reading) && view.side !== "all");
   if (isWhole && !reading.hidden) return "";
-  const all = isOfLayers(reading) ? `this layer’s ${labelOf(reading)}` : "this head’s attention";
-  if (!hidden.length) return `${percent(1)} of ${all} goes to hidden tokens.`;
+  const whole = isOfLayers(reading) ? `this layer’s ${getLabel(reading)}` : "this head’s attention";
+  if (!hidden.length) return `${formatPercent(1)} of ${whole} goes to hidden tokens.`;
   const isOne = focus && focus.row !== null;
-  const share = isOne ? hidden[focus.row] : mean(Array.from(hidden));
-  const whose = isOne ? `the attention from “${rows[focus.row].text}”` : all;
+  const share = isOne ? hidden[focus.row] : computeMean(Array.from(hidden));
+  const whose = isOne ? `the attention from “${rows[focus.row].text}”` : whole;
   const how =
     view.special === "rescale" || isWhole ? "went to hidden tokens before rescaling" : "goes to hidden tokens";
-  return `${percent(share)} of ${whose} ${how}.`;
+  return `${formatPercent(share)} of ${whose} ${how}.`;
 }
 
 // Describe the drawn heads that are switched off; return "" if there are none.
 /** @type {(reading: Reading, heads: number[]) => string} */
-export function offNote(reading, heads) {
-  const names = heads.filter((head) => isSwitchedOff(reading, head)).map((head) => mapName(reading, head));
+export function describeOff(reading, heads) {
+  const names = heads.filter((head) => isSwitchedOff(reading, head)).map((head) => formatMapName(reading, head));
   if (!names.length) return "";
   if (names.length === 1) return `${names[0]} is off: this pattern is computed, its output is not used.`;
-  const listed = `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
-  return `${listed} are off: their patterns are computed, their outputs are not used.`;
+  const nameList = `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  return `${nameList} are off: their patterns are computed, their outputs are not used.`;
 }
 
 // Name the numbers of a view: "weight" only if the model computed them. The rule is that of `name_numbers` in
 // attention/numbers.py.
 /** @type {(reading: Reading, view: Pick<Settings, "unit" | "special">) => string} */
-function numbersIn(reading, view) {
-  const before = reading.numbers ?? "weight";
+function nameNumbers(reading, view) {
+  const previousNumbers = reading.numbers ?? "weight";
   const parts = [
     view.unit === "words" && !reading.numbers?.includes("_by_words") && "by_words",
     view.special === "rescale" && !reading.signed && !reading.numbers?.includes("_rescaled") && "rescaled",
   ];
-  return [before, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
+  return [previousNumbers, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
 }
 
 // List the numbers of one head: the whole matrix or, if it is large, the largest numbers.
 /** @type {(head: ShownHead, axes: Axes, reading: Reading, view: Settings) => HTMLElement[]} */
-export function table(head, axes, reading, view) {
-  const name = `${mapName(reading, head.head)} (${paperMapName(reading, head.head)}), ${reading.cited}`;
-  const numbers = numbersIn(reading, view);
+export function makeTables(head, axes, reading, view) {
+  const name = `${formatMapName(reading, head.head)} (${formatPaperName(reading, head.head)}), ${reading.cited}`;
+  const numbers = nameNumbers(reading, view);
   const caption = make("caption", {}, `${name}: ${numbers}; rows attend to columns`);
   const isSmall = Math.max(axes.rows.length, axes.cols.length) <= TABLE_UNITS;
-  return isSmall ? [wholeTable(caption, head.part, axes)] : largestNumbers(caption, head.part, axes, numbers);
+  return isSmall ? [makeWholeTable(caption, head.part, axes)] : makeLargestTable(caption, head.part, axes, numbers);
 }
 
 /** @type {(tag: "td" | "th", text: string, scope?: string) => HTMLElement} */
-const tableCell = (tag, text, scope) => make(tag, scope ? { scope } : {}, typedText(text));
+const makeCell = (tag, text, scope) => make(tag, scope ? { scope } : {}, isolateText(text));
 /** @type {(cells: HTMLElement[]) => HTMLElement} */
-const tableLine = (cells) => make("tr", {}, ...cells);
+const makeLine = (cells) => make("tr", {}, ...cells);
 /** @type {(caption: HTMLElement, top: HTMLElement[], body: HTMLElement[]) => HTMLElement} */
-const tableWith = (caption, top, body) =>
-  make("table", {}, caption, make("thead", {}, tableLine(top)), make("tbody", {}, ...body));
+const makeTable = (caption, top, body) =>
+  make("table", {}, caption, make("thead", {}, makeLine(top)), make("tbody", {}, ...body));
 
 /** @type {(caption: HTMLElement, part: Block, axes: Axes) => HTMLElement} */
-function wholeTable(caption, part, { rows, cols }) {
-  const top = [tableCell("td", ""), ...cols.map((unit) => tableCell("th", unit.text, "col"))];
+function makeWholeTable(caption, part, { rows, cols }) {
+  const top = [makeCell("td", ""), ...cols.map((unit) => makeCell("th", unit.text, "col"))];
   /** @type {(unit: Unit, r: number) => HTMLElement[]} */
   const line = (unit, r) => [
-    tableCell("th", unit.text, "row"),
-    ...cols.map((_, c) => tableCell("td", number(part.w[r * part.C + c], part))),
+    makeCell("th", unit.text, "row"),
+    ...cols.map((_, c) => makeCell("td", formatNumber(part.w[r * part.C + c], part))),
   ];
-  return tableWith(
+  return makeTable(
     caption,
     top,
-    rows.map((unit, r) => tableLine(line(unit, r))),
+    rows.map((unit, r) => makeLine(line(unit, r))),
   );
 }
 
 /** @type {(caption: HTMLElement, part: Block, axes: Axes, numbers: string) => HTMLElement[]} */
-function largestNumbers(caption, part, { rows, cols }, numbers) {
+function makeLargestTable(caption, part, { rows, cols }, numbers) {
   const { w, C } = part;
-  const least = isShare(part) ? 0.05 : Number.MIN_VALUE;
+  const minimum = isShare(part) ? 0.05 : Number.MIN_VALUE;
   const largest = Array.from(w.keys())
-    .filter((i) => Math.abs(w[i]) >= least)
+    .filter((i) => Math.abs(w[i]) >= minimum)
     .sort((a, b) => Math.abs(w[b]) - Math.abs(w[a]))
     .slice(0, LISTED);
   /** @type {(i: number) => HTMLElement[]} */
   const line = (i) =>
-    [rows[Math.floor(i / C)].text, cols[i % C].text, number(w[i], part)].map((text) => tableCell("td", text));
-  const top = ["from", "to", numbers].map((text) => tableCell("th", text, "col"));
+    [rows[Math.floor(i / C)].text, cols[i % C].text, formatNumber(w[i], part)].map((text) => makeCell("td", text));
+  const top = ["from", "to", numbers].map((text) => makeCell("th", text, "col"));
   const note = `The ${largest.length} largest of ${w.length} numbers.`;
   return [
-    tableWith(
+    makeTable(
       caption,
       top,
-      largest.map((i) => tableLine(line(i))),
+      largest.map((i) => makeLine(line(i))),
     ),
     make("p", { class: "soft" }, note),
   ];

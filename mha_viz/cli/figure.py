@@ -31,7 +31,7 @@ from mha_viz.figures.drawing.marks import DPI_RANGE
 from mha_viz.files import make_folder
 from mha_viz.models.getting import catalog
 from mha_viz.quotes import did_you_mean, quote
-from mha_viz.view.settings import OPTIONS, ViewSetting, default_scale, iter_page_only_settings, make_file_refusal
+from mha_viz.view.settings import OPTIONS, ViewSetting, choose_default_scale, iter_page_only_settings, make_file_refusal
 
 KINDS = {
     "heatmap": "One head's matrix, or that of every head.",
@@ -93,7 +93,7 @@ def _add_view_options(parser: Parser, kind: str) -> None:
             default = setting.default or "none"
             help_text = f"{setting.get_help(kind)} (default: {default}){_describe_page_note(setting, kind)}"
             default_value = None if setting.not_shares else setting.default  # None: the quantity decides
-            choices = setting.listed(kind) or None
+            choices = setting.list_values(kind) or None
             parser.add_argument(
                 f"--{name}", default=default_value, choices=choices, metavar=name.upper(), help=help_text
             )
@@ -144,7 +144,7 @@ def _draw(args: argparse.Namespace) -> None:
     destination = _check_options(args)
     requests = [quantities.build_request(args, args.model, text) for text in (read_text(args.text), *args.others)]
     scale = OPTIONS["scale"]
-    default_scale_name = scale.default if args.kind in scale.only_on_page else default_scale(args.quantity)
+    default_scale_name = scale.default if args.kind in scale.only_on_page else choose_default_scale(args.quantity)
     args.scale = args.scale or default_scale_name
     settings = _read_settings(args, destination.suffix)
     model = choose_model(args.model)

@@ -41,7 +41,7 @@ _USUAL_SETTINGS: tuple[SettingName, ...] = ("heads", "d_model", "steps", "seed")
 
 CHILD_MODULE = "mha_viz.lab.experiments"
 BOUNDS = children.Bounds(
-    seconds=300, megabytes=2_000, what="The training", less="Fewer steps or a smaller d_model take less."
+    seconds=300, megabytes=2_000, subject="The training", remedy="Fewer steps or a smaller d_model take less."
 )
 
 

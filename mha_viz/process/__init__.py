@@ -45,8 +45,8 @@ def set_environment() -> None:
 def check_docstrings() -> None:
     """Raise SettingError if Python removed the docstrings, which transformers needs to build its classes."""
     if sys.flags.optimize > 1:
-        problem = "Python runs with -OO or PYTHONOPTIMIZE=2, and without docstrings transformers loads no model."
-        raise SettingError(problem, "Start it without; -O works.")
+        problem = "Python runs with -OO or PYTHONOPTIMIZE=2, but transformers cannot load models without docstrings."
+        raise SettingError(problem, "Start it without these options; -O works.")
 
 
 def build_python_command(*arguments: str) -> tuple[list[str], dict[str, str]]:
@@ -77,14 +77,14 @@ def keep_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 2 * _MAX_THRESHOLD)
 
 
-def release_memory(of_all: bool = True) -> None:
+def release_memory(includes_frozen: bool = True) -> None:
     """Collect garbage and return free memory to the system if possible, because glibc would otherwise keep it.
 
     Args:
-        of_all: whether to collect the frozen objects too. False in a copy of a process, because looking through all
-            objects would stop the copy from sharing them.
+        includes_frozen: whether to collect frozen objects too. False in a copy of a process, which would no longer
+            share the objects that the collector visits.
     """
-    if of_all:
+    if includes_frozen:
         gc.unfreeze()
     gc.collect()
     gc.freeze()  # the remaining objects are modules and models, which later collections can skip

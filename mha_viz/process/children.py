@@ -32,9 +32,9 @@ from mha_viz.process.confinement import confine
 from mha_viz.process.messages import Array, Codec, Json
 from mha_viz.process.orphans import end_with_parent, watch_child
 
-POLL_SECONDS = 0.1  # between two checks whether the work is cancelled
+POLL_SECONDS = 0.1  # seconds between two checks of the child
 FULL_BYTES = 2**20  # memory counts as used up this close to its limit: Python allocates more at a time
-NICE = 10  # niceness, because the app has priority
+NICE = 10  # the niceness of children: the app has priority
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
 # OpenBLAS would start its threads while NumPy is imported, before the process is confined.
@@ -44,7 +44,7 @@ IMPORT_THREADS = MappingProxyType({"OPENBLAS_NUM_THREADS": "1"})
 FOLDER_SETTINGS = MappingProxyType({"TORCHINDUCTOR_CACHE_DIR": sys.prefix})
 
 ReportProgress = Callable[[float], None]  # called with the completed fraction
-IsCancelled = Callable[[], bool]  # returns True when the work is cancelled
+IsCancelled = Callable[[], bool]  # returns whether the work is cancelled
 Work = Callable[[Any, ReportProgress, IsCancelled], Any]
 _CODEC = Codec()
 
@@ -56,19 +56,19 @@ class Bounds(NamedTuple):
         seconds: wall time.
         megabytes: memory besides mapped files, in units of 10^6 bytes; 0 for no limit.
         threads: number of threads; 0 for one per core.
-        grace: seconds to save work after a stop.
-        what: the name of the work, for error messages.
-        less: what the user can do about the limit, for error messages.
-        answer_bytes: size limit of the result, which the parent holds in its own memory.
+        grace_s: seconds in which a stopped child can save its work.
+        subject: the subject of error messages.
+        remedy: the advice of errors about limits.
+        answer_bytes: maximum size of the result, which the parent holds in its own memory.
         writable: the folders that the child may write to.
     """
 
     seconds: float = math.inf
     megabytes: int = 0
     threads: int = 1
-    grace: float = 0.0
-    what: str = "The work"
-    less: str = "Give it a smaller input."
+    grace_s: float = 0.0
+    subject: str = "The work"
+    remedy: str = "Give it a smaller input."
     answer_bytes: int = 100_000_000
     writable: tuple[str, ...] = ()
 
@@ -85,8 +85,8 @@ def run(
 ) -> Any:
     """Run a module's ``work`` on ``order`` in a child process and return the result after the child has ended.
 
-    Raises Cancelled soon after ``cancelled`` returns True, TooSlow and TooLarge at the limits, the MhaVizError that the
-    work raised, and Failed when the child ends for another reason.
+    Raises Cancelled soon after ``cancelled`` returns True, TooSlow and TooLarge if the child exceeds its limits, the
+    MhaVizError that the work raised, and Failed if the child ends for another reason.
     """
     with _start_child(module, bounds) as child:
         watchdog = _Watchdog(child, bounds, cancelled)
@@ -120,7 +120,7 @@ def _start_child(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes
         child.kill()
         child.wait()
         for pipe in (child.stdin, child.stdout):
-            with contextlib.suppress(OSError):  # the child did not read its request
+            with contextlib.suppress(OSError):  # the child has not read its order
                 pipe.close()  # type: ignore[union-attr]
 
 
@@ -145,7 +145,7 @@ for name, limit in limits.items():
 try:
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 except MemoryError:
-    os.abort()  # reported as such
+    os.abort()  # the parent reports that memory ran out
 """
 
 
@@ -180,25 +180,26 @@ def _is_out_of_memory(pid: int, megabytes: int) -> bool:
 class _Watchdog:
     """Ends a child that is cancelled, has used up its memory or has run out of time.
 
-    ``ended_by`` is the error class that gives the reason.
+    Attributes:
+        ended_by: the class of the error that gives the reason; None if the child was not ended.
     """
 
     def __init__(self, child: subprocess.Popen[bytes], bounds: Bounds, cancelled: IsCancelled) -> None:
         self.ended_by: type[MhaVizError] | None = None
         self._child, self._bounds, self._cancelled = child, bounds, cancelled
-        self._finished = threading.Event()
+        self._stop_event = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="child")
         self._thread.start()
 
     def end(self) -> None:
         """Stop watching and wait for the watching thread."""
-        self._finished.set()
+        self._stop_event.set()
         self._thread.join()
 
     def _watch(self) -> None:
         """Watch the child until it ends or must be ended."""
         deadline, was_full = time.monotonic() + self._bounds.seconds, False
-        while not self._finished.wait(POLL_SECONDS):
+        while not self._stop_event.wait(POLL_SECONDS):
             is_full = _is_out_of_memory(self._child.pid, self._bounds.megabytes)
             if self._cancelled():
                 self.ended_by = Cancelled
@@ -209,24 +210,24 @@ class _Watchdog:
             was_full = is_full
             if self.ended_by:
                 self._child.terminate()
-                self._finished.wait(self._bounds.grace)
+                self._stop_event.wait(self._bounds.grace_s)
                 self._child.kill()
                 return
 
 
 def _exchange_messages(
-    child: subprocess.Popen[bytes], order: object, progress: ReportProgress, most: int
+    child: subprocess.Popen[bytes], order: object, progress: ReportProgress, max_bytes: int
 ) -> Json | None:
     """Send the order, report progress and return the answer; None if the child ends early.
 
-    The result is not read if it has more than ``most`` bytes; the answer then is its size, ``{"bytes": size}``.
+    The result is not read if it has more than ``max_bytes`` bytes; the answer then is its size, ``{"bytes": size}``.
     """
     assert child.stdin is not None
     assert child.stdout is not None
     try:
         packed_order, arrays = _CODEC.pack(order)
         messages.send(child.stdin, {"order": packed_order}, arrays)
-        while "done" in (message := messages.receive(child.stdout, most))[0]:
+        while "done" in (message := messages.receive(child.stdout, max_bytes))[0]:
             progress(message[0]["done"])
         heading, arrays = message
         return {"value": _CODEC.parse(heading["value"], arrays)} if "value" in heading else heading
@@ -239,20 +240,22 @@ def _exchange_messages(
 def _raise_failure(answer: Json | None, ended_by: type[MhaVizError] | None, bounds: Bounds) -> NoReturn:
     """Raise the error that explains why there is no result."""
     if ended_by is Cancelled:
-        raise Cancelled(*(answer or {}).get("error", ("", f"{bounds.what} was stopped.", "Start it again."))[1:])
+        raise Cancelled(*(answer or {}).get("error", ("", f"{bounds.subject} was stopped.", "Start it again."))[1:])
     if ended_by is TooSlow:
-        raise TooSlow(f"{bounds.what} took longer than {bounds.seconds:.0f} s.", bounds.less)
+        raise TooSlow(f"{bounds.subject} took longer than {bounds.seconds:.0f} s.", bounds.remedy)
     if answer and answer.get("bytes", 0) > bounds.answer_bytes:
         size, limit = answer["bytes"] / 1e6, bounds.answer_bytes / 1e6
-        raise TooLarge(f"{bounds.what} has a result of {size:,.0f} MB; at most {limit:,.0f} are accepted.", bounds.less)
+        raise TooLarge(
+            f"{bounds.subject} has a result of {size:,.0f} MB; at most {limit:,.0f} are accepted.", bounds.remedy
+        )
     if ended_by is TooLarge or (answer and answer["error"][0] == TooLarge.__name__):
         amount = f"more than {bounds.megabytes:,} MB of memory" if bounds.megabytes else "more memory than there is"
-        raise TooLarge(f"{bounds.what} needed {amount}.", bounds.less)
+        raise TooLarge(f"{bounds.subject} needed {amount}.", bounds.remedy)
     if answer is None:
-        raise Failed(f"{bounds.what} ended without a result.", "Try again.")
+        raise Failed(f"{bounds.subject} ended without a result.", "Try again.")
     kind, problem, remedy = answer["error"]
     if kind == Failed.__name__:
-        raise Failed(f"{bounds.what} failed: {problem}.", "Try again.")
+        raise Failed(f"{bounds.subject} failed: {problem}.", "Try again.")
     error_type: Any = getattr(errors, kind, Failed)
     raise error_type(problem, remedy)
 
@@ -268,17 +271,19 @@ def _find_signal_error(code: int | None) -> type[MhaVizError] | None:
 
 
 def serve(work: Work, network: bool = False) -> None:
-    """Confine this process, do one piece of work for the parent process, and send the result.
+    """Confine this process, carry out one order of the parent process, and send the result.
 
     ``network`` says whether the process keeps its network. Everything that it prints goes to standard error. An
     unexpected error is reported without the text that was being processed.
     """
     gc.enable()
-    confine(sys.argv[1:], network)  # imports are trusted; input that is read from here on is not
-    out, sys.stdout = sys.stdout.buffer, sys.stderr
+    confine(sys.argv[1:], network)  # after the imports, which are trusted, and before reading any input
+    output, sys.stdout = sys.stdout.buffer, sys.stderr
     lock, stop = threading.Lock(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent decides
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole process group; the parent decides what to do
     heading, arrays = messages.receive(sys.stdin.buffer)
     order = _CODEC.parse(heading["order"], arrays)
     end_with_parent(stop)
@@ -286,7 +291,7 @@ def serve(work: Work, network: bool = False) -> None:
     def send(heading: Json, arrays: Sequence[Array] = ()) -> None:
         with lock:
             try:
-                messages.send(out, heading, arrays)
+                messages.send(output, heading, arrays)
             except OSError:  # the parent has ended: the work saves what it has, as after any stop
                 stop.set()
 
@@ -295,7 +300,7 @@ def serve(work: Work, network: bool = False) -> None:
         send({"value": value}, arrays)
     except BaseException as error:
         send({"error": _describe_error(error)})
-    os._exit(0)  # the answer is sent; a regular exit takes long with large libraries
+    os._exit(0)  # a regular exit takes long with large libraries
 
 
 def _describe_error(error: BaseException) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""Remove rights from this process, permanently, that work on untrusted files does not need.
+"""Permanently remove rights that this process does not need to work on untrusted files.
 
 On Linux, Landlock refuses writing outside the given folders, signals to other processes, and TCP. A seccomp filter
 refuses system calls that Landlock does not cover: sockets of every kind, new processes and programs, limits and
@@ -28,7 +28,7 @@ ALL = frozenset({WRITING, NETWORK, PROCESSES})
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # numbers of system calls, the same on every architecture
 _VERSION, _PATH_BENEATH = 1, 1
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
-_CHANGE = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # to write, remove and make files and folders
+_CHANGE = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # to write, remove and create files and folders
 _RIGHTS_SINCE = MappingProxyType({2: 1 << 13, 3: _TRUNCATE})  # version → right to move between folders, to truncate
 _TCP, _TCP_SINCE = 0b11, 4  # rights to bind and to connect
 _SCOPES, _SCOPES_SINCE = 0b11, 6  # abstract Unix sockets and signals: only among processes that are confined alike
@@ -92,7 +92,7 @@ _OTHER_CALLS = MappingProxyType(
         **{"pivot_root": (155, 41), "chroot": (161, 51), "quotactl": (179, 60), "quotactl_fd": (443, 443)},
     }
 )
-# Calls that are refused unless their first argument makes a thread, is 0 (this process), or is the process's own PID.
+# Calls that are refused unless their first argument creates a thread, is 0 (this process), or is this process's PID.
 _THREAD_CALLS = MappingProxyType({"clone": (56, 220)})
 _OWN_PROCESS_CALLS = MappingProxyType(
     {
@@ -145,11 +145,11 @@ def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[st
     """Confine this process: no writing outside some folders, no access to other processes, and no network.
 
     Args:
-        writable: folders that may be written to; none means that nothing can be written.
+        writable: the folders that may be written to; by default none.
         network: whether the process keeps its network.
 
-    Returns which of WRITING, NETWORK and PROCESSES were removed: fewer than :data:`ALL` where the kernel cannot do it,
-    or a container forbids asking for it.
+    Returns which of WRITING, NETWORK and PROCESSES were removed: fewer than :data:`ALL` if the kernel cannot remove
+    them or a container forbids it.
     """
     if not sys.platform.startswith("linux"):
         return frozenset()
@@ -160,12 +160,12 @@ def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[st
     _drop_privileges(libc)
     is_write_restricted = _restrict_writing(libc, writable, network)
     is_filtered = _filter_calls(libc, network)
-    removed = {
+    removals = {
         WRITING: is_write_restricted and is_filtered,
         NETWORK: is_filtered and not network,
         PROCESSES: is_filtered,
     }
-    return frozenset(name for name, is_removed in removed.items() if is_removed)
+    return frozenset(name for name, is_removed in removals.items() if is_removed)
 
 
 def hide_memory() -> None:
@@ -179,7 +179,7 @@ def hide_memory() -> None:
 
 
 def find_missing_rights() -> frozenset[str]:
-    """Return the rights that :func:`confine` could not remove here. This only asks the kernel and confines nothing."""
+    """Return the rights that :func:`confine` could not remove here. This process is not confined."""
     if not sys.platform.startswith("linux"):
         return ALL
     libc = ctypes.CDLL(None, use_errno=True)
@@ -190,7 +190,7 @@ def find_missing_rights() -> frozenset[str]:
 
 
 def _drop_privileges(libc: ctypes.CDLL) -> None:
-    """Drop all superuser privileges except the one to read files (capset(2)); some are exceptions to Landlock."""
+    """Drop all superuser privileges except the one to read files (capset(2)); some would override Landlock."""
     heading, sets = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
     if libc.capget(heading, sets) == 0 and any(sets):
         remaining = [sets[number] & _READ_SEARCH if number < 3 else 0 for number in range(6)]
@@ -202,7 +202,7 @@ def _restrict_writing(libc: ctypes.CDLL, writable: Iterable[str], network: bool)
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
         return False
-    change = _CHANGE | sum(right for since, right in _RIGHTS_SINCE.items() if version >= since)
+    change = _CHANGE | sum(right for first_version, right in _RIGHTS_SINCE.items() if version >= first_version)
     tcp = _TCP * (version >= _TCP_SINCE and not network)
     rules = _Ruleset(change, tcp, _SCOPES * (version >= _SCOPES_SINCE))
     size = 8 * (1 + (version >= _TCP_SINCE) + (version >= _SCOPES_SINCE))
@@ -235,7 +235,9 @@ def _filter_calls(libc: ctypes.CDLL, network: bool) -> bool:
     if machine is None:
         return False
     steps = [*_iter_filter_steps(machine, network)]
-    instructions = (_Instruction * len(steps))(*(_Instruction(code, yes, no, k) for code, k, yes, no in steps))
+    instructions = (_Instruction * len(steps))(
+        *(_Instruction(code, if_true, if_false, k) for code, k, if_true, if_false in steps)
+    )
     program = _Program(len(steps), ctypes.cast(instructions, ctypes.POINTER(_Instruction)))
     return not libc.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0)
 
@@ -271,8 +273,7 @@ def _iter_filter_steps(machine: _Machine, network: bool) -> Iterator[_Step]:
 
 
 def _iter_refusal_steps(number: int, condition: tuple[int, int]) -> Iterator[_Step]:
-    """Yield instructions that refuse a system call unless a condition (instruction, operand) holds for its first
-    argument."""
+    """Yield instructions that refuse a call unless its first argument meets a condition (instruction, operand)."""
     yield _EQUAL, number, 0, 4
     yield _LOAD, _FIRST, 0, 0
     yield *condition, 0, 1

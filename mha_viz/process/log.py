@@ -29,10 +29,10 @@ _ROOT = PACKAGE.parent
 _OWN_PATHS = (str(PACKAGE), str(_ROOT / "pages"), str(_ROOT / "app.py"))
 
 
-def limit_records(who: Callable[[], str] = str) -> None:
+def limit_records(get_visitor: Callable[[], str] = str) -> None:
     """Limit all log records of this process from now on, whichever library writes them.
 
-    ``who`` returns the name of the visitor for whom the current thread works; "" if that is not known.
+    ``get_visitor`` returns the name of the visitor for whom the current thread works; "" if that is not known.
     """
     default_factory, lines = logging.getLogRecordFactory(), _RateLimiter()
 
@@ -47,7 +47,7 @@ def limit_records(who: Callable[[], str] = str) -> None:
             text = str(message)[:MAX_LENGTH]
         if isinstance(error, tuple) and error[1] is not None:
             text = f"{text[:MAX_LENGTH]} | {describe_error(error[1])}"
-        left_out = lines.left_out(who() or f"{path}:{number}")
+        left_out = lines.count_left_out(get_visitor() or f"{path}:{number}")
         if left_out is None:
             record.levelno = -1  # below the level of every handler
         elif left_out:
@@ -64,30 +64,32 @@ def limit_records(who: Callable[[], str] = str) -> None:
 
 def format_line(text: str) -> str:
     """Return a text as one log line: cut to MAX_LENGTH characters, without line breaks and control characters."""
-    short = text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…"
-    return _BREAKS.sub(" ", short)
+    line = text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…"
+    return _BREAKS.sub(" ", line)
 
 
 def describe_error(error: BaseException) -> str:
     """Return the class of an error and where it was raised, without its message.
 
-    The text says "Traceback" only for errors of this program, not for those that Streamlit raises over a value that it
-    was sent.
+    The text says "Traceback" only for errors of this program, not for those that Streamlit raises because of a value
+    that it received.
     """
     frames = [(_shorten_path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    ours = [index for index, (module, _) in enumerate(frames) if module.startswith(("mha_viz/", "pages/", "app.py"))]
-    deeper = [module for module, _ in frames[ours[-1] :]] if ours else []
-    is_theirs = any(module.startswith("streamlit/") for module in deeper) and not type(error).__module__.startswith(
-        "streamlit"
-    )
+    own_frames = [
+        index for index, (module, _) in enumerate(frames) if module.startswith(("mha_viz/", "pages/", "app.py"))
+    ]
+    deeper_modules = [module for module, _ in frames[own_frames[-1] :]] if own_frames else []
+    is_library_error = any(module.startswith("streamlit/") for module in deeper_modules) and not type(
+        error
+    ).__module__.startswith("streamlit")
     innermost = " < ".join(f"{module}:{line}" for module, line in frames[: -MAX_FRAMES - 1 : -1])
     kind = type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         kind += f" ({error.strerror})"
-    where = f"{kind} in {innermost}"
-    if ours:  # put our own frame first, because the end of a long line is cut
-        where = f"{kind} at {':'.join(map(str, frames[ours[-1]]))} in {innermost}"
-    return where if is_theirs or not ours else f"Traceback (most recent call first): {where}"
+    location = f"{kind} in {innermost}"
+    if own_frames:  # put our own frame first, because the end of a long line is cut
+        location = f"{kind} at {':'.join(map(str, frames[own_frames[-1]]))} in {innermost}"
+    return location if is_library_error or not own_frames else f"Traceback (most recent call first): {location}"
 
 
 def _shorten_path(path: str) -> str:
@@ -110,18 +112,18 @@ class _RateLimiter:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last: dict[str, tuple[float, int]] = {}  # time of the last line, and number of lines left out since
+        self._last_lines: dict[str, tuple[float, int]] = {}  # time of the last line, and number of lines left out since
         self._tokens, self._at = float(MAX_BURST), time.monotonic()
 
-    def left_out(self, who: str) -> int | None:
-        """Return how many lines were left out since the last one; None if this line must be left out, too."""
+    def count_left_out(self, source: str) -> int | None:
+        """Return how many lines were left out since the last one; None if this line must be left out too."""
         with self._lock:
             now = time.monotonic()
             self._tokens, self._at = min(MAX_BURST, self._tokens + (now - self._at) * LINES_PER_SECOND), now
-            last, count = self._last.pop(who, (-SECONDS_BETWEEN_LINES, 0))
-            is_due = now - last >= SECONDS_BETWEEN_LINES and self._tokens >= 1
-            self._last[who] = (now, 0) if is_due else (last, count + 1)
-            while len(self._last) > MAX_SOURCES:
-                del self._last[next(iter(self._last))]
+            last_time, count = self._last_lines.pop(source, (-SECONDS_BETWEEN_LINES, 0))
+            is_due = now - last_time >= SECONDS_BETWEEN_LINES and self._tokens >= 1
+            self._last_lines[source] = (now, 0) if is_due else (last_time, count + 1)
+            while len(self._last_lines) > MAX_SOURCES:
+                del self._last_lines[next(iter(self._last_lines))]
             self._tokens -= is_due
             return count if is_due else None

@@ -1,4 +1,4 @@
-"""Messages between processes of this program, and their coding of values: a JSON heading followed by raw arrays.
+"""Send messages between the processes of this program: a JSON heading followed by raw arrays.
 
 A message is a little-endian uint32 with the length of the heading, the heading, and the bytes of its arrays in order;
 ``arrays`` in the heading gives their types and shapes. No message contains code.
@@ -33,19 +33,19 @@ def send(pipe: IO[bytes], heading: Json, arrays: Sequence[Array] = ()) -> None:
     pipe.flush()
 
 
-def receive(pipe: IO[bytes], most: float = math.inf) -> tuple[Json, list[Array]]:
+def receive(pipe: IO[bytes], max_bytes: float = math.inf) -> tuple[Json, list[Array]]:
     """Read one message and return its heading and its read-only arrays.
 
     Raises EOFError when the other end is closed, and OverflowError with the size if the heading, or all arrays
-    together, have more than ``most`` bytes; such a message is discarded.
+    together, have more than ``max_bytes`` bytes; such a message is discarded.
     """
     size = struct.unpack("<I", _read_exactly(pipe, 4))[0]
-    if size > most:
+    if size > max_bytes:
         raise OverflowError(size)
     heading: Json = json.loads(_read_exactly(pipe, size))
     shapes = [(np.dtype(kind), tuple(shape)) for kind, shape in heading.pop("arrays")]
     size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in shapes)
-    if size > most:
+    if size > max_bytes:
         raise OverflowError(size)
     arrays = list[Array]()
     for dtype, shape in shapes:
@@ -79,7 +79,7 @@ class Codec:
     """Converts values to JSON and arrays, and back.
 
     Values are numbers, strings, bytes, None, arrays, lists, tuples, dicts with string keys, and objects of ``classes``,
-    which are sent as their constructor arguments. An object that occurs twice arrives as one object.
+    which are sent as their constructor arguments. An object that occurs twice is sent once.
 
     In JSON, an object with one key stands for what JSON lacks: "array" (its number), "bytes" (the number of their
     array), "tuple", "dict", "same" (the number of an earlier object), or the name of a class.
@@ -87,10 +87,10 @@ class Codec:
 
     def __init__(self, *classes: type[Any]) -> None:
         self._classes: dict[str, type[Any]] = {kind.__name__: kind for kind in classes}
-        assert len(self._classes) == len(classes), "two classes of one name"
+        assert len(self._classes) == len(classes), "Two classes have the same name."
 
     def pack(self, value: object) -> tuple[Any, list[Array]]:
-        """Return a value as JSON and arrays. Raises TypeError for a value of another type."""
+        """Return a value as JSON and arrays. Raises TypeError if its type is not supported."""
         arrays: list[Array] = []
         return self._pack_value(value, arrays, {}), arrays
 
@@ -105,7 +105,7 @@ class Codec:
         if id(value) in objects:
             return {"same": objects[id(value)][0]}
         if (name := type(value).__name__) in self._classes:
-            arguments = [self._pack_value(item, arrays, objects) for item in _constructor_arguments(value)]
+            arguments = [self._pack_value(item, arrays, objects) for item in _get_constructor_arguments(value)]
             objects[id(value)] = len(objects), value
             return {name: arguments}
         if isinstance(value, list | tuple):
@@ -117,7 +117,7 @@ class Codec:
             return value
         if isinstance(value, np.generic):
             return value.item()
-        raise TypeError(f"{name} is no value of a message")
+        raise TypeError(f"A message cannot contain a value of the type {name}.")
 
     def parse(self, packed: Any, arrays: Sequence[Array]) -> Any:
         """Return the value that :meth:`pack` packed."""
@@ -145,7 +145,7 @@ class Codec:
         return objects[-1]
 
 
-def _constructor_arguments(value: Any) -> Sequence[Any]:
+def _get_constructor_arguments(value: Any) -> Sequence[Any]:
     """Return the constructor arguments that make an equal object of the same class."""
     if is_dataclass(value):
         return [getattr(value, field.name) for field in fields(value) if field.init]
@@ -153,7 +153,7 @@ def _constructor_arguments(value: Any) -> Sequence[Any]:
 
 
 def estimate_size(value: object) -> int:
-    """Estimate the size of a value in bytes: that of its arrays, and a few hundred bytes for each object."""
+    """Estimate the size of a value in bytes: the size of its arrays, and a few hundred bytes per object."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, list | tuple):

@@ -26,7 +26,7 @@ __all__ = [
     "with_bar",
 ]
 
-SECONDS_BETWEEN_LINES = 5.0  # of progress, when stderr is not a terminal
+SECONDS_BETWEEN_LINES = 5.0  # seconds between lines of progress when stderr is not a terminal
 PARTS = 1_000  # steps of a bar that shows a fraction
 
 P = ParamSpec("P")
@@ -39,7 +39,7 @@ FormatProgress = Callable[[int, int], str]  # formats (done, total)
 
 
 def with_bar(unit: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that makes ``progress=True`` of a function draw a bar on stderr, counted in ``unit``.
+    """Return a decorator that adds ``progress=True`` to a function: a bar on stderr, counted in ``unit``.
 
     The decorated function raises SettingError for a progress that is neither true, false nor a function.
     """
@@ -120,8 +120,8 @@ def show_shape(picture: FormatProgress, line: FormatProgress) -> Iterator[Show]:
 
 
 def _make_show(show: Callable[[str], None], picture: FormatProgress, line: FormatProgress) -> Show:
-    formatted = picture if _can_overwrite() else line
-    return lambda done, total: show(formatted(done, total))
+    format_progress = picture if _can_overwrite() else line
+    return lambda done, total: show(format_progress(done, total))
 
 
 @contextmanager
@@ -130,14 +130,14 @@ def changing_line() -> Iterator[Callable[[str], None]]:
 
     If stderr is not a terminal, it prints a new line every few seconds.
     """
-    overwrites, printed = _can_overwrite(), monotonic()
+    overwrites, last_print = _can_overwrite(), monotonic()
 
     def print_line(line: str) -> None:
-        nonlocal printed
+        nonlocal last_print
         if overwrites:
             print(f"\r{line}".ljust(79), end="", file=sys.stderr, flush=True)
-        elif monotonic() - printed >= SECONDS_BETWEEN_LINES:
-            printed = monotonic()
+        elif monotonic() - last_print >= SECONDS_BETWEEN_LINES:
+            last_print = monotonic()
             print(f"mha-viz: {one_line(line)}", file=sys.stderr, flush=True)
 
     try:

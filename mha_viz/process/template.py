@@ -1,10 +1,10 @@
-"""A process that imports libraries once and forks copies of itself, in milliseconds; importing would take seconds.
+"""Import libraries once in a template process that forks copies of itself within milliseconds.
 
 A template has one thread, because a copy has no other: a lock that another thread holds would stay locked in it. If the
 libraries have started threads, the template does the work itself, once. A copy has two pipes and inherits nothing else
 of the requesting process; until it writes to memory, it shares the memory with the template.
 
-multiprocessing has such a process, too (``forkserver``). But it takes the environment, limits and ``__main__`` of the
+multiprocessing has such a process too (``forkserver``), but it takes the environment, limits and ``__main__`` of the
 requesting process, imports that ``__main__`` (here Streamlit) in every copy, and its copies unpickle their work.
 """
 
@@ -33,7 +33,7 @@ _EXIT_SECONDS = 1.0  # seconds that a waiting template has to exit by itself
 
 
 def is_supported() -> bool:
-    """Return whether this system has what templates need: Linux 5.3 or later, and a Python that was built for it."""
+    """Return whether this system supports templates: Linux 5.3 or later, with a Python that was built for it."""
     if not (hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal") and _THREADS_FOLDER.exists()):
         return False
     try:
@@ -101,19 +101,19 @@ class Template:
     """A new process that runs ``command``, which ends in :func:`serve_copies`."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._requests, theirs = socket.socketpair()
+        self._requests, template_end = socket.socketpair()
         try:
-            self._process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=2, env=environment)
+            self._process = subprocess.Popen(command, stdin=template_end.fileno(), stdout=2, env=environment)
         except OSError:
             self._requests.close()
             raise
         finally:
-            theirs.close()
+            template_end.close()
         self.pid = self._process.pid
 
     @property
-    def runs(self) -> bool:
-        """Whether the template can be asked for a copy."""
+    def is_running(self) -> bool:
+        """Whether the template can still make copies."""
         return self._requests.fileno() >= 0 and self._process.poll() is None
 
     def copy(self, seconds: float) -> PipedProcess:
@@ -122,9 +122,9 @@ class Template:
         Raises ConnectionError if the template has ended, another OSError if it could not make a copy, and TimeoutError
         if the copy is not ready within ``seconds``.
         """
-        with ExitStack() as theirs, ExitStack() as ours:
-            their_input, our_input = _pipe(theirs, ours)
-            our_output, their_output = _pipe(ours, theirs)
+        with ExitStack() as their_ends, ExitStack() as our_ends:
+            their_input, our_input = _make_pipe(their_ends, our_ends)
+            our_output, their_output = _make_pipe(our_ends, their_ends)
             self._requests.settimeout(seconds)
             socket.send_fds(self._requests, [_COPY], [their_input, their_output])
             answer, handles, _, _ = socket.recv_fds(self._requests, _PID.size, 1)
@@ -133,7 +133,7 @@ class Template:
             (pid,) = _PID.unpack(answer)
             if pid == _NO_COPY:
                 raise BlockingIOError("The system cannot start another process.")
-            ours.pop_all()
+            our_ends.pop_all()
         os.set_inheritable(handles[0], False)
         if pid == self.pid:
             self._requests.close()
@@ -151,7 +151,7 @@ class Template:
         self._process.wait()
 
 
-def _pipe(first: ExitStack, second: ExitStack) -> tuple[int, int]:
+def _make_pipe(first: ExitStack, second: ExitStack) -> tuple[int, int]:
     """Make a pipe and return its ends (reading, writing) as ``os.pipe`` does; each end is closed with its stack."""
     ends = os.pipe()
     for stack, end in zip((first, second), ends, strict=True):
@@ -168,7 +168,7 @@ def serve_copies(work: Callable[[], object]) -> None:
     Return when the requester closes its end.
     """
     requests = socket.socket(fileno=os.dup(0))
-    gc.freeze()  # otherwise garbage collection in a copy would write to all objects, and share none
+    gc.freeze()  # garbage collection in a copy would otherwise write to all objects, so that none could be shared
     while pipes := socket.recv_fds(requests, len(_COPY), 2)[1]:
         _reap_copies()
         has_threads = len(list(_THREADS_FOLDER.iterdir())) > 1

@@ -1,4 +1,4 @@
-"""A worker thread that serves visitors in turn, so that a visitor who makes many requests delays only their own."""
+"""A worker thread that serves visitors in turn, so that one visitor's many requests delay only that visitor."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class _FinishedWork(NamedTuple):
 
 
 class _FairClock:
-    """Decides who is served next, so that all who wait get the same amount of time.
+    """Decides which client is served next, so that all waiting clients get the same amount of time.
+
+    The clients are visitors, or the tabs of one visitor.
 
     This is the virtual clock and the start tags of start-time fair queueing (Goyal, Vin and Cheng 1996, section 2). The
     clock shows the start tag of the work that was served last. After work of s seconds, the next start tag of the same
@@ -50,25 +52,27 @@ class _FairClock:
         self._now = 0.0
         self._starts: dict[Hashable, float] = {}
 
-    def arrive(self, who: Hashable) -> None:
-        """Record that somebody who was not waiting begins to wait."""
-        self._starts[who] = max(self._now, self._starts.get(who, 0.0))
+    def arrive(self, client: Hashable) -> None:
+        """Record that a client begins to wait."""
+        self._starts[client] = max(self._now, self._starts.get(client, 0.0))
 
-    def __contains__(self, who: Hashable) -> bool:
-        return who in self._starts
+    def __contains__(self, client: Hashable) -> bool:
+        return client in self._starts
 
-    def start(self, who: Hashable) -> float:
-        """Return the start tag of somebody who waits, in seconds."""
-        return self._starts[who]
+    def get_start(self, client: Hashable) -> float:
+        """Return the start tag of a waiting client, in seconds."""
+        return self._starts[client]
 
-    def charge(self, who: Hashable, seconds: float) -> None:
-        """Charge the seconds of finished work to somebody who waited."""
-        self._now = max(self._now, self._starts[who])
-        self._starts[who] += seconds
+    def charge(self, client: Hashable, seconds: float) -> None:
+        """Charge the seconds of finished work to the client that waited for it."""
+        self._now = max(self._now, self._starts[client])
+        self._starts[client] += seconds
 
     def forget(self, waiting: Container[Hashable]) -> None:
-        """Forget the past start tags of visitors who do not wait."""
-        self._starts = {who: start for who, start in self._starts.items() if start > self._now or who in waiting}
+        """Forget the past start tags of clients that are not waiting."""
+        self._starts = {
+            client: start for client, start in self._starts.items() if start > self._now or client in waiting
+        }
 
 
 class FairWorker:
@@ -86,7 +90,7 @@ class FairWorker:
         self._lock = threading.Lock()
         # By visitor, then by tab.
         self._queues: OrderedDict[str, OrderedDict[Hashable, _WaitingRequest]] = OrderedDict()
-        self._done: deque[_FinishedWork] = deque()  # within WINDOW_SECONDS
+        self._finished_work: deque[_FinishedWork] = deque()  # within WINDOW_SECONDS
         self._visitors = _FairClock()
         self._tabs: dict[str, _FairClock] = {}  # by visitor; cleared when the queues are empty
 
@@ -106,28 +110,28 @@ class FairWorker:
             self._forget()
             self._check_share(visitor)
             queue = self._queues.get(visitor, OrderedDict())
-            replaced = queue.pop(tab, None) if tab else None
+            replaced_request = queue.pop(tab, None) if tab else None
             is_full = sum(map(len, self._queues.values())) >= MAX_WAITING or (
                 bool(visitor) and len(queue) >= MAX_WAITING_PER_VISITOR
             )
-            if replaced is None and is_full:
+            if replaced_request is None and is_full:
                 raise Busy(*_FULL_MESSAGE)
             tab_key = tab or object()
             if visitor not in self._queues:
                 self._visitors.arrive(visitor)
-            if replaced is None:
+            if replaced_request is None:
                 self._tabs.setdefault(visitor, _FairClock()).arrive(tab_key)
             queue[tab_key] = _WaitingRequest(future, work, characters)
             self._queues[visitor] = queue
-        if replaced is not None and replaced.future.set_running_or_notify_cancel():
-            replaced.future.set_exception(Cancelled(*_REPLACED_MESSAGE))
+        if replaced_request is not None and replaced_request.future.set_running_or_notify_cancel():
+            replaced_request.future.set_exception(Cancelled(*_REPLACED_MESSAGE))
         self._worker.submit(self._serve_next)
         return future
 
     def _forget(self) -> None:
-        """Forget cancelled requests, and work that ended more than WINDOW_SECONDS ago."""
-        while self._done and self._done[0].ended < time.monotonic() - WINDOW_SECONDS:
-            self._done.popleft()
+        """Forget cancelled requests and work that ended more than WINDOW_SECONDS ago."""
+        while self._finished_work and self._finished_work[0].ended < time.monotonic() - WINDOW_SECONDS:
+            self._finished_work.popleft()
         for visitor, queue in list(self._queues.items()):
             for tab in [tab for tab, waiting in queue.items() if waiting.future.cancelled()]:
                 del queue[tab]
@@ -136,17 +140,17 @@ class FairWorker:
 
     def _check_share(self, visitor: str) -> None:
         """Raise Busy if the visitor has used up MAX_SECONDS_PER_VISITOR and others use the worker, too."""
-        others = {*(done.visitor for done in self._done), *self._queues} - {visitor, ""}
+        others = {*(done.visitor for done in self._finished_work), *self._queues} - {visitor, ""}
         if not (visitor and others):
             return
-        used = sum(done.seconds for done in self._done if done.visitor == visitor)
-        if used < MAX_SECONDS_PER_VISITOR:
+        used_seconds = sum(done.seconds for done in self._finished_work if done.visitor == visitor)
+        if used_seconds < MAX_SECONDS_PER_VISITOR:
             return
-        oldest = next(done.ended for done in self._done if done.visitor == visitor and done.seconds)
+        first_end = next(done.ended for done in self._finished_work if done.visitor == visitor and done.seconds)
         raise Busy(
-            f"The model has worked for you for {used:.0f} of the last {WINDOW_SECONDS:.0f} seconds, and others use "
-            "it too.",
-            f"Wait {max(1.0, oldest + WINDOW_SECONDS - time.monotonic()):.0f} seconds and press Enter again.",
+            f"The model has worked for you for {used_seconds:.0f} of the last {WINDOW_SECONDS:.0f} seconds, and others "
+            "use it too.",
+            f"Wait {max(1.0, first_end + WINDOW_SECONDS - time.monotonic()):.0f} seconds and press Enter again.",
         )
 
     def _serve_next(self) -> None:
@@ -154,9 +158,9 @@ class FairWorker:
         with self._lock:
             self._forget()
             visitor, tab, waiting = self._take_next()
-        if waiting is None:  # what this call was for has been cancelled or replaced
+        if waiting is None:  # the request was cancelled or replaced
             return
-        began = time.monotonic()
+        start = time.monotonic()
         try:
             result = waiting.work()
         except BaseException as error:
@@ -164,36 +168,40 @@ class FairWorker:
         else:
             waiting.future.set_result(result)
         finally:
-            ended = time.monotonic()
+            end = time.monotonic()
             with self._lock:
                 # The first work for a visitor may load a model, whose time must not be charged to the visitor.
-                is_first = all(done.visitor != visitor for done in self._done)
-                seconds = self._estimate_rate() * waiting.characters if is_first else ended - began
-                self._done.append(_FinishedWork(ended, visitor, 0.0 if is_first else seconds, waiting.characters))
+                is_first = all(done.visitor != visitor for done in self._finished_work)
+                seconds = self._estimate_rate() * waiting.characters if is_first else end - start
+                self._finished_work.append(
+                    _FinishedWork(end, visitor, 0.0 if is_first else seconds, waiting.characters)
+                )
                 self._charge(visitor, tab, seconds)
 
     def _charge(self, visitor: str, tab: Hashable, seconds: float) -> None:
         """Charge the seconds of finished work to a visitor and a tab."""
-        if not self._queues:  # nobody waited for it
+        if not self._queues:  # nobody else was waiting
             self._visitors, self._tabs = _FairClock(), {}
             return
         self._visitors.charge(visitor, seconds)
         self._tabs[visitor].charge(tab, seconds)
         self._visitors.forget(self._queues)
         self._tabs[visitor].forget(self._queues.get(visitor, ()))
-        for who in [who for who in self._tabs if who not in self._visitors]:
-            del self._tabs[who]
+        for name in [name for name in self._tabs if name not in self._visitors]:
+            del self._tabs[name]
 
     def _estimate_rate(self) -> float:
         """Return the seconds per character of text, estimated from the work within WINDOW_SECONDS."""
-        timed = [done for done in self._done if done.seconds and done.characters]
-        return sum(done.seconds for done in timed) / max(1, sum(done.characters for done in timed))
+        timed_work = [done for done in self._finished_work if done.seconds and done.characters]
+        return sum(done.seconds for done in timed_work) / max(1, sum(done.characters for done in timed_work))
 
     def _take_next(self) -> tuple[str, Hashable, _WaitingRequest | None]:
         """Remove and return a request of the visitor whose turn it is, and put that visitor last in line."""
         while self._queues:
             rate = self._estimate_rate()
-            visitor = min(self._queues, key=lambda who: self._visitors.start(who) + self._choose_tab(who, rate)[1])
+            visitor = min(
+                self._queues, key=lambda name: self._visitors.get_start(name) + self._choose_tab(name, rate)[1]
+            )
             tab, _ = self._choose_tab(visitor, rate)
             queue = self._queues.pop(visitor)
             waiting = queue.pop(tab)
@@ -206,4 +214,4 @@ class FairWorker:
     def _choose_tab(self, visitor: str, rate: float) -> tuple[Hashable, float]:
         """Return the tab of a visitor whose turn it is, and the seconds that its request will take at this rate."""
         seconds = {tab: rate * waiting.characters for tab, waiting in self._queues[visitor].items()}
-        return min(seconds.items(), key=lambda item: self._tabs[visitor].start(item[0]) + item[1])
+        return min(seconds.items(), key=lambda item: self._tabs[visitor].get_start(item[0]) + item[1])

@@ -62,7 +62,7 @@ class ViewSetting:
         label, labels: the name of the control, and other names by drawing.
         control: "segments", "menu" or "rule".
         changed: a template for the name of a choice in the menu of the drawing.
-        expected: the valid values in words.
+        expected: a description of the valid values.
         helps: other help texts, by kind of figure.
         kinds: the kinds of figures that accept it.
         only_on_page: the kinds, among ``kinds``, that show it only on their interactive page.
@@ -103,15 +103,15 @@ class ViewSetting:
         """Return whether the setting accepts this value."""
         return re.fullmatch(self.pattern, value, flags=re.ASCII) is not None
 
-    def choice(self, value: str) -> tuple[ViewChoice, str] | None:
+    def find_choice(self, value: str) -> tuple[ViewChoice, str] | None:
         """Return the matching choice and the number in the value, or None."""
         for choice in self.choices:
             if re.fullmatch(choice.pattern or choice.value, value, flags=re.ASCII):
                 return choice, value.removeprefix(choice.value)
         return None
 
-    def listed(self, kind: str = "") -> tuple[str, ...]:
-        """List the values that a kind of figure accepts; empty if they are too many to list."""
+    def list_values(self, kind: str = "") -> tuple[str, ...]:
+        """Return the values that a kind of figure accepts; empty if there are too many to list."""
         if self.expected or not self.choices:
             return ()
         return tuple(choice.value for choice in self.choices if kind not in choice.not_in)
@@ -122,8 +122,8 @@ class ViewSetting:
 
     def caption(self, value: str) -> str:
         """Return the sentence below a figure for a value; empty if there is none."""
-        chosen = self.choice(value)
-        return chosen[0].caption.format(chosen[1]) if chosen else ""
+        match = self.find_choice(value)
+        return match[0].caption.format(match[1]) if match else ""
 
     def is_only_on_page(self, kind: str, panels: str = "") -> bool:
         """Return whether the files of a kind of figure, with panels of a kind, leave this setting out."""
@@ -168,13 +168,13 @@ def list_owned_settings(page: str) -> tuple[str, ...]:
     return tuple(name for name, setting in SETTINGS.items() if page in setting.pages)
 
 
-def list_counting_settings(what: str) -> tuple[str, ...]:
+def list_counting_settings(unit: str) -> tuple[str, ...]:
     """Return the names of the settings that count "heads", "tokens" or "panels"."""
-    return tuple(name for name, setting in SETTINGS.items() if what in setting.counts)
+    return tuple(name for name, setting in SETTINGS.items() if unit in setting.counts)
 
 
-def default_scale(*quantities: str) -> str:
-    """Return the default colour scale of quantities: per head if any of them are not shares of 1."""
+def choose_default_scale(*quantities: str) -> str:
+    """Return the default colour scale of quantities: per head unless all of them are shares of 1."""
     scale = SETTINGS["scale"]
     return scale.default if all(QUANTITIES[name].is_share for name in quantities) else scale.not_shares
 
@@ -188,7 +188,7 @@ def check_value(name: str, value: object, kind: str = "") -> None:
     if value == "" and (not setting.default or setting.not_shares):
         return
     if not isinstance(value, str) or not setting.accepts(value):
-        expected = setting.expected or ", ".join(setting.listed(kind))
+        expected = setting.expected or ", ".join(setting.list_values(kind))
         raise SettingError(f"{name} is {shorten_value(value)!r}.", f"Expected one of: {expected}.")
 
 
@@ -203,7 +203,7 @@ def check_accepted(kind: str, stated: Mapping[str, object]) -> None:
 
 
 def keep_accepted(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the settings that a kind of figure does not accept; keep all other options."""
+    """Return the options without the settings that a kind of figure does not accept."""
     return {name: value for name, value in options.items() if name not in OPTIONS or kind in OPTIONS[name].kinds}
 
 
@@ -215,7 +215,7 @@ def iter_page_only_settings(kind: str, stated: Mapping[str, object], panels: str
 
 
 def make_file_refusal(name: str, kind: str, dashes: str = "") -> SettingError:
-    """Build the error for a setting that the files of a kind of figure do not show.
+    """Return the error for a setting that the files of a kind of figure do not show.
 
     ``dashes``: "--" for an option of the command line.
     """

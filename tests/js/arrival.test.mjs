@@ -1,7 +1,7 @@
 // What a link leads to comes into sight and stays there; a link to follow is followed once.
 import assert from "node:assert/strict";
 import test, { beforeEach, mock } from "node:test";
-import { Arrival, bringTo } from "../../mha_viz/browser/scheme/arrival.js";
+import { Arrival, bringIntoView } from "../../mha_viz/browser/scheme/arrival.js";
 import { HeadLinks } from "../../mha_viz/browser/scheme/links.js";
 
 const done = [];
@@ -46,7 +46,7 @@ test("what a link leads to comes into sight and stays there, until a person acts
   ]) {
     done.length = 0;
     const one = title("a card");
-    bringTo(one);
+    bringIntoView(one);
     sizes.forEach((size) => size.onResize());
     assert.deepEqual(done, ["keyboard on a card", "a card", "a card"]);
     end(one);
@@ -58,7 +58,7 @@ test("what a link leads to comes into sight and stays there, until a person acts
 
 test("what a link leads to stays in sight for as long as the page's run takes", () => {
   drawn[".stApp[data-test-script-state=running]"] = "the page";
-  bringTo(title("a card"));
+  bringIntoView(title("a card"));
   mock.timers.tick(60_000);
   assert.equal(sizes.length, 1);
   drawn = {};

@@ -1,7 +1,7 @@
 // Arrows between heads: from one square's centre to another's, bent to the other side for queries.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { pathOf } from "../../mha_viz/browser/explorer/overview.js";
+import { drawPath } from "../../mha_viz/browser/explorer/overview.js";
 
 const reading = { layers: 3, heads: 4 };
 const layout = { left: 10, top: 20, step: 30, size: 24, down: 34 };
@@ -17,7 +17,7 @@ before(() => {
 });
 
 const lineOf = (side, share) => {
-  const [group] = pathOf({ from: 1, to: 9, side, share }, reading, layout);
+  const [group] = drawPath({ from: 1, to: 9, side, share }, reading, layout);
   return group.children[1].attributes;
 };
 

@@ -1,8 +1,8 @@
 // The picture of a head: the steps of its stages, the formulas, and the shades of vectors.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groupSteps, subscripts } from "../../mha_viz/browser/block/block.js";
-import { shadeOf } from "../../mha_viz/browser/block/stages.js";
+import { groupSteps, splitSubscripts } from "../../mha_viz/browser/block/block.js";
+import { computeShade } from "../../mha_viz/browser/block/stages.js";
 
 const step = (name, stage, inside) => ({ name, stage, inside });
 
@@ -23,11 +23,11 @@ test("the steps of a stage stand together and in order", () => {
 });
 
 test("zero has the middle shade, and the largest number the last one", () => {
-  assert.deepEqual([-100, 0, 100, 300].map(shadeOf), [0, 128, 255, 255]);
+  assert.deepEqual([-100, 0, 100, 300].map(computeShade), [0, 128, 255, 255]);
 });
 
 test("what follows an underscore is a subscript", () => {
-  assert.deepEqual(subscripts("W_Q  W_K"), ["W", "Q", "  W", "K", ""]);
-  assert.deepEqual(subscripts("÷ √d_k"), ["÷ √d", "k", ""]);
-  assert.deepEqual(subscripts("16 × 384"), ["16 × 384"]);
+  assert.deepEqual(splitSubscripts("W_Q  W_K"), ["W", "Q", "  W", "K", ""]);
+  assert.deepEqual(splitSubscripts("÷ √d_k"), ["÷ √d", "k", ""]);
+  assert.deepEqual(splitSubscripts("16 × 384"), ["16 × 384"]);
 });

@@ -1,31 +1,31 @@
 // Several heads at once: what corresponds, one scale, differences, and the address.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { firstValues } from "../../mha_viz/browser/view.js";
+import { getFirstValues } from "../../mha_viz/browser/view.js";
 import {
-  columns,
-  counterparts,
-  difference,
+  chooseColumnCount,
+  findCounterparts,
+  subtract,
   encodeTogether,
-  largest,
-  nameOf,
-  openingAfter,
+  findLargestCells,
+  namePanel,
+  updateOpening,
   parseTogether,
-  partners,
-  placeAfter,
-  sharedShades,
-  signedShades,
-  toldApart,
-  topOf,
-  unitsOf,
+  findPartners,
+  updatePlace,
+  computeSharedShades,
+  computeSignedShades,
+  distinguishPanels,
+  findTop,
+  computeTextUnits,
   unpackPanels,
-  viewAfter,
+  updateView,
 } from "../../mha_viz/browser/compare/together.js";
-import { scaleWords } from "../../mha_viz/browser/words.js";
-import { signed } from "../../mha_viz/browser/numerals.js";
+import { describeScale } from "../../mha_viz/browser/words.js";
+import { formatSigned } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed } from "./made.mjs";
 
-const START = firstValues("compare");
+const START = getFirstValues("compare");
 const view = (fields = {}) => ({ ...START, pin: null, diff: null, ...fields });
 const query = (fields) => new URLSearchParams(fields);
 const texts = (units) => units.map((unit) => unit.text);
@@ -133,12 +133,12 @@ test("each reading lies behind the one before, wherever the bytes begin", () => 
 
 test("a panel has the name of its head", () => {
   const set = setOf([tired()], [[0, 4]]);
-  assert.deepEqual(nameOf(set, 0), { name: "L1H1", paper: "2-2" });
+  assert.deepEqual(namePanel(set, 0), { name: "L1H1", paper: "2-2" });
 });
 
 test("a panel of rollout has the name of its layer, and the address that of the map", () => {
   const set = setOf([{ ...tired(), heads: 1, quantity: "rollout" }], [[0, 1]]);
-  assert.deepEqual(nameOf(set, 0), { name: "layer 1", paper: "2" });
+  assert.deepEqual(namePanel(set, 0), { name: "layer 1", paper: "2" });
 });
 
 // ---- The address ------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ test("an empty address shows the defaults, and the defaults leave the address", 
   assert.deepEqual(parseTogether(query(""), set), view());
   assert.deepEqual(new Set(Object.values(encodeTogether(view(), set))), new Set([null]));
   for (const name of ["unit", "special", "links", "scale"])
-    assert.equal(START[name], firstValues("explorer")[name], "as the explorer's");
+    assert.equal(START[name], getFirstValues("explorer")[name], "as the explorer's");
 });
 
 test("a long text begins with what is strongest, on one scale", () => {
@@ -269,7 +269,7 @@ test("panels are found again after a change, whichever it is", () => {
       for (let to = 0; to < 5; to++) {
         const moved = after({ action, index, to }, list);
         list.forEach((name, panel) => {
-          const place = placeAfter({ action, index, to }, panel);
+          const place = updatePlace({ action, index, to }, panel);
           assert.equal(
             place === null ? undefined : moved[place],
             place === null ? undefined : name,
@@ -284,13 +284,13 @@ test("panels are found again after a change, whichever it is", () => {
 
 test("difference and pin go with their panels, or with the panel that is removed", () => {
   const before = view({ diff: [0, 2], pin: { at: 2, query: 1, key: null } });
-  assert.deepEqual(viewAfter({ action: "move", index: 2, to: 0 }, before), {
+  assert.deepEqual(updateView({ action: "move", index: 2, to: 0 }, before), {
     ...before,
     diff: [1, 0],
     pin: { at: 0, query: 1, key: null },
   });
-  assert.deepEqual(viewAfter({ action: "remove", index: 2 }, before), { ...before, diff: null, pin: null });
-  assert.deepEqual(viewAfter({ action: "remove", index: 1 }, before), {
+  assert.deepEqual(updateView({ action: "remove", index: 2 }, before), { ...before, diff: null, pin: null });
+  assert.deepEqual(updateView({ action: "remove", index: 1 }, before), {
     ...before,
     diff: [0, 1],
     pin: { at: 1, query: 1, key: null },
@@ -312,7 +312,7 @@ test("a change of the compared heads knows the address with which the panels ope
     ],
   });
   const told = (panels, action, index, fields = {}) =>
-    encodeTogether(view(fields), openingAfter({ action, index, to: 0 }, panels));
+    encodeTogether(view(fields), updateOpening({ action, index, to: 0 }, panels));
   assert.equal(told(set(0, 1), "remove", 0).diff, null, "one panel has no difference that could be closed");
   assert.equal(told(set(0), "duplicate", 0).diff, "none");
   assert.equal(told(set(0, 1), "duplicate", 0).diff, null);
@@ -330,8 +330,8 @@ test("a change of the compared heads knows the address with which the panels ope
 // ---- What corresponds -------------------------------------------------------------------------------------
 
 const met = (set, i, j, v) => {
-  const [ours, theirs] = [i, j].map((k) => unitsOf(set.readings[k], v));
-  return counterparts(set, i, j, ours, theirs).map((found, at) => [
+  const [ours, theirs] = [i, j].map((k) => computeTextUnits(set.readings[k], v));
+  return findCounterparts(set, i, j, ours, theirs).map((found, at) => [
     ours[at].text,
     found && texts(theirs.slice(found[0], found[0] + found[1])),
   ]);
@@ -413,17 +413,17 @@ test("two texts: the same word, piece by piece where it is cut alike, and nothin
 
 test("the largest weight of all panels is the top of the shared scale", () => {
   const parts = [0.2, 0.5].map((max) => ({ w: Float32Array.of(max, 0), R: 1, C: 2, max }));
-  assert.equal(topOf(parts), 0.5);
+  assert.equal(findTop(parts), 0.5);
   assert.deepEqual(
-    parts.map((part) => sharedShades(part, "head", topOf(parts))[0]),
+    parts.map((part) => computeSharedShades(part, "head", findTop(parts))[0]),
     [102, 255],
   );
   assert.deepEqual(
-    parts.map((part) => sharedShades(part, "fixed", topOf(parts))[0]),
+    parts.map((part) => computeSharedShades(part, "fixed", findTop(parts))[0]),
     [51, 128],
   );
   assert.deepEqual(
-    ["fixed", "head", "log"].map((scale) => scaleWords(scale, 0.6773)),
+    ["fixed", "head", "log"].map((scale) => describeScale(scale, 0.6773)),
     ["0 to 1", "0 to 0.677", "0.001 to 1, logarithmic"],
   );
 });
@@ -438,20 +438,20 @@ test("two heads of one reading are subtracted cell by cell", () => {
       [0, 1],
     ],
   );
-  const found = difference(set, view(), [0, 1]);
+  const found = subtract(set, view(), [0, 1]);
   const [first, second] = [matrix(5, 0), matrix(5, 1)];
   assert.deepEqual([...found.d], [...second.map((w, i) => w - first[i])]);
   assert.deepEqual(texts(found.rows), ["[CLS]", "it", "was", "tired", "[SEP]"]);
   assert.equal(found.top, Math.max(...found.d.map(Math.abs)));
   assert.deepEqual(
-    difference(set, view(), [1, 0]).d,
+    subtract(set, view(), [1, 0]).d,
     found.d.map((x) => -x),
   );
 });
 
 test("replaced words carry both names", () => {
   for (const unit of ["words", "pieces"]) {
-    assert.deepEqual(texts(difference(twins(), view({ unit }), [0, 1]).rows), [
+    assert.deepEqual(texts(subtract(twins(), view({ unit }), [0, 1]).rows), [
       "[CLS]",
       "it",
       "was",
@@ -470,7 +470,7 @@ test("rows that do not correspond are named, with the change that helps", () => 
     ],
     { aligned: { "0-1": [0, 1, 2, 4, 5], "1-0": [0, 1, 2, null, 3, 4] } },
   );
-  const added = difference(longer, view(), [0, 1]);
+  const added = subtract(longer, view(), [0, 1]);
   assert.deepEqual([texts(added.ours), texts(added.theirs), added.remedy], [[], ["too"], null]);
 
   const bare = setOf(
@@ -481,8 +481,8 @@ test("rows that do not correspond are named, with the change that helps", () => 
     ],
     { aligned: { "0-1": [null, 0, 1, 2, null], "1-0": [1, 2, 3] } },
   );
-  assert.deepEqual(difference(bare, view(), [0, 1]).remedy, { special: "hide" });
-  assert.deepEqual(texts(difference(bare, view({ special: "hide" }), [0, 1]).rows), ["it", "was", "tired"]);
+  assert.deepEqual(subtract(bare, view(), [0, 1]).remedy, { special: "hide" });
+  assert.deepEqual(texts(subtract(bare, view({ special: "hide" }), [0, 1]).rows), ["it", "was", "tired"]);
 
   const cut = setOf(
     [tired(), read([["it"], ["was"], ["ti", "red"]])],
@@ -492,12 +492,12 @@ test("rows that do not correspond are named, with the change that helps", () => 
     ],
     { aligned: { "0-1": same(5), "1-0": same(5) } },
   );
-  const pieces = difference(cut, view({ unit: "pieces" }), [0, 1]);
+  const pieces = subtract(cut, view({ unit: "pieces" }), [0, 1]);
   assert.deepEqual(
     [texts(pieces.ours), texts(pieces.theirs), pieces.remedy],
     [["tired"], ["ti", "red"], { unit: "words" }],
   );
-  assert.ok(difference(cut, view(), [0, 1]).partner);
+  assert.ok(subtract(cut, view(), [0, 1]).partner);
 });
 
 test("words of one text that another tokenizer joins are no pair", () => {
@@ -510,8 +510,8 @@ test("words of one text that another tokenizer joins are no pair", () => {
     { aligned: { "0-1": [0, 1, 1, 2], "1-0": [0, 1, 3] } },
   );
   set.readings[0].spans = [null, [0, 3], [3, 6], null];
-  assert.equal(difference(set, view(), [0, 1]).partner, undefined);
-  assert.equal(difference(set, view(), [1, 0]).partner, undefined);
+  assert.equal(subtract(set, view(), [0, 1]).partner, undefined);
+  assert.equal(subtract(set, view(), [1, 0]).partner, undefined);
 });
 
 test("one text cut otherwise into as many pieces is not subtracted by pieces", () => {
@@ -523,28 +523,28 @@ test("one text cut otherwise into as many pieces is not subtracted by pieces", (
     ],
     { aligned: { "0-1": same(3), "1-0": same(3) } },
   );
-  const [ours, theirs] = [0, 1].map((i) => unitsOf(set.readings[i], view({ unit: "pieces" })));
-  assert.equal(partners(set, 0, 1, ours, theirs, view({ unit: "pieces" })).partner, undefined);
+  const [ours, theirs] = [0, 1].map((i) => computeTextUnits(set.readings[i], view({ unit: "pieces" })));
+  assert.equal(findPartners(set, 0, 1, ours, theirs, view({ unit: "pieces" })).partner, undefined);
 });
 
 test("no difference is the middle of the signed scale, the largest is its end", () => {
   const made = { d: Float32Array.of(0, -0.5, 0.25, 0.5), top: 0.5 };
-  assert.deepEqual([...signedShades(made)], [128, 1, 192, 255]);
-  assert.deepEqual([...signedShades({ d: new Float32Array(2), top: 0 })], [128, 128]);
-  assert.deepEqual(largest(made, 2), [1, 3]);
-  assert.deepEqual(largest(made, 9), [1, 3, 2], "and nothing that is the same");
-  assert.deepEqual([-0.626, 0.1, -0.0001].map(signed), ["−0.626", "+0.100", "−<.001"]);
+  assert.deepEqual([...computeSignedShades(made)], [128, 1, 192, 255]);
+  assert.deepEqual([...computeSignedShades({ d: new Float32Array(2), top: 0 })], [128, 128]);
+  assert.deepEqual(findLargestCells(made, 2), [1, 3]);
+  assert.deepEqual(findLargestCells(made, 9), [1, 3, 2], "and nothing that is the same");
+  assert.deepEqual([-0.626, 0.1, -0.0001].map(formatSigned), ["−0.626", "+0.100", "−<.001"]);
 });
 
 // ---- Layout -----------------------------------------------------------------------------------------------
 
 test("panels stand in one to four columns, with the fewest holes", () => {
   assert.deepEqual(
-    [1, 2, 3, 4, 5, 6, 7, 9, 12, 16].map((count) => columns(1400, count, 300, 30)),
+    [1, 2, 3, 4, 5, 6, 7, 9, 12, 16].map((count) => chooseColumnCount(1400, count, 300, 30)),
     [1, 2, 3, 4, 3, 3, 4, 3, 4, 4],
   );
-  assert.equal(columns(350, 5, 350, 30), 1);
-  assert.equal(columns(200, 3, 350, 30), 1);
+  assert.equal(chooseColumnCount(350, 5, 350, 30), 1);
+  assert.equal(chooseColumnCount(200, 3, 350, 30), 1);
 });
 
 test("panels that differ in what was done to one reading are told apart by that", () => {
@@ -552,11 +552,11 @@ test("panels that differ in what was done to one reading are told apart by that"
   const same = { "0-1": [0, 1, 2], "1-0": [0, 1, 2] };
   const set = setOf([raw, done], [[0, 1], [1, 1]], { aligned: same }); // prettier-ignore
   assert.deepEqual(
-    toldApart(set, [0, 1]).map(({ more }) => more),
+    distinguishPanels(set, [0, 1]).map(({ more }) => more),
     ["as read", "by words, special hidden"],
   );
   assert.deepEqual(
-    toldApart(setOf([raw], [[0, 1], [0, 1]]), [0, 1]).map(({ more }) => more), // prettier-ignore
+    distinguishPanels(setOf([raw], [[0, 1], [0, 1]]), [0, 1]).map(({ more }) => more), // prettier-ignore
     ["", ""],
   );
 });
@@ -566,7 +566,7 @@ test("panels that differ in their model or its revision are told apart by that",
   const apart = (fields, heads = [1, 1]) => {
     const readings = [read([["cats"]]), { ...read([["cats"]]), ...fields }];
     const panels = heads.map((head, number) => [number, head]);
-    return toldApart(setOf(readings, panels, { aligned: same }), [0, 1]);
+    return distinguishPanels(setOf(readings, panels, { aligned: same }), [0, 1]);
   };
   const more = (fields) => apart(fields).map((one) => one.more);
   assert.deepEqual(more({ revision: "untrained, seed 0" }), ["of m (no revision)", "of m (untrained, seed 0)"]);

@@ -2,30 +2,42 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  block,
-  chosen,
+  computeBlock,
+  chooseLinks,
   encodeView,
-  headIndex,
+  parseHead,
   isPair,
-  linkRule,
-  mean,
+  parseLinkRule,
+  computeMean,
   parseView,
-  pinName,
-  pooled,
-  pooledUnits,
-  ranking,
-  shades,
-  units,
+  formatPin,
+  poolBlock,
+  listPooledUnits,
+  rankHeads,
+  computeShades,
+  computeUnits,
 } from "../../mha_viz/browser/geometry.js";
-import { linksOf } from "../../mha_viz/browser/links.js";
-import { gridCellAt, gridLayout, heatmapCellAt, heatmapLayout, linksLayout } from "../../mha_viz/browser/layouts.js";
-import { axis, labelled, thinned } from "../../mha_viz/browser/heatmap.js";
-import { apart, inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";
+import { makeLinks } from "../../mha_viz/browser/links.js";
+import {
+  findGridCell,
+  computeGridLayout,
+  findHeatmapCell,
+  computeHeatmapLayout,
+  computeLinksLayout,
+} from "../../mha_viz/browser/layouts.js";
+import { drawAxis, chooseLabelled, describeLabelStep } from "../../mha_viz/browser/heatmap.js";
+import {
+  formatDivergence,
+  formatNats,
+  formatNumber,
+  formatPercent,
+  formatSigned,
+} from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
-import { headName, mapName, paperMapName, unpack } from "../../mha_viz/browser/reading.js";
-import { firstValues } from "../../mha_viz/browser/view.js";
+import { formatHead, formatMapName, formatPaperName, unpack } from "../../mha_viz/browser/reading.js";
+import { getFirstValues } from "../../mha_viz/browser/view.js";
 
-const DEFAULTS = firstValues("explorer");
+const DEFAULTS = getFirstValues("explorer");
 const view = (fields = {}) => ({ ...DEFAULTS, ...fields });
 const query = (fields) => new URLSearchParams(fields);
 const near = (a, b, tolerance = 1e-4) => assert.ok(Math.abs(a - b) <= tolerance, `${a} is not ${b}`);
@@ -62,17 +74,17 @@ test("thumbnails lie behind the matrices", () => {
 
 test("heads are counted from 0, and from 1 as in papers", () => {
   const r = reading({ layers: 24, heads: 16 });
-  assert.equal(headName(r, 0), "L0H0");
-  assert.equal(headName(r, 383), "L23H15");
-  assert.equal(paperMapName(r, 0), "1-1");
-  assert.equal(paperMapName(r, 383), "24-16");
-  for (let head = 0; head < 384; head++) assert.equal(headIndex(headName(r, head), r), head);
+  assert.equal(formatHead(r, 0), "L0H0");
+  assert.equal(formatHead(r, 383), "L23H15");
+  assert.equal(formatPaperName(r, 0), "1-1");
+  assert.equal(formatPaperName(r, 383), "24-16");
+  for (let head = 0; head < 384; head++) assert.equal(parseHead(formatHead(r, head), r), head);
 });
 
 test("layers keep the numbers of the model where a reading has some of them", () => {
   const r = reading({ layers: 2, heads: 2, layer_numbers: [3, 7], start: {} });
-  assert.deepEqual([headName(r, 3), mapName(r, 3), paperMapName(r, 3)], ["L7H1", "L7H1", "8-2"]);
-  assert.deepEqual([headIndex("L7H1", r), headIndex("L1H1", r), headIndex("L8H0", r)], [3, null, null]);
+  assert.deepEqual([formatHead(r, 3), formatMapName(r, 3), formatPaperName(r, 3)], ["L7H1", "L7H1", "8-2"]);
+  assert.deepEqual([parseHead("L7H1", r), parseHead("L1H1", r), parseHead("L8H0", r)], [3, null, null]);
   const opened = parseView(query({ head: "L7H0", on: "1" }), r);
   assert.deepEqual([opened.head, opened.on], [2, [2, 3]]);
   const { head, on } = encodeView(opened, r);
@@ -82,10 +94,10 @@ test("layers keep the numbers of the model where a reading has some of them", ()
 
 test("a map is called by its head, or by its layer where rollout joins the heads", () => {
   const r = reading({ layers: 6, heads: 2 });
-  assert.deepEqual([mapName(r, 7), paperMapName(r, 7)], ["L3H1", "4-2"]);
+  assert.deepEqual([formatMapName(r, 7), formatPaperName(r, 7)], ["L3H1", "4-2"]);
   const rollout = reading({ layers: 6, heads: 1, quantity: "rollout" });
-  assert.deepEqual([mapName(rollout, 5), paperMapName(rollout, 5)], ["layer 5", "6"]);
-  assert.equal(headName(rollout, 5), "L5H0"); // in an address
+  assert.deepEqual([formatMapName(rollout, 5), formatPaperName(rollout, 5)], ["layer 5", "6"]);
+  assert.equal(formatHead(rollout, 5), "L5H0"); // in an address
   const kept = {
     ...rollout,
     layers: 2,
@@ -94,7 +106,7 @@ test("a map is called by its head, or by its layer where rollout joins the heads
       [5, 0],
     ],
   };
-  assert.deepEqual([mapName(kept, 1), paperMapName(kept, 1)], ["layer 5", "6"]);
+  assert.deepEqual([formatMapName(kept, 1), formatPaperName(kept, 1)], ["layer 5", "6"]);
   const heads = {
     ...kept,
     layers: 1,
@@ -105,25 +117,25 @@ test("a map is called by its head, or by its layer where rollout joins the heads
       [0, 2],
     ],
   };
-  assert.deepEqual([mapName(heads, 0), paperMapName(heads, 1), headName(heads, 1)], ["L3H1", "1-3", "L0H1"]);
+  assert.deepEqual([formatMapName(heads, 0), formatPaperName(heads, 1), formatHead(heads, 1)], ["L3H1", "1-3", "L0H1"]);
 });
 
 test("a head that is not there has no number", () => {
   const r = reading({ layers: 2, heads: 3 });
   for (const name of ["L2H0", "L0H3", "L-1H0", "L0", "", null, undefined, "L0H0 ", "L1e1H0", "L٣H١"])
-    assert.equal(headIndex(name, r), null);
-  assert.equal(headIndex("l1h2", r), 5);
+    assert.equal(parseHead(name, r), null);
+  assert.equal(parseHead("l1h2", r), 5);
 });
 
 test("weights are written with three decimals, and a small one never as zero", () => {
-  assert.deepEqual([0, 0.0004, 0.0005, 0.12345, 1].map(number), ["0.000", "<.001", "0.001", "0.123", "1.000"]);
+  assert.deepEqual([0, 0.0004, 0.0005, 0.12345, 1].map(formatNumber), ["0.000", "<.001", "0.001", "0.123", "1.000"]);
 });
 
 test("differences have a real minus sign, shares one decimal and no space, entropies their unit", () => {
-  assert.deepEqual([-0.25, 0.25].map(signed), ["−0.250", "+0.250"]);
-  assert.deepEqual([0, 0.0123, 0.62, 1].map(percent), ["0.0%", "1.2%", "62.0%", "100.0%"]);
-  assert.equal(inNats(2, 2), "2.00 nats");
-  assert.deepEqual([0, Math.LN2 / 8, Math.LN2].map(apart), ["0.0%", "12.5%", "100.0%"]);
+  assert.deepEqual([-0.25, 0.25].map(formatSigned), ["−0.250", "+0.250"]);
+  assert.deepEqual([0, 0.0123, 0.62, 1].map(formatPercent), ["0.0%", "1.2%", "62.0%", "100.0%"]);
+  assert.equal(formatNats(2, 2), "2.00 nats");
+  assert.deepEqual([0, Math.LN2 / 8, Math.LN2].map(formatDivergence), ["0.0%", "12.5%", "100.0%"]);
 });
 
 // ---- The view in the URL ----------------------------------------------------------------------------------
@@ -229,9 +241,9 @@ test("a pin is a query, a key or both", () => {
     ["q3k0", { query: 3, key: 0 }],
   ]) {
     assert.deepEqual(parseView(query({ pin: name }), r).pin, pin);
-    assert.equal(pinName(pin), name);
+    assert.equal(formatPin(pin), name);
   }
-  assert.equal(pinName(null), null);
+  assert.equal(formatPin(null), null);
   for (const name of ["q5", "k5", "q0k5", "k0q0"]) assert.equal(parseView(query({ pin: name }), r).pin, null);
 });
 
@@ -239,27 +251,28 @@ test("a pin is a query, a key or both", () => {
 
 test("units are words or pieces, with or without special tokens, of one side of a pair", () => {
   const r = reading({ pair: true });
-  const texts = (fields) => Object.values(units(r, view(fields))).map((list) => list.map((u) => u.text).join(" "));
+  const texts = (fields) =>
+    Object.values(computeUnits(r, view(fields))).map((list) => list.map((u) => u.text).join(" "));
   assert.deepEqual(texts({}), Array(2).fill("[CLS] didn't it [SEP] so [SEP]"));
   assert.deepEqual(texts({ unit: "pieces" })[0], "[CLS] did n't it [SEP] so [SEP]");
   assert.deepEqual(texts({ special: "hide" })[0], "didn't it so");
   assert.deepEqual(texts({ special: "rescale", side: "ab" }), ["didn't it", "so"]);
   assert.deepEqual(texts({ side: "ba" }), ["so [SEP]", "[CLS] didn't it [SEP]"]);
-  assert.deepEqual(units(r, view()).rows[1], { text: "didn't", tokens: [1, 2], special: false, segment: 0 });
+  assert.deepEqual(computeUnits(r, view()).rows[1], { text: "didn't", tokens: [1, 2], special: false, segment: 0 });
 });
 
 test("what the model wrote is marked, but for special tokens", () => {
   const marked = ({ rows, cols }) =>
     [rows, cols].map((list) => list.map((u) => u.text + (u.written ? "_" : "")).join(" "));
   const r = { ...reading(), written: 3 };
-  assert.deepEqual(marked(units(r, view())), Array(2).fill("[CLS] didn't it_ [SEP]"));
-  assert.deepEqual(marked(units(r, view({ unit: "pieces" })))[0], "[CLS] did n't it_ [SEP]");
+  assert.deepEqual(marked(computeUnits(r, view())), Array(2).fill("[CLS] didn't it_ [SEP]"));
+  assert.deepEqual(marked(computeUnits(r, view({ unit: "pieces" })))[0], "[CLS] did n't it_ [SEP]");
 });
 
 test("one sentence has no sides", () => {
   const r = reading();
   assert.equal(isPair(r), false);
-  assert.equal(units(r, view({ side: "bb" })).rows.length, 4);
+  assert.equal(computeUnits(r, view({ side: "bb" })).rows.length, 4);
   assert.equal(isPair(reading({ pair: true })), true);
 });
 
@@ -279,7 +292,7 @@ test("to a word the sum over its pieces, from a word the mean", () => {
         .map((w) => w / 8),
     ),
   );
-  const { w, R, C, hidden, max } = block(r, 0, view());
+  const { w, R, C, hidden, max } = computeBlock(r, 0, view());
   assert.deepEqual([R, C], [4, 4]);
   [0, 1, 0, 0, /**/ 0.25, 0.375, 0.25, 0.125, /**/ 0, 0, 1, 0, /**/ 1, 0, 0, 0].forEach((expected, i) =>
     near(w[i], expected),
@@ -292,7 +305,7 @@ test("hidden tokens: the rest as it is and the share said, or the rest rescaled"
   const r = reading({ layers: 1, heads: 1 });
   const raw = r.matrices.get(0);
   for (const special of ["hide", "rescale"]) {
-    const { w, hidden, R, C } = block(r, 0, view({ unit: "pieces", special }));
+    const { w, hidden, R, C } = computeBlock(r, 0, view({ unit: "pieces", special }));
     assert.deepEqual([R, C], [3, 3]);
     for (let row = 0; row < 3; row++) {
       const kept = [1, 2, 3].map((k) => raw[(row + 1) * 5 + k]);
@@ -305,11 +318,11 @@ test("hidden tokens: the rest as it is and the share said, or the rest rescaled"
 
 test("with nothing but special tokens nothing is left, and nothing breaks", () => {
   const r = reading({ special: [1, 1, 1, 1, 1] });
-  const { R, C, max, w } = block(r, 0, view({ special: "rescale" }));
+  const { R, C, max, w } = computeBlock(r, 0, view({ special: "rescale" }));
   assert.deepEqual([R, C, max, w.length], [0, 0, 0, 0]);
-  assert.deepEqual(mean([]), 0);
-  assert.equal(shades({ w, R, C, max }, "row").length, 0);
-  assert.equal(chosen({ w, R, C }, "top3").length, 0);
+  assert.deepEqual(computeMean([]), 0);
+  assert.equal(computeShades({ w, R, C, max }, "row").length, 0);
+  assert.equal(chooseLinks({ w, R, C }, "top3").length, 0);
 });
 
 test("thumbnails hide their special rows and know the sides of a pair", () => {
@@ -320,7 +333,7 @@ test("thumbnails hide their special rows and know the sides of a pair", () => {
     bins: { starts: [0, 1, 4, 5, 6], special: [true, false, true, false, true] },
   });
   r.thumbs = Uint8Array.from({ length: 50 }, (_, i) => i * 5);
-  const shown = (head, fields) => pooled(r, head, pooledUnits(r, view(fields)));
+  const shown = (head, fields) => poolBlock(r, head, listPooledUnits(r, view(fields)));
   const all = shown(1, {});
   assert.deepEqual([all.R, all.C], [5, 5]);
   near(all.w[0], (125 / 255) ** 2, 1e-6);
@@ -342,14 +355,14 @@ const WEIGHTS = part([
 ]);
 
 test("a setting of links has a mode and a value", () => {
-  assert.deepEqual(linkRule("all"), { mode: "all", value: 0 });
-  assert.deepEqual(linkRule("top10"), { mode: "top", value: 10 });
-  assert.deepEqual(linkRule("min0.05"), { mode: "min", value: 0.05 });
-  assert.deepEqual(linkRule("mass0.9"), { mode: "mass", value: 0.9 });
+  assert.deepEqual(parseLinkRule("all"), { mode: "all", value: 0 });
+  assert.deepEqual(parseLinkRule("top10"), { mode: "top", value: 10 });
+  assert.deepEqual(parseLinkRule("min0.05"), { mode: "min", value: 0.05 });
+  assert.deepEqual(parseLinkRule("mass0.9"), { mode: "mass", value: 0.9 });
 });
 
 test("which links are drawn", () => {
-  const rows = (links) => [0, 1, 2].map((r) => [...chosen(WEIGHTS, links).subarray(4 * r, 4 * r + 4)].join(""));
+  const rows = (links) => [0, 1, 2].map((r) => [...chooseLinks(WEIGHTS, links).subarray(4 * r, 4 * r + 4)].join(""));
   assert.deepEqual(rows("all"), ["1111", "1111", "1111"]);
   assert.deepEqual(rows("top1"), ["1000", "1000", "0001"]); // ties: the first
   assert.deepEqual(rows("top2"), ["1100", "1100", "1001"]);
@@ -367,7 +380,7 @@ test("cumulative mass is the fewest keys that hold the share", () => {
     const total = raw.reduce((a, b) => a + b, 0);
     const row = raw.map((w) => w / total);
     const goal = Math.ceil(random() * 98) / 100;
-    const mask = chosen(part([row]), `mass${goal.toFixed(2)}`);
+    const mask = chooseLinks(part([row]), `mass${goal.toFixed(2)}`);
     const drawn = row.filter((_, c) => mask[c]);
     const heavy = [...row].sort((a, b) => b - a).slice(0, drawn.length);
     assert.deepEqual(
@@ -383,7 +396,7 @@ test("shades on four scales", () => {
   const rows = (scale) =>
     [0, 1, 2].map((r) =>
       [
-        ...shades(
+        ...computeShades(
           part([
             [0.5, 0.25, 0, 0.001],
             [0.1, 0.1, 0.1, 0.1],
@@ -413,14 +426,14 @@ test("shades on four scales", () => {
     [170, 170, 170, 170],
     [0, 0, 0, 0],
   ]);
-  assert.equal(shades(part([[1]]), "log")[0], 255);
-  assert.equal(shades(part([[1.0001]]), "fixed")[0], 255);
+  assert.equal(computeShades(part([[1]]), "log")[0], 255);
+  assert.equal(computeShades(part([[1.0001]]), "fixed")[0], 255);
 });
 
 test("a heavier weight is never lighter", () => {
   const values = Array.from({ length: 500 }, (_, i) => i / 499);
   for (const scale of ["fixed", "head", "row", "log"]) {
-    const levels = shades(part([values]), scale);
+    const levels = computeShades(part([values]), scale);
     for (let i = 1; i < levels.length; i++) assert.ok(levels[i] >= levels[i - 1], scale);
     assert.equal(levels[0], 0);
     assert.equal(levels[499], 255);
@@ -441,13 +454,13 @@ test("heads are ranked by the link between two words or two pieces", () => {
     cells[2 * 5 + 3] = weight / 500;
     r.matrices.set(head, cells);
   }
-  const words = ranking(r, view({ link: { query: 2, key: 3 } }));
+  const words = rankHeads(r, view({ link: { query: 2, key: 3 } }));
   assert.deepEqual(
     words.map((x) => x.head),
     [1, 2, 0],
   );
   near(words[0].weight, (0.3 + 0.6) / 2, 1e-6);
-  near(ranking(r, view({ unit: "pieces", link: { query: 1, key: 3 } }))[0].weight, 0.3, 1e-6);
+  near(rankHeads(r, view({ unit: "pieces", link: { query: 1, key: 3 } }))[0].weight, 0.3, 1e-6);
 });
 
 test("what the server ranked is used, another question waits", () => {
@@ -459,11 +472,11 @@ test("what the server ranked is used, another question waits", () => {
   });
   r.matrices.delete(2); // not every head is here
   assert.deepEqual(
-    ranking(r, view({ link: { query: 3, key: 1 } })).map((x) => x.head),
+    rankHeads(r, view({ link: { query: 3, key: 1 } })).map((x) => x.head),
     [1, 2, 0],
   );
-  assert.equal(ranking(r, view({ unit: "pieces", link: { query: 3, key: 1 } })), null);
-  assert.equal(ranking(r, view({ link: { query: 1, key: 3 } })), null);
+  assert.equal(rankHeads(r, view({ unit: "pieces", link: { query: 3, key: 1 } })), null);
+  assert.equal(rankHeads(r, view({ link: { query: 1, key: 3 } })), null);
 });
 
 // ---- Layouts ------------------------------------------------------------------------------------------------
@@ -476,19 +489,20 @@ const GRIDS = [
 
 test("where the width allows it a head takes 45 pixels and more, however high the grid becomes", () => {
   for (const [layers, heads] of GRIDS) {
-    const grid = gridLayout(30 + 45 * heads, layers, heads, 420);
+    const grid = computeGridLayout(30 + 45 * heads, layers, heads, 420);
     assert.equal(grid.step, 45);
     assert.equal(grid.width, 30 + 45 * heads);
-    assert.equal(gridLayout(430, layers, heads, 420).width <= 430, true);
+    assert.equal(computeGridLayout(430, layers, heads, 420).width <= 430, true);
   }
-  assert.equal(gridLayout(2000, 6, 12, 10000).step, 80);
-  assert.equal(gridLayout(490, 2, 4, 10000, 112).step, 112, "where there are few heads, they are larger");
-  assert.equal(gridLayout(2000, 6, 12, 22 + 6 * 60).step, 60); // a grid that is high enough already does not scroll
+  assert.equal(computeGridLayout(2000, 6, 12, 10000).step, 80);
+  assert.equal(computeGridLayout(490, 2, 4, 10000, 112).step, 112, "where there are few heads, they are larger");
+  // A grid that is high enough already does not scroll.
+  assert.equal(computeGridLayout(2000, 6, 12, 22 + 6 * 60).step, 60);
 });
 
 test("on a narrow screen pictures stay readable and the grid is wider instead", () => {
   for (const [layers, heads] of GRIDS) {
-    const grid = gridLayout(200, layers, heads, 10000);
+    const grid = computeGridLayout(200, layers, heads, 10000);
     assert.ok(grid.size >= 17);
     assert.equal(grid.width, 30 + heads * grid.step);
   }
@@ -496,11 +510,11 @@ test("on a narrow screen pictures stay readable and the grid is wider instead", 
 
 test("the pointer finds the head whose picture it is on, and none on a label", () => {
   for (const [layers, heads] of GRIDS) {
-    const grid = gridLayout(430, layers, heads, 600);
+    const grid = computeGridLayout(430, layers, heads, 600);
     for (let head = 0; head < layers * heads; head++) {
       const [x, y] = [grid.left + (head % heads) * grid.step, grid.top + Math.floor(head / heads) * grid.step];
-      assert.equal(gridCellAt(grid, layers, heads, x, y), head);
-      assert.equal(gridCellAt(grid, layers, heads, x + grid.size - 0.01, y + grid.size - 0.01), head);
+      assert.equal(findGridCell(grid, layers, heads, x, y), head);
+      assert.equal(findGridCell(grid, layers, heads, x + grid.size - 0.01, y + grid.size - 0.01), head);
     }
     for (const [x, y] of [
       [0, 0],
@@ -509,7 +523,7 @@ test("the pointer finds the head whose picture it is on, and none on a label", (
       [grid.width + 1, 50],
       [50, grid.height + 1],
     ]) {
-      assert.equal(gridCellAt(grid, layers, heads, x, y), null);
+      assert.equal(findGridCell(grid, layers, heads, x, y), null);
     }
   }
 });
@@ -521,37 +535,37 @@ test("token links: both columns inside the width, rows readable at any length", 
     [560, 64, 120],
     [900, 1, 10],
   ]) {
-    const links = linksLayout(width, n, n, 560, label);
+    const links = computeLinksLayout(width, n, n, 560, label);
     assert.ok(links.left > 0 && links.left < links.right && links.right < width);
     assert.ok(links.rowHeight >= 17 && links.rowHeight <= 34);
     assert.equal(links.height, links.rowHeight * n);
   }
-  assert.equal(linksLayout(500, 3, 10, 560, 60).height, linksLayout(500, 10, 3, 560, 60).height);
-  assert.equal(linksLayout(500, 5, 5, 560, 60, 50).rowHeight, 50, "where a text is alone, its rows are taller");
+  assert.equal(computeLinksLayout(500, 3, 10, 560, 60).height, computeLinksLayout(500, 10, 3, 560, 60).height);
+  assert.equal(computeLinksLayout(500, 5, 5, 560, 60, 50).rowHeight, 50, "where a text is alone, its rows are taller");
 });
 
 test("heatmap: the pointer finds its cell, and none on a label", () => {
   for (const n of [1, 4, 14, 40, 128, 512]) {
-    const heat = heatmapLayout(560, n, n, 560, 80);
+    const heat = computeHeatmapLayout(560, n, n, 560, 80);
     assert.ok(heat.cell >= 2 && heat.cell <= 44);
     assert.equal(heat.width, heat.left + n * heat.cell);
     for (const i of [0, Math.floor(n / 2), n - 1]) {
       const at = (index) => heat.left + (index + 0.5) * heat.cell;
-      assert.deepEqual(heatmapCellAt(heat, n, n, at(i), at(n - 1 - i)), { row: n - 1 - i, col: i });
+      assert.deepEqual(findHeatmapCell(heat, n, n, at(i), at(n - 1 - i)), { row: n - 1 - i, col: i });
     }
-    assert.equal(heatmapCellAt(heat, n, n, heat.left - 1, heat.top + 1), null);
-    assert.equal(heatmapCellAt(heat, n, n, heat.width + 1, heat.top + 1), null);
+    assert.equal(findHeatmapCell(heat, n, n, heat.left - 1, heat.top + 1), null);
+    assert.equal(findHeatmapCell(heat, n, n, heat.width + 1, heat.top + 1), null);
   }
 });
 
 test("heatmap: up to 200 tokens fit a panel, a larger one scrolls instead of blurring", () => {
   for (const n of [4, 14, 40, 100, 200]) {
-    const heat = heatmapLayout(560, n, n, 560, 80);
+    const heat = computeHeatmapLayout(560, n, n, 560, 80);
     assert.ok(heat.width <= 560 && heat.height <= 560, `${n}: ${heat.width} × ${heat.height}`);
   }
-  assert.equal(heatmapLayout(560, 512, 512, 560, 80).cell, 2);
-  assert.equal(heatmapLayout(900, 12, 12, 730, 56).cell, 44);
-  assert.equal(heatmapLayout(900, 12, 12, 730, 56, 56, 64).cell, 56, "where a panel is wide, cells are larger");
+  assert.equal(computeHeatmapLayout(560, 512, 512, 560, 80).cell, 2);
+  assert.equal(computeHeatmapLayout(900, 12, 12, 730, 56).cell, 44);
+  assert.equal(computeHeatmapLayout(900, 12, 12, 730, 56, 56, 64).cell, 56, "where a panel is wide, cells are larger");
 });
 
 test("the matrix made for these tests sums to 1 in each row", () => {
@@ -565,11 +579,11 @@ test("the matrix made for these tests sums to 1 in each row", () => {
 });
 
 test("heatmap: where labels are crowded, every third token has one, and what is held its own", () => {
-  const places = (own, count) => [...labelled(13, 3, own, count)].sort((a, b) => a - b);
+  const places = (own, count) => [...chooseLabelled(13, 3, own, count)].sort((a, b) => a - b);
   assert.deepEqual(places(null), [0, 3, 6, 9, 12]);
   assert.deepEqual(places(4, 1), [0, 4, 9, 12]);
   assert.deepEqual(places(10, 2), [0, 3, 6, 10, 11]);
-  assert.deepEqual([8, 4, 3, 2, undefined].map(thinned), [
+  assert.deepEqual([8, 4, 3, 2, undefined].map(describeLabelStep), [
     "Every 2nd token is labelled.",
     "Every 3rd token is labelled.",
     "Every 3rd token is labelled.",
@@ -593,7 +607,7 @@ test("heatmap: each label has a tick where not all have one, and none otherwise"
     const units = Array.from({ length: 9 }, (_, i) => ({ text: `t${i}`, special: false }));
     const layout = { cell, left: 40, top: 30, width: 40 + 9 * cell, height: 30 + 9 * cell };
     const look = { textFont: () => "", muted: "", ink: "", accent: "" };
-    axis(context, { rows: units, cols: units, focus: null }, look, layout, true);
+    drawAxis(context, { rows: units, cols: units, focus: null }, look, layout, true);
     assert.equal(drawn.texts.length, Math.ceil(9 / every));
     const middles = [0, 3, 6].map((i) => [35, 30 + (i + 0.5) * cell - 0.5, 4, 1]);
     assert.deepEqual(drawn.ticks, every > 1 ? middles : []);
@@ -608,7 +622,7 @@ test("links: of many words the strongest between words are drawn, on one scale w
   const part = { w, R: n, C: n, max: 0.5 };
   for (const rule of ["all", "top3", "min0.10", "mass0.70"])
     for (const scale of ["fixed", "head", "row", "log"]) {
-      const [{ lines, ink }] = linksOf([part], { rows: units, cols: units }, rule, scale);
+      const [{ lines, ink }] = makeLinks([part], { rows: units, cols: units }, rule, scale);
       const drawn = Array.from(lines.keys()).filter((i) => lines[i]);
       assert.equal(drawn.length, 20);
       assert.ok(drawn.every((i) => i % n && i >= n));

@@ -130,14 +130,29 @@ Object.assign(globalThis, {
   },
 });
 
-const { block, shades, units } = await import("../../mha_viz/browser/geometry.js");
-const { palette } = await import("../../mha_viz/browser/ink.js");
+const { computeBlock, computeShades, computeUnits } = await import("../../mha_viz/browser/geometry.js");
+const { makePalette } = await import("../../mha_viz/browser/ink.js");
 const { drawGrid } = await import("../../mha_viz/browser/explorer/overview.js");
-const { drawHeatmap, drawHeatmapFocus, EDGE, heatmapLabel, labelSize, labelStep, thinned } =
-  await import("../../mha_viz/browser/heatmap.js");
-const { drawLinks, linksLabel, linksOf } = await import("../../mha_viz/browser/links.js");
-const { counterparts, difference, partners, sharedShades, signedShades, topOf, unitsOf, unpackPanels } =
-  await import("../../mha_viz/browser/compare/together.js");
+const {
+  drawHeatmap,
+  drawHeatmapFocus,
+  EDGE,
+  measureHeatmapLabel,
+  computeLabelSize,
+  computeLabelStep,
+  describeLabelStep,
+} = await import("../../mha_viz/browser/heatmap.js");
+const { drawLinks, measureLinksLabel, makeLinks } = await import("../../mha_viz/browser/links.js");
+const {
+  findCounterparts,
+  subtract,
+  findPartners,
+  computeSharedShades,
+  computeSignedShades,
+  findTop,
+  computeTextUnits,
+  unpackPanels,
+} = await import("../../mha_viz/browser/compare/together.js");
 const golden = JSON.parse(readFileSync(new URL("../golden/figures.json", import.meta.url)));
 
 const reading = {
@@ -162,8 +177,8 @@ const { theme } = golden;
 const lookOf = (theme) => ({
   width: golden.width,
   height: 100_000,
-  colours: palette(theme.ramp),
-  signedColours: palette(theme.signed),
+  colours: makePalette(theme.ramp),
+  signedColours: makePalette(theme.signed),
   ink: theme.ink,
   muted: theme.muted,
   accent: theme.accent,
@@ -176,14 +191,14 @@ const look = lookOf(theme);
 const withEdge = (look) => ({ ...look, width: look.width + EDGE }); // of a canvas with room for half of a frame
 
 function scene({ pin, ...view }, reading, theme) {
-  const axes = units(reading, view);
-  const parts = golden.open.map((head) => block(reading, head, view, axes));
-  const lines = linksOf(parts, axes, view.links, view.scale);
+  const axes = computeUnits(reading, view);
+  const parts = golden.open.map((head) => computeBlock(reading, head, view, axes));
+  const lines = makeLinks(parts, axes, view.links, view.scale);
   const heads = golden.open.map((head, place) => {
     const part = parts[place];
     const colours = reading.signed ? { colour: theme.signed.at(-2), below: theme.signed[1] } : {};
     const line = { colour: theme.heads[head], dash: theme.dashes[place], ...colours };
-    return { head, ...line, part, ...lines[place], shade: shades(part, view.scale) };
+    return { head, ...line, part, ...lines[place], shade: computeShades(part, view.scale) };
   });
   const [, query, key] = /^(?:q(\d+))?(?:k(\d+))?$/.exec(pin);
   const find = (list, token) => (token === undefined ? null : list.findIndex((u) => u.tokens.includes(+token)));
@@ -231,7 +246,7 @@ for (const [name, expected, reading, theme] of [...every, ...many]) {
 
 test("labels of cells of each size are as large in a file, as many, and described in the same words", () => {
   for (const [cell, expected] of golden.labelled)
-    assert.deepEqual([labelSize(cell), labelStep(cell), thinned(cell)], expected, String(cell));
+    assert.deepEqual([computeLabelSize(cell), computeLabelStep(cell), describeLabelStep(cell)], expected, String(cell));
 });
 
 test("beyond the last row and column there is room for half of a frame, on either canvas", () => {
@@ -280,7 +295,7 @@ for (const [name, expected, reading, theme] of every) {
     const canvas = new Canvas();
     const layout = drawGrid(canvas, reading, expected.view, { ...lookOf(theme), small: "400 11px sans" });
     const pictures = expected.grid.filter((mark) => mark.mark === "cells");
-    const { R, C } = block(reading, 0, expected.view);
+    const { R, C } = computeBlock(reading, 0, expected.view);
     assert.equal(pictures.length, R && C ? reading.heads : 0);
     pictures.forEach((picture, head) => {
       assert.deepEqual(
@@ -314,11 +329,11 @@ set.panels.forEach(({ reading: i, head }, at) =>
 );
 
 function together({ view: { pin, ...view }, at, diff }) {
-  const units = set.readings.map((each) => unitsOf(each, view));
+  const units = set.readings.map((each) => computeTextUnits(each, view));
   const parts = set.panels.map(({ reading: i, head }) =>
-    block(set.readings[i], head, view, { rows: units[i], cols: units[i] }),
+    computeBlock(set.readings[i], head, view, { rows: units[i], cols: units[i] }),
   );
-  const subtracted = diff && difference(set, view, diff);
+  const subtracted = diff && subtract(set, view, diff);
   const two = subtracted?.partner ? diff.map((panel) => set.panels[panel].reading) : [];
   const from = set.panels[at].reading;
   const [, query, key] = /^(?:q(\d+))?(?:k(\d+))?$/.exec(pin);
@@ -330,12 +345,12 @@ function together({ view: { pin, ...view }, at, diff }) {
     if (!pin || own.includes(-1)) return null;
     const standing =
       from !== i && two.includes(from) && two.includes(i)
-        ? partners(set, from, i, units[from], units[i], view).partner.map((unit) => [unit, 1])
-        : counterparts(set, from, i, units[from], units[i]);
+        ? findPartners(set, from, i, units[from], units[i], view).partner.map((unit) => [unit, 1])
+        : findCounterparts(set, from, i, units[from], units[i]);
     const [row, col] = own.map((unit) => (unit === null ? [null, 1] : standing[unit]));
     return row && col ? { row: row[0], rows: row[1], col: col[0], cols: col[1] } : null;
   };
-  return { units, parts, subtracted, focusIn, top: topOf(parts) };
+  return { units, parts, subtracted, focusIn, top: findTop(parts) };
 }
 
 // What is on a separate canvas over a heatmap, combined with it: the labels of an axis with a focus are written again.
@@ -364,10 +379,10 @@ for (const [name, expected] of Object.entries(golden.together)) {
     label: Math.max(...units.map((each) => label(each, each, look))),
   });
   set.panels.forEach(({ reading: i, head }, panel) => {
-    const shade = sharedShades(parts[panel], view.scale, top);
+    const shade = computeSharedShades(parts[panel], view.scale, top);
     const axes = { rows: units[i], cols: units[i] };
     test(`heatmap of panel ${panel}, ${name}`, () => {
-      const marks = heatmapOf({ ...axes, head: { part: parts[panel], shade } }, focusIn(i), room(heatmapLabel));
+      const marks = heatmapOf({ ...axes, head: { part: parts[panel], shade } }, focusIn(i), room(measureHeatmapLabel));
       assert.deepEqual(sorted(marks), sorted(expected.heatmap[panel]));
     });
     test(`links of panel ${panel}, ${name}`, () => {
@@ -376,23 +391,23 @@ for (const [name, expected] of Object.entries(golden.together)) {
         head,
         part: parts[panel],
         shade,
-        ...linksOf([parts[panel]], axes, view.links, view.scale, top)[0],
+        ...makeLinks([parts[panel]], axes, view.links, view.scale, top)[0],
         colour: theme.heads[head % set.readings[i].heads],
         dash: [],
       };
       const scene = { ...axes, heads: [drawn], focus: focusIn(i), view };
-      drawLinks(canvas, scene, room(linksLabel), 0);
+      drawLinks(canvas, scene, room(measureLinksLabel), 0);
       assert.deepEqual(sorted(asInFile(canvas.getContext().marks, scene)), sorted(expected.links[panel]));
     });
   });
   if (expected.diff) {
     test(`difference, ${name}`, () => {
       const { rows, d, R, C, top: most } = subtracted;
-      const head = { part: { w: d, R, C }, shade: signedShades(subtracted), largest: most };
+      const head = { part: { w: d, R, C }, shade: computeSignedShades(subtracted), largest: most };
       const scene = { rows, cols: rows, head };
       const marks = heatmapOf(scene, focusIn(set.panels[expected.diff[0]].reading), {
         ...look,
-        colours: palette(theme.signed),
+        colours: makePalette(theme.signed),
       });
       assert.deepEqual(sorted(marks), sorted(expected.difference));
     });

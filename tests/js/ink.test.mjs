@@ -1,12 +1,20 @@
 // Colours and the painting of one small picture.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { cutText, diverging, meetings, paint, palette, typedOf, write } from "../../mha_viz/browser/ink.js";
+import {
+  cutText,
+  computeDivergingShades,
+  matchCellsToPixels,
+  paint,
+  makePalette,
+  getTypedPart,
+  writeText,
+} from "../../mha_viz/browser/ink.js";
 
 const rgba = (word) => [word & 255, (word >> 8) & 255, (word >> 16) & 255, word >>> 24];
 
 test("a palette runs through its stops and is opaque", () => {
-  const colours = palette(["#000000", "#102030", "#ffffff"]);
+  const colours = makePalette(["#000000", "#102030", "#ffffff"]);
   assert.equal(colours.length, 256);
   assert.deepEqual(rgba(colours[0]), [0, 0, 0, 255]);
   assert.deepEqual(rgba(colours[255]), [255, 255, 255, 255]);
@@ -18,7 +26,7 @@ const LEVELS = Uint32Array.from({ length: 256 }, (_, i) => i); // a colour that 
 function paintedInto(target, stride, offset, w, [R, C], size, signed = false) {
   const part = { w: Float32Array.from(w), R, C, signed };
   const shading = { factors: new Float64Array(R).fill(1), shade: (level) => level };
-  paint(part, shading, [meetings(R, size), meetings(C, size)], LEVELS, target, stride, offset);
+  paint(part, shading, [matchCellsToPixels(R, size), matchCellsToPixels(C, size)], LEVELS, target, stride, offset);
   return [...target];
 }
 
@@ -43,7 +51,7 @@ test("each row is shaded by its factor before pixels are shared", () => {
   const shading = { factors: Float64Array.of(1, 100), shade: (level) => level };
   const part = { w: Float32Array.of(9, 8, 1, 2), R: 2, C: 2 };
   const target = new Uint32Array(1);
-  paint(part, shading, [meetings(2, 1), meetings(2, 1)], LEVELS, target, 1, 0);
+  paint(part, shading, [matchCellsToPixels(2, 1), matchCellsToPixels(2, 1)], LEVELS, target, 1, 0);
   assert.equal(target[0], 200);
 });
 
@@ -96,7 +104,7 @@ test("a token of thousands of letters is cut in a few steps", () => {
 
 test("numbers with a sign leave the middle of their scale on either side", () => {
   const part = { w: Float32Array.from([1, -1, 0, -0.5]), R: 2, C: 2 };
-  assert.deepEqual([...diverging(part, Uint8ClampedArray.from([255, 255, 0, 128]))], [255, 1, 128, 64]);
+  assert.deepEqual([...computeDivergingShades(part, Uint8ClampedArray.from([255, 255, 0, 128]))], [255, 1, 128, 64]);
 });
 
 test("a crowded picture of numbers with a sign shows the largest of either", () => {
@@ -112,7 +120,7 @@ function written(text, room) {
     measureText: (words) => ({ width: words.length }),
     fillText: (words, x, y) => lines.push([words.slice(1, -1), context.font, y]),
   };
-  write(context, text, 0, 50, 99, "left", room);
+  writeText(context, text, 0, 50, 99, "left", room);
   assert.equal(context.font, "600 14px serif");
   return lines;
 }
@@ -128,5 +136,5 @@ test("a word that was read as [UNK] stands beneath that where there is room for 
     written("[UNK] zebra", 100).map(([, font]) => font),
     ["600 14px serif", "600 11.200000000000001px serif"],
   );
-  assert.deepEqual(["dog", "[UNK]", "[UNK] zebra"].map(typedOf), ["dog", "[UNK]", "zebra"]);
+  assert.deepEqual(["dog", "[UNK]", "[UNK] zebra"].map(getTypedPart), ["dog", "[UNK]", "zebra"]);
 });

@@ -1,7 +1,7 @@
 // A component on one of Streamlit's pages.
 import assert from "node:assert/strict";
 import test, { mock } from "node:test";
-import { mounted } from "../../mha_viz/browser/mount.js";
+import { mountComponent } from "../../mha_viz/browser/mount.js";
 
 function component(data = 1) {
   const root = { isConnected: true, replaceChildren: (element) => (root.content = element) };
@@ -15,11 +15,11 @@ test("a drawing is made once, shown at every change of its data, and made anew a
     return { show: (data) => seen.push(data), stop: () => seen.push("stopped") };
   };
   const one = component();
-  const leave = mounted(one, ".x", create);
-  mounted({ ...one, data: 2 }, ".x", create);
+  const leave = mountComponent(one, ".x", create);
+  mountComponent({ ...one, data: 2 }, ".x", create);
   one.root.isConnected = false;
   leave();
-  mounted({ ...one, data: 3 }, ".x", create);
+  mountComponent({ ...one, data: 3 }, ".x", create);
   assert.deepEqual(seen, ["made", 1, 2, "stopped", "made", 3]);
 });
 
@@ -27,9 +27,9 @@ test("a call that ends because another has overtaken it ends no drawing that sta
   const seen = [];
   const one = component();
   const create = () => ({ show: (data) => seen.push(data), stop: () => seen.push("stopped") });
-  const overtaken = mounted(one, ".x", create);
+  const overtaken = mountComponent(one, ".x", create);
   overtaken();
-  const leave = mounted({ ...one, data: 2 }, ".x", create);
+  const leave = mountComponent({ ...one, data: 2 }, ".x", create);
   overtaken();
   assert.deepEqual(seen, [1, 2]);
   one.root.isConnected = false;
@@ -45,9 +45,9 @@ test("a message goes where the latest call says, and two elements have two drawi
     return { show: () => {} };
   };
   const [one, other] = [component(), component()];
-  mounted({ ...one, setTriggerValue: (...message) => sent.push(["first", ...message]) }, ".x", create);
-  mounted({ ...one, setTriggerValue: (...message) => sent.push(["second", ...message]) }, ".x", create);
-  mounted(other, ".x", create);
+  mountComponent({ ...one, setTriggerValue: (...message) => sent.push(["first", ...message]) }, ".x", create);
+  mountComponent({ ...one, setTriggerValue: (...message) => sent.push(["second", ...message]) }, ".x", create);
+  mountComponent(other, ".x", create);
   sends[0]("view", 1);
   assert.deepEqual([sends.length, sent], [2, [["second", "view", 1]]]);
 });
@@ -66,11 +66,11 @@ test("a drawing that fails stops, says so, and is made anew with the next data",
   };
   const logged = mock.method(console, "error", () => {});
   const one = component();
-  mounted(one, ".x", create, "It failed.");
+  mountComponent(one, ".x", create, "It failed.");
   assert.deepEqual([document.text, seen], ["It failed.", ["stopped"]]);
   assert.equal(logged.mock.calls[0].arguments[0].message, "broken data");
-  mounted({ ...one, data: 2 }, ".x", create, "It failed.");
+  mountComponent({ ...one, data: 2 }, ".x", create, "It failed.");
   assert.deepEqual(seen, ["stopped", 2]);
   logged.mock.restore();
-  assert.throws(() => mounted(component(), ".x", create), /broken data/);
+  assert.throws(() => mountComponent(component(), ".x", create), /broken data/);
 });

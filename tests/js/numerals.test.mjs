@@ -1,17 +1,23 @@
 // Numbers in sentences: the same rules as mha_viz/numerals.py.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decimal, number, signed, threeDigits, small } from "../../mha_viz/browser/numerals.js";
+import {
+  formatDecimal,
+  formatNumber,
+  formatSigned,
+  formatThreeDigits,
+  formatSmall,
+} from "../../mha_viz/browser/numerals.js";
 
 test("decimals have a minus sign, no negative zero, and separated thousands", () => {
-  const written = [-0.001, -1.005, 1234567.891, 999, 0.12345678].map((value) => decimal(value, 2));
+  const written = [-0.001, -1.005, 1234567.891, 999, 0.12345678].map((value) => formatDecimal(value, 2));
   assert.deepEqual(written, ["0.00", "−1.00", "1,234,567.89", "999.00", "0.12"]);
-  assert.equal(decimal(-1024, 0), "−1,024");
-  assert.equal(decimal(0.12345678, 6), "0.123457");
+  assert.equal(formatDecimal(-1024, 0), "−1,024");
+  assert.equal(formatDecimal(0.12345678, 6), "0.123457");
 });
 
 test("a small number is one digit times a power of ten", () => {
-  assert.deepEqual([0, 5e-7, 4e-4].map(small), ["0", "5\u00a0·\u00a010⁻⁷", "4\u00a0·\u00a010⁻⁴"]);
+  assert.deepEqual([0, 5e-7, 4e-4].map(formatSmall), ["0", "5\u00a0·\u00a010⁻⁷", "4\u00a0·\u00a010⁻⁴"]);
 });
 
 test("a number of any size has three significant digits", () => {
@@ -28,11 +34,11 @@ test("a number of any size has three significant digits", () => {
     "4.00\u00a0·\u00a010⁶",
   ];
   assert.deepEqual(
-    values.map((value) => threeDigits(value)),
+    values.map((value) => formatThreeDigits(value)),
     written,
   );
   assert.deepEqual(
-    [0.5, -0.5, 0].map((value) => threeDigits(value, true)),
+    [0.5, -0.5, 0].map((value) => formatThreeDigits(value, true)),
     ["+0.500", "−0.500", "0"],
   );
 });
@@ -41,11 +47,11 @@ test("only shares have three decimals", () => {
   const [norm, gradient] = [{ quantity: "norm" }, { quantity: "gradient", signed: true }];
   const kinds = [{}, { quantity: "rollout" }, norm, gradient];
   assert.deepEqual(
-    kinds.map((kind) => number(0.000123, kind)),
+    kinds.map((kind) => formatNumber(0.000123, kind)),
     ["<.001", "<.001", "0.000123", "+0.000123"],
   );
   assert.deepEqual(
-    kinds.map((kind) => signed(-0.000123, kind)),
+    kinds.map((kind) => formatSigned(-0.000123, kind)),
     ["−<.001", "−<.001", "−0.000123", "−0.000123"],
   );
 });

@@ -1,118 +1,121 @@
 // A training as frames: the position of playing, the cells between two recorded steps, and the form of numbers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arranged } from "../../mha_viz/browser/player/arranged.js";
-import { significant, thickness } from "../../mha_viz/browser/player/flow.js";
+import { arrangeMaps } from "../../mha_viz/browser/player/arranged.js";
+import { formatSignificant, computeThickness } from "../../mha_viz/browser/player/flow.js";
 import {
-  blended,
-  bytesOf,
-  cssColour,
-  inkOn,
-  momentAfter,
-  pacesOf,
-  playFrom,
-  shadeOf,
+  blendFrames,
+  decodeBytes,
+  formatColour,
+  chooseInk,
+  computeMoment,
+  computePaces,
+  chooseStart,
+  computeShade,
 } from "../../mha_viz/browser/player/frames.js";
-import { decimal } from "../../mha_viz/browser/numerals.js";
-import { exampleOf } from "../../mha_viz/browser/player/sentence.js";
+import { formatDecimal } from "../../mha_viz/browser/numerals.js";
+import { findExample } from "../../mha_viz/browser/player/sentence.js";
 
 test("numbers have a minus sign and no negative zero", () => {
-  assert.equal(decimal(-0.061, 2), "−0.06");
-  assert.equal(decimal(-0.004, 2), "0.00");
-  assert.equal(decimal(0.5, 3), "0.500");
-  assert.equal(decimal(-0.4, 0), "0");
+  assert.equal(formatDecimal(-0.061, 2), "−0.06");
+  assert.equal(formatDecimal(-0.004, 2), "0.00");
+  assert.equal(formatDecimal(0.5, 3), "0.500");
+  assert.equal(formatDecimal(-0.4, 0), "0");
 });
 
 test("cells between two recorded steps change evenly and are exact at each", () => {
-  const cells = bytesOf(btoa(String.fromCharCode(0, 100, 200, 50)));
-  assert.deepEqual([...blended(cells, 2, 0)], [0, 100]);
-  assert.deepEqual([...blended(cells, 2, 0.5)], [100, 75]);
-  assert.deepEqual([...blended(cells, 2, 1)], [200, 50]);
+  const cells = decodeBytes(btoa(String.fromCharCode(0, 100, 200, 50)));
+  assert.deepEqual([...blendFrames(cells, 2, 0)], [0, 100]);
+  assert.deepEqual([...blendFrames(cells, 2, 0.5)], [100, 75]);
+  assert.deepEqual([...blendFrames(cells, 2, 1)], [200, 50]);
 });
 
 test("playing takes the time of each recorded step to the next and ends on the last", () => {
   const paces = [100, 400, 200];
-  assert.equal(momentAfter(0, 300, paces), 1.5);
-  assert.equal(momentAfter(1, 500, paces), 2.5);
-  assert.equal(momentAfter(1, 1e9, paces), 3);
-  assert.equal(momentAfter(2, -3, paces), 2);
-  assert.equal(momentAfter(3, 5, paces), 3);
+  assert.equal(computeMoment(0, 300, paces), 1.5);
+  assert.equal(computeMoment(1, 500, paces), 2.5);
+  assert.equal(computeMoment(1, 1e9, paces), 3);
+  assert.equal(computeMoment(2, -3, paces), 2);
+  assert.equal(computeMoment(3, 5, paces), 3);
 });
 
 test("time runs by the change of the maps, with a least and a most, and a removed head is seen", () => {
   const cells = Uint8Array.from([0, 0, 0, 0, 10, 0, 20, 0, 20, 70, 20, 70]); // changes: 0, 10, 10, 70, 0
-  assert.deepEqual(pacesOf(cells, 2, null), [40, (6000 * 10) / 90, (6000 * 10) / 90, 1200, 40]);
+  assert.deepEqual(computePaces(cells, 2, null), [40, (6000 * 10) / 90, (6000 * 10) / 90, 1200, 40]);
   const off = [[false], [false], [false], [false], [false], [true]];
-  assert.equal(pacesOf(cells, 2, off)[4], 600);
-  assert.deepEqual(pacesOf(cells.subarray(0, 2), 2, null), [], "nothing to play");
-  assert.deepEqual(pacesOf(new Uint8Array(4), 2, null), [40], "nothing changes");
+  assert.equal(computePaces(cells, 2, off)[4], 600);
+  assert.deepEqual(computePaces(cells.subarray(0, 2), 2, null), [], "nothing to play");
+  assert.deepEqual(computePaces(new Uint8Array(4), 2, null), [40], "nothing changes");
 });
 
 test("Play goes on from the slider, and begins anew at the end", () => {
-  assert.equal(playFrom(3, 10), 3);
-  assert.equal(playFrom(9, 10), 0);
-  assert.equal(playFrom(0, 1), 0);
+  assert.equal(chooseStart(3, 10), 3);
+  assert.equal(chooseStart(9, 10), 0);
+  assert.equal(chooseStart(0, 1), 0);
 });
 
 test("shades run from low to high and stop there", () => {
   assert.deepEqual(
-    [-1, 0, 1, 7].map((value) => shadeOf(value, -1, 1)),
+    [-1, 0, 1, 7].map((value) => computeShade(value, -1, 1)),
     [0, 128, 255, 255],
   );
-  assert.equal(cssColour(0xff332211), "rgb(17 34 51)");
-  assert.deepEqual([inkOn(0xffffffff), inkOn(0xff000000)], ["#000", "#fff"]);
+  assert.equal(formatColour(0xff332211), "rgb(17 34 51)");
+  assert.deepEqual([chooseInk(0xffffffff), chooseInk(0xff000000)], ["#000", "#fff"]);
 });
 
 test("norms keep two digits, and a larger one has a thicker arrow", () => {
   assert.deepEqual(
-    [0, 1.2e-7, 0.00123, 0.03, 1.26, 123.4].map(significant),
+    [0, 1.2e-7, 0.00123, 0.03, 1.26, 123.4].map(formatSignificant),
     ["0", "1 · 10⁻⁷", "0.0012", "0.030", "1.3", "123"].map((text) => text.replaceAll(" ", "\u00a0")),
   );
-  assert.ok(thickness(1, 4, 34) > thickness(0.1, 4, 34));
-  assert.equal(thickness(4, 4, 34), 20.75);
-  assert.equal(thickness(0, 0, 34), 0.75);
+  assert.ok(computeThickness(1, 4, 34) > computeThickness(0.1, 4, 34));
+  assert.equal(computeThickness(4, 4, 34), 20.75);
+  assert.equal(computeThickness(0, 0, 34), 0.75);
 });
 
 const room = (width, high) => ({ width, high, over: 70, label: 30, caption: 40, gap: 14 });
 const mapsOf = (count, isBare = false, rows = 0) => ({ count, rows, words: 12, isBare });
 
 test("maps stand as large as they can be in the window; what is said stands beside them where they leave room", () => {
-  const four = arranged(mapsOf(4), room(1362, 600));
+  const four = arrangeMaps(mapsOf(4), room(1362, 600));
   assert.deepEqual([four.columns, four.isAside, four.hasRows], [4, false, true]);
-  const two = arranged(mapsOf(2), room(1362, 600));
+  const two = arrangeMaps(mapsOf(2), room(1362, 600));
   assert.deepEqual([two.columns, two.isAside], [2, true]);
   assert.ok(two.cell * 12 + 70 > 480);
-  assert.equal(arranged(mapsOf(2), room(1362, 660)).isAside, true, "rather than a tenth of the width left empty");
-  const eight = arranged(mapsOf(8), room(1362, 600));
+  assert.equal(arrangeMaps(mapsOf(2), room(1362, 660)).isAside, true, "rather than a tenth of the width left empty");
+  const eight = arrangeMaps(mapsOf(8), room(1362, 600));
   assert.deepEqual([eight.columns, eight.isAside], [4, true]);
-  assert.deepEqual(arranged(mapsOf(8), room(1202, 330)).columns, 8);
+  assert.deepEqual(arrangeMaps(mapsOf(8), room(1202, 330)).columns, 8);
 });
 
 test("two trainings have a row of maps each, in every window", () => {
   for (const space of [room(1244, 600), room(1084, 440), { ...room(360, 400), gap: 6 }])
-    assert.equal(arranged(mapsOf(8, false, 2), space).columns, 4);
+    assert.equal(arrangeMaps(mapsOf(8, false, 2), space).columns, 4);
 });
 
 test("maps share their words, or have none, before they leave the window, and scroll only where it is too low", () => {
-  const low = arranged(mapsOf(8), { ...room(1202, 480), label: 52 });
+  const low = arrangeMaps(mapsOf(8), { ...room(1202, 480), label: 52 });
   assert.deepEqual([low.hasRows, low.hasColumns, low.cell >= 12], [true, null, true]);
-  const lower = arranged(mapsOf(8), { ...room(1202, 330), label: 52 });
+  const lower = arrangeMaps(mapsOf(8), { ...room(1202, 330), label: 52 });
   assert.deepEqual([lower.hasRows, lower.isAside], [false, false], "words would have less than 11 pixels");
   const phone = { ...room(360, 480), gap: 6 };
-  assert.deepEqual([arranged(mapsOf(4), phone).columns, arranged(mapsOf(4), phone).hasRows === false], [2, false]);
-  assert.deepEqual([arranged(mapsOf(8), phone).columns, arranged(mapsOf(8), phone).hasRows], [4, false]);
-  const lowest = arranged(mapsOf(4), room(642, 20));
+  assert.deepEqual(
+    [arrangeMaps(mapsOf(4), phone).columns, arrangeMaps(mapsOf(4), phone).hasRows === false],
+    [2, false],
+  );
+  assert.deepEqual([arrangeMaps(mapsOf(8), phone).columns, arrangeMaps(mapsOf(8), phone).hasRows], [4, false]);
+  const lowest = arrangeMaps(mapsOf(4), room(642, 20));
   assert.ok(lowest.hasRows !== false && lowest.cell >= 9);
-  assert.deepEqual(arranged(mapsOf(4, true), phone).columns, 4);
+  assert.deepEqual(arrangeMaps(mapsOf(4, true), phone).columns, 4);
 });
 
 test("the example is the first word that, with those that it must name, has three letters", () => {
   const words = ["g▲", "t▲", "t■", "d■", "a■"];
   const before = { places: [-1, 0, 1, 2, 3] };
   const alike = { places: [1, 0, 3, 2, 2] };
-  assert.equal(exampleOf(words, [before, alike]), 4, "d■ has one word for both, a■ has d and t");
-  assert.equal(exampleOf(words.slice(0, 4), [before, alike]), -1);
-  assert.equal(exampleOf(words, [before]), -1, "one sign says all");
-  assert.equal(exampleOf(words, []), -1);
-  assert.equal(exampleOf([...words, "dog"], [before, alike]), -1, "a word is no letter with a symbol");
+  assert.equal(findExample(words, [before, alike]), 4, "d■ has one word for both, a■ has d and t");
+  assert.equal(findExample(words.slice(0, 4), [before, alike]), -1);
+  assert.equal(findExample(words, [before]), -1, "one sign says all");
+  assert.equal(findExample(words, []), -1);
+  assert.equal(findExample([...words, "dog"], [before, alike]), -1, "a word is no letter with a symbol");
 });

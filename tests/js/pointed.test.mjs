@@ -1,28 +1,28 @@
 // The word under the pointer: the tokens at a point of a chart, and the positions of their bands.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bandBox } from "../../mha_viz/browser/plotly.js";
-import { tokensAt, explain } from "../../mha_viz/browser/pointed/pointed.js";
-import { squaresOf } from "../../mha_viz/browser/scheme/squares.js";
+import { computeBand } from "../../mha_viz/browser/plotly.js";
+import { findTokens, explain } from "../../mha_viz/browser/pointed/pointed.js";
+import { listSquares } from "../../mha_viz/browser/scheme/squares.js";
 
 const meta = { tokens: [0, 4, 9], axes: ["x", "y"] };
 
 test("a cell names its query and its key, a bar its token", () => {
   const cell = { xaxis: { _id: "x" }, yaxis: { _id: "y" }, x: 2, y: 1 };
-  assert.deepEqual(tokensAt(meta, cell), [9, 4]);
+  assert.deepEqual(findTokens(meta, cell), [9, 4]);
   const bar = { xaxis: { _id: "x2" }, yaxis: { _id: "y2" }, x: 1, y: 0.3 };
-  assert.deepEqual(tokensAt({ ...meta, axes: ["x", "x2"] }, bar), [4]);
+  assert.deepEqual(findTokens({ ...meta, axes: ["x", "x2"] }, bar), [4]);
 });
 
 test("a chart that names no tokens has none", () => {
-  assert.deepEqual(tokensAt(undefined, { x: 0, y: 0 }), []);
+  assert.deepEqual(findTokens(undefined, { x: 0, y: 0 }), []);
 });
 
 test("a band is as long as the axis across it", () => {
   const area = { x: 100, y: 30, width: 300, height: 200 };
-  assert.deepEqual(bandBox(area, "x2", [-0.5, 29.5], 1), { left: 110, top: 30, width: 10, height: 200 });
-  assert.deepEqual(bandBox(area, "y2", [-0.5, 19.5], 1), { left: 100, top: 30 + 180, width: 300, height: 10 });
-  const { top } = bandBox(area, "y2", [19.5, -0.5], 1); // the first row on top
+  assert.deepEqual(computeBand(area, "x2", [-0.5, 29.5], 1), { left: 110, top: 30, width: 10, height: 200 });
+  assert.deepEqual(computeBand(area, "y2", [-0.5, 19.5], 1), { left: 100, top: 30 + 180, width: 300, height: 10 });
+  const { top } = computeBand(area, "y2", [19.5, -0.5], 1); // the first row on top
   assert.ok(Math.abs(top - 40) < 1e-9);
 });
 
@@ -56,8 +56,8 @@ test("a square says its head and number, and whether it is framed", () => {
     hovertext: ["<b>L1H0</b><br>45%", "<b>L1H1</b>"],
   };
   const frame = { x0: 0.53, x1: 1.47, y0: 0.55, y1: 1.45 };
-  const [first, second] = squaresOf([{ z: [[]] }, numbers], [frame]);
+  const [first, second] = listSquares([{ z: [[]] }, numbers], [frame]);
   assert.deepEqual([first.says, first.isMarked, first.curve, first.at], ["L1H0, 45%", false, 1, 0]);
   assert.deepEqual([second.says, second.isMarked, second.at], ["L1H1", true, 1]);
-  assert.deepEqual(squaresOf([{ z: [[]] }]), []);
+  assert.deepEqual(listSquares([{ z: [[]] }]), []);
 });

@@ -4,8 +4,8 @@
 // marks} -> its measures.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { cleaned } from "../../mha_viz/browser/live/characters.js";
-import { grouped } from "../../mha_viz/browser/live/grouping.js";
+import { clean } from "../../mha_viz/browser/live/characters.js";
+import { groupTokens } from "../../mha_viz/browser/live/grouping.js";
 import { MEASURES } from "../../mha_viz/browser/live/measures.js";
 import { Reader } from "../../mha_viz/browser/live/tokenizer.js";
 
@@ -13,9 +13,9 @@ async function read({ library, tokenizer, rules, texts }) {
   const { Tokenizer } = await import(pathToFileURL(library));
   const reader = new Reader(new Tokenizer(tokenizer, {}), rules);
   return texts.map((text) => {
-    const typed = cleaned(text);
+    const typed = clean(text);
     const { pieces, count } = reader.read(typed);
-    return { ...grouped(typed, pieces), ids: pieces.map(({ id }) => id), count };
+    return { ...groupTokens(typed, pieces), ids: pieces.map(({ id }) => id), count };
   });
 }
 
@@ -29,7 +29,7 @@ const questions = JSON.parse(readFileSync(0, "utf8"));
 const answers = [];
 for (const question of questions) {
   if (question.weights) answers.push(measured(question));
-  else if (question.grouped) answers.push(question.grouped.map(({ text, pieces }) => grouped(cleaned(text), pieces)));
+  else if (question.grouped) answers.push(question.grouped.map(({ text, pieces }) => groupTokens(clean(text), pieces)));
   else answers.push(await read(question));
 }
 process.stdout.write(JSON.stringify(answers));

@@ -1,7 +1,15 @@
 // Reads packets as the page does, for tests/page_scripts.py: a JSON list of questions on stdin, answers on stdout.
 // Question: {packet: base64, ask: "header" | "block" | "pooled" | "ranking" | "view", head, view, query}.
 import { readFileSync } from "node:fs";
-import { block, encodeView, parseView, pooled, pooledUnits, ranking, units } from "../../mha_viz/browser/geometry.js";
+import {
+  computeBlock,
+  encodeView,
+  parseView,
+  poolBlock,
+  listPooledUnits,
+  rankHeads,
+  computeUnits,
+} from "../../mha_viz/browser/geometry.js";
 import { unpack } from "../../mha_viz/browser/reading.js";
 
 const DEFAULT = { unit: "words", special: "keep", side: "all" };
@@ -14,10 +22,11 @@ function header(reading) {
 
 const ANSWERS = {
   header: (reading) => header(reading),
-  block: (reading, { head, view }) => plain(block(reading, head, { ...DEFAULT, ...view })),
-  pooled: (reading, { head, view }) => plain(pooled(reading, head, pooledUnits(reading, { ...DEFAULT, ...view }))),
-  units: (reading, { view }) => units(reading, { ...DEFAULT, ...view }),
-  ranking: (reading, { view }) => ranking(reading, { ...DEFAULT, ...view }),
+  block: (reading, { head, view }) => plain(computeBlock(reading, head, { ...DEFAULT, ...view })),
+  pooled: (reading, { head, view }) =>
+    plain(poolBlock(reading, head, listPooledUnits(reading, { ...DEFAULT, ...view }))),
+  units: (reading, { view }) => computeUnits(reading, { ...DEFAULT, ...view }),
+  ranking: (reading, { view }) => rankHeads(reading, { ...DEFAULT, ...view }),
   view: (reading, { query }) => parseView(new URLSearchParams(query), reading),
   address: (reading, { query }) => encodeView(parseView(new URLSearchParams(query), reading), reading),
 };

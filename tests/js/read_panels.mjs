@@ -1,28 +1,30 @@
 // Reads the bytes of several panels as the page does, for tests/page_scripts.py: a JSON list of questions on stdin,
 // answers on stdout. Question: {packet: base64, ask, and what it needs}.
 import { readFileSync } from "node:fs";
-import { block } from "../../mha_viz/browser/geometry.js";
+import { computeBlock } from "../../mha_viz/browser/geometry.js";
 import {
-  counterparts,
-  difference,
+  findCounterparts,
+  subtract,
   encodeTogether,
-  pinned,
+  findPinnedSpot,
   parseTogether,
-  sharedShades,
-  signedShades,
-  spotIn,
-  topOf,
-  unitsOf,
+  computeSharedShades,
+  computeSignedShades,
+  mapSpot,
+  findTop,
+  computeTextUnits,
   unpackPanels,
 } from "../../mha_viz/browser/compare/together.js";
-import { keysOf } from "../../mha_viz/browser/reading.js";
+import { getKeys } from "../../mha_viz/browser/reading.js";
 
 const VIEW = { unit: "words", special: "keep" };
 
 function parts(set, view) {
   return set.panels.map(({ reading, head }) => {
-    const [rows, cols] = [set.readings[reading], keysOf(set.readings[reading])].map((axis) => unitsOf(axis, view));
-    return block(set.readings[reading], head, view, { rows, cols });
+    const [rows, cols] = [set.readings[reading], getKeys(set.readings[reading])].map((axis) =>
+      computeTextUnits(axis, view),
+    );
+    return computeBlock(set.readings[reading], head, view, { rows, cols });
   });
 }
 
@@ -30,21 +32,21 @@ const ANSWERS = {
   blocks: (set, { view }) => parts(set, { ...VIEW, ...view }).map(({ w, R, C }) => ({ w: Array.from(w), R, C })),
   shades: (set, { view }) => {
     const all = parts(set, { ...VIEW, ...view });
-    return all.map((part) => Array.from(sharedShades(part, view.scale, topOf(all))));
+    return all.map((part) => Array.from(computeSharedShades(part, view.scale, findTop(all))));
   },
   difference: (set, { view, of }) => {
-    const found = difference(set, { ...VIEW, ...view }, of);
+    const found = subtract(set, { ...VIEW, ...view }, of);
     if (!found.partner) return { remedy: found.remedy };
     return {
       d: Array.from(found.d),
       rows: found.rows.map((unit) => unit.text),
       cols: found.cols.map((unit) => unit.text),
-      shades: Array.from(signedShades(found)),
+      shades: Array.from(computeSignedShades(found)),
     };
   },
   counterparts: (set, { view, of: [i, j] }) => {
-    const [ours, theirs] = [i, j].map((reading) => unitsOf(set.readings[reading], { ...VIEW, ...view }));
-    return counterparts(set, i, j, ours, theirs).map((found, unit) => [
+    const [ours, theirs] = [i, j].map((reading) => computeTextUnits(set.readings[reading], { ...VIEW, ...view }));
+    return findCounterparts(set, i, j, ours, theirs).map((found, unit) => [
       ours[unit].text,
       found && theirs.slice(found[0], found[0] + found[1]).map((other) => other.text),
     ]);
@@ -52,12 +54,12 @@ const ANSWERS = {
   // The page's reading of an address: the settings, and the pinned tokens of every panel and of the difference.
   shown: (set, { query }) => {
     const view = parseTogether(new URLSearchParams(query), set);
-    const units = set.readings.map((reading) => unitsOf(reading, view));
-    const diff = view.diff && difference(set, view, view.diff);
-    const columns = set.readings.map((reading) => unitsOf(keysOf(reading), view));
+    const units = set.readings.map((reading) => computeTextUnits(reading, view));
+    const diff = view.diff && subtract(set, view, view.diff);
+    const columns = set.readings.map((reading) => computeTextUnits(getKeys(reading), view));
     const stores = { read: { set, derived: { units, columns, diff, standing: {} } }, stage: { view } };
     const inReading = (reading, rows, cols) => {
-      const place = spotIn(stores, reading, pinned(stores));
+      const place = mapSpot(stores, reading, findPinnedSpot(stores));
       if (!place || place.missing) return [];
       return [rows[place.row], cols[place.col]].filter((unit) => unit).map((unit) => unit.text);
     };

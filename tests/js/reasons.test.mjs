@@ -1,7 +1,7 @@
 // Why a link is there and what it writes: the chosen link, the sentence, and the questions to the server.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { explainedLink, sayReasons, strongestTokens } from "../../mha_viz/browser/explorer/reasons.js";
+import { findExplainedLink, describeReasons, findStrongestTokens } from "../../mha_viz/browser/explorer/reasons.js";
 import { CHANGED, openReasonStore, parseReasons } from "../../mha_viz/browser/reasons/store.js";
 
 const GROUPS = ["word", "position", "earlier heads", "feed-forward", "constants"];
@@ -16,7 +16,7 @@ globalThis.document = Object.assign(new EventTarget(), {
   }),
 });
 const textOf = (part) => (typeof part === "string" ? part : part.children.map(textOf).join(""));
-const said = (reasons, query, key) => sayReasons(reasons, "it", "animal", query, key).map(textOf).join("");
+const said = (reasons, query, key) => describeReasons(reasons, "it", "animal", query, key).map(textOf).join("");
 
 const encoded = btoa(String.fromCharCode(0, 3 + 16 * 1, 2, 0));
 const words = [
@@ -46,18 +46,18 @@ test("the link is the focused cell or the strongest drawn link of a token, of at
   const unit = (text, ...tokens) => ({ text, tokens });
   const axes = { rows: [unit("a", 0), unit("b", 1)], cols: [unit("a", 0), unit("b", 1)] };
   const head = { part: { w: new Float32Array([0.9, 0.1, 0.995, 0.005]), R: 2, C: 2 } };
-  assert.deepEqual(explainedLink(head, axes, { row: 0, col: 1 }), { row: 0, col: 1 });
-  assert.equal(explainedLink(head, axes, { row: 1, col: 1 }), null);
-  assert.deepEqual(explainedLink(head, axes, { row: 0, col: null }), { row: 0, col: 0 });
-  assert.deepEqual(explainedLink(head, axes, { row: null, col: 1 }), { row: 0, col: 1 });
+  assert.deepEqual(findExplainedLink(head, axes, { row: 0, col: 1 }), { row: 0, col: 1 });
+  assert.equal(findExplainedLink(head, axes, { row: 1, col: 1 }), null);
+  assert.deepEqual(findExplainedLink(head, axes, { row: 0, col: null }), { row: 0, col: 0 });
+  assert.deepEqual(findExplainedLink(head, axes, { row: null, col: 1 }), { row: 0, col: 1 });
   const chosen = new Uint8Array([0, 1, 1, 0]);
-  assert.deepEqual(explainedLink({ ...head, chosen }, axes, { row: 0, col: null }), { row: 0, col: 1 });
-  assert.deepEqual(explainedLink({ ...head, chosen }, axes, { row: 0, col: 0 }), { row: 0, col: 0 });
+  assert.deepEqual(findExplainedLink({ ...head, chosen }, axes, { row: 0, col: null }), { row: 0, col: 1 });
+  assert.deepEqual(findExplainedLink({ ...head, chosen }, axes, { row: 0, col: 0 }), { row: 0, col: 0 });
 });
 
 test("of words of several tokens, the strongest link is explained", () => {
   const matrix = new Float32Array([0, 0, 1, 0, 0.2, 0.8, 0.3, 0.6, 0.1]);
-  assert.deepEqual(strongestTokens({ tokens: [1, 2] }, { tokens: [0, 1] }, matrix, 3), [2, 1]);
+  assert.deepEqual(findStrongestTokens({ tokens: [1, 2] }, { tokens: [0, 1] }, matrix, 3), [2, 1]);
 });
 
 test("a head is asked about once, and again if no answer has come; answers are announced", ({ mock }) => {

@@ -1,7 +1,7 @@
 // The recipe of a head: its rules in words, and the cells that a rule predicts.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { cellsOf, remarkOf, spokenRecipe } from "../../mha_viz/browser/explorer/recipe.js";
+import { findCells, writeRemark, describeRecipe } from "../../mha_viz/browser/explorer/recipe.js";
 
 const rules = [
   { name: "[CLS]", says: "[CLS]", kind: "special", needs: "", cells: "" },
@@ -35,20 +35,20 @@ test("cells of tokens are bits in rows; a unit has those of its tokens", () => {
   const token = (i) => ({ tokens: [i] });
   const each = [0, 1, 2].map(token);
   const marked = [false, true, false, false, false, true, false, true, false];
-  assert.deepEqual(cellsOf(rules[1], 3, { rows: each, cols: each }), marked);
+  assert.deepEqual(findCells(rules[1], 3, { rows: each, cols: each }), marked);
   const words = [token(0), { tokens: [1, 2] }];
-  assert.deepEqual(cellsOf(rules[1], 3, { rows: words, cols: words }), [false, true, false, true]);
-  assert.equal(cellsOf(rules[0], 3, { rows: each, cols: each }), null);
+  assert.deepEqual(findCells(rules[1], 3, { rows: words, cols: words }), [false, true, false, true]);
+  assert.equal(findCells(rules[0], 3, { rows: each, cols: each }), null);
 });
 
 test("a remark says when a rule is left out; a head that is nearly even says so", () => {
-  assert.equal(remarkOf(recipes, 0), "Measured on A, scored on B: described, not explained.");
-  assert.match(remarkOf(recipes, 1), /needs annotation: left out here/);
-  assert.doesNotMatch(remarkOf({ ...recipes, here: null }, 1), /annotat/);
-  assert.doesNotMatch(remarkOf({ ...recipes, annotated: true }, 1), /annotat/);
+  assert.equal(writeRemark(recipes, 0), "Measured on A, scored on B: described, not explained.");
+  assert.match(writeRemark(recipes, 1), /needs annotation: left out here/);
+  assert.doesNotMatch(writeRemark({ ...recipes, here: null }, 1), /annotat/);
+  assert.doesNotMatch(writeRemark({ ...recipes, annotated: true }, 1), /annotat/);
   assert.equal(
-    spokenRecipe(recipes, 0),
+    describeRecipe(recipes, 0),
     "On average it attends 50% to the token after, 20% to [CLS]; no rule explains 20% [17%, 22%]. ",
   );
-  assert.match(spokenRecipe(recipes, 1), /^On average it attends evenly/);
+  assert.match(describeRecipe(recipes, 1), /^On average it attends evenly/);
 });

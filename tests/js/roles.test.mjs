@@ -1,7 +1,7 @@
 // What heads are known for, on the page.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { byHead, counted, spoken } from "../../mha_viz/browser/explorer/roles.js";
+import { indexByHead, countKinds, describeRoles } from "../../mha_viz/browser/explorer/roles.js";
 
 const message = {
   kinds: { syntax: 0, coreference: 3, broad: 5 },
@@ -14,7 +14,7 @@ const message = {
 };
 
 test("roles are kept by head, in the order given", () => {
-  const { ofHead } = byHead(message);
+  const { ofHead } = indexByHead(message);
   assert.deepEqual([...ofHead.keys()], [4, 7]);
   assert.deepEqual(
     ofHead.get(4).map((role) => role.name),
@@ -23,18 +23,18 @@ test("roles are kept by head, in the order given", () => {
 });
 
 test("heads are counted once for each kind; kinds without a head are left out", () => {
-  assert.deepEqual(counted(byHead(message)), [
+  assert.deepEqual(countKinds(indexByHead(message)), [
     ["syntax", 2],
     ["coreference", 1],
   ]);
-  assert.deepEqual(counted(byHead({ kinds: message.kinds, roles: [] })), []);
+  assert.deepEqual(countKinds(indexByHead({ kinds: message.kinds, roles: [] })), []);
 });
 
 test("a screen reader hears each role and whether it shows", () => {
-  const list = byHead(message).ofHead.get(4);
+  const list = indexByHead(message).ofHead.get(4);
   assert.equal(
-    spoken(list),
+    describeRoles(list),
     "Known for obj, active here. Known for det, not triggered here. Known for coref, not triggered here. ",
   );
-  assert.equal(spoken([]), "");
+  assert.equal(describeRoles([]), "");
 });

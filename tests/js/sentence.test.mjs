@@ -1,7 +1,7 @@
 // A field in which a person types while the server reads.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { TypedField, grow } from "../../mha_viz/browser/sentence/fields.js";
+import { TypedField, growField } from "../../mha_viz/browser/sentence/fields.js";
 
 const field = (value = "") => new TypedField({ value });
 
@@ -93,7 +93,7 @@ class Area {
 test("a field is as high as its text, with parts of a pixel and without what a scroll bar would need", () => {
   globalThis.CSS = { supports: () => false };
   const area = new Area();
-  grow(area);
+  growField(area);
   assert.equal(area.clientHeight, 131); // 2 × 41.2 + 48 = 130.4
   assert.equal(area.style.overflow, "");
 });

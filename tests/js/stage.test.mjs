@@ -1,7 +1,7 @@
 // What interactive drawings share: pointing, holding, keys, the address, size and theme.
 import assert from "node:assert/strict";
 import test, { beforeEach, mock } from "node:test";
-import { Stage, arrow, moved, readLook, reveal, sameSpot } from "../../mha_viz/browser/stage.js";
+import { Stage, getArrowStep, moveSpot, readLook, revealRow, isSameSpot } from "../../mha_viz/browser/stage.js";
 
 const PAGE = { "--st-background-color": "#14171a", "--st-text-color": "#ebe8e2" };
 const frames = [];
@@ -99,11 +99,11 @@ test("a pointer that stays on its spot draws nothing", () => {
 });
 
 test("two spots are the same in one panel, row and column", () => {
-  assert.ok(sameSpot(null, null));
-  assert.ok(sameSpot({ row: 1, col: null }, { row: 1, col: null }));
-  assert.ok(!sameSpot({ row: 1, col: null }, null));
-  assert.ok(!sameSpot({ row: 1, col: null }, { row: null, col: 1 }));
-  assert.ok(!sameSpot({ at: 0, row: 1, col: 1 }, { at: 1, row: 1, col: 1 }));
+  assert.ok(isSameSpot(null, null));
+  assert.ok(isSameSpot({ row: 1, col: null }, { row: 1, col: null }));
+  assert.ok(!isSameSpot({ row: 1, col: null }, null));
+  assert.ok(!isSameSpot({ row: 1, col: null }, { row: null, col: 1 }));
+  assert.ok(!isSameSpot({ at: 0, row: 1, col: 1 }, { at: 1, row: 1, col: 1 }));
 });
 
 test("a change that counts rows anew forgets the pointer, another does not", () => {
@@ -123,7 +123,7 @@ test("a change that counts rows anew forgets the pointer, another does not", () 
 // ---- Keys -----------------------------------------------------------------------------------------------------
 
 test("arrows go from cell to cell of a heatmap and stop at its edges", () => {
-  const walk = (spot, step) => moved(spot, step, true, 3, 4);
+  const walk = (spot, step) => moveSpot(spot, step, true, 3, 4);
   assert.deepEqual(walk({ at: 2, row: 1, col: 1 }, [-1, 0]), { at: 2, row: 0, col: 1 });
   assert.deepEqual(walk({ row: 0, col: 3 }, [-1, 0]), { row: 0, col: 3 });
   assert.deepEqual(walk({ row: 2, col: 3 }, [1, 0]), { row: 2, col: 3 });
@@ -132,7 +132,7 @@ test("arrows go from cell to cell of a heatmap and stop at its edges", () => {
 });
 
 test("arrows go along a column of tokens and from one to the other", () => {
-  const walk = (spot, step) => moved(spot, step, false, 3, 4);
+  const walk = (spot, step) => moveSpot(spot, step, false, 3, 4);
   assert.deepEqual(walk({ row: 1, col: null }, [1, 0]), { row: 2, col: null });
   assert.deepEqual(walk({ row: 2, col: null }, [1, 0]), { row: 2, col: null });
   assert.deepEqual(walk({ row: null, col: 2 }, [1, 0]), { row: null, col: 3 });
@@ -142,15 +142,15 @@ test("arrows go along a column of tokens and from one to the other", () => {
 });
 
 test("Home and End go to the ends of a row or of a column of tokens, with Ctrl to the corners", () => {
-  const to = (key, isHeat, spot, ctrlKey = false) => moved(spot, arrow({ key, ctrlKey }), isHeat, 3, 4);
+  const to = (key, isHeat, spot, ctrlKey = false) => moveSpot(spot, getArrowStep({ key, ctrlKey }), isHeat, 3, 4);
   assert.deepEqual(to("End", true, { row: 1, col: 1 }), { row: 1, col: 3 });
   assert.deepEqual(to("Home", true, { row: 1, col: 2 }), { row: 1, col: 0 });
   assert.deepEqual(to("End", true, { row: 1, col: 1 }, true), { row: 2, col: 3 });
   assert.deepEqual(to("Home", true, { row: 1, col: 2 }, true), { row: 0, col: 0 });
   assert.deepEqual(to("End", false, { row: 0, col: null }), { row: 2, col: null });
   assert.deepEqual(to("Home", false, { row: null, col: 3 }, true), { row: null, col: 0 });
-  assert.equal(arrow({ key: "ArrowUp", ctrlKey: true }), undefined);
-  assert.equal(arrow({ key: "Home", altKey: true }), undefined); // the browser's own
+  assert.equal(getArrowStep({ key: "ArrowUp", ctrlKey: true }), undefined);
+  assert.equal(getArrowStep({ key: "Home", altKey: true }), undefined); // the browser's own
 });
 
 test("keys walk, hold and let go", () => {
@@ -321,7 +321,7 @@ test("a box scrolls no further than a row needs to be seen", () => {
     [240, 50, 80],
   ]) {
     const box = { scrollTop: from, clientHeight: 200 };
-    reveal(box, y);
+    revealRow(box, y);
     assert.equal(box.scrollTop, to);
   }
 });

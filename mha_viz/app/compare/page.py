@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from mha_viz.app.compare import patched_texts, publish
-from mha_viz.app.service.caches import is_ready, model_service
+from mha_viz.app.service.caches import get_model_service, is_ready
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.address import Address, Url
 from mha_viz.app.url.comparison import Comparison, Pin
@@ -22,17 +22,17 @@ from mha_viz.app.widgets.components import compare as component
 from mha_viz.app.widgets.download_panel import PageChart, SideBySide
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
-    complain,
-    complain_later,
     escape_markdown,
-    guarded,
     read_message,
-    remark,
-    say_complaint,
-    say_unused,
+    report_errors,
+    report_unused,
+    show_error,
+    show_error_later,
+    show_pending_error,
+    show_remark,
 )
 from mha_viz.app.widgets.request import ask_part, set_part
-from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.layout.caption import format_head, list_applied_steps
@@ -62,15 +62,15 @@ DEFAULT_SPECIAL = "hide"  # how special tokens are shown, unless the URL says ot
 # Comparisons of two panels that open with their difference.
 OPEN_DIFFERENCES = dict.fromkeys(("word", "models", "off"), "0-1")
 SINGLE_HEAD_VALUES = {"scale": ("row",), "side": ("aa", "ab", "ba", "bb")}  # panels side by side have no such settings
-WEIGHT_COMPARISONS = ("similar", "models", "off")  # comparisons that need divergences of rows, or the whole model
+WEIGHT_COMPARISONS = ("similar", "models", "off")  # they need divergences of rows, or the whole model
 
 
 class OpeningState(NamedTuple):
-    """State in which panels open if the URL names none.
+    """The state in which panels open if the URL names none.
 
     Attributes:
-        diff: the panels whose difference is open.
-        pin: the word that is pinned in the first panel.
+        diff: the two panels whose difference is open.
+        pin: the pinned word of the first panel.
     """
 
     diff: str = ""
@@ -82,57 +82,54 @@ NOTHING_OPEN = OpeningState()
 
 def show_comparison(url: Url) -> None:
     """Show the choice of what to compare, and the comparison."""
-    say_complaint()
+    show_pending_error()
     ignored = ((name, url.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
-    say_unused([f"{name}={value}" for name, value in ignored if value in SINGLE_HEAD_VALUES[name]])
-    pins, is_complete = comparison.read(url.where.tray)
+    report_unused([f"{name}={value}" for name, value in ignored if value in SINGLE_HEAD_VALUES[name]])
+    pins, is_complete = comparison.read(url.location.tray)
     with _make_controls_container():
-        chosen = _choose_comparison(pins)
-        _show_quantity_control(url.where, is_of_weights=chosen in WEIGHT_COMPARISONS, has_second=chosen != "word")
+        choice = _choose_comparison(pins)
+        _show_quantity_control(url.location, is_of_weights=choice in WEIGHT_COMPARISONS, has_second=choice != "word")
     if not is_complete:
         others = "; the others are shown" if pins else ""
-        remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
-    if chosen == "tray":
-        say_unused(url.where.list_unused("compare"))
-        if url.where.request.prefix:
-            remark("The texts of My heads are read without the prefix in this link.")
-        _show_my_heads(pins, url.where)
+        show_remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
+    if choice == "tray":
+        report_unused(url.location.list_unused("compare"))
+        if url.location.request.prefix:
+            show_remark("The texts of My heads are read without the prefix in this link.")
+        _show_my_heads(pins, url.location)
         return
-    ask_part(url.where)
-    other = "" if chosen == "word" else url.where.request.other  # this comparison has its own second sentence
-    where = url.where.but(off=(), other=other)
-    page = inference.read_whole_model(url) if chosen in WEIGHT_COMPARISONS else inference.read_nearest(url, where)
+    ask_part(url.location)
+    other = "" if choice == "word" else url.location.request.other  # this comparison has a second sentence of its own
+    location = url.location.with_request(off=(), other=other)
+    page = inference.read_whole_model(url) if choice in WEIGHT_COMPARISONS else inference.read_nearest(url, location)
     if page is not None:
-        _show_ready_made_comparison(page, chosen)
+        _show_ready_made_comparison(page, choice)
 
 
 def _make_controls_container() -> Any:
-    """Return a container for the controls: a row, or a popover in the view for a class.
-
-    In that view, the drawing needs the space.
-    """
+    """Return a container for the controls: a row or, in class mode, a popover that leaves space for the drawing."""
     if address.is_class_view():
         return st.popover(":primary[What to compare]", type="tertiary", width="content")
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
-def _show_ready_made_comparison(page: PageReading, chosen: str) -> None:
+def _show_ready_made_comparison(page: PageReading, choice: str) -> None:
     """Show a ready-made comparison: of the reading with another reading, or of its heads with each other."""
     head = request.read_linked_head(page.url, page.attention, "compare")
     _show_sentence(page.attention, head)
-    inference.say_cut(page)
+    inference.report_cut_text(page)
     builder = {
         "layer": _make_layer_panels,
         "similar": _make_similar_panels,
         "word": _make_word_panels,
         "models": _make_model_panels,
         "off": _make_ablation_panels,
-    }[chosen]
+    }[choice]
     panels = builder(page, head)
-    start = OpeningState(OPEN_DIFFERENCES.get(chosen, ""))
-    if chosen == "word" and len(panels) == 2:
+    start = OpeningState(OPEN_DIFFERENCES.get(choice, ""))
+    if choice == "word" and len(panels) == 2:
         start = start._replace(pin=find_most_changed(panels[0], panels[1], View(special=DEFAULT_SPECIAL)))
-    _draw(panels, start=start, is_patched=chosen == "word" and not page.attention.is_cross)
+    _draw(panels, start=start, is_patched=choice == "word" and not page.attention.is_cross)
 
 
 def _show_sentence(attention: Attention, head: Head | None = None) -> None:
@@ -151,7 +148,7 @@ def _show_sentence(attention: Attention, head: Head | None = None) -> None:
         if head and not address.is_class_view():
             label = ":primary[Edit in Explore]"
             st.page_link(navigation.find_page("explore"), label=label, query_params=address.get_parameters())
-    inference.say_unknown(attention)
+    inference.report_unknown_text(attention)
 
 
 def _quote_html(text: str) -> str:
@@ -167,23 +164,23 @@ def _choose_comparison(pins: Comparison) -> str:
     labels = COMPARISONS | {"tray": f"My heads ({len(pins)})"}
     current = read_option("show", [*COMPARISONS, *OLD_COMPARISONS], r"\w+") or ("tray" if pins else "word")
     current = OLD_COMPARISONS.get(current, current)
-    bound(
+    bind_control(
         st.segmented_control, "What to compare", "show", current, list(COMPARISONS),
-        change=lambda chosen: {"show": chosen, **_reset_panels(chosen)},
+        change=lambda choice: {"show": choice, **_reset_panels(choice)},
         format_func=labels.__getitem__, required=True, label_visibility="collapsed", wrap=True, width="content",
     )  # fmt: skip
     return current
 
 
-def _reset_panels(shown: str) -> dict[str, str | None]:
+def _reset_panels(choice: str) -> dict[str, str | None]:
     """Return the URL parameters that reset the panels."""
-    return {**dict.fromkeys(address.PANEL_PARAMETERS), "diff": OPEN_DIFFERENCES.get(shown)}
+    return {**dict.fromkeys(address.PANEL_PARAMETERS), "diff": OPEN_DIFFERENCES.get(choice)}
 
 
 # ---- The compared heads -----------------------------------------------------------------------------------------
 
 
-def _show_my_heads(pins: Comparison, where: Address) -> None:
+def _show_my_heads(pins: Comparison, location: Address) -> None:
     if not pins:
         st.markdown(
             "No heads chosen yet. In Explore, press **+ Compare**, or **c** on a head of the grid. You can compare up "
@@ -192,54 +189,56 @@ def _show_my_heads(pins: Comparison, where: Address) -> None:
         label = ":primary[Choose heads in Explore]"
         st.page_link(navigation.find_page("explore"), label=label, query_params=address.get_parameters())
         return
-    if QUANTITIES[where.request.quantity].with_all_heads and any(pin.request.off for pin in pins):
-        inference.say_all_on(where)
-    panel_of = {number: _load_panel(pin, number, where) for number, pin in enumerate(pins)}
+    if QUANTITIES[location.request.quantity].with_all_heads and any(pin.request.off for pin in pins):
+        inference.report_all_heads_on(location)
+    panel_of = {number: _load_panel(pin, number, location) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in panel_of.items() if panel is not None}
     if len({pins[number].request for number in panels}) == 1:
         _show_sentence(next(iter(panels.values())).attention)
     if panels:
-        shown = list(panels.values())
+        shown_panels = list(panels.values())
         # Open the difference of two panels if it is defined: people compare two heads to see it.
-        is_a_pair = len(shown) == 2 and not explain_mismatch(shown[0].attention, shown[1].attention, View())
-        _draw(shown, tuple(panels), OpeningState("0-1" if is_a_pair else ""))
+        is_a_pair = len(shown_panels) == 2 and not explain_mismatch(
+            shown_panels[0].attention, shown_panels[1].attention, View()
+        )
+        _draw(shown_panels, tuple(panels), OpeningState("0-1" if is_a_pair else ""))
 
 
-def _load_panel(pin: Pin, number: int, where: Address) -> Panel | None:
-    """Return the panel of a compared head, read again; None, with a remark on why, if it is unavailable now."""
+def _load_panel(pin: Pin, number: int, location: Address) -> Panel | None:
+    """Read a compared head again and return its panel; None, with a remark on the reason, if it is unavailable."""
     try:
         model = catalog.resolve(pin.request.model)
-        if is_ready(model) or model_service().has_reading(pin.request):
-            attention = inference.read_request(inference.set_quantity(pin.request, where))
+        if is_ready(model) or get_model_service().has_reading(pin.request):
+            attention = inference.read_request(inference.set_quantity(pin.request, location))
             head = Head(pin.head.layer, 0) if QUANTITIES[attention.quantity].of_layers else pin.head
             _ = attention[head]
             return Panel(attention, head, pin.name)
-        _say_missing(model, f"Head {number + 1} of My heads needs")
+        _report_missing_head(model, f"Head {number + 1} of My heads needs")
     except MhaVizError as error:
-        remark(f"Head {number + 1} of My heads, {format_head(pin.head)}, cannot be shown.")
-        complain(error)
+        show_remark(f"Head {number + 1} of My heads, {format_head(pin.head)}, cannot be shown.")
+        show_error(error)
     st.button(f"Remove {pin.head} from My heads", key=f"remove_{number}", on_click=_on_remove, args=(number,))
     return None
 
 
-@guarded()
+@report_errors()
 def _on_remove(number: int) -> None:
     pins, _ = comparison.read(address.get_parameters().get("tray"))
     address.go(tray=comparison.write(comparison.remove(pins, number)))
 
 
-def _say_missing(model: catalog.Model, subject: str) -> None:
+def _report_missing_head(model: catalog.Model, subject: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        remark(f"{subject} {model.label}, which has not been downloaded yet.")
+        show_remark(f"{subject} {model.label}, which has not been downloaded yet.")
         parameters = {**address.get_parameters(), "model": model.name}
         st.page_link(navigation.find_page("explore"), label="Download it in Explore", query_params=parameters)
 
 
-@guarded()
+@report_errors()
 def _on_edit() -> None:
     """Apply an edit of the list of compared heads.
 
-    The user changed the list, added a panel to it, or asked to see a panel in Explore.
+    Such an edit may also add a panel to the list, or open a panel in Explore.
     """
     event = read_message("compare", "edit")
     try:
@@ -251,7 +250,7 @@ def _on_edit() -> None:
         view_changes = address.select_accepted(view, address.PANEL_PATTERNS) if isinstance(view, dict) else {}
         address.go(tray=comparison.write(_apply_edit(pins, event)), **view_changes)
     except MhaVizError as error:
-        complain_later(error)
+        show_error_later(error)
 
 
 def _parse_pin(event: dict[str, object]) -> Pin:
@@ -260,7 +259,7 @@ def _parse_pin(event: dict[str, object]) -> Pin:
     text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
     if part in PARTS:
         return Pin(Request(model, text, pair, target=target, part=part), Head.parse(head))
-    text = address.url().get_pin_text(text)
+    text = address.get_url().get_pin_text(text)
     return Pin(replace(Request(model, text, pair), **address.read_switched_off(event)), Head.parse(head))
 
 
@@ -280,7 +279,7 @@ def _make_explore_parameters(pin: Pin) -> dict[str, str]:
 
 
 def _apply_edit(pins: Comparison, event: dict[str, object]) -> Comparison:
-    action, index, to, name = (event.get(key) for key in ("action", "index", "to", "name"))
+    action, index, destination, name = (event.get(key) for key in ("action", "index", "to", "name"))
     if action == "pin":
         return comparison.add(pins, _parse_pin(event))
     if not isinstance(index, int):
@@ -289,12 +288,12 @@ def _apply_edit(pins: Comparison, event: dict[str, object]) -> Comparison:
         return comparison.remove(pins, index)
     if action == "duplicate":
         return comparison.duplicate(pins, index)
-    if action == "move" and isinstance(to, int):
-        return comparison.move(pins, index, to)
+    if action == "move" and isinstance(destination, int):
+        return comparison.move(pins, index, destination)
     return comparison.rename(pins, index, str(name or "")) if action == "rename" else pins
 
 
-@guarded()
+@report_errors()
 def _on_view() -> None:
     view = read_message("compare", "view")
     address.go(**address.select_accepted(view, address.PANEL_PATTERNS))
@@ -315,9 +314,11 @@ def _make_layer_panels(page: PageReading, head: Head) -> list[Panel]:
 def _make_similar_panels(page: PageReading, head: Head) -> list[Panel]:
     attention = page.attention
     with st.spinner("Comparing all pairs of heads…"):
-        similar = model_service().similar(attention, head, SIMILAR_COUNT)
-    st.markdown(f"The {len(similar)} heads most like {format_head(head)} here (0% = identical, 100% = no overlap).")
-    similar_panels = [Panel(attention, other, f"{format_divergence(nats)} different") for other, nats in similar]
+        similar_heads = get_model_service().find_similar_heads(attention, head, SIMILAR_COUNT)
+    st.markdown(
+        f"The {len(similar_heads)} heads most like {format_head(head)} here (0% = identical, 100% = no overlap)."
+    )
+    similar_panels = [Panel(attention, other, f"{format_divergence(nats)} different") for other, nats in similar_heads]
     return [Panel(attention, head), *similar_panels]
 
 
@@ -327,20 +328,20 @@ def _make_word_panels(page: PageReading, head: Head) -> list[Panel]:
     Also show the field for the second sentence.
     """
     url = page.url
-    second = url.where.request.other if "second" in url.parameters else replace_word(url.text)
-    bound(
+    second = url.location.request.other if "second" in url.parameters else replace_word(url.text)
+    bind_control(
         st.text_input, "Change a word, then press Enter", "second", second,
-        change=lambda typed: {**change_second_text(typed), **_reset_panels("word")}, max_chars=2_000,
+        change=lambda text: {**change_second_text(text), **_reset_panels("word")}, max_chars=2_000,
     )  # fmt: skip
     panels = [Panel(page.attention, head)]
     if not second.strip() or second == url.text:
         hint = "Change a word of the sentence" if second.strip() else "Type the sentence with one word changed"
-        remark(f"{hint}, to see both side by side.")
+        show_remark(f"{hint}, to see both side by side.")
     else:
-        where = url.where.but(other="", off=())  # here the second sentence is the text
-        with guarded(complain):
-            other = inference.read_request(inference.make_request(page.model, second, where))
-            panels.append(Panel(other, head))
+        location = url.location.with_request(other="", off=())  # here the second sentence is the text
+        with report_errors(show_error):
+            second_attention = inference.read_request(inference.make_request(page.model, second, location))
+            panels.append(Panel(second_attention, head))
     return panels
 
 
@@ -348,21 +349,21 @@ def _make_ablation_panels(page: PageReading, head: Head) -> list[Panel]:
     """Return panels for the head in the whole model, and with the heads in the URL switched off."""
     url, attention = page.url, page.attention
     if page.is_part:
-        remark("Heads can be switched off only in models with one stack of layers.")
+        show_remark("Heads can be switched off only in models with one stack of layers.")
         return [Panel(attention, head)]
-    off = tuple(other for other in url.where.request.off if other in attention.every_head())
+    off = tuple(other for other in url.location.request.off if other in attention.every_head())
     # By default, switch off the previous layer: the head reads its outputs.
     previous_layer = tuple(other for other in attention.every_head() if other.layer == head.layer - 1)
     text = attention.queries
     request = replace(page.whole_request, text=text.text, pair=text.pair, off=off or previous_layer)
-    request = replace(request, **url.where.get_method_fields(text.text))
+    request = replace(request, **url.location.get_method_fields(text.text))
     names = inference.name_heads(off) if off else f"layer {head.layer - 1} ({head.layer})"
     with st.container(horizontal=True, vertical_alignment="center"):
         if request.off:
             manner = escape_markdown(request.manner)
             st.markdown(f"Second panel: the same head with {names} switched off ({manner}).", width="content")
         else:
-            remark("No head is switched off.")
+            show_remark("No head is switched off.")
         parameters = {**address.get_parameters(), "off": str(url.parameters.get("off") or NONE)}
         st.page_link(
             navigation.find_page("explore"), label=":primary[Choose heads to switch off]", query_params=parameters
@@ -376,17 +377,17 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
 
     If the text is read by an encoder–decoder, the other head is in the same part, or else in its encoder.
     """
-    attention, offered = page.attention, {m.name: m for m in catalog.list_offered()}
-    others = [m for m in offered.values() if m.name != page.model.name]
+    attention, offered_models = page.attention, {m.name: m for m in catalog.list_offered()}
+    others = [m for m in offered_models.values() if m.name != page.model.name]
     if not others:
-        remark("This server offers only one model.")
+        show_remark("This server offers only one model.")
         return [Panel(attention, head)]
     names = [m.name for m in others]
     ready_names = [m.name for m in others if is_ready(m)]
-    wanted_model = read_option("with", [*offered], ".+")
+    wanted_model = read_option("with", [*offered_models], ".+")
     current = wanted_model if wanted_model in names else (ready_names or names)[0]
     labels = {m.name: m.label for m in others}  # menus render no Markdown
-    bound(
+    bind_control(
         st.selectbox,
         "Second model",
         "with",
@@ -396,20 +397,20 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
         format_func=labels.__getitem__,
         width=340,
     )
-    model = offered[current]
+    model = offered_models[current]
     if not is_ready(model):
-        _say_missing(model, "This comparison needs")
+        _report_missing_head(model, "This comparison needs")
         return [Panel(attention, head)]
-    where = page.url.where if page.is_part else page.url.where.but(part=ENCODER)
-    other = inference.try_read(set_part(replace(page.whole_request, model=model.name), model, where))
-    if other is None:
+    location = page.url.location if page.is_part else page.url.location.with_request(part=ENCODER)
+    other_attention = inference.try_read(set_part(replace(page.whole_request, model=model.name), model, location))
+    if other_attention is None:
         return [Panel(attention, head)]
-    similar, nats = model_service().find_most_similar_head(attention, head, other)
+    similar_head, nats = get_model_service().find_most_similar_head(attention, head, other_attention)
     closeness = (
         "" if nats is None else f": its most similar head, compared word by word ({format_divergence(nats)} different)"
     )
-    st.markdown(f"{format_head(head)} and {format_head(similar)} of {escape_markdown(model.label)}{closeness}.")
-    return [Panel(attention, head), Panel(other, similar)]
+    st.markdown(f"{format_head(head)} and {format_head(similar_head)} of {escape_markdown(model.label)}{closeness}.")
+    return [Panel(attention, head), Panel(other_attention, similar_head)]
 
 
 def _draw(
@@ -433,13 +434,13 @@ def _draw(
     pairs = [f"{first}-{other}" for first in numbers for other in numbers if first != other]
     read_option("at", numbers, address.PANEL_PATTERNS["at"])
     read_option("diff", [*pairs, "none", start.diff], address.PANEL_PATTERNS["diff"])
-    packed = model_service().panels(panels, places, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
-    component(packed, "compare", _on_view, _on_edit)
+    packet = get_model_service().pack_panels(panels, places, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
+    component(packet, "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
         charts = patched_texts.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
-    shown = parse_panel_view(address.get_parameters(), panels, start)
-    download_panel.show_panel_downloads(shown, is_compared=places is not None, charts=charts)
-    publish.show_publishing(shown)
+    side_by_side = parse_panel_view(address.get_parameters(), panels, start)
+    download_panel.show_panel_downloads(side_by_side, is_compared=places is not None, charts=charts)
+    publish.show_publishing(side_by_side)
 
 
 def parse_panel_view(
@@ -463,26 +464,26 @@ def parse_panel_view(
     return SideBySide(panels, replace(view, pin=""), 0, pair, kind)
 
 
-def _show_quantity_control(where: Address, is_of_weights: bool, has_second: bool) -> None:
+def _show_quantity_control(location: Address, is_of_weights: bool, has_second: bool) -> None:
     """Show the control for the quantity and, for gradients, the controls for the word.
 
     Where only weights are compared, show a remark instead. ``has_second``: whether a second text is compared with the
     first by its vector.
     """
     if is_of_weights:
-        if where.request.quantity != DEFAULTS["shown"]:
+        if location.request.quantity != DEFAULTS["shown"]:
             drawn_so = "My heads, A whole layer and Swap a word can show"
-            remark(f"Weights are compared here. {drawn_so} {QUANTITIES[where.request.quantity].label}.")
+            show_remark(f"Weights are compared here. {drawn_so} {QUANTITIES[location.request.quantity].label}.")
         return
-    bound(
-        st.selectbox, "Quantity", "shown", where.request.quantity, list(QUANTITIES), change=_change_quantity,
+    bind_control(
+        st.selectbox, "Quantity", "shown", location.request.quantity, list(QUANTITIES), change=_change_quantity,
         format_func=lambda name: QUANTITIES[name].label, width=180, label_visibility="collapsed",
     )  # fmt: skip
-    if QUANTITIES[where.request.quantity].of_answer and has_second:
-        asking.show_controls(None, where)
-    if where.request.quantity != DEFAULTS["shown"]:
-        remark(QUANTITIES[where.request.quantity].about)
+    if QUANTITIES[location.request.quantity].of_answer and has_second:
+        asking.show_controls(None, location)
+    if location.request.quantity != DEFAULTS["shown"]:
+        show_remark(QUANTITIES[location.request.quantity].about)
 
 
-def _change_quantity(chosen: str) -> UrlChanges:
-    return {"shown": None if chosen == DEFAULTS["shown"] else chosen, "scale": address.choose_scale(chosen)}
+def _change_quantity(quantity: str) -> UrlChanges:
+    return {"shown": None if quantity == DEFAULTS["shown"] else quantity, "scale": address.choose_scale(quantity)}

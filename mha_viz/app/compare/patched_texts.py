@@ -1,6 +1,6 @@
-"""Find the heads that carry the difference of two texts, by activation patching.
+"""Find the heads that carry the difference between two texts, by activation patching.
 
-One head's output is taken from the other text, for the whole model or for one side of a later head only.
+The output of one head is taken from the other text, either for the whole model or only for one side of a later head.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
-from mha_viz.app.widgets import head_grid as grid
 from mha_viz.app.widgets import inference
 from mha_viz.app.widgets.asking import make_text_change
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import complain, get_theme, guarded, parse_picked_head, remark
-from mha_viz.app.widgets.url_controls import UrlChanges, bound
+from mha_viz.app.widgets.head_grid import show_head_grid
+from mha_viz.app.widgets.parts import get_theme, parse_picked_head, report_errors, show_error, show_remark
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import SIDES, Numbers, Patched
 from mha_viz.figures.charts.chart import Chart
@@ -32,7 +32,7 @@ from mha_viz.models.getting import catalog
 from mha_viz.numerals import decimal, percent
 from mha_viz.request import TEXT, Request
 
-MAX_NAMED = 3  # maximum heads named in a sentence
+MAX_NAMED = 3  # maximum number of heads named in a sentence
 MIN_SHARE = 0.05  # heads with a smaller share are not named
 WAIT_NOTE = "Patching heads from the other text…"
 
@@ -47,34 +47,34 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
         if not box.open:
             return charts
         if first.text.pair:
-            remark("This works with single sentences: remove the second sentence first.")
+            show_remark("This works with single sentences: remove the second sentence first.")
             return charts
-        where = address.url().where
+        location = address.get_url().location
         name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
-        request = Request(name, text, method=TEXT, source=source, other=where.like.strip())
-        with guarded(complain):
-            patched = inference.wait_for_result(model_service().ask_cached(verbs.patch_outputs, request), WAIT_NOTE)
-            charts.append(_show_head_shares(patched, pinned, where.like))
-        bound(
-            st.text_input, "Measure the similarity of both to a third sentence", "like", where.like,
+        request = Request(name, text, method=TEXT, source=source, other=location.third_text.strip())
+        with report_errors(show_error):
+            patched = inference.wait_for_result(get_model_service().ask_cached(verbs.patch_outputs, request), WAIT_NOTE)
+            charts.append(_show_head_shares(patched, pinned, location.third_text))
+        bind_control(
+            st.text_input, "Measure the similarity of both to a third sentence", "like", location.third_text,
             change=_set_third_sentence, keeps=True, max_chars=2_000,
         )  # fmt: skip
-        _say_unread(request.model, where.like)
-        if not charts or not pinned.layer or not _choose_side(pinned, where.path):
+        _report_unread_text(request.model, location.third_text)
+        if not charts or not pinned.layer or not _choose_side(pinned, location.path):
             return charts
-        with guarded(complain):
-            paths = model_service().ask_cached(verbs.patch_outputs, request, str(pinned), where.path)
-            charts.append(_show_paths(inference.wait_for_result(paths, WAIT_NOTE), where.like))
+        with report_errors(show_error):
+            paths = get_model_service().ask_cached(verbs.patch_outputs, request, str(pinned), location.path)
+            charts.append(_show_paths(inference.wait_for_result(paths, WAIT_NOTE), location.third_text))
     return charts
 
 
-def _show_head_shares(patched: Patched, pinned: Head, like: str) -> PageChart:
+def _show_head_shares(patched: Patched, pinned: Head, reference: str) -> PageChart:
     words = f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
     pin_hint = "Click a head to pin it; click again to unpin it."
     st.markdown(f"Run the first text with one head’s output taken from the second: {words}. {pin_hint}")
-    chart = _draw(patched, "patched_heads", pinned, like)
+    chart = _draw(patched, "patched_heads", pinned, reference)
     correlation = decimal(patched.correlation)
-    remark(
+    show_remark(
         f"The answer is {patched.score}: {decimal(patched.before)} (0%) on the first text, "
         f"{decimal(patched.after)} (100%) on the second. Another head may do the same. One backward pass estimates "
         f"this (correlation {correlation})."
@@ -88,17 +88,17 @@ def _set_third_sentence(typed: str) -> UrlChanges:
     return make_text_change("like")(typed) if typed.strip() else {"like": None}
 
 
-def _say_unread(model: str, third: str) -> None:
+def _report_unread_text(model: str, third: str) -> None:
     """Report unknown words of the third sentence, and whether the model reads only its beginning."""
-    if third.strip() and (read := inference.try_read(Request(model, third))) is not None:
-        inference.say_unknown_words(read)
-        if read.keys.cut is not None:
-            remark(f"Only the first {read.keys.cut.limit:,} tokens of the third sentence are read.")
+    if third.strip() and (attention := inference.try_read(Request(model, third))) is not None:
+        inference.report_unknown_words(attention)
+        if attention.keys.cut is not None:
+            show_remark(f"Only the first {attention.keys.cut.limit:,} tokens of the third sentence are read.")
 
 
 def _choose_side(pinned: Head, side: str) -> str:
     """Show the control for the side of the pinned head at which paths end, and return the side; none by default."""
-    bound(
+    bind_control(
         st.segmented_control,
         f"Where paths from earlier heads enter {format_head(pinned)}",
         "path",
@@ -109,12 +109,12 @@ def _choose_side(pinned: Head, side: str) -> str:
     return side
 
 
-def _show_paths(paths: Patched, like: str) -> PageChart:
+def _show_paths(paths: Patched, reference: str) -> PageChart:
     """Show the shares of single paths. All other heads keep their outputs on the first text."""
     end = f"the {paths.side} of {format_head(paths.to or Head(0, 0))}"
     words = f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
     st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {words}.")
-    return _draw(paths, "patched_paths", paths.to, like)
+    return _draw(paths, "patched_paths", paths.to, reference)
 
 
 def _name_largest(patched: Patched) -> str:
@@ -126,18 +126,18 @@ def _name_largest(patched: Patched) -> str:
     )
 
 
-def _draw(patched: Patched, key: str, pinned: Head | None, like: str) -> PageChart:
-    to = f" through the {patched.side} of {patched.to}" if patched.to else ""
-    label = f"How much of the other text’s answer each head alone restores{to}"
+def _draw(patched: Patched, key: str, pinned: Head | None, reference: str) -> PageChart:
+    path_words = f" through the {patched.side} of {patched.to}" if patched.to else ""
+    label = f"How much of the other text’s answer each head alone restores{path_words}"
     draw = partial(_draw_chart, patched.shares, pinned)
-    grid.head_grid(draw(get_theme()), key, f"{label}.", partial(_on_square_click, key))
+    show_head_grid(draw(get_theme()), key, f"{label}.", partial(_on_square_click, key))
     cited = cite_model(patched.model, patched.revision)
-    about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {cited}."
+    description = f"“{patched.text}”, each head alone from “{patched.other}”{path_words}; {patched.score}; {cited}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
-    options = f", similar_to={like.strip()!r}{path}" if like.strip() else path
+    options = f", similar_to={reference.strip()!r}{path}" if reference.strip() else path
     texts = f"{patched.text!r}, {patched.other!r}"
     code = f"{IMPORT_LINE}\nmv.activation_patching(mv.load({patched.model!r}), {texts}{options}).table()\n"
-    return PageChart(label, key, draw, about, lambda: _make_table(patched, about), code, patched.text)
+    return PageChart(label, key, draw, description, lambda: _make_table(patched, description), code, patched.text)
 
 
 def _draw_chart(shares: Numbers, pinned: Head | None, colours: Theme) -> Chart:
@@ -148,15 +148,15 @@ def _write_share(share: float) -> str:
     return "" if np.isnan(share) else percent(share, 0)
 
 
-def _make_table(patched: Patched, about: str) -> Table:
+def _make_table(patched: Patched, description: str) -> Table:
     """Return a table with a row for each head."""
     table = patched.table().reset_index()
-    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
+    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": description})
 
 
-@guarded()
+@report_errors()
 def _on_square_click(key: str) -> None:
     """Pin the clicked head, in the panels too; a click on the pinned head unpins it."""
     head = parse_picked_head(st.session_state.get(key))
     if head is not None:
-        address.go(head=None if head == address.url().where.head else str(head))
+        address.go(head=None if head == address.get_url().location.head else str(head))

@@ -11,15 +11,15 @@ from mha_viz import figures as figure_api
 from mha_viz.app.url import address
 from mha_viz.app.widgets import download_panel
 from mha_viz.app.widgets.download_panel import SideBySide
-from mha_viz.app.widgets.parts import guarded
+from mha_viz.app.widgets.parts import report_errors
 from mha_viz.figures.file_names import name_for_heads
 from mha_viz.figures.layout.caption import name_in_model
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.publishing import MOST_REMARK, MOST_TITLE, TITLE
 from mha_viz.text import clean
 
-REMARKS_KEY = "publish_remarks"  # in the session: the typed texts by field, which are stored nowhere else
-MAX_REMARKS = 64  # remarks per visit
+REMARKS_KEY = "publish_remarks"  # session key: the typed texts by field, which are stored nowhere else
+MAX_REMARKS = 64  # maximum number of remarks per visit
 
 
 def show_publishing(shown: SideBySide) -> None:
@@ -32,13 +32,13 @@ def show_publishing(shown: SideBySide) -> None:
         st.markdown("One interactive HTML file that works offline. Your remarks are kept for this visit only.")
         title = _ask_text("title", "Title", MOST_TITLE, TITLE)
         introduction = _ask_text("introduction", "Introduction", MOST_REMARK)
-        typed: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for number, panel in enumerate(shown.panels, 1):
-            if _make_field_name(panel) not in typed:  # a head may be on the page twice
-                typed[_make_field_name(panel)] = _ask_text(
+            if _make_field_name(panel) not in texts:  # a head may be on the page twice
+                texts[_make_field_name(panel)] = _ask_text(
                     _make_field_name(panel), f"Remark on panel {number}, {_name_panel(panel)}", MOST_REMARK
                 )
-        remarks = [typed[_make_field_name(panel)] for panel in shown.panels]
+        remarks = [texts[_make_field_name(panel)] for panel in shown.panels]
         make_file = partial(
             figure_api.publication,
             list(shown.panels),
@@ -81,7 +81,7 @@ def _load_texts() -> dict[str, str]:
     return texts
 
 
-@guarded()
+@report_errors()
 def _save_text(field: str) -> None:
     texts = _load_texts()
     texts.pop(field, None)

@@ -1,4 +1,4 @@
-"""Averages over several sentences: each line of the text is read separately, and each head's measures are averaged."""
+"""Average each head's measures over several sentences, one per line of the text."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.metrics import METRICS, PerHead, average_measures, measure_all
-from mha_viz.app.service.caches import cache_results, model_service
+from mha_viz.app.service.caches import cache_results, get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.widgets import inference
 from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import get_theme, remark
+from mha_viz.app.widgets.parts import get_theme, show_remark
 from mha_viz.attention import Head
 from mha_viz.figures.charts.effects import draw_head_grid
 from mha_viz.figures.charts.plotly_settings import CONFIG
@@ -25,7 +25,7 @@ from mha_viz.model_names import cite_model
 from mha_viz.numerals import decimal
 from mha_viz.request import Request
 
-MAX_LINES = 50  # the most lines that are read
+MAX_LINES = 50  # maximum number of lines to read
 CACHED_LINES = 256  # readings whose measures are cached
 
 _Measurement: TypeAlias = tuple[tuple[Head, ...], Mapping[str, PerHead]]  # heads, and the measures of each
@@ -36,7 +36,7 @@ def split_lines(page: PageReading) -> tuple[str, ...]:
 
     Empty for a single line, a pair, a text with gold annotation, or an encoder–decoder.
     """
-    if page.is_part or page.url.where.request.pair or page.gold is not None:
+    if page.is_part or page.url.location.request.pair or page.gold is not None:
         return ()
     lines = tuple(line.strip() for line in page.url.text.splitlines() if line.strip())
     return lines if len(lines) > 1 else ()
@@ -52,7 +52,7 @@ def show_averages(page: PageReading) -> list[PageChart]:
         if not box.open:
             return []
         if len(sentences) > MAX_LINES:
-            remark(f"The first {MAX_LINES} of {len(sentences)} lines are read.")
+            show_remark(f"The first {MAX_LINES} of {len(sentences)} lines are read.")
         measurements = _measure_sentences(page.model.name, sentences[:MAX_LINES])
         heads = measurements[0][0] if measurements else ()
         means = average_measures([values for _, values in measurements])
@@ -74,11 +74,11 @@ def _measure_sentences(model: str, sentences: tuple[str, ...]) -> list[_Measurem
 
 @cache_results(CACHED_LINES)
 def _measure(request: Request) -> _Measurement:
-    """Return the heads and their measures for a sentence that was just read.
+    """Return the heads and their measures for a sentence.
 
     Cached, so callers must not change them.
     """
-    attention = model_service().ask_cached(verbs.read, request).result()
+    attention = get_model_service().ask_cached(verbs.read, request).result()
     return attention.every_head(), measure_all(attention)
 
 
@@ -89,15 +89,15 @@ def _show_average(means: Mapping[str, PerHead], heads: Sequence[Head], count: in
     )  # fmt: skip
     metric = METRICS[name or "previous"]
     unit = "nats" if metric.unit == "nats" else "of the attention"
-    about = f"{metric.help} Means over {count} sentences, each counted once; {model}."
-    st.markdown(f"{about} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
+    description = f"{metric.help} Means over {count} sentences, each counted once; {model}."
+    st.markdown(f"{description} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
     format_value = _format_nats if metric.unit == "nats" else _format_percent
     chart = PageChart(
         f"Average per head: {metric.label}",
         f"average-{metric.name}",
         lambda colours: draw_head_grid(_fill_layers(means[metric.name], heads), unit, (), colours, format_value),
-        about,
-        lambda: _make_table(means, heads, about),
+        description,
+        lambda: _make_table(means, heads, description),
     )
     figure = draw_legible(chart.draw(get_theme()))
     with st.container(key="wide_averages"):
@@ -122,11 +122,11 @@ def _format_nats(value: float) -> str:
     return "" if math.isnan(value) else decimal(value, 1)
 
 
-def _make_table(means: Mapping[str, PerHead], heads: Sequence[Head], about: str) -> Table:
+def _make_table(means: Mapping[str, PerHead], heads: Sequence[Head], description: str) -> Table:
     """Return a table with a row per head and a column per measure."""
     columns = [values.ravel() for values in means.values()]
     rows = [(str(head), *(_to_number(values[index]) for values in columns)) for index, head in enumerate(heads)]
-    return Table(("head", *means), tuple(rows), {"caption": about})
+    return Table(("head", *means), tuple(rows), {"caption": description})
 
 
 def _to_number(value: float) -> float | None:

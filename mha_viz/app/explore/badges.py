@@ -1,4 +1,4 @@
-"""Encode what Explore shows about heads besides their attention.
+"""Encode what Explore shows about heads in addition to their attention.
 
 This covers each head's roles and whether it shows them in this text, the earlier heads that its scores come from, its
 recipe, and the cells that each rule of the recipe predicts.
@@ -27,12 +27,12 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import find_pointers, list_arcs
 from mha_viz.analysis.unusual_heads import LINKING_ROLES, Unusual, find_active, find_unusual
 from mha_viz.app.explore.gold import select_word_weights
-from mha_viz.app.service.caches import cache_results, model_service
+from mha_viz.app.service.caches import cache_results, get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.widgets import inference, navigation
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import complain, guarded, remark
+from mha_viz.app.widgets.parts import report_errors, show_error, show_remark
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import UNEXPLAINED_OF_GOLD
 from mha_viz.corpus.treebank import Sentence
@@ -66,8 +66,8 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
     The keys of ``view_fields``, the result of :func:`describe_view`, are added. If the text has an annotation, a head
     with the role of a relation is active if it is right at least once.
     """
-    attention, summary, quiet = page.attention, page.summary, page.hides_answer
-    gold, full = page.gold and page.gold.sentence, tuple(choose_full_heads(attention, page.heads))
+    attention, summary, hides_answer = page.attention, page.summary, page.hides_answer
+    gold, full_heads = page.gold and page.gold.sentence, tuple(choose_full_heads(attention, page.heads))
 
     def encode_text() -> bytes:
         are_active = find_active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
@@ -76,39 +76,39 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
         )
         role_fields = {"kinds": COLOURS, "on": summary.corpora, "measured": summary.is_measured, "roles": roles}
         encoded_findings = _encode_findings(
-            attention, find_unusual(attention, summary.roles, are_active, summary.habits, quiet)
+            attention, find_unusual(attention, summary.roles, are_active, summary.habits, hides_answer)
         )
-        recipes = encode_recipes(attention, full, gold)
+        recipes = encode_recipes(attention, full_heads, gold)
         return json.dumps({**role_fields, "unusual": encoded_findings, "recipes": recipes}).encode()
 
-    cache_key = (summary.roles, summary.corpora, summary.is_measured, gold, quiet, full)
-    encoded = model_service().derive(attention, cache_key, encode_text)
+    cache_key = (summary.roles, summary.corpora, summary.is_measured, gold, hides_answer, full_heads)
+    encoded = get_model_service().derive(attention, cache_key, encode_text)
     return b"%b, %b" % (
         encoded.removesuffix(b"}"),
-        json.dumps({"quiet": quiet, **view_fields}).encode().removeprefix(b"{"),
+        json.dumps({"quiet": hides_answer, **view_fields}).encode().removeprefix(b"{"),
     )
 
 
-def describe_view(page: PageReading, opened: int, off: str | None) -> dict[str, Any]:
-    """Return the rest of the drawing's state: what the URL alone does not determine.
+def describe_view(page: PageReading, open_count: int, off: str | None) -> dict[str, Any]:
+    """Return the part of the drawing's state that the URL does not determine.
 
     Keys:
         "tour": the open step of the tour.
-        "opened": how often the search has opened a head.
-        "turns": the heads that a first visit shows one after the other, with their pins; empty if the URL has
+        "opened": how many times the search has opened a head.
+        "turns": the heads that are shown in turn on a first visit, with their pins; empty if the URL has
             parameters.
         "off": the data of the mode in which heads are switched off; None outside that mode.
         "arrows": the arrows between heads; None if they were not requested or a head is off.
     """
     first, parameters = address.load_examples()[0], page.url.parameters
     turns = "" if parameters or page.opening.head != first["head"] else first["turns"]
-    composed = load_arrows(page) if off is None and not page.is_part else None
+    arrows = load_arrows(page) if off is None and not page.is_part else None
     return {
         "tour": parameters.get(navigation.TOUR, "")[:20],
-        "opened": opened,
+        "opened": open_count,
         "turns": [_encode_turn(page.attention, *turn.split(" ", 1)) for turn in turns.split("; ") if turn],
         "off": json.loads(off or "null"),
-        "arrows": None if composed is None else [_encode_arrow(page.attention, *arrow) for arrow in composed],
+        "arrows": None if arrows is None else [_encode_arrow(page.attention, *arrow) for arrow in arrows],
     }
 
 
@@ -151,8 +151,8 @@ def _make_role_badges(
     hits = _count_hits([*roles], attention, gold)
     entries = []
     for finding, words in roles.items():
-        is_here, why = _explain_activity(finding, is_active[finding], hits)
-        status = {"words": f"{words['words']}. {why}", "standing": words["standing"] if is_here else "not here"}
+        is_here, explanation = _explain_activity(finding, is_active[finding], hits)
+        status = {"words": f"{words['words']}. {explanation}", "standing": words["standing"] if is_here else "not here"}
         entries.append({**words, **status, "active": is_here})
     return entries
 
@@ -198,29 +198,30 @@ def load_arrows(page: PageReading) -> tuple[Arrow, ...] | None:
     """
     if page.url.parameters.get("arrows") != "on" or QUANTITIES[page.attention.quantity].of_layers:
         return None
-    with guarded(complain):
-        future = model_service().ask_cached(verbs.find_composition, page.whole_request)
+    with report_errors(show_error):
+        future = get_model_service().ask_cached(verbs.find_composition, page.whole_request)
         try:
-            composed: tuple[Arrow, ...] = inference.wait_for_result(future, f"Opening {page.model.label}…")
-            return composed
+            arrows: tuple[Arrow, ...] = inference.wait_for_result(future, f"Opening {page.model.label}…")
+            return arrows
         except ModelUnsupported as error:
-            remark(error.problem)
+            show_remark(error.problem)
     return None
 
 
 # ---- Recipes --------------------------------------------------------------------------------------------------
 
 
-def encode_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | None = None) -> dict[str, Any] | None:
-    """Return the recipes for the explorer, those of :func:`mha_viz.figures.words.known_facts.collect_recipes`, extended
-    for this text.
+def encode_recipes(
+    attention: Attention, full_heads: Sequence[Head], gold: Sentence | None = None
+) -> dict[str, Any] | None:
+    """Return the recipes for the explorer, with their results on this text; None if the model has no recipes.
 
-    Keys:
-        "cells": the cells that each rule predicts, as a bit mask, row by row. Only for rules of the heads in ``full``.
+    The following keys are added to those of :func:`mha_viz.figures.words.known_facts.collect_recipes`:
+        "cells": the cells that each rule predicts, as a bit mask, row by row; only for rules of ``full_heads``.
         "here": the share of this text's attention that each recipe explains and, per head, the share of each rule.
         "annotated": whether the rules are applied to the annotation of ``gold``.
 
-    The first two are empty for a long text. None if the model has no recipes.
+    The first two are empty for a long text.
     """
     recipe_fields = collect_recipes(attention.model, attention.revision, (attention.layers, attention.heads))
     if recipe_fields is None or len(attention.queries) > MAX_TOKENS:
@@ -228,14 +229,14 @@ def encode_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | 
     is_drawn = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made
     gold = gold if gold and is_drawn and has_same_words(gold, attention) else None
     recipes, per_layer = list_head_recipes(attention.model, attention.revision), attention.heads
-    numbers = {part.rule for head in full for part in recipes[head.place(per_layer)].parts}
+    numbers = {part.rule for head in full_heads for part in recipes[head.place(per_layer)].parts}
     text = make_rule_text(attention, gold)
     bits = {rules.NAMES[number]: np.packbits(rules.mark_visible(rules.RULES[number], text)) for number in numbers}
-    marks = {name: base64.b64encode(packed.tobytes()).decode() for name, packed in bits.items()}
-    marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in recipe_fields["rules"]]
+    marks = {name: base64.b64encode(packed_bits.tobytes()).decode() for name, packed_bits in bits.items()}
+    rule_fields = [{**rule, "cells": marks.get(rule["name"], "")} for rule in recipe_fields["rules"]]
     return {
         **recipe_fields,
-        "rules": marked,
+        "rules": rule_fields,
         "annotated": gold is not None,
         **_describe_recipe(attention, gold, recipe_fields["heads"], recipes),
     }

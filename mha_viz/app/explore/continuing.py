@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import streamlit as st
 
-from mha_viz.app.service.caches import is_ready, model_service, read_facts
+from mha_viz.app.service.caches import get_model_service, is_ready, read_facts
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Url
 from mha_viz.app.widgets import inference
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark
+from mha_viz.app.widgets.parts import escape_markdown, report_errors, show_error, show_remark
 from mha_viz.app.widgets.request import read_model
 from mha_viz.attention.answers import Continuation
 from mha_viz.attention.generate_outputs import mark_written
@@ -37,18 +37,18 @@ def show_continue_button(url: Url) -> None:
         model = _find_writer(url)
     if model is None:
         return
-    with guarded(complain), st.container(key="continue", horizontal=True, vertical_alignment="bottom"):
+    with report_errors(show_error), st.container(key="continue", horizontal=True, vertical_alignment="bottom"):
         st.button("Let the model continue", key="continue_text", on_click=_on_continue)
         st.selectbox(
             "Words to write", LENGTHS, index=1, key=LENGTH_KEY, width=140, label_visibility="collapsed",
             format_func=lambda words: f"by {words} words",
         )  # fmt: skip
         progress = st.empty()  # created in every run, so that the elements below do not move while the model writes
-    requested = st.session_state.pop(WANTED_KEY, None)
-    if requested is not None and requested[0] == (model.name, url.text):
-        with guarded(complain):
+    requested_words = st.session_state.pop(WANTED_KEY, None)
+    if requested_words is not None and requested_words[0] == (model.name, url.text):
+        with report_errors(show_error):
             with progress:
-                changes = _write_words(model, url, requested[1])
+                changes = _write_words(model, url, requested_words[1])
             if changes:
                 address.go(**dict.fromkeys(address.TEXT_PARAMETERS) | changes)
                 st.rerun()
@@ -56,19 +56,19 @@ def show_continue_button(url: Url) -> None:
 
 def _find_writer(url: Url) -> catalog.Model | None:
     """Return the model if it can continue the text, else None. Raises ModelError or a subclass."""
-    model = read_model(url.where)
-    if url.where.request.pair or "\n" in url.text or not url.text.strip() or not is_ready(model):
+    model = read_model(url.location)
+    if url.location.request.pair or "\n" in url.text or not url.text.strip() or not is_ready(model):
         return None
     facts = read_facts(model)
     return model if facts is not None and facts.causal and not facts.parts else None
 
 
-@guarded()
+@report_errors()
 def _on_continue() -> None:
     """Request words from the model; they are written once the page is drawn, where progress can be shown."""
-    url, words = address.url(), st.session_state.get(LENGTH_KEY)
+    url, words = address.get_url(), st.session_state.get(LENGTH_KEY)
     if words in LENGTHS:
-        st.session_state[WANTED_KEY] = (read_model(url.where).name, url.text), words
+        st.session_state[WANTED_KEY] = (read_model(url.location).name, url.text), words
 
 
 def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
@@ -76,16 +76,16 @@ def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
 
     Empty if the model ends the text. Another click stops it. Raises TextError, and what the model raises.
     """
-    request = Request(model.name, url.text, prefix=url.where.request.prefix)
+    request = Request(model.name, url.text, prefix=url.location.request.prefix)
     state, label = Continuation(), f"{escape_markdown(model.label)} is writing"
     bar = st.progress(0.0, text=f"{label}…")
     while not state.is_complete:
-        future = model_service().ask_cached(verbs.continue_text, request, words, state, STEPS_PER_CALL)
+        future = get_model_service().ask_cached(verbs.continue_text, request, words, state, STEPS_PER_CALL)
         state = inference.wait_for_result(future, f"{model.label} is writing…")
         count = min(len(state.text.split()), words)
         bar.progress(count / words, text=f"{label}: word {count} of {words}…")
     if not state.text.strip():
-        remark("The model ends the text here.")
+        show_remark("The model ends the text here.")
         return {}
     longer_text = url.text + state.text
     if address.fit_texts(longer_text, "")[0] != longer_text:
@@ -101,12 +101,12 @@ def mark_written_text(page: PageReading) -> PageReading:
     # Created in every run, so that the drawing below does not move.
     place, written = (
         st.container(),
-        page.url.where.written,
+        page.url.location.written_characters,
     )
     if not written or not page.is_requested:
         return page
-    marked = mark_written(page.attention, written)
-    if marked is not page.attention:
+    marked_attention = mark_written(page.attention, written)
+    if marked_attention is not page.attention:
         with place:
-            remark(f"Written by the model: “{marked.queries.text[-written:].strip()}”")
-    return replace(page, attention=marked)
+            show_remark(f"Written by the model: “{marked_attention.queries.text[-written:].strip()}”")
+    return replace(page, attention=marked_attention)

@@ -12,7 +12,7 @@ from mha_viz.analysis.examples import Example, make_example
 from mha_viz.analysis.profile import SENTENCES_FILE
 from mha_viz.app.service import role_cases
 from mha_viz.app.url import address
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import read_conllu
@@ -31,7 +31,7 @@ def find_cases(page: PageReading) -> list[Example]:
     These are at most ``MAX_RIGHT`` and ``MAX_WRONG`` cases. Empty for models without stored cases, for roles without
     links between words, and in the view for a class.
     """
-    if page.is_part or page.attention.quantity != WEIGHT or address.is_class_view() or page.url.where.request.off:
+    if page.is_part or page.attention.quantity != WEIGHT or address.is_class_view() or page.url.location.request.off:
         return []
     if page.model.kind not in ("bundled", "own"):
         return []
@@ -40,8 +40,8 @@ def find_cases(page: PageReading) -> list[Example]:
         for case in _load_cases(page.model.name).get(page.heads[0], ())
         if " ".join(case.sentence.forms) != page.url.sentence
     ]
-    right, wrong = ([case for case in cases if case.right is is_right] for is_right in (True, False))
-    return [*_sort_by_length(right)[:MAX_RIGHT], *_sort_by_length(wrong)[:MAX_WRONG]] if right else []
+    right_cases, wrong_cases = ([case for case in cases if case.right is is_right] for is_right in (True, False))
+    return [*_sort_by_length(right_cases)[:MAX_RIGHT], *_sort_by_length(wrong_cases)[:MAX_WRONG]] if right_cases else []
 
 
 def describe_cases(page: PageReading, cases: list[Example]) -> dict[str, Any]:
@@ -56,13 +56,13 @@ def describe_cases(page: PageReading, cases: list[Example]) -> dict[str, Any]:
 def _describe_case(case: Example) -> dict[str, Any]:
     ends = (case.answer, case.word) if case.detail.endswith("head_to_dep") else (case.word, case.answer)
     forms = case.sentence.forms
-    shown = [place for place in range(len(forms)) if any(abs(place - end) <= CONTEXT_WORDS for end in ends)]
-    are_adjacent = [place - 1 in (before, -1) for before, place in zip([-1, *shown], shown, strict=False)]
+    positions = [place for place in range(len(forms)) if any(abs(place - end) <= CONTEXT_WORDS for end in ends)]
+    are_adjacent = [place - 1 in (previous, -1) for previous, place in zip([-1, *positions], positions, strict=False)]
     words = [
-        forms[place] if is_next else f"… {forms[place]}" for place, is_next in zip(shown, are_adjacent, strict=True)
+        forms[place] if is_next else f"… {forms[place]}" for place, is_next in zip(positions, are_adjacent, strict=True)
     ]
-    words[-1] += "" if shown[-1] == len(forms) - 1 else " …"
-    begin, end = map(shown.index, ends)
+    words[-1] += "" if positions[-1] == len(forms) - 1 else " …"
+    begin, end = map(positions.index, ends)
     return {"words": words, "from": begin, "to": end, "weight": round(case.weight, 3), "right": case.right}
 
 
@@ -81,11 +81,13 @@ def _load_cases(name: str) -> dict[Head, list[Example]]:
             continue
         rows = [*csv.DictReader(table.read_text("utf-8").splitlines())]
         wanted_spans = sorted({(int(row["first"]), int(row["last"])) for row in rows})
-        is_built_in = json.loads((folder / "profile.json").read_text("utf-8"))["sha256"] == built_in().digest
+        is_built_in = (
+            json.loads((folder / "profile.json").read_text("utf-8"))["sha256"] == load_built_in_corpus().digest
+        )
         if texts.is_file():
             sentences = read_conllu(texts.read_text("utf-8"), SENTENCES_FILE).sentences
         else:
-            sentences = extract_excerpts(built_in().sentences, wanted_spans) if is_built_in else ()
+            sentences = extract_excerpts(load_built_in_corpus().sentences, wanted_spans) if is_built_in else ()
         sentence_by_span = dict(zip(wanted_spans, sentences, strict=False))
         for row in rows:
             span = int(row["first"]), int(row["last"])

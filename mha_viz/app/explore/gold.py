@@ -16,7 +16,7 @@ from mha_viz.analysis.syntax import DIRECTIONS, find_pointers, list_arcs
 from mha_viz.app.url import address
 from mha_viz.app.url.annotated_texts import Annotated
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import escape_markdown, get_theme, remark, show_drawing
+from mha_viz.app.widgets.parts import escape_markdown, get_theme, show_drawing, show_remark
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.layout.arcs import Span, draw_sentence
@@ -36,16 +36,16 @@ def show_gold(page: PageReading, gold: Annotated) -> None:
     """Show the sentence with its ``gold`` arcs and the answers of the open head."""
     attention, head = page.attention, page.heads[0]
     if not is_fully_read(gold, attention):
-        remark("The model did not read the whole sentence, so its annotation cannot be drawn over it.")
+        show_remark("The model did not read the whole sentence, so its annotation cannot be drawn over it.")
         return
     st.markdown(f"### {format_head(head)} against the gold annotation")
     st.caption("*Gold annotation*: the correct dependencies and coreference of this sentence, not a model’s output.")
     for line in gold.notes:
-        remark(line)
+        show_remark(line)
     directions = _choose_directions(page.summary.roles, head)
     options = _list_relations(gold.sentence, directions)
     if not options:
-        remark("This sentence has no annotated dependencies or coreference.")
+        show_remark("This sentence has no annotated dependencies or coreference.")
         return
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     default_relation = next((name for name in directions if name in options), options[0])
@@ -171,8 +171,8 @@ def _describe_choices(sentence: Sentence, attention: Attention, head: Head) -> l
     """
     return [
         f"“{escape_markdown(sentence.forms[anaphor.word])}” gives {format_weight(largest)} of its attention to "
-        f"“{escape_markdown(sentence.forms[chosen])}”, {_describe_candidate_count(len(anaphor.candidates))}."
-        for anaphor, chosen, largest in _choose_candidates(sentence, attention, head)
+        f"“{escape_markdown(sentence.forms[candidate])}”, {_describe_candidate_count(len(anaphor.candidates))}."
+        for anaphor, candidate, largest in _choose_candidates(sentence, attention, head)
     ]
 
 
@@ -182,13 +182,13 @@ def _describe_candidate_count(candidates: int) -> str:
 
 def _compare_coreference(sentence: Sentence, attention: Attention, head: Head) -> list[Span]:
     spans = []
-    for anaphor, chosen, _ in _choose_candidates(sentence, attention, head):
-        if chosen in anaphor.right:
-            spans.append(Span(anaphor.word, chosen, "antecedent", "hit"))
+    for anaphor, candidate, _ in _choose_candidates(sentence, attention, head):
+        if candidate in anaphor.right:
+            spans.append(Span(anaphor.word, candidate, "antecedent", "hit"))
         else:
             spans += [
                 Span(anaphor.word, max(anaphor.right), "antecedent", "miss"),
-                Span(anaphor.word, chosen, "", "extra"),
+                Span(anaphor.word, candidate, "", "extra"),
             ]
     return spans
 
@@ -212,7 +212,7 @@ class ArcExcerpt(NamedTuple):
 
 def show_case(page: PageReading) -> None:
     """Show the arcs at the word of the case in the URL. Shows nothing for a role without gold annotation."""
-    annotation, attention, case = page.gold, page.attention, page.url.where.case
+    annotation, attention, case = page.gold, page.attention, page.url.location.case
     if annotation is None or case is None or attention.quantity != "weight":
         return
     relation, _, direction = page.url.parameters.get("gold", "").partition(".")
@@ -236,7 +236,7 @@ def cut_excerpt(forms: Sequence[str], spans: Sequence[Span]) -> ArcExcerpt:
     """Return the words around the given arcs, with the arcs renumbered."""
     ends = [end for span in spans for end in (span.start, span.end)]
     first, last = max(0, min(ends) - CONTEXT_WORDS), min(len(forms), max(ends) + CONTEXT_WORDS + 1)
-    before, after = ("…",) * (first > 0), ("…",) * (last < len(forms))
-    shift = len(before) - first
+    leading, trailing = ("…",) * (first > 0), ("…",) * (last < len(forms))
+    shift = len(leading) - first
     shifted = (span._replace(start=span.start + shift, end=span.end + shift) for span in spans)
-    return ArcExcerpt((*before, *forms[first:last], *after), tuple(shifted))
+    return ArcExcerpt((*leading, *forms[first:last], *trailing), tuple(shifted))

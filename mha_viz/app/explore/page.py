@@ -14,7 +14,7 @@ import streamlit as st
 from mha_viz.app.explore import averages, continuing, corpus_cases, gold
 from mha_viz.app.explore.badges import describe_view, encode_badges
 from mha_viz.app.service import studies
-from mha_viz.app.service.caches import is_ready, model_service, read_facts
+from mha_viz.app.service.caches import get_model_service, is_ready, read_facts
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import make_built_in_corpus
 from mha_viz.app.url import address, comparison
@@ -26,19 +26,19 @@ from mha_viz.app.widgets.components import apply_style, draw_explorer, exchange_
 from mha_viz.app.widgets.download_panel import PageChart, parse_view
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
-    complain,
-    complain_later,
     escape_markdown,
-    guarded,
     quote_for_title,
     read_message,
     read_sent_value,
-    remark,
-    say_complaint,
-    say_unused,
+    report_errors,
+    report_unused,
     set_title,
+    show_error,
+    show_error_later,
+    show_pending_error,
+    show_remark,
 )
-from mha_viz.app.widgets.request import read_model, say_part, set_part
+from mha_viz.app.widgets.request import describe_part, read_model, set_part
 from mha_viz.app.widgets.study_progress import show_progress
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
@@ -56,7 +56,7 @@ ELSEWHERE_KEY = "explorer_elsewhere"  # session key: the cases of other sentence
 DRAWN_KEY = "explorer_drawn"  # session key: the request and the view key of the drawing on screen
 INTRODUCTION = "Each square shows where one attention head looks."
 ASKED_KEY = "reasons_asked"  # session key: the head and the reading that the browser has asked about
-MAX_LISTED = 3  # list at most this many groups of heads
+MAX_LISTED = 3  # maximum number of listed groups of heads
 _SKELETON = '<div class="mha-skeleton" aria-hidden="true"><b></b><b></b></div>'  # so that the page is never empty
 
 
@@ -84,7 +84,7 @@ def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None],
     """
     mode = make_mode(page) if "off" in page.url.parameters else None
     set_title(str(page.heads[0]), quote_for_title(page.url.sentence))
-    _say_what_is_shown(page)
+    _report_limits(page)
     gold.show_case(page)
     _ask_question(page)
     explains = _has_reasons(page)
@@ -95,21 +95,21 @@ def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None],
         _answer_browser(page.whole_request, page.attention.key)
 
 
-def _say_what_is_shown(page: PageReading) -> None:
+def _report_limits(page: PageReading) -> None:
     """Report which parts of the text or the link cannot be shown, and which part of a model is shown.
 
     Also report if numbers have fewer than three decimals, and the progress of a study of the roles.
     """
-    where, attention = page.url.where, page.attention
-    inference.say_cut(page)
-    inference.say_unknown(attention)
-    unread = ["tray"] if where.tray and not comparison.read(where.tray)[1] else []
-    beyond = [f"token {token}" for token in where.tokens if token >= page.tokens]
-    missing = [str(head) for head, is_there in page.requested_heads.items() if not is_there]
-    say_unused([*missing, *where.list_unused("explore"), *beyond, *unread])
-    say_part(attention)
+    location, attention = page.url.location, page.attention
+    inference.report_cut_text(page)
+    inference.report_unknown_text(attention)
+    unread_parameters = ["tray"] if location.tray and not comparison.read(location.tray)[1] else []
+    missing_tokens = [f"token {token}" for token in location.tokens if token >= page.tokens]
+    missing_heads = [str(head) for head, is_there in page.requested_heads.items() if not is_there]
+    report_unused([*missing_heads, *location.list_unused("explore"), *missing_tokens, *unread_parameters])
+    describe_part(attention)
     if is_coarse(attention):
-        remark(
+        show_remark(
             "In a text as long as this one, numbers on the page are accurate to within 0.2% of the largest in their "
             "row. Files have the exact numbers."
         )
@@ -124,9 +124,9 @@ def _show_heads(
     ``explains``: whether the page explains links.
     """
     st.session_state[DRAWN_KEY] = _identify_request(page.url), compute_view_key(page.attention)
-    above = st.container()
+    mode_container = st.container()
     view_fields = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.encoded if mode else None)
-    packet = model_service().packet(page.attention, page.heads, _find_ranked_link(page), page.opening)
+    packet = get_model_service().pack_reading(page.attention, page.heads, _find_ranked_link(page), page.opening)
     callbacks = {
         "view": _on_view,
         "compare": _on_compare,
@@ -139,24 +139,26 @@ def _show_heads(
     cases = st.session_state[ELSEWHERE_KEY] = corpus_cases.find_cases(page)
     view_fields |= corpus_cases.describe_cases(page, cases) | {"explains": explains}
     draw_explorer(packet, encode_badges(page, view_fields), "explorer", callbacks)
-    say_complaint()
+    show_pending_error()
     if mode is None:
         return []
-    with above:
+    with mode_container:
         return mode.show(page.heads[0])
 
 
 def _find_ranked_link(page: PageReading) -> RankedLink | None:
     """Return the link by which heads are ranked; None if there is none or its tokens do not exist."""
-    link, attention = page.url.where.link, page.attention
+    link, attention = page.url.location.link, page.attention
     if link is None or link[0] >= len(attention.queries) or link[1] >= len(attention.keys):
         return None
-    return RankedLink(*link, words=page.url.where.words)
+    return RankedLink(*link, words=page.url.location.is_in_words)
 
 
 def _read_view(page: PageReading) -> View:
     """Return the view on screen. If the URL names no head, it includes the pin of the first view."""
-    return parse_view(address.get_parameters(), page.opening.pin if page.url.where.head is None else None, page.tokens)
+    return parse_view(
+        address.get_parameters(), page.opening.pin if page.url.location.head is None else None, page.tokens
+    )
 
 
 def _show_below(page: PageReading) -> list[PageChart]:
@@ -165,37 +167,37 @@ def _show_below(page: PageReading) -> list[PageChart]:
     Return the charts of the averages.
     """
     if page.attention.quantity != WEIGHT:
-        about = QUANTITIES[page.attention.quantity].about
-        remark(f"{about} Roles were measured on weights, so they are not shown here.")
+        description = QUANTITIES[page.attention.quantity].about
+        show_remark(f"{description} Roles were measured on weights, so they are not shown here.")
     elif page.gold is not None:
         gold.show_gold(page, page.gold)
-    elif not page.is_part and isinstance(misread := find_annotation(page.url.text), CorpusError):
-        complain(misread)
+    elif not page.is_part and isinstance(annotation_error := find_annotation(page.url.text), CorpusError):
+        show_error(annotation_error)
     return averages.show_averages(page) if "\n" in page.url.text else []
 
 
 def _ask_question(page: PageReading) -> None:
     """Say which score a gradient belongs to, and show the controls of its question; nothing for other quantities."""
-    where = page.url.where
-    if not QUANTITIES[where.request.quantity].of_answer:
+    location = page.url.location
+    if not QUANTITIES[location.request.quantity].of_answer:
         return
     if not QUANTITIES[page.attention.quantity].of_answer:  # the reason was already shown
-        asking.show_controls(None, where)
+        asking.show_controls(None, location)
         return
-    with guarded(complain):
-        question = asking.show_panel(page.model, page.attention, where)
+    with report_errors(show_error):
+        question = asking.show_panel(page.model, page.attention, location)
         if question is not None:
-            remark(f"Each number is what a link adds to {question.score}, to first order.")
+            show_remark(f"Each number is what a link adds to {question.score}, to first order.")
 
 
-@guarded()
+@report_errors()
 def _on_view() -> None:
     """Apply a change of the view. A message about the view of an earlier text is ignored."""
     view = read_message("explorer", "view")
-    url = address.url()
+    url = address.get_url()
     if _is_drawn(view, url):
         changes = address.select_accepted(view)
-        address.go(**changes | _change_quantity(url.where, changes.get("shown")))
+        address.go(**changes | _change_quantity(url.location, changes.get("shown")))
 
 
 def _is_drawn(event: Mapping[str, object], url: Url) -> bool:
@@ -205,48 +207,48 @@ def _is_drawn(event: Mapping[str, object], url: Url) -> bool:
 
 def _identify_request(url: Url) -> tuple[str, ...]:
     """Return the parts of the request that identify its tokens and, for an encoder–decoder, its heads."""
-    request = url.where.request
+    request = url.location.request
     return url.text, request.pair, request.target, request.part, request.prefix
 
 
-def _change_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
+def _change_quantity(location: Address, quantity: str | None) -> dict[str, str | None]:
     """Return the parameters that change together with the quantity.
 
     Norms have no common scale, and rollout has other heads.
     """
-    if (shown or DEFAULTS["shown"]) == where.request.quantity:
+    if (quantity or DEFAULTS["shown"]) == location.request.quantity:
         return {}
-    changes = {"scale": address.choose_scale(shown)}
-    quantities = [QUANTITIES.get(name or WEIGHT) for name in (shown, where.request.quantity)]
+    changes = {"scale": address.choose_scale(quantity)}
+    quantities = [QUANTITIES.get(name or WEIGHT) for name in (quantity, location.request.quantity)]
     has_other_heads = any(row.of_layers for row in quantities if row)
     return changes | ({"head": None, "on": None} if has_other_heads else {})
 
 
-@guarded()
+@report_errors()
 def _on_compare() -> None:
     """Add the head on screen to the compared heads."""
     event = read_message("explorer", "compare")
-    url = address.url()
+    url = address.get_url()
     if DRAWN_KEY in st.session_state and not _is_drawn(event, url):  # a browser may draw before its session has
         st.toast("The sentence has changed. Press **+ Compare** again once it is drawn.")
         return
     try:
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
-        request = Request(name, url.sentence, url.where.request.pair)
-        request = set_part(request, catalog.resolve(name), url.where)
+        request = Request(name, url.sentence, url.location.request.pair)
+        request = set_part(request, catalog.resolve(name), url.location)
         if not request.part:
             request = replace(request, text=url.get_pin_text(url.sentence), **address.read_switched_off(event))
-        if url.where.request.prefix:
+        if url.location.request.prefix:
             st.toast("The texts of My heads are read without the prefix in this link.")
-        pins, _ = comparison.read(url.where.tray)
-        layer = f"Layer {head.layer}" if QUANTITIES[url.where.request.quantity].of_layers else ""
+        pins, _ = comparison.read(url.location.tray)
+        layer = f"Layer {head.layer}" if QUANTITIES[url.location.request.quantity].of_layers else ""
         address.go(tray=comparison.write(comparison.add(pins, Pin(request, head), layer)))
     except MhaVizError as error:
         st.toast(escape_markdown(str(error)))  # the button may be far from where errors are shown
-        complain_later(error)
+        show_error_later(error)
 
 
-@guarded()
+@report_errors()
 def _on_card() -> None:
     """Open the card of a head on the Roles page."""
     with suppress(UnknownHead):
@@ -255,19 +257,19 @@ def _on_card() -> None:
         navigation.leave("roles", {**parameters, "head": str(head)})
 
 
-@guarded()
+@report_errors()
 def _on_elsewhere() -> None:
-    """Read another sentence in which the open head does the same."""
-    offered, number = st.session_state.get(ELSEWHERE_KEY, []), read_sent_value("explorer", "elsewhere")
+    """Read another sentence in which the open head plays its role."""
+    offered_cases, number = st.session_state.get(ELSEWHERE_KEY, []), read_sent_value("explorer", "elsewhere")
     if (
         isinstance(number, int)
-        and 0 <= number < len(offered)
-        and (changes := corpus_cases.make_case_parameters(offered[number]))
+        and 0 <= number < len(offered_cases)
+        and (changes := corpus_cases.make_case_parameters(offered_cases[number]))
     ):
         address.go(**dict.fromkeys(address.get_parameters()) | changes)
 
 
-@guarded()
+@report_errors()
 def _on_why() -> None:
     """Open the page *Why heads differ*."""
     navigation.leave("why heads differ", {})
@@ -278,7 +280,7 @@ def warm_up() -> None:
     with suppress(MhaVizError):
         first = catalog.choose_default()
         if is_ready(first):
-            model_service().warm(first)
+            get_model_service().warm(first)
 
 
 def read_page(url: Url) -> PageReading | None:
@@ -289,29 +291,29 @@ def read_page(url: Url) -> PageReading | None:
     page = None
     try:
         with st.container():  # one container, so that remarks that come and go do not redraw what is below
-            page = inference.read_nearest(url, url.where, says_source=False)
+            page = inference.read_nearest(url, url.location, says_source=False)
     finally:
         if page is None:
             skeleton.empty()
     return page and continuing.mark_written_text(page)
 
 
-def say_shared_keys(page: PageReading) -> None:
+def report_shared_keys(page: PageReading) -> None:
     """Report whether only the model's weights can be read, and which heads share keys and values."""
     with suppress(MhaVizError):  # the files were deleted; keep the drawing
         facts = read_facts(page.model)
         if facts is not None and facts.weights_only:
-            remark(
+            show_remark(
                 "Only the attention weights of this model can be read, so norms, parts of a score, "
                 "switching heads off, predictions and the steps inside a head are not available."
             )
-        shared = facts.heads_per_key if facts is not None else 1
-        if shared > 1:
-            joiner = " and " if shared == 2 else " to "
-            heads = range(0, page.attention.heads, shared)
-            groups = [f"H{first}{joiner}H{first + shared - 1}" for first in heads]
-            listed = ", ".join(groups[:MAX_LISTED]) + (", and so on," if len(groups) > MAX_LISTED else "")
-            remark(f"In each layer {listed} share a key and a value; their queries differ.")
+        group_size = facts.heads_per_key if facts is not None else 1
+        if group_size > 1:
+            joiner = " and " if group_size == 2 else " to "
+            heads = range(0, page.attention.heads, group_size)
+            groups = [f"H{first}{joiner}H{first + group_size - 1}" for first in heads]
+            group_list = ", ".join(groups[:MAX_LISTED]) + (", and so on," if len(groups) > MAX_LISTED else "")
+            show_remark(f"In each layer {group_list} share a key and a value; their queries differ.")
 
 
 def show_study_progress(page: PageReading) -> None:
@@ -325,13 +327,13 @@ def show_study_progress(page: PageReading) -> None:
             lambda job: f"Measuring the roles of {escape_markdown(page.model.label)}: {format_done(job.fraction)}",
         )
     elif error is not None and not isinstance(error, Cancelled):  # do not report a study that a visitor stopped
-        complain(error)
+        show_error(error)
 
 
-@guarded()
+@report_errors()
 def _on_measure() -> None:
     """Start measuring the model on the page, or join its study if it is under way."""
-    studies.start(read_model(address.url().where), make_built_in_corpus())
+    studies.start(read_model(address.get_url().location), make_built_in_corpus())
 
 
 # ---- Why the links of the open head look where they do, and what they write ----------------------------------------
@@ -345,7 +347,7 @@ def _has_reasons(page: PageReading) -> bool:
     attention = page.attention
     if page.is_part or attention.quantity != WEIGHT or page.tokens > MAX_EXPLAINED:
         return False
-    if page.url.where.request.off or address.is_class_view():
+    if page.url.location.request.off or address.is_class_view():
         return False
     with suppress(MhaVizError):
         facts = read_facts(page.model)
@@ -354,19 +356,19 @@ def _has_reasons(page: PageReading) -> bool:
 
 
 @st.fragment
-@guarded(lambda error: None)
+@report_errors(lambda error: None)
 def _answer_browser(request: Request, key: str) -> None:
     """Send the reasons of the head that the browser has asked about; nothing if they are not available.
 
     The browser asks without a run of the whole page.
     """
-    asked = st.session_state.get(ASKED_KEY, {})  # kept until it is answered: another run may end this one
+    open_question = st.session_state.get(ASKED_KEY, {})  # kept until it is answered: another run may end this one
     answer: dict[str, Any] = {}
     place = st.container()  # made in any case, so that what follows keeps its place
-    if asked.get("key") == key:
+    if open_question.get("key") == key:
         with place, suppress(MhaVizError):
-            head = Head.parse(str(asked.get("head")))
-            future = model_service().ask_cached(verbs.explain_links, request, head)
+            head = Head.parse(str(open_question.get("head")))
+            future = get_model_service().ask_cached(verbs.explain_links, request, head)
             answer = {"key": key, "head": str(head)} | _pack_reasons(inference.wait_for_result(future, ""))
     st.session_state.pop(ASKED_KEY, None)
     exchange_reasons(answer, "reasons", _on_ask)
@@ -382,7 +384,7 @@ def _pack_reasons(reasons: LinkReasons) -> dict[str, Any]:
     return {"groups": GROUPS, "codes": codes, "words": reasons.words}
 
 
-@guarded()
+@report_errors()
 def _on_ask() -> None:
     """Remember which head the browser asks about."""
     st.session_state[ASKED_KEY] = read_message("reasons", "ask")

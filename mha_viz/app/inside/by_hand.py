@@ -38,10 +38,10 @@ class SoftmaxRow(NamedTuple):
     shares: npt.NDArray[np.float64]
 
 
-def compute_softmax_row(trace: Trace, head: int, query: int, divided: bool) -> SoftmaxRow:
-    """Compute the softmax of a row step by step. If not ``divided``, omit the division by √d_k."""
+def compute_softmax_row(trace: Trace, head: int, query: int, is_divided: bool) -> SoftmaxRow:
+    """Compute the softmax of a row step by step. If not ``is_divided``, omit the division by √d_k."""
     products = trace.scores[head, query].astype(np.float64)
-    scores = products * trace.scaling if divided else products
+    scores = products * trace.scaling if is_divided else products
     is_open = ~trace.mask[query]
     largest = float(scores[is_open].max())
     shift = largest if largest > LARGEST_UNSHIFTED_SCORE else 0.0
@@ -49,45 +49,47 @@ def compute_softmax_row(trace: Trace, head: int, query: int, divided: bool) -> S
     return SoftmaxRow(products, scores, shift, powers, powers / powers.sum())
 
 
-def format_softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], divided: bool) -> str:
+def format_softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], is_divided: bool) -> str:
     """Return the row as a Markdown table: the given ``tokens``, all other tokens together, and the sum."""
-    row = compute_softmax_row(trace, head, query, divided)
+    row = compute_softmax_row(trace, head, query, is_divided)
     scaling = r"÷ $\sqrt{d_k}$" if trace.has_standard_scaling else f"× {trace.scaling:.3g}"
     power = "$e^{s - " + f"{row.shift:.1f}" + "}$" if row.shift else "$e^s$"
-    columns = ["to", "q · k", *([f"s: {scaling}"] if divided else []), f"power {power}", "share"]
+    columns = ["to", "q · k", *([f"s: {scaling}"] if is_divided else []), f"power {power}", "share"]
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)]]
     for token in tokens:
         name = escape_markdown(trace.text.tokens[token].drawn[:24])
         cells = [f"{name}", decimal(row.products[token]), decimal(row.scores[token])]
         if trace.mask[query, token]:
             cells[1:] = ["masked", "−∞"]
-        shown = [*(cells if divided else cells[:2]), _format_power(row.powers[token]), percent(row.shares[token])]
-        lines.append([f"**{cell}**" for cell in shown] if token == key else shown)
-    between = [""] * (len(columns) - 3)
+        values = [*(cells if is_divided else cells[:2]), _format_power(row.powers[token]), percent(row.shares[token])]
+        lines.append([f"**{cell}**" for cell in values] if token == key else values)
+    middle_cells = [""] * (len(columns) - 3)
     others = sorted(set(range(trace.n)) - set(tokens))
     if others:
         lines.append(
             [
                 f"{len(others)} more",
-                *between,
+                *middle_cells,
                 _format_power(row.powers[others].sum()),
                 percent(row.shares[others].sum()),
             ]
         )
-    lines.append(["**sum**", *between, f"**{_format_power(row.powers.sum())}**", f"**{percent(row.shares.sum())}**"])
+    lines.append(
+        ["**sum**", *middle_cells, f"**{_format_power(row.powers.sum())}**", f"**{percent(row.shares.sum())}**"]
+    )
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def make_row_table(trace: Trace, head: int, query: int, divided: bool, about: Mapping[str, str]) -> Table:
+def make_row_table(trace: Trace, head: int, query: int, is_divided: bool, description: Mapping[str, str]) -> Table:
     """Return the numbers of the row unrounded, for every token. Masked positions have no score."""
-    row = compute_softmax_row(trace, head, query, divided)
+    row = compute_softmax_row(trace, head, query, is_divided)
     columns = ("key_index", "key_token", "q_k", "score", "lowered_by", "power", "share")
     rows = []
     for index, token in enumerate(trace.text.tokens):
         score = None if trace.mask[query, index] else float(row.scores[index])
         softmax_cells = (row.shift, float(row.powers[index]), float(row.shares[index]))
         rows.append((index, token.drawn, float(row.products[index]), score, *softmax_cells))
-    return Table(columns, tuple(rows), dict(about))
+    return Table(columns, tuple(rows), dict(description))
 
 
 def _format_power(value: float) -> str:

@@ -1,4 +1,4 @@
-"""A calculator for the cost of the attention block. It compares the visitor's sizes with those of the page's model."""
+"""Calculate the cost of the attention block for the visitor's sizes, beside that of the page's model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import streamlit as st
 from mha_viz.analysis.costs import PAPER_SHAPE, Costs, compute_costs
 from mha_viz.app.url import address
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import complain, escape_markdown, say_unused
-from mha_viz.app.widgets.url_controls import UrlChanges, bound
+from mha_viz.app.widgets.parts import escape_markdown, report_unused, show_error
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control
 from mha_viz.attention import Attention
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import SettingError
@@ -22,7 +22,7 @@ from mha_viz.figures.drawing.table import Table
 from mha_viz.models.getting import catalog
 
 PAPER_SETTINGS = (*PAPER_SHAPE, 64)  # d_model, h, n
-LARGEST_NUMBER = 10**15 - 1  # limit of a browser's number type and of a link
+MAX_NUMBER = 10**15 - 1  # a larger number fits neither a browser's number type nor a link
 
 
 def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
@@ -38,7 +38,7 @@ def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
         try:
             cost = compute_costs(*settings)
         except SettingError as error:
-            complain(error)
+            show_error(error)
             cost = None
         st.markdown(
             r"With $d_k = d_{\text{model}} / h$ parameters and multiply-adds do not depend on the number of heads "
@@ -62,22 +62,22 @@ def matches_paper(trace: Trace) -> bool:
 
 
 def _read_settings() -> tuple[int, int, int]:
-    """Return d_model, h and n from the URL, or else those of the paper."""
+    """Return d_model, h and n from the URL; missing ones are those of the paper."""
     number = r"(-?\d{1,15})"
     value = address.get_parameters().get("costs", "")
     match = re.fullmatch(f"{number},{number},{number}", value, re.ASCII)
     if not match:
-        say_unused([f"costs={value[:20]}"] if value else [])
+        report_unused([f"costs={value[:20]}"] if value else [])
         return PAPER_SETTINGS
     d_model, heads, n = map(int, match.groups())
     return d_model, heads, n
 
 
-def _show_inputs(chosen: tuple[int, int, int]) -> None:
+def _show_inputs(settings: tuple[int, int, int]) -> None:
     labels = {"d_model": r"$d_{\text{model}}$", "h": "heads h", "n": "tokens n"}
     with st.container(horizontal=True):
-        for (name, label), value in zip(labels.items(), chosen, strict=True):
-            bound(
+        for (name, label), value in zip(labels.items(), settings, strict=True):
+            bind_control(
                 st.number_input, label, "costs", value, change=_encode_settings, key=f"costs_{name}", step=1, width=140
             )
 
@@ -85,7 +85,7 @@ def _show_inputs(chosen: tuple[int, int, int]) -> None:
 def _encode_settings(_: int | None) -> UrlChanges:
     """Return the one URL parameter for the three fields."""
     entered = [st.session_state[f"costs_{name}"] for name in ("d_model", "h", "n")]
-    numbers = tuple(max(-LARGEST_NUMBER, min(LARGEST_NUMBER, int(number or 0))) for number in entered)
+    numbers = tuple(max(-MAX_NUMBER, min(MAX_NUMBER, int(number or 0))) for number in entered)
     return {"costs": None if numbers == PAPER_SETTINGS else ",".join(map(str, numbers))}
 
 
@@ -93,15 +93,15 @@ class CostRow(NamedTuple):
     """A row of the table.
 
     Attributes:
-        words: its heading in Markdown.
-        drawn: its heading in a picture.
-        tell: formats the cost.
+        markdown_heading: its heading in Markdown.
+        picture_heading: its heading in a picture.
+        format_cost: formats the cost.
         is_bold: whether it is printed in bold.
     """
 
-    words: str
-    drawn: str
-    tell: Callable[[Costs], str]
+    markdown_heading: str
+    picture_heading: str
+    format_cost: Callable[[Costs], str]
     is_bold: bool = False
 
 
@@ -157,7 +157,10 @@ def _compute_columns(cost: Costs | None, attention: Attention, d_model: int) -> 
 def _show_table(columns: Mapping[str, Costs]) -> None:
     header = ["one layer, float32", *map(escape_markdown, columns)]
     lines = [
-        [row.words, *(f"**{row.tell(cost)}**" if row.is_bold else row.tell(cost) for cost in columns.values())]
+        [
+            row.markdown_heading,
+            *(f"**{row.format_cost(cost)}**" if row.is_bold else row.format_cost(cost) for cost in columns.values()),
+        ]
         for row in ROWS
     ]
     separator = ["---", *("---:" for _ in columns)]
@@ -168,15 +171,15 @@ def _show_table(columns: Mapping[str, Costs]) -> None:
 def _make_chart(columns: Mapping[str, Costs]) -> PageChart:
     """Return the table as a chart with a picture and numbers."""
     names = [escape(name) for name in columns]
-    cells = [[row.tell(cost) for cost in columns.values()] for row in ROWS]
-    about = "One layer of attention, float32 (Vaswani et al. 2017, section 3.2.2)."
+    cells = [[row.format_cost(cost) for cost in columns.values()] for row in ROWS]
+    description = "One layer of attention, float32 (Vaswani et al. 2017, section 3.2.2)."
     rows = tuple((name, *(getattr(cost, number) for number in COST_FIELDS)) for name, cost in columns.items())
     return PageChart(
         "What one layer of attention costs",
         "costs",
-        lambda theme: draw_text_table([row.drawn for row in ROWS], names, cells, theme),
-        about,
-        lambda: Table(("of", *COST_FIELDS), rows, {"caption": about}),
+        lambda theme: draw_text_table([row.picture_heading for row in ROWS], names, cells, theme),
+        description,
+        lambda: Table(("of", *COST_FIELDS), rows, {"caption": description}),
     )
 
 

@@ -17,7 +17,7 @@ from mha_viz.app.inside.by_hand import show_marked
 from mha_viz.app.inside.picture import build_picture
 from mha_viz.app.inside.step_parts import OpenStep
 from mha_viz.app.inside.steps import STEPS, TITLES, list_steps
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Url
@@ -26,19 +26,19 @@ from mha_viz.app.widgets.components import apply_style, draw_block, follow_point
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
-    complain,
     get_theme,
-    guarded,
     parse_browser_number,
     quote_for_title,
     read_control_number,
     read_sent_value,
-    say_complaint,
-    say_unused,
+    report_errors,
+    report_unused,
     set_title,
+    show_error,
+    show_pending_error,
 )
 from mha_viz.app.widgets.request import refuse_encoder_decoder
-from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer
 from mha_viz.attention.outputs import HeadOutput
@@ -50,36 +50,36 @@ from mha_viz.quotes import shorten
 from mha_viz.request import Question, Request
 
 MASK_NAME = re.compile(r"[\[<]mask[\]>]", re.IGNORECASE)  # of the token that BERT and its relatives predict
-WORDS_STEP = "words"  # the answer, which may take seconds, is asked for here alone
-COST_STEP = "cost"  # no step is open: the calculator follows the map directly
+WORDS_STEP = "words"  # the only step that asks for the answer, which may take seconds
+COST_STEP = "cost"  # opens no step, so that the calculator directly follows the map
 
 
 def show_steps(url: Url) -> None:
     """Show the page for the request in the URL."""
     apply_style("inside")
-    say_complaint()
-    if refuse_encoder_decoder(url.where, "the steps inside a head are shown"):
+    show_pending_error()
+    if refuse_encoder_decoder(url.location, "the steps inside a head are shown"):
         return
     page = inference.read_whole_model(url)
     if page is None:
         return
     attention = page.attention
-    inference.say_cut(page)
-    inference.say_unknown(attention)
+    inference.report_cut_text(page)
+    inference.report_unknown_text(attention)
     head = request.read_linked_head(url, attention, "inside_a_head")
     set_title(f"Inside {head}", quote_for_title(url.sentence))
     d_model = page.model.d_model
     try:
         trace: Trace = _ask_model(page, verbs.trace, head.layer)
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         charts = []
     else:
         d_model = trace.d_model if calculator.matches_paper(trace) else 0
         charts = _show_inside(page, trace, head)
-    below_the_step = st.container()
+    step_container = st.container()
     costs = calculator.show_costs(attention, d_model)
-    with below_the_step if charts else st.container():
+    with step_container if charts else st.container():
         download_panel.show_chart_downloads([*charts, *costs])
 
 
@@ -96,29 +96,31 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
         _show_choices(attention, head, query, key)
     with choices:
         show_marked(trace, head.head, query, key, tokens, get_theme())
-    about, code = _describe_charts(attention, head, query, key), _write_code(attention, head, query)
+    description, code = _describe_charts(attention, head, query, key), _write_code(attention, head, query)
     is_divided = read_option("divide", ("no",), ".+") != "no"
-    opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, get_theme(), about, code, parts, output)
-    of_key = None if trace.mask[query, key] else _try(partial(parts, (key,)))
+    open_step = OpenStep(
+        step, trace, head.head, query, key, tokens, is_divided, get_theme(), description, code, parts, output
+    )
+    of_key = None if trace.mask[query, key] else _try_to_ask(partial(parts, (key,)))
     answer = _ask_answer(page, trace, head, query) if step == WORDS_STEP else None
-    _show_picture(opened, build_picture(opened, of_key[0] if of_key else None, answer))
+    _show_picture(open_step, build_picture(open_step, of_key[0] if of_key else None, answer))
     if step == COST_STEP:
         return []
     with st.container(key="inside_step"):
         apply_style("inside_step", {"#open": f'[class*="_of_{step}"]'})
-        text = STEPS[step].show(opened)
+        text = STEPS[step].show(open_step)
         follow_pointer(tokens, get_theme().heads[2])
     with text:
         _show_step_buttons(step, trace)
-    return opened.charts
+    return open_step.charts
 
 
 def _write_code(attention: Attention, head: Head, query: int) -> str:
     """Return the Python code that computes the numbers of this page."""
     text = attention.text
-    typed, pair = (f"{text.text!r}, {text.pair!r}", f", pair={text.pair!r}") if text.pair else (repr(text.text), "")
+    text_code, pair = (f"{text.text!r}, {text.pair!r}", f", pair={text.pair!r}") if text.pair else (repr(text.text), "")
     return (
-        f"import mha_viz as mv\n\nm = mv.load({attention.model!r})\nt = m.trace({typed}, layer={head.layer})\n"
+        f"import mha_viz as mv\n\nm = mv.load({attention.model!r})\nt = m.trace({text_code}, layer={head.layer})\n"
         f"t.weights[{head.head}, {query}]  # and t.x, t.before_turn, t.q, t.k, t.v, t.scores, t.context, t.output\n"
         f"mv.explain_output(m, {text.text!r}, {str(head)!r}, {query}{pair}).table()  # what the head writes\n"
     )
@@ -136,9 +138,9 @@ def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any
     return _ask(page, verb, page.whole_request, *values)
 
 
-def _ask(page: PageReading, verb: Callable[..., Any], asked: Request, *values: Any) -> Any:
+def _ask(page: PageReading, verb: Callable[..., Any], request: Request, *values: Any) -> Any:
     """Call a verb with a request and return its result. Raises what the model raises."""
-    future = model_service().ask_cached(verb, asked, *values)
+    future = get_model_service().ask_cached(verb, request, *values)
     return inference.wait_for_result(future, f"Opening {page.model.label}…")
 
 
@@ -156,15 +158,15 @@ def _ask_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answ
     is_last = trace.causal and query == trace.n - 1
     if not is_last and not MASK_NAME.fullmatch(trace.text.tokens[query].text):
         return None
-    asked = replace(page.whole_request, place=None if is_last else query)
+    answer_request = replace(page.whole_request, place=None if is_last else query)
     with suppress(MhaVizError):
-        question: Question = _ask(page, verbs.prepare_question, asked)
-        answer: Answer = _ask(page, verbs.answer_question, replace(asked.about(question), off=(head,)))
+        question: Question = _ask(page, verbs.prepare_question, answer_request)
+        answer: Answer = _ask(page, verbs.answer_question, replace(answer_request.about(question), off=(head,)))
         return answer
     return None
 
 
-def _try(ask: Callable[[], Any]) -> Any:
+def _try_to_ask(ask: Callable[[], Any]) -> Any:
     """Return an answer of the model; None if it has none."""
     with suppress(MhaVizError):
         return ask()
@@ -177,20 +179,20 @@ def _try(ask: Callable[[], Any]) -> Any:
 def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
     """Return query and key: those in the URL, else those pinned in Explore, else the head's strongest link."""
     n, parameters = len(page.attention.text), page.url.parameters
-    ignored = [
+    ignored_parameters = [
         f"{name}={parameters[name][:20]}"
         for name in ("q", "k")
         if name in parameters and _parse_token(parameters[name], n) is None
     ]
-    default_pin = None if page.url.where.head else page.opening.pin
+    default_pin = None if page.url.location.head else page.opening.pin
     pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", parameters.get("pin") or default_pin or "", re.ASCII)
     pinned_tokens = pin.groups() if pin else (None, None)
-    ignored += (
+    ignored_parameters += (
         [f"pin={parameters['pin']}"]
         if "pin" in parameters and any(t and _parse_token(t, n) is None for t in pinned_tokens)
         else []
     )
-    say_unused(ignored, "the strongest link")
+    report_unused(ignored_parameters, "the strongest link")
     tokens = (
         (_parse_token(parameters.get(name), n), _parse_token(pinned, n))
         for name, pinned in zip("qk", pinned_tokens, strict=True)
@@ -204,8 +206,8 @@ def find_strongest_link(attention: Attention, head: Head, query: int | None, key
 
     The two tokens differ if the text has two.
     """
-    ordinary = np.logical_not(attention.text.special)
-    weights = attention[head] * (ordinary[:, None] & ordinary[None, :]) + 1e-9
+    is_ordinary = np.logical_not(attention.text.special)
+    weights = attention[head] * (is_ordinary[:, None] & is_ordinary[None, :]) + 1e-9
     weights = weights * np.where(np.eye(len(weights)), 1e-4, 1)
     if query is not None:
         weights = weights * (np.arange(len(weights)) == query)[:, None]
@@ -226,12 +228,12 @@ def _show_choices(attention: Attention, head: Head, query: int, key: int) -> Non
     """Show the controls for layer, query and key. Their state is in the URL, so that Back and links move them too."""
     tokens = attention.text.tokens
     labels = [f"{i}  {token.drawn[:24]}" for i, token in enumerate(tokens)]
-    bound(
+    bind_control(
         st.selectbox, "Layer", "head", head.layer, range(attention.layers), key="inside_layer", width=76, required=True,
         change=lambda layer: _open_head(Head(layer, head.head)),
     )  # fmt: skip
     for name, label, token in (("q", "Query", query), ("k", "Key", key)):
-        bound(
+        bind_control(
             st.selectbox, label, name, token, range(len(tokens)), key=f"inside_{name}", width=150, required=True,
             change=lambda _: _read_tokens(), format_func=labels.__getitem__,
         )  # fmt: skip
@@ -251,7 +253,13 @@ def _show_picture(o: OpenStep, picture: Mapping[str, Any]) -> None:
     """Show the head as a picture of its stages, with controls for all steps and for the heads of the layer."""
     content = {
         "steps": [
-            {"name": name, "label": row.label, "shape": row.shape(o.trace), "stage": row.stage, "inside": row.inside}
+            {
+                "name": name,
+                "label": row.label,
+                "shape": row.shape(o.trace),
+                "stage": row.stage,
+                "inside": row.is_per_head,
+            }
             for name, row in list_steps(o.trace).items()
         ],
         "titles": dict(TITLES),
@@ -263,21 +271,24 @@ def _show_picture(o: OpenStep, picture: Mapping[str, Any]) -> None:
     draw_block(content, "inside_map", {"step": _on_step, "head": _on_head, "key": _on_key})
 
 
-@guarded()
+@report_errors()
 def _on_step() -> None:
     step = read_sent_value("inside_map", "step")
     if isinstance(step, str) and step in STEPS:
         address.go(step=step)
 
 
-@guarded()
+@report_errors()
 def _on_head() -> None:
-    layer, chosen = read_control_number("inside_layer"), parse_browser_number(read_sent_value("inside_map", "head"))
-    if layer is not None and chosen is not None and 0 <= chosen < 1000:
-        address.go(**_open_head(Head(layer, chosen)))
+    layer, chosen_head = (
+        read_control_number("inside_layer"),
+        parse_browser_number(read_sent_value("inside_map", "head")),
+    )
+    if layer is not None and chosen_head is not None and 0 <= chosen_head < 1000:
+        address.go(**_open_head(Head(layer, chosen_head)))
 
 
-@guarded()
+@report_errors()
 def _on_key() -> None:
     key = parse_browser_number(read_sent_value("inside_map", "key"))
     if key is not None and 0 <= key < 10_000:

@@ -15,9 +15,9 @@ from mha_viz.attention.parts import GROUPS, ScoreParts
 from mha_viz.attention.trace import Trace
 from mha_viz.numerals import decimal, percent
 
-MAX_NUMBERS = 512  # numbers of a vector that are sent; of wider vectors, the largest of several beside each other
+MAX_NUMBERS = 512  # maximum numbers sent per vector; of wider vectors, send the largest of several neighbours
 MAX_ANSWERS = 3
-MAX_KEYS = 4  # vectors of keys that are drawn where values are mixed
+MAX_KEYS = 4  # maximum number of value vectors drawn at the stage that mixes them
 _Vector = npt.NDArray[np.float32]
 
 
@@ -31,10 +31,10 @@ def build_picture(o: OpenStep, parts: ScoreParts | None, answer: Answer | None) 
     names = [_shorten(trace, token) for token in (query, key)]
     q, k, v = trace.q[head, query], trace.k[head, key], trace.v[head, key]
     weights = trace.weights[head, query]
-    strongest = [*np.argsort(-weights, kind="stable")[:MAX_KEYS]]
-    moved = [
+    strongest_keys = [*np.argsort(-weights, kind="stable")[:MAX_KEYS]]
+    moved_rows = [
         _row(_shorten(trace, int(token)), weights[token] * trace.v[head, token], percent(float(weights[token])))
-        for token in strongest
+        for token in strongest_keys
         if weights[token] > 0
     ]
     is_seen, score = not trace.mask[query, key], float(trace.scores[head, query, key])
@@ -53,7 +53,7 @@ def build_picture(o: OpenStep, parts: ScoreParts | None, answer: Answer | None) 
         "shares": [
             {"token": token, "name": _shorten(trace, token), "weight": float(weights[token])} for token in o.tokens
         ],
-        "moved": [*moved, _row("sum", trace.context[head, query])],
+        "moved": [*moved_rows, _row("sum", trace.context[head, query])],
         "layer": _list_shares(compute_links(trace, head, query).heads),
         "written": output if isinstance(output, str) else _describe_words(output, key),
         "answer": [] if answer is None else _list_answers(answer),
@@ -95,16 +95,20 @@ def _list_answers(answer: Answer) -> list[dict[str, Any]]:
     ends = zip(answer.words, answer.before.tolist(), answer.after.tolist(), strict=True)
     largest = sorted(ends, key=lambda end: -max(end[1:]))[:MAX_ANSWERS]
     return [
-        {"name": word, "number": before, "value": f"{percent(before)} → {percent(after)}"}
-        for word, before, after in largest
+        {
+            "name": word,
+            "number": probability_before,
+            "value": f"{percent(probability_before)} → {percent(probability_after)}",
+        }
+        for word, probability_before, probability_after in largest
     ]
 
 
 def _describe_words(output: HeadOutput, key: int) -> dict[str, Any]:
     """Return the words that the key's vector and the sum of all move the query towards and away from."""
 
-    def describe(written: Written) -> dict[str, list[str]]:
-        return {"towards": list(written.towards), "away": list(written.away)}
+    def describe(predicted_words: Written) -> dict[str, list[str]]:
+        return {"towards": list(predicted_words.towards), "away": list(predicted_words.away)}
 
     return {
         "key": describe(output.written[key]),

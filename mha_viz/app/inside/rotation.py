@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.inside.step_parts import OpenStep, chart, show_shapes, split_columns
+from mha_viz.app.inside.step_parts import OpenStep, draw_chart, show_shapes, split_columns
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Trace
 from mha_viz.figures.charts import inside as draw
@@ -46,9 +46,9 @@ distances.
         show_shapes(f"q, k {t.n} × {t.d_k}", f"q, k {t.n} × {t.d_k}, rotated")
     alt = "q and k before and after their positions rotate them"
     selection = (o.head, o.query, o.key)
-    chart(charts, o, "turn", alt, lambda theme: draw.draw_rotation(t, *selection, theme))
+    draw_chart(charts, o, "turn", alt, lambda theme: draw.draw_rotation(t, *selection, theme))
     distances_alt = "The score of this query and this key at every distance"
-    chart(
+    draw_chart(
         charts, o, "distances", distances_alt, lambda theme: draw.draw_distance_scores(t, rotation, *selection, theme)
     )
     return text
@@ -72,22 +72,21 @@ def _explain_norms(rotation: Rotation) -> str:
     """Explain that queries and keys are normalised before the rotation; empty if they are not."""
     if not rotation.has_norms:
         return ""
-    whose = "the root mean square of all heads’" if rotation.is_joint else "its root mean square"
+    divisor = "the root mean square of all heads’" if rotation.is_joint else "its root mean square"
     return (
-        f" Before that, this model divides every query and key by {whose} and multiplies its numbers by learned ones "
+        f" Before that, this model divides every query and key by {divisor} and multiplies its numbers by learned ones "
         "(RMSNorm)."
     )
 
 
 def _compute_by_hand(o: OpenStep, rotation: Rotation) -> str:
     """Write out the rotation of the first pair of the query's numbers."""
-    half, before = _count_pairs(o.trace), o.trace.before_turn[0][o.head, o.query]
-    after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
+    half, query_before = _count_pairs(o.trace), o.trace.before_turn[0][o.head, o.query]
+    query_after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
     return (
         f"For q of {o.quote_token(o.query)}, at position {o.query}, and i = 0, cos is {decimal(cos, 3)} and sin "
-        f"{decimal(sin, 3)}: {decimal(before[0], 3)} × {decimal(cos, 3)} − {_format_factor(before[half])} × "
-        f"{_format_factor(sin)} = "
-        f"**{decimal(after[0], 3)}**."
+        f"{decimal(sin, 3)}: {decimal(query_before[0], 3)} × {decimal(cos, 3)} − "
+        f"{_format_factor(query_before[half])} × {_format_factor(sin)} = **{decimal(query_after[0], 3)}**."
     )
 
 
@@ -100,5 +99,5 @@ def _compare_unrotated_score(o: OpenStep) -> str:
     """Say what the score would be without the rotation."""
     q, k = (vectors[o.head, token] for vectors, token in zip(o.trace.before_turn, (o.query, o.key), strict=True))
     score = float(o.trace.scores[o.head, o.query, o.key])
-    plain = float(np.dot(q, k))
-    return f"Here q · k would be {decimal(plain)} without the rotation; with it, it is **{decimal(score)}**."
+    unrotated_score = float(np.dot(q, k))
+    return f"Here q · k would be {decimal(unrotated_score)} without the rotation; with it, it is **{decimal(score)}**."

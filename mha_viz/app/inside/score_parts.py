@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.inside.step_parts import OpenStep, chart
+from mha_viz.app.inside.step_parts import OpenStep, draw_chart
 from mha_viz.app.url import address
-from mha_viz.app.widgets.parts import remark
+from mha_viz.app.widgets.parts import show_remark
 from mha_viz.attention import Head
 from mha_viz.attention.parts import HEADS, ScoreParts
 from mha_viz.errors import ModelUnsupported
@@ -24,7 +24,7 @@ from mha_viz.numerals import decimal
 MAX_REASONS = 3  # maximum pairs of parts in the sentence
 
 
-def explain_score(o: OpenStep, below: Any) -> None:
+def explain_score(o: OpenStep, container: Any) -> None:
     """Explain the score of the query with the key below the charts of scores, if the key is not masked.
 
     While the pointer is on another drawn key, the page explains the score of that key instead. If this model's scores
@@ -36,31 +36,31 @@ def explain_score(o: OpenStep, below: Any) -> None:
         keys = tuple(sorted({o.key, *(token for token in o.tokens if not o.trace.mask[o.query, token])}))
         parts_by_key = dict(zip(keys, o.score_parts(keys), strict=True))
     except ModelUnsupported as error:
-        with below:
-            remark(error.problem)
+        with container:
+            show_remark(error.problem)
         return
     parts = parts_by_key[o.key]
     names = [
         format_head(Head.parse(name)) if group == HEADS else name
         for name, group in zip(parts.names, parts.groups, strict=True)
     ]
-    with below:
+    with container:
         for write in (_write_sentence, _draw_bars):
             st.html(
-                f'<div class="inside-each">{"".join(write(o, split, names) for split in parts_by_key.values())}</div>'
+                f'<div class="inside-each">{"".join(write(o, parts, names) for parts in parts_by_key.values())}</div>'
             )
     alt = "What makes this score, by query and key"
     o.charts.append(o.make_chart("why", alt, lambda theme: draw.draw_sides(parts, names, theme)))
-    with below, st.expander("Part by part"):
+    with container, st.expander("Part by part"):
         alt = "What each pair of parts adds to the score"
-        draw_pairs, table = partial(draw.draw_part_pairs, parts, names), partial(_make_table, parts, o.about)
-        chart(st.container(), o, "pairs", alt, draw_pairs, table)
+        draw_pairs, table = partial(draw.draw_part_pairs, parts, names), partial(_make_table, parts, o.description)
+        draw_chart(st.container(), o, "pairs", alt, draw_pairs, table)
 
 
-def _make_table(parts: ScoreParts, about: str) -> Table:
+def _make_table(parts: ScoreParts, description: str) -> Table:
     """Return a table with a row for each pair of parts."""
     table = parts.table()
-    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
+    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": description})
 
 
 def _write_sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
@@ -79,11 +79,11 @@ def _write_sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
         for first, (a, b) in zip((True, False, False), largest, strict=False)
         if above_mean[a, b] > 0
     ]
-    because = f"because {', '.join(reasons)}" if reasons else "although nothing raises this score"
+    explanation = f"because {', '.join(reasons)}" if reasons else "although nothing raises this score"
     total = float(above_mean.sum())
     mean = decimal(parts.score - total)
     return (
-        f'<p class="inside-why"{_write_visibility(o, parts)}><b>{query} → {key}</b> {because}. The score is '
+        f'<p class="inside-why"{_write_visibility(o, parts)}><b>{query} → {key}</b> {explanation}. The score is '
         f"<b>{decimal(parts.score)}</b>, mean {mean} over the keys in sight: each list adds up to the difference, "
         f"<b>{decimal(total)}</b>.</p>"
     )

@@ -1,4 +1,4 @@
-"""Parts shared by the pages of all steps: the open head and tokens, charts, shapes, and the note on omitted tokens."""
+"""Functions shared by all steps: the open head and tokens, charts, shapes, and the note on omitted tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import escape_markdown, remark
+from mha_viz.app.widgets.parts import escape_markdown, show_remark
 from mha_viz.attention import Head
 from mha_viz.attention.outputs import HeadOutput
 from mha_viz.attention.parts import ScoreParts
@@ -32,9 +32,9 @@ class OpenStep:
         trace: the intermediate results of the layer.
         head, query, key: the open head of the layer, and two tokens.
         tokens: the tokens that charts show.
-        divided: False to omit the division by √d_k.
+        is_divided: False to omit the division by √d_k.
         theme: the colours.
-        about: a sentence that describes what is open, for captions.
+        description: a sentence that describes what is open, for captions.
         code: the Python code that computes its numbers.
         score_parts: splits the scores of the query with the given keys into parts; None if that is impossible.
         output: what the head writes at the query, or the reason why its words cannot be named.
@@ -47,9 +47,9 @@ class OpenStep:
     query: int
     key: int
     tokens: Sequence[int]
-    divided: bool
+    is_divided: bool
     theme: Theme
-    about: str = ""
+    description: str = ""
     code: str = ""
     score_parts: Callable[[tuple[int, ...]], tuple[ScoreParts, ...]] | None = None
     output: HeadOutput | str = ""
@@ -64,7 +64,7 @@ class OpenStep:
     ) -> PageChart:
         """Return a chart of this head and text, for the downloads."""
         file = f"{Head(self.trace.layer, self.head)}-{name}"
-        return PageChart(alt, file, draw, self.about, table, self.code, self.trace.text.text)
+        return PageChart(alt, file, draw, self.description, table, self.code, self.trace.text.text)
 
 
 def split_columns() -> tuple[Any, Any]:
@@ -78,8 +78,8 @@ def make_more_expander() -> Any:
     return st.expander("More")
 
 
-def chart(
-    where: Any,
+def draw_chart(
+    container: Any,
     o: OpenStep,
     name: str,
     alt: str,
@@ -89,7 +89,7 @@ def chart(
     """Draw a chart and add it to the downloads. ``table`` returns its numbers if the chart does not draw them all."""
     figure = draw_legible(draw(o.theme))
     o.charts.append(o.make_chart(name, alt, draw, table))
-    with where, st.container(key=f"wide_inside_{name}_of_{o.step}"):
+    with container, st.container(key=f"wide_inside_{name}_of_{o.step}"):
         st.plotly_chart(
             figure,
             key=f"inside_{name}",
@@ -105,10 +105,10 @@ def show_shapes(*shapes: str) -> None:
     st.html(f'<p class="inside-shapes">{" → ".join(f"<span>{shape}</span>" for shape in shapes)}</p>')
 
 
-def say_left_out(o: OpenStep) -> None:
-    """Say how many tokens are drawn, unless all are."""
+def report_omitted_tokens(o: OpenStep) -> None:
+    """Say how many tokens are drawn, unless all of them are."""
     if len(o.tokens) < o.trace.n:
-        remark(
+        show_remark(
             f"Only {len(o.tokens)} of {o.trace.n} tokens are drawn: the query, the key, and those to which the query "
             "gives most attention in this head."
         )

@@ -13,7 +13,7 @@ from mha_viz.app.inside.to_weights import show_linear, show_mask, show_products,
 from mha_viz.attention.trace import Trace
 
 
-def _always(_: Trace) -> bool:
+def _applies_always(_: Trace) -> bool:
     return True
 
 
@@ -23,8 +23,8 @@ class InsideStep(NamedTuple):
     Attributes:
         label: its name on the map.
         shape: returns the shape of its result.
-        stage: the stage of the picture that contains it, of TITLES.
-        inside: whether each head computes it separately.
+        stage: the stage of the picture that contains it, a key of TITLES.
+        is_per_head: whether each head computes it separately.
         show: draws it, and returns its text column, to which the page adds buttons.
         applies_to: returns whether a model has this step.
     """
@@ -32,9 +32,9 @@ class InsideStep(NamedTuple):
     label: str
     shape: Callable[[Trace], str]
     stage: str
-    inside: bool
+    is_per_head: bool
     show: Callable[[OpenStep], Any]
-    applies_to: Callable[[Trace], bool] = _always
+    applies_to: Callable[[Trace], bool] = _applies_always
 
 
 def _count_rotated(t: Trace) -> str:

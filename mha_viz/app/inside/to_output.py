@@ -12,13 +12,13 @@ import streamlit as st
 from mha_viz.app.inside.step_parts import (
     ALL_HEADS,
     OpenStep,
-    chart,
+    draw_chart,
     make_more_expander,
-    say_left_out,
+    report_omitted_tokens,
     show_shapes,
     split_columns,
 )
-from mha_viz.app.widgets.parts import remark
+from mha_viz.app.widgets.parts import show_remark
 from mha_viz.attention.outputs import INPUT_EMBEDDINGS, OUTPUT_MATRIX, HeadOutput
 from mha_viz.figures.charts import inside as draw
 from mha_viz.figures.drawing.table import Table
@@ -34,7 +34,7 @@ def show_values(o: OpenStep) -> Any:
     row = t.weights[o.head, o.query]
     top = int(row.argmax())
     lengths = row * np.linalg.norm(t.v[o.head], axis=-1)
-    longest = int(lengths.argmax())
+    longest_key = int(lengths.argmax())
     with text:
         st.markdown(
             r"""## The weights mix the values
@@ -48,15 +48,15 @@ $$\mathrm{head} = A\,v$$
         st.markdown(
             f"""What a token hands over is not its x but its value; {o.quote_token(o.query)} gives each its weight.
 The result is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.quote_token(top)}
-({percent(row[top])}); the longest weighted value is that of {o.quote_token(longest)}
-({percent(lengths[longest] / lengths.sum())} of their lengths). Queries and keys decide *where* a head looks, values
+({percent(row[top])}); the longest weighted value is that of {o.quote_token(longest_key)}
+({percent(lengths[longest_key] / lengths.sum())} of their lengths). Queries and keys decide *where* a head looks, values
 decide *what* it takes from there.
 """
         )
-        say_left_out(o)
-        remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
+        report_omitted_tokens(o)
+        show_remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
     alt = "Weights, values, and weight times value"
-    chart(charts, o, "values", alt, lambda theme: draw.draw_values(t, o.head, o.query, o.tokens, theme, o.key))
+    draw_chart(charts, o, "values", alt, lambda theme: draw.draw_values(t, o.head, o.query, o.tokens, theme, o.key))
     return text
 
 
@@ -81,7 +81,7 @@ back through its own columns and the rows of $W_O$ that multiply them.
 """
         )
     alt = f"The outputs of {t.heads} heads side by side"
-    chart(charts, o, "concat", alt, lambda theme: draw.draw_concatenation(t, o.head, o.query, theme))
+    draw_chart(charts, o, "concat", alt, lambda theme: draw.draw_concatenation(t, o.head, o.query, theme))
     return text
 
 
@@ -118,15 +118,15 @@ All {t.heads} terms and the bias together differ from the output of the model it
             f"{KOBAYASHI} "
             f"therefore measure the length of weight × v × $W_O$, the last chart. {_compare_measures(o)}"
         )
-        say_left_out(o)
-    chart(
+        report_omitted_tokens(o)
+    draw_chart(
         charts, o, "mixing", "W_O with the head’s rows framed", lambda theme: draw.draw_output_matrix(t, o.head, theme)
     )
-    added = "What each head adds to the output"
-    chart(charts, o, "contributions", added, lambda theme: draw.draw_contributions(t, o.head, o.query, theme))
+    alt = "What each head adds to the output"
+    draw_chart(charts, o, "contributions", alt, lambda theme: draw.draw_contributions(t, o.head, o.query, theme))
     lengths = "Weights, and lengths of the weighted values"
     selection = (o.head, o.query, o.tokens, o.key)
-    chart(charts, o, "norms", lengths, lambda theme: draw.draw_weights_and_norms(t, *selection, theme))
+    draw_chart(charts, o, "norms", lengths, lambda theme: draw.draw_weights_and_norms(t, *selection, theme))
     return text
 
 
@@ -141,17 +141,19 @@ Each key's vector, $A_{ij}\,(x_j W_V + b_V)\,W_O$, moves the query towards some 
         )
     if isinstance(o.output, str):
         with text:
-            remark(o.output)
+            show_remark(o.output)
         return text
     with text, make_more_expander():
-        by = {OUTPUT_MATRIX: "the model’s own output matrix", INPUT_EMBEDDINGS: "its input embeddings"}[o.output.matrix]
+        matrix_name = {OUTPUT_MATRIX: "the model’s own output matrix", INPUT_EMBEDDINGS: "its input embeddings"}[
+            o.output.matrix
+        ]
         st.markdown(
-            f"""Vectors are compared with words by {by}, behind the next norm, whose scale is kept as it was
+            f"""Vectors are compared with words by {matrix_name}, behind the next norm, whose scale is kept as it was
 ([Elhage et al. 2021](https://transformer-circuits.pub/2021/framework/index.html)). A share is the projection on what
 all heads and the bias add to {o.quote_token(o.query)}; all shares sum to 1.
 """
         )
-        say_left_out(o)
+        report_omitted_tokens(o)
     with charts:
         _show_word_table(o, o.output)
     selection = (o.head, o.query, o.tokens, o.key)
@@ -164,7 +166,7 @@ def _make_table(o: OpenStep) -> Table:
     """Return a table with a row for each key: its weight, norm, share, and the words."""
     assert isinstance(o.output, HeadOutput)
     table = o.output.table().reset_index()
-    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": o.about})
+    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": o.description})
 
 
 def _show_word_table(o: OpenStep, output: HeadOutput) -> None:
@@ -182,10 +184,10 @@ def _show_word_table(o: OpenStep, output: HeadOutput) -> None:
 def _compare_measures(o: OpenStep) -> str:
     """Say whether the largest weight and the longest contribution belong to the same token in this row."""
     weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
-    heaviest, longest = int(weights.argmax()), int(lengths.argmax())
-    if heaviest == longest:
-        return f"Both measures pick {o.quote_token(heaviest)} here."
+    heaviest_key, longest_key = int(weights.argmax()), int(lengths.argmax())
+    if heaviest_key == longest_key:
+        return f"Both measures pick {o.quote_token(heaviest_key)} here."
     return (
-        f"Here the largest weight is on {o.quote_token(heaviest)}, but the longest contribution comes from "
-        f"{o.quote_token(longest)}."
+        f"Here the largest weight is on {o.quote_token(heaviest_key)}, but the longest contribution comes from "
+        f"{o.quote_token(longest_key)}."
     )

@@ -16,15 +16,15 @@ from mha_viz.app.inside.step_parts import (
     ALL_HEADS,
     ONE_HEAD,
     OpenStep,
-    chart,
+    draw_chart,
     make_more_expander,
-    say_left_out,
+    report_omitted_tokens,
     show_shapes,
     split_columns,
 )
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import remark
-from mha_viz.app.widgets.url_controls import bound
+from mha_viz.app.widgets.parts import show_remark
+from mha_viz.app.widgets.url_controls import bind_control
 from mha_viz.attention.trace import Trace
 from mha_viz.figures.charts import inside as draw
 from mha_viz.numerals import decimal, format_small, percent
@@ -34,7 +34,7 @@ def show_vectors(o: OpenStep) -> Any:
     """Show the input vectors x. Return the text column."""
     t = o.trace
     tokens = draw.choose_first_tokens(t, o.query, o.key)
-    normed = (
+    norm_note = (
         f" This layer **normalises first**: x is the normalised form of what enters, again {t.d_model} numbers."
         if t.pre_norm
         else ""
@@ -43,19 +43,23 @@ def show_vectors(o: OpenStep) -> Any:
     with text:
         st.markdown(
             f"""## Every head gets the same x
-Each token is a vector of {t.d_model} numbers.{normed} All {t.heads} heads receive the **whole vector**.
+Each token is a vector of {t.d_model} numbers.{norm_note} All {t.heads} heads receive the **whole vector**.
 """
         )
         show_shapes(f"x {t.n} × {t.d_model}")
         if len(tokens) < t.n:
-            remark(f"Only the first {draw.MAX_TOKENS} of {t.n} tokens are drawn, plus the query and the key.")
+            show_remark(f"Only the first {draw.MAX_TOKENS} of {t.n} tokens are drawn, plus the query and the key.")
     alt = f"x, {len(tokens)} tokens by {t.d_model} numbers"
     if t.pre_norm:
-        before = f"What enters the layer, before the norm: {len(tokens)} tokens by {t.d_model} numbers"
-        chart(
-            charts, o, "entered", before, lambda theme: draw.draw_unnormalised_inputs(t, tokens, o.query, o.key, theme)
+        input_alt = f"What enters the layer, before the norm: {len(tokens)} tokens by {t.d_model} numbers"
+        draw_chart(
+            charts,
+            o,
+            "entered",
+            input_alt,
+            lambda theme: draw.draw_unnormalised_inputs(t, tokens, o.query, o.key, theme),
         )
-    chart(charts, o, "x", alt, lambda theme: draw.draw_inputs(t, tokens, o.query, o.key, theme))
+    draw_chart(charts, o, "x", alt, lambda theme: draw.draw_inputs(t, tokens, o.query, o.key, theme))
     return text
 
 
@@ -85,14 +89,14 @@ of $d_k$ = {t.d_k} numbers: all {t.d_model} numbers of x enter each of them.
 {_explain_shared_keys(o)}"""
         )
         _compare_with_loop(t)
-        remark(
+        show_remark(
             "In the whole matrices each cell stands for a block of numbers: the stronger its colour, the larger they "
             "are; each matrix has its own scale. The matrices of this head show every number on one scale: orange is "
             "above zero, blue below."
         )
     matrices_alt = "W_Q, W_K and W_V with the head’s columns framed"
-    chart(charts, o, "stacked", matrices_alt, lambda theme: draw.draw_all_matrices(t, o.head, theme))
-    chart(
+    draw_chart(charts, o, "stacked", matrices_alt, lambda theme: draw.draw_all_matrices(t, o.head, theme))
+    draw_chart(
         charts,
         o,
         "slices",
@@ -127,12 +131,12 @@ def _show_product_shapes(t: Trace) -> None:
 
 
 def _compare_with_loop(t: Trace) -> None:
-    different = t.loop_difference
+    difference = t.loop_difference
     st.markdown(
         f"**One operation, not {t.heads}.** Just now both were run on this text: all heads at once, as products of "
         f"whole matrices, and a loop over the {t.heads} heads, each with its own columns. The largest difference "
-        f"between the two results is **{format_small(different)}**{'' if different else ': bit for bit the same'}"
-        f"{'; float32 keeps about seven digits' if different else ''}. Each head has its own "
+        f"between the two results is **{format_small(difference)}**{'' if difference else ': bit for bit the same'}"
+        f"{'; float32 keeps about seven digits' if difference else ''}. Each head has its own "
         "numbers, yet one matrix product computes them all."
     )
 
@@ -144,11 +148,11 @@ def show_products(o: OpenStep) -> Any:
     score = float(t.scores[o.head, o.query, o.key])
     parts = t.q[o.head, o.query] * t.k[o.head, o.key]
     largest = int(np.abs(parts).argmax())
-    turned = " Both are rotated by their positions." if t.rotation else ""
+    rotation_note = " Both are rotated by their positions." if t.rotation else ""
     with text:
         st.markdown(
             rf"""## How well a query and a key agree
-The query says what this head looks for; the key says what it finds.{turned}
+The query says what this head looks for; the key says what it finds.{rotation_note}
 
 $$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
 """
@@ -164,7 +168,7 @@ Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $
 """
         )
     alt = f"q, k and their products; the sum is {decimal(score)}"
-    chart(charts, o, "products", alt, lambda theme: draw.draw_products(t, o.head, o.query, o.key, theme))
+    draw_chart(charts, o, "products", alt, lambda theme: draw.draw_products(t, o.head, o.query, o.key, theme))
     return text
 
 
@@ -175,7 +179,7 @@ def show_scale(o: OpenStep) -> Any:
     with text:
         st.markdown("## Divided, so that softmax stays soft" if t.has_standard_scaling else "## Scaled before softmax")
         if not t.has_standard_scaling:
-            remark(f"This model does not divide by √d_k: it multiplies by {t.scaling:.4g}.")
+            show_remark(f"This model does not divide by √d_k: it multiplies by {t.scaling:.4g}.")
         st.markdown("Softmax of large scores **saturates**: one weight takes nearly all.")
         _show_division_switch(o)
         show_shapes(f"scores {t.heads} heads × {t.n} × {t.n}")
@@ -189,10 +193,10 @@ head stops learning. This is why the scores are divided ({ONE_HEAD}, with its fo
 """
         )
     with text:
-        say_left_out(o)
+        report_omitted_tokens(o)
     alt = "Scores and weights of one query with and without the division"
     selection = (o.head, o.query, o.tokens, o.key)
-    chart(charts, o, "scale", alt, lambda theme: draw.draw_softmaxes(t, *selection, theme, o.divided))
+    draw_chart(charts, o, "scale", alt, lambda theme: draw.draw_softmaxes(t, *selection, theme, o.is_divided))
     explain_score(o, charts)
     return text
 
@@ -200,20 +204,21 @@ head stops learning. This is why the scores are divided ({ONE_HEAD}, with its fo
 def _describe_saturation(o: OpenStep) -> str:
     """Return the row's entropy and largest weight, with and without the division."""
     t = o.trace
-    row, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
-    allowed = int((~t.mask[o.query]).sum())
+    row, undivided_weights = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
+    visible_count = int((~t.mask[o.query]).sum())
     return (
         f"The row of {o.quote_token(o.query)}: largest weight **{percent(row.max())}**, entropy "
         f"**{entropy(row):.2f}** nats "
-        f"of at most ln {allowed} = {math.log(allowed):.2f}. Without the division: **{percent(other.max())}**, "
-        f"**{entropy(other):.2f}** nats."
+        f"of at most ln {visible_count} = {math.log(visible_count):.2f}. Without the division: "
+        f"**{percent(undivided_weights.max())}**, "
+        f"**{entropy(undivided_weights):.2f}** nats."
     )
 
 
 def _show_division_switch(o: OpenStep) -> None:
     label = r"Without the division by $\sqrt{d_k}$"
-    bound(
-        st.toggle, label, "divide", not o.divided, change=lambda on: {"divide": "no" if on else None},
+    bind_control(
+        st.toggle, label, "divide", not o.is_divided, change=lambda is_on: {"divide": "no" if is_on else None},
         key="inside_undivided",
     )  # fmt: skip
 
@@ -222,9 +227,10 @@ def show_mask(o: OpenStep) -> Any:
     """Show the mask. Return the text column."""
     t = o.trace
     text, charts = split_columns()
-    hidden = int(t.mask.sum())
+    masked_count = int(t.mask.sum())
     sentence = (
-        f"{_explain_mask(t)}: **{hidden} of the {t.n * t.n}** cells are masked. Their scores become −∞ before the "
+        f"{_explain_mask(t)}: **{masked_count} of the {t.n * t.n}** cells are masked. Their scores become −∞ before "
+        "the "
         "softmax, which makes their weights exactly 0."
         if t.masked
         else "This model reads in both directions: **nothing is masked**, every token may look at every token."
@@ -238,9 +244,9 @@ def show_mask(o: OpenStep) -> Any:
             "triangle; padding in a batch masks whole columns."
         )
     with text:
-        say_left_out(o)
-    alt = f"Which keys each query may look at; {hidden} cells are masked"
-    chart(charts, o, "mask", alt, lambda theme: draw.draw_mask(t, o.tokens, o.query, o.key, theme))
+        report_omitted_tokens(o)
+    alt = f"Which keys each query may look at; {masked_count} cells are masked"
+    draw_chart(charts, o, "mask", alt, lambda theme: draw.draw_mask(t, o.tokens, o.query, o.key, theme))
     return text
 
 
@@ -253,24 +259,30 @@ def _explain_mask(t: Trace) -> str:
 def show_softmax(o: OpenStep) -> Any:
     """Show the softmax of the scores. Return the text column."""
     t = o.trace
-    weights = t.weights[o.head] if o.divided else t.undivided(o.head)
+    weights = t.weights[o.head] if o.is_divided else t.undivided(o.head)
     text, charts = split_columns()
     with text:
-        formula, words = _write_softmax(o) if o.divided else _write_undivided_softmax(o, float(weights[o.query, o.key]))
+        formula, words = (
+            _write_softmax(o) if o.is_divided else _write_undivided_softmax(o, float(weights[o.query, o.key]))
+        )
         st.markdown(formula)
         _show_division_switch(o)
-        if not o.divided:
-            remark("The map shows what this head would do. Explore, and the steps after this, show the model itself.")
+        if not o.is_divided:
+            show_remark(
+                "The map shows what this head would do. Explore, and the steps after this, show the model itself."
+            )
         show_shapes(f"A {t.heads} heads × {t.n} × {t.n}")
         make_more_expander().markdown(words)
-        say_left_out(o)
+        report_omitted_tokens(o)
     with charts, st.container(key="wide_inside_by_hand"):
         st.markdown(
             f"**The row of {o.quote_token(o.query)} by hand**: each score s becomes $e^s$, then a share of their sum."
         )
-        st.markdown(format_softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
-    alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
-    chart(charts, o, "softmax", alt, lambda theme: draw.draw_token_matrix(t, weights, o.tokens, o.query, o.key, theme))
+        st.markdown(format_softmax_table(t, o.head, o.query, o.key, o.tokens, o.is_divided))
+    alt = f"Weights of head {o.head}, queries by keys{'' if o.is_divided else ', without the division'}"
+    draw_chart(
+        charts, o, "softmax", alt, lambda theme: draw.draw_token_matrix(t, weights, o.tokens, o.query, o.key, theme)
+    )
     o.charts.append(_make_row_chart(o))
     return text
 
@@ -279,8 +291,10 @@ def _make_row_chart(o: OpenStep) -> PageChart:
     """Return the row that is computed by hand, as a chart to download with the numbers of the table."""
     label = "The row by hand: its scores, and the softmax of them"
     selection = (o.trace, o.head, o.query, o.tokens, o.key)
-    numbers = partial(make_row_table, o.trace, o.head, o.query, o.divided, {"figure": label, "caption": o.about})
-    return o.make_chart("row", label, lambda theme: draw.draw_softmaxes(*selection, theme, o.divided), numbers)
+    numbers = partial(
+        make_row_table, o.trace, o.head, o.query, o.is_divided, {"figure": label, "caption": o.description}
+    )
+    return o.make_chart("row", label, lambda theme: draw.draw_softmaxes(*selection, theme, o.is_divided), numbers)
 
 
 def _write_softmax(o: OpenStep) -> tuple[str, str]:
@@ -299,9 +313,9 @@ that Explore draws; the model's own differs from what is computed here by at mos
 
 def _write_undivided_softmax(o: OpenStep, share: float) -> tuple[str, str]:
     """Return the formula and an explanation without the division."""
-    t, scaled = o.trace, _write_scaled_scores(o.trace)
+    t, scores_tex = o.trace, _write_scaled_scores(o.trace)
     formula = rf"""## Scores become shares, here without the division
-$$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({scaled}\right)$$
+$$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({scores_tex}\right)$$
 """
     words = rf"""Every score s, as it is, becomes $e^s$ and is divided by the sum of its row. The paper divides
 ({ONE_HEAD}). {o.quote_token(o.query)} would give **{percent(share)}** of its attention to

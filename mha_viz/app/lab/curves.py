@@ -34,9 +34,9 @@ def make_run_charts(result: Result) -> dict[str, WholeChart]:
         labels = [str(arm.heads) if result.settings.experiment == COUNT else arm.label for arm in result.runs]
         shares = np.array([[*arm.accuracy[-1], arm.both[-1]] for arm in result.runs])  # [training, label]
         chart_data = (labels, shares, (*TWO_RELATIONS.relations, "both"), CHANCE)
-        ordered = result.settings.experiment == COUNT
+        is_ordered = result.settings.experiment == COUNT
         whole_charts["accuracies"] = WholeChart(
-            "Right answers of each training", lambda t: charts.draw_accuracies(*chart_data, t, ordered)
+            "Right answers of each training", lambda t: charts.draw_accuracies(*chart_data, t, is_ordered)
         )
     if result.removal is not None:
         removal = result.removal

@@ -31,35 +31,35 @@ def show_downloads(result: Result, arm: TrainingRun, step_index: int, origin: st
 
 def make_charts(result: Result, arm: TrainingRun, step_index: int, origin: str) -> list[PageChart]:
     """Return every chart of the run, in the order of the page."""
-    about = f"Experiment “{result.settings.experiment}”. {origin}"
-    arm_caption = f"{about} Heads of {arm.label}; step {int(arm.steps[step_index]):,} is marked."
+    description = f"Experiment “{result.settings.experiment}”. {origin}"
+    arm_caption = f"{description} Heads of {arm.label}; step {int(arm.steps[step_index]):,} is marked."
     code = (  # repeats the training
         "from mha_viz.lab.experiments import run\nfrom mha_viz.lab.record import Settings\n\n"
         f"result = run({result.settings!r})\n"
         f"result.runs[{result.runs.index(arm)}].loss  # and .accuracy, .maps, .gradients\n"
     )
     page_charts = [
-        PageChart(title, name, draw, about, None, code)
+        PageChart(title, name, draw, description, None, code)
         for name, (title, draw) in curves.make_run_charts(result).items()
     ]
     for name, title in curves.list_titles(arm).items():
         draw = partial(curves.draw_curve, name, result, arm, step_index)
         page_charts.append(PageChart(title.replace("**", ""), f"lab-{name}", draw, arm_caption, None, code))
     return page_charts + _make_player_charts(
-        arm, step_index, f"{about} Heads of {arm.label} at step {int(arm.steps[step_index]):,}.", code
+        arm, step_index, f"{description} Heads of {arm.label} at step {int(arm.steps[step_index]):,}.", code
     )
 
 
-def _make_player_charts(arm: TrainingRun, step_index: int, about: str, code: str) -> list[PageChart]:
+def _make_player_charts(arm: TrainingRun, step_index: int, description: str, code: str) -> list[PageChart]:
     """Return the charts of the player at the step in view, without the heads.
 
     They show the gradients, and the similarity of heads.
     """
     norms, cosines = arm.gradients[step_index].tolist(), arm.gradient_cosines[step_index, 0].tolist()  # [head] each
     rows = tuple((f"H{head}", *pair) for head, pair in enumerate(zip(norms, cosines, strict=True)))
-    table = Table(("head", "norm", "cosine_with_H0"), rows, {"caption": about})
+    table = Table(("head", "norm", "cosine_with_H0"), rows, {"caption": description})
     draw = partial(training.draw_gradients, arm.gradients[step_index])
-    player_charts = [PageChart("Gradient at each head", "lab-gradients", draw, about, lambda: table, code)]
+    player_charts = [PageChart("Gradient at each head", "lab-gradients", draw, description, lambda: table, code)]
     if arm.heads > 1:
         for name, matrix in zip(
             ("weights", "attention", "gradients"),
@@ -67,7 +67,9 @@ def _make_player_charts(arm: TrainingRun, step_index: int, about: str, code: str
             strict=True,
         ):
             draw = partial(training.draw_likeness, matrix, step_index)
-            player_charts.append(PageChart(f"How alike: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
+            player_charts.append(
+                PageChart(f"How alike: {matrix.title}", f"lab-alike-{name}", draw, description, None, code)
+            )
     return player_charts
 
 

@@ -17,10 +17,10 @@ from mha_viz.app.lab import real_heads, stage
 from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.url import address
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets import download_panel, navigation
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import complain, get_theme, guarded
+from mha_viz.app.widgets.parts import get_theme, report_errors, show_error
 from mha_viz.app.widgets.url_controls import read_option
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
@@ -98,18 +98,18 @@ def show_toy(name: str, following: FollowingStep | None) -> None:
 
 
 @st.fragment
-@guarded(complain)
+@report_errors(show_error)
 def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, following: FollowingStep | None) -> None:
     toy, model = TOYS[name], read_training(name)
     read_option(TRAINING, toy.trainings, ".+")
-    saved, step = snapshots.list_steps(asset_path(name)), read_step_in_view(name)
-    read_option(PARAMETER, [*map(str, saved)], r"\d+")
+    saved_steps, step = snapshots.list_steps(asset_path(name)), read_step_in_view(name)
+    read_option(PARAMETER, [*map(str, saved_steps)], r"\d+")
     verdict = write_verdict(toy.options, toy.outcome(model), guess, describe_maps(name, model))
     stage.play(
         record_training(name, model, colours),
-        saved.index(step),
+        saved_steps.index(step),
         verdict,
-        partial(_make_step_parameters, saved[0]),
+        partial(_make_step_parameters, saved_steps[0]),
         following,
     )
     if len(toy.trainings) > 1:
@@ -145,18 +145,20 @@ def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, f
 def make_charts(name: str) -> list[PageChart]:
     """Return one chart per task: the scores of every head over training, with the step in the URL marked."""
     model, step = read_training(name), read_step_in_view(name)
-    about = f"Every head of {TOYS[name].trainings[model]} over its training; step {step:,} is marked."
+    description = f"Every head of {TOYS[name].trainings[model]} over its training; step {step:,} is marked."
     return [
-        PageChart(f"Training: {skill.name}", f"training-{task}", partial(_draw_scores, name, model, task, step), about)
+        PageChart(
+            f"Training: {skill.name}", f"training-{task}", partial(_draw_scores, name, model, task, step), description
+        )
         for task, skill in TOYS[name].skills.items()
     ]
 
 
 def read_step_in_view(toy: str) -> int:
     """Return the training step in the URL if it was saved, else the first saved step."""
-    saved = snapshots.list_steps(asset_path(toy))
+    saved_steps = snapshots.list_steps(asset_path(toy))
     value = address.get_parameters().get(PARAMETER, "")
-    return int(value) if value in map(str, saved) else saved[0]
+    return int(value) if value in map(str, saved_steps) else saved_steps[0]
 
 
 def read_training(name: str) -> str:
@@ -201,9 +203,9 @@ def find_first_step(model: str, task: str) -> int | None:
     """Return the first saved step from which the best head stays ``MIN_GAIN`` above the baseline, if any."""
     by_step = _select_history(model, task).groupby("step")
     gain = by_step["accuracy"].max() - by_step["baseline"].first()
-    below = gain.index[(gain < MIN_GAIN).to_numpy()]
-    later = gain.index[gain.index > below.max()] if len(below) else gain.index
-    return int(later[0]) if len(later) else None
+    weak_steps = gain.index[(gain < MIN_GAIN).to_numpy()]
+    strong_steps = gain.index[gain.index > weak_steps.max()] if len(weak_steps) else gain.index
+    return int(strong_steps[0]) if len(strong_steps) else None
 
 
 @cache_results(6)
@@ -284,8 +286,8 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
             f"“{bundled.words[query]}” → “{bundled.words[key]}”: {format_weight(maps[(*read_head(row), query, key)])}"
         )
         score, rule = (percent(row[name]) for name in ("accuracy", "baseline"))
-        scored = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"
-        lines.append(f"| {skill.name} | {format_head(read_head(row))} | {scored} | {link} |")
+        score_cells = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"
+        lines.append(f"| {skill.name} | {format_head(read_head(row))} | {score_cells} | {link} |")
     return lines
 
 
@@ -309,9 +311,9 @@ def _tabulate_end(name: str) -> list[str]:
 
 
 def _describe_end(model: str, task: str) -> str:
-    row, since = find_best_row(model, task), find_first_step(model, task)
-    when = "less than 10 points above the simple rule" if since is None else f"from step {since:,}"
-    return f"{format_head(read_head(row))} **{percent(row['accuracy'])}**, {when}"
+    row, first_step = find_best_row(model, task), find_first_step(model, task)
+    start = "less than 10 points above the simple rule" if first_step is None else f"from step {first_step:,}"
+    return f"{format_head(read_head(row))} **{percent(row['accuracy'])}**, {start}"
 
 
 # ---- The sentence of the first toy ----------------------------------------------------------------------------
@@ -330,7 +332,7 @@ def find_drawn_sentence() -> DrawnSentence:
 
     Subject and pronoun must have another noun between them and their targets.
     """
-    for sentence in built_in().sentences:
+    for sentence in load_built_in_corpus().sentences:
         if len(sentence.forms) in LENGTHS:
             subject, pronoun = _find_subject(sentence), _find_pronoun(sentence)
             if subject and pronoun:
@@ -344,7 +346,7 @@ def _find_subject(sentence: Sentence) -> tuple[int, int] | None:
     """Return the positions of a subject and its verb that have a noun between them; None if there are none."""
     for position, word in enumerate(sentence.words):
         verb = word.head if word.base == "nsubj" and word.upos == "NOUN" else None
-        if verb is not None and "NOUN" in [other.upos for other in sentence.words[position + 1 : verb]]:
+        if verb is not None and "NOUN" in [between_word.upos for between_word in sentence.words[position + 1 : verb]]:
             return position, verb
     return None
 
@@ -357,7 +359,9 @@ def _find_pronoun(sentence: Sentence) -> tuple[int, int] | None:
     nouns = [position for position, word in enumerate(sentence.words) if word.upos == "NOUN"]
     for mention in sentence.mentions:
         if sentence.words[mention.word].upos == "PRON":
-            coreferent = {other.word for other in sentence.mentions if other.chain == mention.chain}
+            coreferent = {
+                other_mention.word for other_mention in sentence.mentions if other_mention.chain == mention.chain
+            }
             earlier = [noun for noun in nouns if noun < mention.word]
             if coreferent & set(earlier) and earlier[-1] not in coreferent:
                 return mention.word, max(coreferent & set(earlier))

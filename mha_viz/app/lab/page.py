@@ -13,8 +13,15 @@ from mha_viz.app.lab.link import list_unread_parts, read
 from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style
-from mha_viz.app.widgets.parts import complain, format_formulas, get_theme, remark, say_complaint, say_unused
-from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
+from mha_viz.app.widgets.parts import (
+    format_formulas,
+    get_theme,
+    report_unused,
+    show_error,
+    show_pending_error,
+    show_remark,
+)
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.errors import MhaVizError
 from mha_viz.lab import lab
 from mha_viz.lab.lab import EXPERIMENTS
@@ -34,10 +41,10 @@ class Scene(NamedTuple):
 def show_lab() -> None:
     """Show the page for the request in the URL."""
     apply_style("lab")
-    say_complaint()
+    show_pending_error()
     value = read_option("experiment", [*SCENES, *lab.EXPERIMENT_BY_NUMBER], ".+")
     name = value if value in SCENES else lab.find_experiment(value)
-    bound(
+    bind_control(
         st.pills, "Experiment", "experiment", name, list(SCENES), change=_change_experiment, key="lab_experiment",
         format_func=lambda name: format_formulas(SCENES[name].short), label_visibility="collapsed",
     )  # fmt: skip
@@ -46,21 +53,25 @@ def show_lab() -> None:
     questions.show_questions()
 
 
-def _change_experiment(chosen: str | None) -> UrlChanges | None:
+def _change_experiment(choice: str | None) -> UrlChanges | None:
     # A second click on the same one must not deselect it.
-    return None if chosen is None else stage.make_scene_parameters(chosen)
+    return None if choice is None else stage.make_scene_parameters(choice)
 
 
 def _find_following_step(name: str) -> FollowingStep | None:
     """Return the scene that comes after this one; None after the last."""
-    later = [*SCENES][[*SCENES].index(name) + 1 :]
-    return FollowingStep(SCENES[later[0]].short, stage.make_scene_parameters(later[0])) if later else None
+    later_names = [*SCENES][[*SCENES].index(name) + 1 :]
+    return (
+        FollowingStep(SCENES[later_names[0]].short, stage.make_scene_parameters(later_names[0]))
+        if later_names
+        else None
+    )
 
 
 def _show_experiment(name: str, following: FollowingStep | None) -> None:
     row = EXPERIMENTS[name]
     linked_settings = read(name, address.get_parameters().get("run"))
-    say_unused([f"run={part[:20]}" for part in list_unread_parts(name, address.get_parameters().get("run"))])
+    report_unused([f"run={part[:20]}" for part in list_unread_parts(name, address.get_parameters().get("run"))])
     stage.ask_question(row.short, row.question)
     guess = stage.ask_guess(name, row.prediction, row.options)
     if stage.has_numbers():
@@ -81,20 +92,19 @@ def _load_wanted_result(linked_settings: Settings) -> Result | None:
     """Return the result that the URL asks for if this server has it, else the default run that comes with the app."""
     default = EXPERIMENTS[linked_settings.experiment].default
     if "run" in address.get_parameters():
-        finished = trainings.find_result(linked_settings)
-        if finished is not None:
-            return finished
-        waiting = trainings.find_running(linked_settings) is not None
-        if linked_settings != default and not waiting and not lab.find_faults(linked_settings):
-            remark(
+        wanted_result = trainings.find_result(linked_settings)
+        if wanted_result is not None:
+            return wanted_result
+        is_waiting = trainings.find_running(linked_settings) is not None
+        if linked_settings != default and not is_waiting and not lab.find_faults(linked_settings):
+            show_remark(
                 f"This server has not run {result.describe_settings(linked_settings)}. The saved default run is "
-                "shown below; "
-                "press Run to train this one."
+                "shown below; press Run to train this one."
             )
-        elif waiting:
-            remark("Until the training is done, the saved default run is shown below.")
+        elif is_waiting:
+            show_remark("Until the training is done, the saved default run is shown below.")
     try:
         return lab.load_stored(linked_settings.experiment)
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         return None

@@ -53,9 +53,9 @@ def show_real_heads(relations: Iterable[str]) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="lab_real"):
         st.markdown(f"In {NAME}:", width="content")
-        for sign, real in links:
+        for sign, real_head in links:
             st.page_link(
                 navigation.find_page("explore"),
-                label=f":primary[{sign} {real.head}]",
-                query_params={"model": MODEL, "text": TEXT, "head": real.head, "pin": real.pin},
+                label=f":primary[{sign} {real_head.head}]",
+                query_params={"model": MODEL, "text": TEXT, "head": real_head.head, "pin": real_head.pin},
             )

@@ -15,7 +15,7 @@ from mha_viz.app.lab import curves, downloads, real_heads, stage, trainings
 from mha_viz.app.lab.seeds import choose_seeds, list_other_seeds, show_side_by_side
 from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.service.caches import cache_results
-from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, format_formulas, guarded, remark
+from mha_viz.app.widgets.parts import PERCENT, escape_markdown, format_formulas, report_errors, show_error, show_remark
 from mha_viz.app.widgets.url_controls import read_option
 from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.drawing.theme import Theme
@@ -61,16 +61,16 @@ def describe_settings(settings: Settings) -> str:
 
 
 @st.fragment
-@guarded(complain)
+@report_errors(show_error)
 def show_result(result: Result, guess: str | None, theme: Theme, following: FollowingStep | None) -> None:
     """Show the heads of a result at one step and, on request, its numbers."""
     arm = _read_arm(result)
     steps = [str(int(step)) for step in arm.steps]
     wanted_step = read_option("step", steps, r"\d+")
     step_index = steps.index(wanted_step) if wanted_step else 0
-    removed = read_option("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
-    if removed:
-        step_index = len(steps) - 1 + int(removed)
+    removed_count = read_option("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
+    if removed_count:
+        step_index = len(steps) - 1 + int(removed_count)
     number = next(number for number, run in enumerate(result.runs) if run is arm)
 
     seeds = list_other_seeds(result)
@@ -81,15 +81,15 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
         has_numbers = stage.has_numbers() and not seeds
         if other_start is None:
             arms = tuple(shown_result.runs[number] for shown_result in shown_results)
-            recorded = _record_frames(shown, shown.runs[number], theme, has_numbers, arms)
+            recording = _record_frames(shown, shown.runs[number], theme, has_numbers, arms)
             verdict = lab.compare_with_guess(guess, shown, number)
         else:
-            recorded, verdict = (
+            recording, verdict = (
                 _record_two_rows(shown, other_start, theme),
                 lab.compare_with_other(guess, shown, other_start),
             )
         stage.play(
-            {**recorded, "beside": bool(seeds)},
+            {**recording, "beside": bool(seeds)},
             step_index,
             verdict,
             partial(_make_step_parameters, shown.settings.experiment, int(arm.steps[-1])),
@@ -116,22 +116,22 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
     downloads.show_downloads(result, arm, step_index, _describe_origin(result))
 
 
-def _make_step_parameters(experiment: str, last: int, step: int) -> dict[str, str | None]:
-    """Return the URL parameters for a step. Steps after the ``last`` one stand for removed heads.
+def _make_step_parameters(experiment: str, last_step: int, step: int) -> dict[str, str | None]:
+    """Return the URL parameters for a step. Steps after the ``last_step`` one stand for removed heads.
 
     They include the experiment, because other pages have steps too.
     """
     if not step:
         return {"step": None, "removed": None}
-    removed = str(step - last) if step > last else None
-    return {"experiment": experiment, "step": str(min(step, last)), "removed": removed}
+    removed_count = str(step - last_step) if step > last_step else None
+    return {"experiment": experiment, "step": str(min(step, last_step)), "removed": removed_count}
 
 
 def _show_numbers(result: Result, arm: TrainingRun, step_index: int, theme: Theme) -> None:
     """Show the statements about the run, the charts that compare its trainings, and the curves with a step marked."""
     st.caption(format_formulas(escape_markdown(_describe_origin(result))))
     for note in explain_limits(result.settings):
-        remark(note)
+        show_remark(note)
     statements = EXPERIMENTS[result.settings.experiment].statements(result)
     for number, column in enumerate(st.columns(2, gap="large")):
         with column:
@@ -151,20 +151,20 @@ def _show_numbers(result: Result, arm: TrainingRun, step_index: int, theme: Them
 
 
 def _describe_origin(result: Result) -> str:
-    stored = result is lab.load_stored(result.settings.experiment)
+    is_bundled = result is lab.load_stored(result.settings.experiment)
     return (
-        f"{'Default run, saved with the app' if stored else 'Run on this server'}: "
+        f"{'Default run, saved with the app' if is_bundled else 'Run on this server'}: "
         f"{describe_settings(result.settings)}."
     )
 
 
 def _show_statement(statement: Statement) -> None:
     answer = "Yes." if statement.yes else "No."
-    usual = "yes" if statement.usual else "no"
-    unusual = f" *Unusual: in the default run the answer is {usual}.*" if statement.is_surprising else ""
-    colour = "orange" if unusual else "primary"
+    usual_answer = "yes" if statement.usual else "no"
+    surprise_note = f" *Unusual: in the default run the answer is {usual_answer}.*" if statement.is_surprising else ""
+    colour = "orange" if surprise_note else "primary"
     st.markdown(
-        f"**{format_formulas(escape_markdown(statement.question))}** **:{colour}[{answer}]**{unusual}  \n"
+        f"**{format_formulas(escape_markdown(statement.question))}** **:{colour}[{answer}]**{surprise_note}  \n"
         f"{format_formulas(escape_markdown(statement.evidence))}"
     )
 
@@ -222,25 +222,29 @@ def _find_other_start(result: Result) -> Result | None:
 
 
 @cache_results(CACHED_RECORDINGS)
-def _record_two_rows(result: Result, below: Result, theme: Theme) -> Mapping[str, Any]:
+def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapping[str, Any]:
     """Return the data of two trainings on the same sentence; the browser plays both together, step by step.
 
     Cached, so callers must not change it.
     """
-    results = (result, below)
-    runs = tuple(shown.runs[0] for shown in results)
-    first, second = (_make_recording(shown, shown.runs[0], False, runs) for shown in results)
+    results = (result, lower_result)
+    runs = tuple(one_result.runs[0] for one_result in results)
+    first, second = (_make_recording(one_result, one_result.runs[0], False, runs) for one_result in results)
     assert first.strip
     assert second.strip
     rows = [
         RecordedRow(
-            EXPERIMENTS[shown.settings.experiment].short,
-            [percent(share) for share in shown.runs[0].accuracy.mean(axis=1)],
-            is_dashed=shown is result,
+            EXPERIMENTS[one_result.settings.experiment].short,
+            [percent(share) for share in one_result.runs[0].accuracy.mean(axis=1)],
+            is_dashed=one_result is result,
         )
-        for shown in results
+        for one_result in results
     ]
-    curves = [line for shown in results for line in scale_losses([shown.runs[0].loss], 0, [run.loss for run in runs])]
+    curves = [
+        line
+        for one_result in results
+        for line in scale_losses([one_result.runs[0].loss], 0, [run.loss for run in runs])
+    ]
     recording = first._replace(
         key=f"{first.key}|{second.key}",
         names=[*first.names, *second.names],
@@ -255,29 +259,31 @@ def _record_two_rows(result: Result, below: Result, theme: Theme) -> Mapping[str
 
 @cache_results(CACHED_RECORDINGS)
 def _record_frames(
-    result: Result, arm: TrainingRun, theme: Theme, numbers: bool, together: tuple[TrainingRun, ...]
+    result: Result, arm: TrainingRun, theme: Theme, has_numbers: bool, shown_runs: tuple[TrainingRun, ...]
 ) -> Mapping[str, Any]:
-    """Return the data of one training for the browser, scaled for all trainings that are shown ``together``.
+    """Return the data of one training for the browser, scaled for all trainings that are shown ``shown_runs``.
 
     Cached, so callers must not change it.
     """
-    return build_frames(_make_recording(result, arm, numbers, together), 0, theme)
+    return build_frames(_make_recording(result, arm, has_numbers, shown_runs), 0, theme)
 
 
-def _make_recording(result: Result, arm: TrainingRun, numbers: bool, together: tuple[TrainingRun, ...]) -> Recording:
+def _make_recording(
+    result: Result, arm: TrainingRun, has_numbers: bool, shown_runs: tuple[TrainingRun, ...]
+) -> Recording:
     task = EXPERIMENTS[result.settings.experiment].task
-    removed = 0 if result.removal is None else arm.heads
-    last = int(arm.steps[-1])
-    largest = max(float(np.abs(run.queries).max()) for run in together)
+    removed_count = 0 if result.removal is None else arm.heads
+    last_step = int(arm.steps[-1])
+    largest = max(float(np.abs(run.queries).max()) for run in shown_runs)
     run_losses = [run.loss for run in result.runs]
 
     def extend(values: Array) -> Array:
         """Append the values of the last step once for each head that is removed after training."""
-        return np.concatenate([values, np.repeat(values[-1:], removed, axis=0)])
+        return np.concatenate([values, np.repeat(values[-1:], removed_count, axis=0)])
 
     recording = Recording(
-        key=f"{result.settings}|{arm.label}|{numbers}|{largest}",
-        steps=[*arm.steps.tolist(), *range(last + 1, last + 1 + removed)],
+        key=f"{result.settings}|{arm.label}|{has_numbers}|{largest}",
+        steps=[*arm.steps.tolist(), *range(last_step + 1, last_step + 1 + removed_count)],
         words=result.words,
         names=lab.name_heads(arm),
         maps=extend(arm.maps),
@@ -286,12 +292,12 @@ def _make_recording(result: Result, arm: TrainingRun, numbers: bool, together: t
         note=task.note,
         places=lab.find_marked_keys(result).T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
-        curves=Curves("loss", scale_losses(run_losses, result.runs.index(arm), [run.loss for run in together])),
+        curves=Curves("loss", scale_losses(run_losses, result.runs.index(arm), [run.loss for run in shown_runs])),
         strip=Strip("W_Q", extend(arm.queries), largest),
     )
     if result.removal is not None:
         recording = recording._replace(**_record_removal(result, arm))
-    if numbers:
+    if has_numbers:
         cosines = extend(arm.gradient_cosines)
         recording = recording._replace(
             matrices=compare_heads(extend(arm.weight_cosines), extend(arm.divergence), cosines)
@@ -312,7 +318,7 @@ def _record_removal(result: Result, arm: TrainingRun) -> dict[str, Any]:
     off = np.zeros((len(arm.steps) + arm.heads, arm.heads), bool)
     for count in counts:
         off[len(arm.steps) - 1 + count, removal.order[:count]] = True
-    after = [f"{count} removed: {percent(removal.least[count])} right" for count in counts]
-    right = np.concatenate([arm.accuracy.mean(axis=1), removal.least[1:]])
-    labels = [*(f"step {int(step):,}" for step in arm.steps), *after]
-    return {"off": off, "labels": labels, "curves": Curves("right answers", [PlayedCurve(right)])}
+    notes = [f"{count} removed: {percent(removal.least[count])} right" for count in counts]
+    right_shares = np.concatenate([arm.accuracy.mean(axis=1), removal.least[1:]])
+    labels = [*(f"step {int(step):,}" for step in arm.steps), *notes]
+    return {"off": off, "labels": labels, "curves": Curves("right answers", [PlayedCurve(right_shares)])}

@@ -1,4 +1,4 @@
-"""Show the same experiment with other seeds side by side, so that chance can be told from effect."""
+"""Show an experiment with several seeds side by side, to distinguish effects from chance."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 import streamlit as st
 
 from mha_viz.app.lab import settings, stage, trainings
-from mha_viz.app.widgets.parts import guarded
-from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
+from mha_viz.app.widgets.parts import report_errors
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.lab.lab import EXPERIMENTS, MAX_SEED
 from mha_viz.lab.record import Result, Settings
 
@@ -18,7 +18,7 @@ SEED_CHOICES = ("1", "2", "3")
 
 
 def list_other_seeds(result: Result) -> list[Settings]:
-    """Return the same settings with the next seeds, as many as the link asks for.
+    """Return copies of the settings with the next seeds, as many as the link asks for.
 
     Empty if the experiment has no seed, or while numbers are hidden.
     """
@@ -37,21 +37,24 @@ def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Res
 
     ``play`` draws a result under a separate key. A seed that is being trained shows its progress instead.
     """
-    busy = any(trainings.find_running(run) is not None for run in seeds)  # a visitor trains one at a time
+    is_busy = any(trainings.find_running(run) is not None for run in seeds)  # a visitor trains one at a time
     for number, (column, run) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
-        finished = result if number == 0 else trainings.find_result(run)
+        finished_result = result if number == 0 else trainings.find_result(run)
         training = trainings.find_running(run)
         with column:
             st.markdown(f"**Seed {run.seed}**")
-            if finished is not None:
-                play(finished, f"lab_beside_{number}" if number else "")
+            if finished_result is not None:
+                play(finished_result, f"lab_beside_{number}" if number else "")
             elif training is not None:
                 settings.show_progress(training)
             else:
                 st.button(
-                    f"Train seed {run.seed}", key=f"lab_train_{number}", disabled=busy, on_click=guarded()(_train),
+                    f"Train seed {run.seed}",
+                    key=f"lab_train_{number}",
+                    disabled=is_busy,
+                    on_click=report_errors()(_train),
                     args=(run,),
-                )  # fmt: skip
+                )
 
 
 def choose_seeds(result: Result, seeds: list[Settings]) -> None:
@@ -59,21 +62,21 @@ def choose_seeds(result: Result, seeds: list[Settings]) -> None:
     if "seed" not in EXPERIMENTS[result.settings.experiment].asks:
         return
 
-    def change(chosen: str) -> UrlChanges:
-        missing = [run for run in _list_next_seeds(result, int(chosen)) if trainings.find_result(run) is None]
-        if missing:
-            _train(missing[0])
-        return {PARAMETER: chosen if chosen != "0" else None}
+    def change(count: str) -> UrlChanges:
+        missing_runs = [run for run in _list_next_seeds(result, int(count)) if trainings.find_result(run) is None]
+        if missing_runs:
+            _train(missing_runs[0])
+        return {PARAMETER: count if count != "0" else None}
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("Seeds side by side", width="content")
-        bound(
+        bind_control(
             st.segmented_control, "Seeds side by side", PARAMETER, str(len(seeds)), ["0", *SEED_CHOICES], change=change,
             required=True, key="lab_beside", format_func=lambda extra: str(int(extra) + 1),
             label_visibility="collapsed",
         )  # fmt: skip
 
 
-def _train(other: Settings) -> None:
-    if trainings.find_result(other) is None and trainings.find_running(other) is None:
-        trainings.start(other)
+def _train(seed_settings: Settings) -> None:
+    if trainings.find_result(seed_settings) is None and trainings.find_running(seed_settings) is None:
+        trainings.start(seed_settings)

@@ -13,7 +13,7 @@ from mha_viz.app.lab import trainings
 from mha_viz.app.lab.link import DEFAULT, read, write_settings
 from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.app.url import address
-from mha_viz.app.widgets.parts import complain, complain_later, format_formulas, guarded, remark
+from mha_viz.app.widgets.parts import format_formulas, report_errors, show_error, show_error_later, show_remark
 from mha_viz.attention import is_number
 from mha_viz.errors import MhaVizError
 from mha_viz.lab import lab
@@ -33,7 +33,7 @@ RUN_PARAMETERS = ("run", "step", "removed", "arm")
 
 def show_settings(experiment: str, linked_settings: Settings) -> None:
     """Show the settings, each with its error message, and the button that runs them."""
-    running = trainings.find_running(linked_settings)
+    running_training = trainings.find_running(linked_settings)
     choices = _list_choices(linked_settings)
     with st.container(border=True, key="lab_settings"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -41,7 +41,7 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
                 name: _show_control(name, linked_settings, choices) for name in EXPERIMENTS[experiment].asks
             }
             faults = lab.find_faults(replace(EXPERIMENTS[experiment].default, **values))
-            if running is None:
+            if running_training is None:
                 st.button(
                     "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start,
                     args=(linked_settings,), help=None if faults else "Trains on this server.", width=92,
@@ -49,11 +49,11 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
         linked_faults = lab.find_faults(linked_settings)  # values in the link that the controls do not offer
         misfits = {name: linked_faults[name] for name in linked_faults if name in ("heads", "d_model")}
         for error in (misfits | faults).values():
-            complain(error)
+            show_error(error)
         if not faults:
             _show_estimate(replace(linked_settings, **values), linked_settings)
-        if running is not None:
-            show_progress(running)
+        if running_training is not None:
+            show_progress(running_training)
 
 
 def _list_choices(linked_settings: Settings) -> Mapping[SettingName, Sequence[int]]:
@@ -85,8 +85,8 @@ def _show_control(name: SettingName, linked_settings: Settings, choices: Mapping
         "width": 92,
     }
     if name in choices:
-        chosen: int = st.selectbox(format_formulas(label), choices[name], **options)
-        return chosen
+        value: int = st.selectbox(format_formulas(label), choices[name], **options)
+        return value
     step_options: dict[str, Any] = (
         {"step": 0.1, "format": "%g"} if name == "weight" else {"step": 100 if name == "steps" else 1}
     )
@@ -96,15 +96,15 @@ def _show_control(name: SettingName, linked_settings: Settings, choices: Mapping
     return entered
 
 
-def _show_estimate(typed: Settings, linked_settings: Settings) -> None:
+def _show_estimate(entered_settings: Settings, linked_settings: Settings) -> None:
     """Show the expected duration of the run, and the reasons why its settings may not show the intended effect."""
-    if _is_saved(typed):
+    if _is_saved(entered_settings):
         st.caption("Saved run. Change a setting to train your own.")
     else:
-        st.caption(f"Takes {duration(trainings.estimate_seconds(typed))} on this server.")
-    if typed != linked_settings:  # otherwise the result on the page shows these notes
-        for note in explain_limits(typed):
-            remark(note)
+        st.caption(f"Takes {duration(trainings.estimate_seconds(entered_settings))} on this server.")
+    if entered_settings != linked_settings:  # otherwise the result on the page shows these notes
+        for note in explain_limits(entered_settings):
+            show_remark(note)
 
 
 def _is_saved(settings: Settings) -> bool:
@@ -124,13 +124,13 @@ def _make_key(name: SettingName, linked_settings: Settings) -> str:
     return f"lab_{linked_settings.experiment}_{name}" + (f"_{run}" if run else "")
 
 
-@guarded()
+@report_errors()
 def _start(linked_settings: Settings) -> None:
     """Run the entered settings unless their result exists, and write them into the URL."""
     experiment = linked_settings.experiment
-    chosen = {name: st.session_state[_make_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
+    values = {name: st.session_state[_make_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
     # Rounded as in a link.
-    settings = read(experiment, write_settings(replace(EXPERIMENTS[experiment].default, **chosen)))
+    settings = read(experiment, write_settings(replace(EXPERIMENTS[experiment].default, **values)))
     try:
         if _is_saved(settings):
             st.toast("This run is saved and shown here. Change the seed to train a new one.")
@@ -140,16 +140,16 @@ def _start(linked_settings: Settings) -> None:
             **{**dict.fromkeys(RUN_PARAMETERS), "experiment": experiment, "run": write_settings(settings) or DEFAULT}
         )
     except MhaVizError as error:
-        complain_later(error)
+        show_error_later(error)
 
 
 @st.fragment(run_every=0.5)
-@guarded(complain)
+@report_errors(show_error)
 def show_progress(training: Job) -> None:
     """Show the progress of a training and a button that stops it; rerun the page when it has ended."""
     if training.is_finished or training.is_cancelled:
         if training.error is not None and not training.is_cancelled:
-            complain_later(training.error)
+            show_error_later(training.error)
         st.rerun()
     training.heartbeat()
     left, right = st.columns([3, 1], vertical_alignment="center")

@@ -18,7 +18,7 @@ from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.url import address
 from mha_viz.app.widgets import classroom, inference, navigation
 from mha_viz.app.widgets.parts import escape_markdown, get_theme
-from mha_viz.app.widgets.url_controls import bound, read_option
+from mha_viz.app.widgets.url_controls import bind_control, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.layout.frames import Recording, build_frames
@@ -46,7 +46,7 @@ class TaskMeasure(NamedTuple):
     """The measure that decides a task: its name, and a function that returns one number per head, larger is better."""
 
     words: str
-    of: Callable[[Attention, SmallTask], Numbers]
+    compute: Callable[[Attention, SmallTask], Numbers]
 
 
 @cache
@@ -62,12 +62,17 @@ def show_small_tasks(_: str, after_all: FollowingStep | None) -> None:
     number = read_option(TASK, numbers, ".+") or numbers[0]
     task = load_small_tasks()[int(number) - 1]
     stage.ask_question(f"Small task {number}", escape_markdown(task.task), has_switch=False)
-    bound(
+    bind_control(
         st.pills, "Task", TASK, number, numbers, key="small_task", label_visibility="collapsed", required=True,
         change=lambda task: {TASK: task, ANSWER: None},
     )  # fmt: skip
-    later = str(int(number) + 1)
-    _show_task(task, FollowingStep(f"Task {later}", {TASK: later, ANSWER: None}) if later in numbers else after_all)
+    next_number = str(int(number) + 1)
+    _show_task(
+        task,
+        FollowingStep(f"Task {next_number}", {TASK: next_number, ANSWER: None})
+        if next_number in numbers
+        else after_all,
+    )
 
 
 def _show_task(task: SmallTask, following: FollowingStep | None) -> None:
@@ -75,20 +80,20 @@ def _show_task(task: SmallTask, following: FollowingStep | None) -> None:
     if attention is None:
         return
     words = attention.by_words()
-    chosen = read_option(ANSWER, task.heads, ".+") or None
+    guess = read_option(ANSWER, task.heads, ".+") or None
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown("My answer:", width="content")
-        bound(
-            st.pills, "Your answer", ANSWER, chosen, task.heads, key="small_answer",
+        bind_control(
+            st.pills, "Your answer", ANSWER, guess, task.heads, key="small_answer",
             format_func=lambda name: format_head(Head.parse(name)), label_visibility="collapsed",
         )  # fmt: skip
-    verdict = write_feedback(task, words, chosen) if chosen else ""
-    if chosen and address.is_class_view():
+    verdict = write_feedback(task, words, guess) if guess else ""
+    if guess and address.is_class_view():
         with classroom.hide_answer():
             st.markdown(escape_markdown(verdict))
         verdict = ""
-    recorded = {**build_frames(_make_recording(task, words), 0, get_theme()), "verdict": verdict}
-    stage.show_player(recorded, "small_task_maps", following if chosen else None)
+    recording = {**build_frames(_make_recording(task, words), 0, get_theme()), "verdict": verdict}
+    stage.show_player(recording, "small_task_maps", following if guess else None)
     with st.container(horizontal=True):
         for name in task.heads:
             parameters = {"text": task.text, "model": MODEL, "head": name}
@@ -111,10 +116,10 @@ def _make_recording(task: SmallTask, words: Attention) -> Recording:
 def write_feedback(task: SmallTask, words: Attention, answer: str) -> str:
     """Return whether ``answer`` is right, with the numbers of the four heads, the largest first."""
     measure = MEASURES[task.measure]
-    numbers = dict(zip(task.heads, measure.of(words, task).tolist(), strict=True))
-    ranked = sorted(numbers, key=lambda name: -numbers[name])
-    values = ", ".join(f"{name} {decimal(numbers[name])}" for name in ranked)
-    verdict = "You were right." if answer == ranked[0] else f"Not quite: it is {ranked[0]}."
+    numbers = dict(zip(task.heads, measure.compute(words, task).tolist(), strict=True))
+    ranked_heads = sorted(numbers, key=lambda name: -numbers[name])
+    values = ", ".join(f"{name} {decimal(numbers[name])}" for name in ranked_heads)
+    verdict = "You were right." if answer == ranked_heads[0] else f"Not quite: it is {ranked_heads[0]}."
     return f"{verdict} {measure.words[:1].upper()}{measure.words[1:]}: {values}."
 
 

@@ -13,13 +13,13 @@ from mha_viz.app.widgets import classroom
 from mha_viz.app.widgets.components import draw_player
 from mha_viz.app.widgets.parts import (
     format_formulas,
-    guarded,
     parse_browser_number,
     read_sent_value,
+    report_errors,
     set_title,
     show_drawing,
 )
-from mha_viz.app.widgets.url_controls import UrlChanges, bound, read_option
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.figures.drawing.marks import Drawing
 
 PLAYER_KEY = "lab_player"
@@ -41,14 +41,14 @@ def make_scene_parameters(name: str, **others: str) -> UrlChanges:
     return {**dict.fromkeys(address.SCENE_PARAMETERS), "experiment": name, **others}
 
 
-def ask_question(short: str, question: str, has_switch: bool = True) -> None:
+def ask_question(title: str, question: str, has_switch: bool = True) -> None:
     """Show the question as the title, with a switch for the numbers if the scene has any."""
-    set_title("Why heads differ", short)
+    set_title("Why heads differ", title)
     read_option(NUMBERS, ("0", "1"), ".+")
     with st.container(key="lab_question", horizontal=True, vertical_alignment="center"):
         st.markdown(f"## {format_formulas(question)}", width="stretch")
         if has_switch:
-            bound(
+            bind_control(
                 st.toggle, "Numbers", NUMBERS, has_numbers(), change=_switch_numbers, key="lab_numbers", width="content"
             )
 
@@ -62,8 +62,8 @@ def has_numbers() -> bool:
     return url.get(NUMBERS, "1" if "run" in url else "0") == "1"
 
 
-def _switch_numbers(shown: bool) -> UrlChanges:
-    return {NUMBERS: "1" if shown else "0" if "run" in address.get_parameters() else None}
+def _switch_numbers(is_on: bool) -> UrlChanges:
+    return {NUMBERS: "1" if is_on else "0" if "run" in address.get_parameters() else None}
 
 
 def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | None:
@@ -75,31 +75,31 @@ def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | N
     st.session_state.pop(_END, None)  # set again when the training is drawn
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown(format_formulas(prediction), width="content")
-        bound(
+        bind_control(
             st.pills, "What do you expect?", GUESS, guess, list(options), change=_save_guess, key=f"lab_guess_{name}",
             format_func=lambda option: format_formulas(options[option]), label_visibility="collapsed", wrap=True,
         )  # fmt: skip
     return guess
 
 
-def _save_guess(chosen: str | None) -> UrlChanges | None:
-    if chosen is None:  # a second click on the same answer
+def _save_guess(guess: str | None) -> UrlChanges | None:
+    if guess is None:  # a second click on the same answer
         return None
     st.session_state[_PLAYS] = st.session_state.get(_PLAYS, 0) + 1
-    return {GUESS: chosen, **st.session_state.get(_END, {})}  # the last step, so that the end adds no history entry
+    return {GUESS: guess, **st.session_state.get(_END, {})}  # the last step, so that the end adds no history entry
 
 
 def choose_variant(label: str, name: str, value: str, names: Mapping[str, str], default: str) -> str:
     """Show a choice among trainings of one experiment, bound to the parameter ``name``. Return a key of ``names``."""
-    chosen: str | None = bound(
+    choice: str | None = bind_control(
         st.segmented_control, label, name, value, list(names), default=default, required=True, wrap=True,
         key=f"lab_{name}_{'|'.join(names.values())}", format_func=names.__getitem__, label_visibility="collapsed",
     )  # fmt: skip
-    return chosen or default
+    return choice or default
 
 
 def play(
-    recorded: Mapping[str, Any],
+    recording: Mapping[str, Any],
     step_index: int,
     verdict: str,
     on_step: Callable[[int], Mapping[str, str | None]],
@@ -109,7 +109,7 @@ def play(
     """Show a recorded training with Play and Pause.
 
     Args:
-        recorded: the data for the browser.
+        recording: the data for the browser.
         step_index: the number of the recorded step in view.
         verdict: shown once the training was played to its end, with the link to the ``following`` step.
         on_step: returns the URL parameters for the step at which the visitor stops.
@@ -118,36 +118,36 @@ def play(
     """
     key = follows or PLAYER_KEY
 
-    @guarded()
+    @report_errors()
     def save_step() -> None:
         step = parse_browser_number(read_sent_value(key, "step"))
-        if step in recorded["steps"]:
+        if step in recording["steps"]:
             address.go(**on_step(int(step or 0)))
 
-    st.session_state[_END] = dict(on_step(recorded["steps"][-1]))
+    st.session_state[_END] = dict(on_step(recording["steps"][-1]))
     plays = {"play": 0 if follows else st.session_state.get(_PLAYS, 0), "follows": bool(follows)}
-    has_many = len(recorded["heads"]) > MAX_NARROW_MAPS and not follows
+    has_many = len(recording["heads"]) > MAX_NARROW_MAPS and not follows
     with (
         st.container(key=f"{follows}_stage" if follows else "lab_stage"),
         st.container(key="lab_many") if has_many else nullcontext(),
     ):
-        show_player({**recorded, **plays, "at": step_index, "verdict": verdict}, key, following, save_step)
+        show_player({**recording, **plays, "at": step_index, "verdict": verdict}, key, following, save_step)
 
 
 def show_player(
-    recorded: Mapping[str, Any], key: str, following: FollowingStep | None, on_stop: Callable[[], None] = lambda: None
+    recording: Mapping[str, Any], key: str, following: FollowingStep | None, on_stop: Callable[[], None] = lambda: None
 ) -> None:
     """Show the player, with the link to the ``following`` step beside its verdict.
 
     ``on_stop`` is called when the visitor stops at a step.
     """
 
-    @guarded()
+    @report_errors()
     def go_on() -> None:
         if following:
             address.go(**following.changes)
 
-    draw_player({**recorded, "next": following.title if following else ""}, key, on_stop, go_on)
+    draw_player({**recording, "next": following.title if following else ""}, key, on_stop, go_on)
 
 
 def show_answer(step: str, answer: str, source: str, drawings: Sequence[Drawing] = ()) -> None:

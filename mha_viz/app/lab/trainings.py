@@ -31,7 +31,7 @@ def estimate_seconds(settings: Settings) -> float:
 
 
 def start(settings: Settings) -> Job:
-    """Start a run, or join the same run if it is under way.
+    """Start a run, or join the running job with equal settings.
 
     Raises SettingError, and Busy if this visitor has another run or too many are waiting.
     """
@@ -39,9 +39,9 @@ def start(settings: Settings) -> Job:
 
     def work(job: Job) -> Result:
         begin = perf_counter()
-        finished = lab.run(settings, job.report_progress, job.is_stopped)
+        result = lab.run(settings, job.report_progress, job.is_stopped)
         load_paces()[:] = [(perf_counter() - begin) / estimate.estimate_seconds(settings)]
-        return finished
+        return result
 
     name = f"experiment {settings.experiment}, {settings.steps:,} steps, seed {settings.seed}"
     return get_queue(KIND).submit(settings, name, work)

@@ -1,4 +1,4 @@
-"""The downloads of the Roles page: its map, a head's card, its tables as charts, and weights on repeated tokens."""
+"""Build the downloads of the Roles page: its map, a head's card, its tables as charts, weights on repeated tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mha_viz.analysis.repeats import DRAWS, LENGTH
 from mha_viz.app.roles import filters, link_groups, overview, relations, repeat_roles
 from mha_viz.app.roles.head_card import DELIMITERS, select_head_rows
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.attention import Head
 from mha_viz.figures.charts.link_map import draw_link_map
@@ -30,18 +30,20 @@ def make_charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> 
     """Return all charts of the page, in its order."""
     profile = evidence.profiles[0]
     cited = cite_model(profile.model, str(profile.facts.get("revision", "")))
-    about = f"Heads of {cited}, measured on {evidence.label}."
-    page_charts = [_make_map(evidence, head, about)] if evidence.findings() else []
-    page_charts += [*_make_card_charts(evidence, head, about), *_make_link_map(model, evidence, head)] if head else []
+    description = f"Heads of {cited}, measured on {evidence.label}."
+    page_charts = [_make_map(evidence, head, description)] if evidence.findings() else []
+    page_charts += (
+        [*_make_card_charts(evidence, head, description), *_make_link_map(model, evidence, head)] if head else []
+    )
     if evidence.table("syntax_chosen") is not None:
         table = relations.tabulate_relations(evidence, filters.read_filters().level)
         page_charts += _make_rule_chart(
-            "Relations: best heads and simple rules", "relations", table, "relation", RULES, about
+            "Relations: best heads and simple rules", "relations", table, "relation", RULES, description
         )
     if relations.list_coreference_profiles(evidence):
         table = relations.tabulate_mentions(evidence)
         page_charts += _make_rule_chart(
-            "Coreference: best heads and simple rules", "coreference", table, "mention", MENTION_RULES, about
+            "Coreference: best heads and simple rules", "coreference", table, "mention", MENTION_RULES, description
         )
     return page_charts
 
@@ -54,13 +56,15 @@ def make_repeat_charts(model: catalog.Model) -> list[PageChart]:
     measure = repeat_roles.read_measure()
     label = f"{repeat_roles.LABELS[measure]}: mean weight of each head"
     cited = cite_model(model.name, heads.revision)
-    about = f"Heads of {cited} on {DRAWS} sequences of {LENGTH} random tokens, each of which occurs twice."
+    description = f"Heads of {cited} on {DRAWS} sequences of {LENGTH} random tokens, each of which occurs twice."
     code = f"import mha_viz as mv\n\nheads = mv.find_induction_heads({heads.model!r})\nheads.table()\n"
     draw = partial(repeat_roles.draw_weights, heads, measure)
-    return [PageChart(label, f"repeats-{measure}", draw, about, lambda: _make_table(heads.table(), about), code)]
+    return [
+        PageChart(label, f"repeats-{measure}", draw, description, lambda: _make_table(heads.table(), description), code)
+    ]
 
 
-def _make_map(evidence: Evidence, head: Head | None, about: str) -> PageChart:
+def _make_map(evidence: Evidence, head: Head | None, description: str) -> PageChart:
     kinds = filters.read_filters().kinds
     findings, profile = overview.filter_findings(evidence, kinds), evidence.profiles[0]
     recipes = list_head_recipes(profile.model, str(profile.facts.get("revision", "")))
@@ -69,18 +73,22 @@ def _make_map(evidence: Evidence, head: Head | None, about: str) -> PageChart:
         return draw_role_map(findings, profile.heads(), head, theme, recipes)
 
     return PageChart(
-        "Map of roles", "roles", draw, about, lambda: _make_table(overview.tabulate_roles(evidence, kinds), about)
+        "Map of roles",
+        "roles",
+        draw,
+        description,
+        lambda: _make_table(overview.tabulate_roles(evidence, kinds), description),
     )
 
 
-def _make_card_charts(evidence: Evidence, head: Head, about: str) -> list[PageChart]:
+def _make_card_charts(evidence: Evidence, head: Head, description: str) -> list[PageChart]:
     """Return two charts: the offsets at which a head looks, and its weight on delimiters."""
     position, delimiter = (select_head_rows(evidence.table(name), head) for name in ("position", "delimiter"))
     if position is None or delimiter is None:
         return []
     places = position["offset"].astype(int).tolist()
     weights = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
-    head_caption = f"{format_head(head)}. {about}"
+    head_caption = f"{format_head(head)}. {description}"
     return [
         PageChart(
             f"Where {head} looks, in tokens from the token itself",
@@ -105,19 +113,26 @@ def _make_link_map(model: catalog.Model, evidence: Evidence, head: Head) -> list
     profile = evidence.profiles[0]
     revision = str(profile.facts.get("revision", "")) if profile.model == model.name else ""
     cited = cite_model(model.name, revision)
-    about = f"{format_head(head)} of {cited}: queries and keys of {len(groups.links)} links from {groups.corpus}."
+    description = f"{format_head(head)} of {cited}: queries and keys of {len(groups.links)} links from {groups.corpus}."
     draw = partial(draw_link_map, groups, method=link_groups.read_method(groups))
     code = (
         f"import mha_viz as mv\n\ngroups = mv.roles.group_links('grammar', '{head}', {model.name!r})\ngroups.table()\n"
     )
-    code = code if groups.corpus == built_in().name else ""
+    code = code if groups.corpus == load_built_in_corpus().name else ""
     return [
-        PageChart(f"Links of {head}", f"links-{head}", draw, about, lambda: _make_table(groups.table(), about), code)
+        PageChart(
+            f"Links of {head}",
+            f"links-{head}",
+            draw,
+            description,
+            lambda: _make_table(groups.table(), description),
+            code,
+        )
     ]
 
 
 def _make_rule_chart(
-    label: str, file: str, table: Any, names: str, rules: Sequence[str], about: str
+    label: str, file: str, table: Any, names: str, rules: Sequence[str], description: str
 ) -> list[PageChart]:
     """Return a table of best heads as a chart of bars with the scores of simple rules, and all its numbers."""
     if not len(table):
@@ -126,14 +141,16 @@ def _make_rule_chart(
     marks: Mapping[str, Any] = {rule: table[rule].tolist() for rule in rules}
     scores = table["score"].tolist()
     draw = lambda theme: draw_against_rules(heads, scores, marks, theme)  # noqa: E731
-    return [PageChart(label, file, draw, about, lambda: _make_table(table, about))]
+    return [PageChart(label, file, draw, description, lambda: _make_table(table, description))]
 
 
-def _make_table(frame: Any, about: str) -> Table:
+def _make_table(frame: Any, description: str) -> Table:
     """Return a data frame as a table of plain numbers and texts."""
     rows = frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
     return Table(
-        tuple(map(str, frame.columns)), tuple(tuple(map(_to_plain_value, row)) for row in rows), {"caption": about}
+        tuple(map(str, frame.columns)),
+        tuple(tuple(map(_to_plain_value, row)) for row in rows),
+        {"caption": description},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mha_viz.app.url import address
-from mha_viz.app.widgets.url_controls import LATE_CONTROLS, UrlChanges, bound, go, read_option
+from mha_viz.app.widgets.url_controls import LATE_CONTROLS, UrlChanges, bind_control, go, read_option
 from mha_viz.figures.words.role_words import COLOURS
 from mha_viz.models.getting import catalog
 from mha_viz.text import clean
@@ -41,13 +41,13 @@ def read_filters() -> Filters:
 
 def make_model_parameters(name: str) -> UrlChanges:
     """Return the URL parameters to change when the model changes."""
-    other = None if name == catalog.choose_default().name else name
-    return {"model": other, "corpus": None, "before": None, **dict.fromkeys(address.MODEL_PARAMETERS)}
+    other_name = None if name == catalog.choose_default().name else name
+    return {"model": other_name, "corpus": None, "before": None, **dict.fromkeys(address.MODEL_PARAMETERS)}
 
 
 def show_relation_filter(place: Any) -> str:
     """Show the field for part of a relation's name at ``place``; return the text in lower case."""
-    typed = bound(
+    text = bind_control(
         place.text_input,
         "Filter relations",
         "relation",
@@ -57,13 +57,13 @@ def show_relation_filter(place: Any) -> str:
         max_chars=MAX_CHARACTERS,
         placeholder="subject, or nsubj",
     )
-    return str(typed).strip().lower()
+    return str(text).strip().lower()
 
 
 def show_level_control(place: Any) -> str:
     """Show the choice of the kind of relations at ``place``; return the chosen kind."""
     read_option("level", LEVELS, ".+")
-    chosen = bound(
+    level = bind_control(
         place.segmented_control,
         "Level",
         "level",
@@ -75,4 +75,4 @@ def show_level_control(place: Any) -> str:
         format_func=LEVELS.__getitem__,
         wrap=True,
     )
-    return str(chosen or "base")
+    return str(level or "base")

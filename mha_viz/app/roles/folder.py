@@ -13,8 +13,8 @@ import streamlit as st
 
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.widgets.parts import complain, remark
-from mha_viz.app.widgets.url_controls import bound, go
+from mha_viz.app.widgets.parts import show_error, show_remark
+from mha_viz.app.widgets.url_controls import bind_control, go
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.models.getting import catalog
 from mha_viz.quotes import join_names
@@ -33,10 +33,10 @@ def load_evidence(model: str) -> Evidence | None:
             _read_profile(folder, (folder / "profile.json").stat().st_mtime_ns) for folder in find_own_profiles()[model]
         )
     except (OSError, KeyError):
-        complain(CorpusError("The profile is no longer in the folder of this server.", "Choose another model."))
+        show_error(CorpusError("The profile is no longer in the folder of this server.", "Choose another model."))
         return None
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         return None
     return Evidence(join_names([profile.corpus for profile in profiles]), profiles)
 
@@ -50,11 +50,11 @@ def show_unopened() -> None:
     """Report profiles that cannot be opened. Does nothing on a public server, because the report names folders."""
     if not catalog.is_hosted():
         for sentence in iter_unopened():
-            remark(sentence)
+            show_remark(sentence)
 
 
 def list_steps(model: str) -> dict[int, str]:
-    """Return the models in the folders that are steps of the same training as this one, by step.
+    """Return the models in the folders that are steps of this model's training, by step.
 
     Their names differ only in the number at the end, like toy@0 and toy@400. Empty if there is only one.
     """
@@ -72,7 +72,7 @@ def show_steps(model: str) -> None:
     """Show a slider over the steps of the model's training, if there are several."""
     by_step = list_steps(model)
     if by_step:
-        bound(
+        bind_control(
             st.select_slider, "Training step", "model", _split_name(model)[1], [*by_step], key=SLIDER, go=go,
             change=lambda step: {"model": by_step[step], "corpus": CHOICE},  # the open head stays open
             format_func="{:,}".format,

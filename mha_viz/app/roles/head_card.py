@@ -25,10 +25,10 @@ from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets import navigation
 from mha_viz.app.widgets.classroom import draw_legible
-from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, get_theme, remark, to_percentages
+from mha_viz.app.widgets.parts import PERCENT, escape_markdown, get_theme, show_error, show_remark, to_percentages
 from mha_viz.app.widgets.study_progress import load_result, start_task
 from mha_viz.attention import Head
 from mha_viz.corpus.limits import name_sample
@@ -74,8 +74,8 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         show_role_lines(findings, {row.detail: row.measure for row in roles_in_use})
         recipe = load_recipes(evidence).get(head)
         if recipe:
-            why = _explain_missing_relation(evidence, recipe, findings)
-            st.markdown(f"{capitalise(escape_markdown(recipe.words(simplify_rule)))}.{why}")
+            explanation = _explain_missing_relation(evidence, recipe, findings)
+            st.markdown(f"{capitalise(escape_markdown(recipe.words(simplify_rule)))}.{explanation}")
         show_key_shares(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
@@ -88,8 +88,8 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
             st.markdown(escape_markdown(describe_need(need)), help=escape_markdown(explain_need(need)))
         case = None
         if findings:
-            shown, _ = role_sentences.list_readable_cases(model, evidence, head)
-            case = role_cases.find_right_case(model, evidence, head, shown)
+            cases, _ = role_sentences.list_readable_cases(model, evidence, head)
+            case = role_cases.find_right_case(model, evidence, head, cases)
             role_sentences.show_right_case(case)
         parameters = {k: v for k, v in address.get_parameters().items() if k not in ("head", "on", "pin", "corpus")}
         has_sentence = "text" in parameters  # if the visitor chose none, the link opens one in which the head is right
@@ -145,9 +145,10 @@ def _show_patterns(evidence: Evidence, head: Head) -> None:
         )
         alt = f"Where {format_head(head)} looks: its mean weight by distance, in tokens from the token itself."
         st.plotly_chart(draw_legible(chart), key="card_offsets", theme=None, config=CONFIG, alt=alt)
-        before = position[position["offset"] == -1].iloc[0]
+        previous_row = position[position["offset"] == -1].iloc[0]
         st.caption(
-            f"Within a word: {percent(before['rows_in_word'])} of the rows, {percent(before['mass_in_word'])} of the "
+            f"Within a word: {percent(previous_row['rows_in_word'])} of the rows, "
+            f"{percent(previous_row['mass_in_word'])} of the "
             "weight on the previous token."
         )
     with right:
@@ -170,16 +171,16 @@ def _show_key_shares(evidence: Evidence, head: Head) -> None:
         st.markdown(f"**Attention depends on**, on {escape_markdown(name_sample(*rows[['corpus', EVERY]].iloc[0]))}")
         shares = ["share", "low", "high"]
         config = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in shares}
-        shown = to_percentages(rows[["group", *shares, "sentences", "documents"]], dict.fromkeys(shares, ""))
-        st.dataframe(shown, hide_index=True, width="content", column_config=config)
+        table = to_percentages(rows[["group", *shares, "sentences", "documents"]], dict.fromkeys(shares, ""))
+        st.dataframe(table, hide_index=True, width="content", column_config=config)
 
 
 def _show_recipe_source(evidence: Evidence, head: Head) -> None:
     """Show the sentences on which the head's recipe was chosen, and how similar a recipe from another corpus is."""
     recipe, measured = load_recipes(evidence).get(head), find_recipes(*identify_weights(evidence))
     if recipe and measured:
-        alike = "" if isnan(recipe.overlap) else f"; on other text, {percent(recipe.overlap, 0)} are the same"
-        st.markdown(f"**Rules chosen on** {escape_markdown(measured.where)}{alike}.")
+        overlap_note = "" if isnan(recipe.overlap) else f"; on other text, {percent(recipe.overlap, 0)} are the same"
+        st.markdown(f"**Rules chosen on** {escape_markdown(measured.where)}{overlap_note}.")
 
 
 def _select_rows(evidence: Evidence, name: str, head: Head) -> Any:
@@ -245,11 +246,11 @@ def _show_numbers(table: Any) -> None:
         for name, label in columns.items()
     }
     counts = [name for name in ("n", DOCUMENTS) if name in table]
-    shown = to_percentages(table[["relation", "direction", *columns, *counts]], columns).assign(
+    percentages = to_percentages(table[["relation", "direction", *columns, *counts]], columns).assign(
         relation=table["relation"].map(label_relation), direction=table["direction"].map(DIRECTIONS)
     )
     with st.expander("All numbers of these relations"):
-        st.dataframe(shown, hide_index=True, width="stretch", column_config=config)
+        st.dataframe(percentages, hide_index=True, width="stretch", column_config=config)
 
 
 def _choose_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
@@ -257,13 +258,13 @@ def _choose_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[
     options = [pair for pair in relations if _has_sentences(pair[0])]
     if not options:
         return None
-    chosen = st.selectbox(
+    choice = st.selectbox(
         "Sentences for the relation",
         options,
         key=f"card_relation_{head}",
         format_func=lambda pair: f"{label_relation(pair[0])}, {DIRECTIONS[pair[1]]}",
     )
-    return (str(chosen[0]), str(chosen[1])) if chosen else None
+    return (str(choice[0]), str(choice[1])) if choice else None
 
 
 def _has_sentences(relation: str) -> bool:
@@ -272,7 +273,7 @@ def _has_sentences(relation: str) -> bool:
 
 @cache
 def _list_built_in_relations() -> frozenset[str]:
-    return frozenset(word.base for sentence in built_in().sentences for word in sentence.words)
+    return frozenset(word.base for sentence in load_built_in_corpus().sentences for word in sentence.words)
 
 
 def _show_best_and_worst(model: catalog.Model, head: Head, index: int, relation: str, direction: str) -> None:
@@ -280,22 +281,24 @@ def _show_best_and_worst(model: catalog.Model, head: Head, index: int, relation:
     try:
         pointers = _load_pointers(model)
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         return
     if pointers is None:
         return
     name = relation if relation != "all without punct" else "all"
     cases = [
         SentenceAnswers(number, links)
-        for number, (sentence, pointers_of_sentence) in enumerate(zip(built_in().sentences, pointers, strict=True))
+        for number, (sentence, pointers_of_sentence) in enumerate(
+            zip(load_built_in_corpus().sentences, pointers, strict=True)
+        )
         if pointers_of_sentence is not None
         and (links := list_arcs(sentence, pointers_of_sentence, index, name, direction))
     ]
     if not cases:
         st.markdown(f"The built-in sentences have no case of {escape_markdown(relation)}.")
         return
-    right, cases_in_all = sum(case.right_count for case in cases), sum(len(case.arcs) for case in cases)
-    st.markdown(f"In the built-in sentences it is right in **{right}** of **{cases_in_all}** cases.")
+    right_count, cases_in_all = sum(case.right_count for case in cases), sum(len(case.arcs) for case in cases)
+    st.markdown(f"In the built-in sentences it is right in **{right_count}** of **{cases_in_all}** cases.")
     best = sorted(cases, key=lambda c: (c.right_count / len(c.arcs), len(c.arcs)), reverse=True)
     left_side, right_side = st.columns(2, gap="large")
     gold = f"{name}.{direction}"
@@ -316,8 +319,8 @@ def _load_pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
     Raises what the model raises, and Busy.
     """
     task = studies.make_pointers_task(model)
-    if task.is_cancelled and task.stored() is None:
-        remark("You stopped reading the built-in sentences.")
+    if task.is_cancelled and task.find_result() is None:
+        show_remark("You stopped reading the built-in sentences.")
         st.button("Continue", key="read_sentences", on_click=start_task, args=(task,))
         return None
     return load_result(task, "sentences")
@@ -330,12 +333,12 @@ def _show_sentences(title: str, sentences: Sequence[SentenceAnswers], head: Head
         st.markdown("none")
     axis: Literal["q", "k"] = "k" if gold.endswith("head_to_dep") else "q"
     for answers in sentences:
-        sentence = built_in().sentences[answers.number]
+        sentence = load_built_in_corpus().sentences[answers.number]
         missed = [arc for arc in answers.arcs if not arc.right][:3]
         case = CaseInLink(head, axis, (*missed, *answers.arcs)[0].word)
         words = f"{' '.join(sentence.forms)}  ({answers.right_count} of {len(answers.arcs)})"
         role_sentences.show_link(words, role_cases.make_explore_parameters(sentence, case, gold))
         for arc in missed:
             forms = sentence.forms
-            expected = " or ".join(forms[i] for i in arc.gold)
-            st.caption(escape_markdown(f"“{forms[arc.word]}” → “{forms[arc.pointed]}”, correct: “{expected}”"))
+            expected_words = " or ".join(forms[i] for i in arc.gold)
+            st.caption(escape_markdown(f"“{forms[arc.word]}” → “{forms[arc.pointed]}”, correct: “{expected_words}”"))

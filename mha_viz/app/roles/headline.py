@@ -11,7 +11,7 @@ from mha_viz.analysis.chance import ChanceRoles, find_chance_roles
 from mha_viz.analysis.unusual_heads import LINKING_ROLES
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import CACHED_RESULTS, Evidence
-from mha_viz.app.widgets.parts import escape_markdown, remark
+from mha_viz.app.widgets.parts import escape_markdown, show_remark
 from mha_viz.figures.words.need_words import LEAST_Q
 from mha_viz.figures.words.role_words import OLDER_RULE, has_older_rule
 from mha_viz.figures.words.use_words import count_in_words, is_used
@@ -40,7 +40,7 @@ def show_headline(model: catalog.Model, evidence: Evidence | None, is_open: bool
     st.markdown(_write_sentence(evidence, layers * heads, is_open))
     tokens = evidence.profiles[0].facts["counts"].get("pieces", FEW_TOKENS)
     if tokens < FEW_TOKENS:
-        remark(f"This corpus has {tokens:,} tokens: too few for position, delimiter and broad roles to mean much.")
+        show_remark(f"This corpus has {tokens:,} tokens: too few for position, delimiter and broad roles to mean much.")
 
 
 def _write_sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
@@ -56,20 +56,20 @@ def _describe_linking_heads(evidence: Evidence) -> str:
 
     If only some were switched off, also say how many.
     """
-    linking = {finding.head for finding in evidence.findings() if finding.role in LINKING_ROLES}
+    linking_heads = {finding.head for finding in evidence.findings() if finding.role in LINKING_ROLES}
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
     rows: list[Any] = [row for table in tables for row in table.itertuples()]
     measured = {(row.layer, row.head) for row in rows}
-    used = {(row.layer, row.head) for row in rows if is_used(row.used)}
-    out_of = f" of {len(measured)}" if len(measured) < len(linking) else ""
-    if not linking:
+    used_heads = {(row.layer, row.head) for row in rows if is_used(row.used)}
+    out_of = f" of {len(measured)}" if len(measured) < len(linking_heads) else ""
+    if not linking_heads:
         return ""
-    words = f" ({count_in_words(len(used), out_of, (row.measure for row in rows))})" if rows else ""
-    return f" **{len(linking)}** link words{words}."
+    words = f" ({count_in_words(len(used_heads), out_of, (row.measure for row in rows))})" if rows else ""
+    return f" **{len(linking_heads)}** link words{words}."
 
 
 def _write_certainty(highest_q: float, chance: ChanceRoles | None) -> str:
-    """Say how certain roles that link words are, such as " Linking words, against fixed offsets: q < 0.001; …".
+    """Describe the certainty of roles that link words, as " Linking words, against fixed offsets: q < 0.001; …".
 
     If the largest number of roles found in a random draw is known, it follows: "chance: 0 in 20 draws".
     """
@@ -85,9 +85,9 @@ def _write_certainty(highest_q: float, chance: ChanceRoles | None) -> str:
 def show_corpus(evidence: Evidence) -> None:
     """Name the corpus on which the roles were measured, and say if they follow the rule of an older version."""
     sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
-    read = f" ({sentences:,} sentences)" if len(evidence.profiles) == 1 and sentences else ""
-    older = f", {OLDER_RULE}" if has_older_rule(evidence.findings()) else ""
-    st.caption(f"Measured on {escape_markdown(evidence.label)}{read}{older}.")
+    corpus_size = f" ({sentences:,} sentences)" if len(evidence.profiles) == 1 and sentences else ""
+    rule_note = f", {OLDER_RULE}" if has_older_rule(evidence.findings()) else ""
+    st.caption(f"Measured on {escape_markdown(evidence.label)}{corpus_size}{rule_note}.")
 
 
 def show_trust(evidence: Evidence) -> None:
@@ -96,8 +96,8 @@ def show_trust(evidence: Evidence) -> None:
         st.markdown(paragraph)
     left_out = sum(p.facts["left_out"] for p in evidence.profiles)
     if left_out:
-        first = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
-        remark(f"{left_out} left out: {' '.join(first)}")
+        first_lines = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
+        show_remark(f"{left_out} left out: {' '.join(first_lines)}")
 
 
 @cache_results(CACHED_RESULTS)
@@ -107,16 +107,16 @@ def _write_summary(evidence: Evidence) -> tuple[str, ...]:
     findings = evidence.findings()
     head_count = len({finding.head for finding in findings})
     q = max((f.q for f in evidence.profiles[0].findings() if not math.isnan(f.q)), default=math.nan)
-    without = (
+    untrained_note = (
         f"for **{layers * heads - head_count}** no role was "
         f"found.{_write_certainty(q, find_chance_roles(evidence.profiles[0]))}"
     )
-    with_roles = f"**{head_count}** of {layers * heads} heads have a role, some several; {without}"
+    with_roles = f"**{head_count}** of {layers * heads} heads have a role, some several; {untrained_note}"
     untrained = evidence.profiles[0].untrained.get("roles")
     if untrained is None:
         return with_roles, RULE
     kinds = untrained.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
-    listed = ", ".join(f"{count} {role}" for role, count in kinds.items())
+    kind_list = ", ".join(f"{count} {role}" for role, count in kinds.items())
     if list(kinds.items()) == [("broad", layers * heads)]:
-        listed = f"all {layers * heads} heads are broad: they look everywhere"
-    return with_roles, RULE, f"With random weights: {listed or 'no head has a role'}."
+        kind_list = f"all {layers * heads} heads are broad: they look everywhere"
+    return with_roles, RULE, f"With random weights: {kind_list or 'no head has a role'}."

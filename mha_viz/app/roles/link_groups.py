@@ -18,9 +18,9 @@ from mha_viz.app.service.studies import Evidence, make_built_in_corpus
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
 from mha_viz.app.widgets.classroom import draw_legible
-from mha_viz.app.widgets.parts import complain, escape_markdown, get_theme, guarded, remark
+from mha_viz.app.widgets.parts import escape_markdown, get_theme, report_errors, show_error, show_remark
 from mha_viz.app.widgets.study_progress import show_progress, show_stopping
-from mha_viz.app.widgets.url_controls import bound, read_option
+from mha_viz.app.widgets.url_controls import bind_control, read_option
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.figures.charts.link_map import draw_link_map
@@ -45,7 +45,7 @@ def show_link_groups(model: catalog.Model, evidence: Evidence, head: Head) -> No
             st.button("Sample links", key="draw_links", on_click=_start, args=(model, source, link_request))
 
 
-@guarded()
+@report_errors()
 def _start(model: catalog.Model, source: StudyCorpus, link_request: LinkRequest) -> None:
     address.go(groups="pca")
     searches.start(model, source, link_request)
@@ -70,7 +70,7 @@ def show_running(model: catalog.Model, head: Head) -> None:
 
 
 def _show_outcome(link_request: LinkRequest) -> bool:
-    """Show the groups, or the progress of the sampling; return False if nobody has asked for them."""
+    """Show the groups or the progress of the sampling. Return whether a visitor has asked for them."""
     queue = get_queue("groups")
     result, job = queue.results.get(link_request), queue.find_running(link_request)
     if job is not None:
@@ -81,7 +81,7 @@ def _show_outcome(link_request: LinkRequest) -> bool:
         _show_groups(unpack_groups(result))
     else:
         if (failed := queue.find_failed(link_request)) and failed.error:
-            complain(failed.error)
+            show_error(failed.error)
         return False
     return True
 
@@ -91,7 +91,7 @@ def _describe_progress(job: Job) -> str:
 
 
 def _show_groups(groups: LinkGroups) -> None:
-    remark(
+    show_remark(
         f"{len(groups.links)} links from {groups.sentences:,} sentences. Each stands for the same share of the head’s "
         "attention. A link belongs to a rule if the head’s rules predict at least half of its weight, this one most."
     )
@@ -110,10 +110,10 @@ def _show_group(groups: LinkGroups, group: LinkGroup) -> None:
     """Show the share and the name of a group, what its links have in common, and some of them."""
     name = f"unexplained: {group.name}" if group.kind == "unexplained" else group.name
     st.markdown(f"**{percent(group.share, 0)} {escape_markdown(name)}**")
-    strong = sum(group.tenths[: len(group.tenths) // 2])
-    strength = f"{strong} of {len(group.links)} among the stronger half of its links"
-    common = "; ".join([*group.common, strength])
-    st.caption(escape_markdown(f"{common[:1].upper()}{common[1:]}."))
+    strong_count = sum(group.tenths[: len(group.tenths) // 2])
+    strength = f"{strong_count} of {len(group.links)} among the stronger half of its links"
+    description = "; ".join([*group.common, strength])
+    st.caption(escape_markdown(f"{description[:1].upper()}{description[1:]}."))
     for number in group.spread(SENTENCES_PER_GROUP):
         _show_sentence(groups.head, groups.links[number])
 
@@ -129,15 +129,15 @@ def _show_sentence(head: Head, sampled: DrawnLink) -> None:
 def _show_map(groups: LinkGroups) -> None:
     methods = list(groups.points)
     read_option(PARAMETER, groups.points, ".+")
-    chosen = read_method(groups)
+    method = read_method(groups)
     if len(methods) > 1:
-        bound(
-            st.segmented_control, "Map", PARAMETER, chosen, methods,
+        bind_control(
+            st.segmented_control, "Map", PARAMETER, method, methods,
             go=address.go, key="link_map_method", required=True, format_func=str.upper,
         )  # fmt: skip
     alt = f"Queries and keys of the links of {groups.head}, in the colours of their groups."
     st.plotly_chart(
-        draw_legible(draw_link_map(groups, get_theme(), chosen)), key="link_map", theme=None, config=CONFIG, alt=alt
+        draw_legible(draw_link_map(groups, get_theme(), method)), key="link_map", theme=None, config=CONFIG, alt=alt
     )
 
 

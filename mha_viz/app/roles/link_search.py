@@ -18,7 +18,7 @@ from mha_viz.app.service.searches import LinkRequest, make_link_request
 from mha_viz.app.service.studies import Evidence, make_built_in_corpus
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
-from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark
+from mha_viz.app.widgets.parts import escape_markdown, report_errors, show_error, show_remark
 from mha_viz.app.widgets.study_progress import show_progress, show_stopping
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
@@ -91,13 +91,13 @@ def _make_key(name: str, parameter: str) -> str:
     return f"search_{name}_{parameter}"
 
 
-@guarded()
+@report_errors()
 def _start(model: catalog.Model, source: StudyCorpus, head: Head, parameter: str) -> None:
-    typed = {
+    conditions = {
         name: clean(str(st.session_state.get(_make_key(name, parameter)) or ""))[:MAX_CHARACTERS].strip()
         for name in FIELDS
     }
-    parameter_value = urlencode({name: value for name, value in typed.items() if value})
+    parameter_value = urlencode({name: value for name, value in conditions.items() if value})
     address.go(search=parameter_value or ALL)
     searches.start(model, source, _make_request(model, source, head, read(parameter_value)))
 
@@ -118,7 +118,7 @@ def _show_outcome(model: catalog.Model, source: StudyCorpus, head: Head, conditi
     elif result is not None:
         _show_result(result, head)
     elif (failed := searches_queue.find_failed(search)) and failed.error:
-        complain(failed.error)
+        show_error(failed.error)
 
 
 def _describe_progress(job: Job) -> str:
@@ -131,7 +131,7 @@ def _show_result(result: dict[str, Any], head: Head) -> None:
         f"**{result['matching_sentences']:,}** of {result['sentences_read']:,} sentences."
     )
     if result["sentences_read"] < result["sentences"]:
-        remark(f"The search was stopped after {result['sentences_read']:,} of {result['sentences']:,} sentences.")
+        show_remark(f"The search was stopped after {result['sentences_read']:,} of {result['sentences']:,} sentences.")
     left, right = st.columns([3, 2], gap="large")
     with left:
         for match in unpack_links(result):

@@ -12,8 +12,8 @@ from mha_viz.app.service import studies
 from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.app.service.studies import Evidence, load_bundled, make_built_in_corpus
 from mha_viz.app.url import address
-from mha_viz.app.url.annotated_texts import built_in
-from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
+from mha_viz.app.widgets.parts import escape_markdown, report_errors, show_error, show_remark
 from mha_viz.app.widgets.study_progress import show_progress, show_stopping
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Cancelled, MhaVizError
@@ -46,12 +46,12 @@ def load_evidence(model: catalog.Model, corpus: str) -> Evidence | None:
     if corpus == UPLOAD:
         _show_upload(model)
         return None
-    digest = built_in().digest if corpus == GRAMMAR else corpus
-    profile = studies.profile(model, digest)
+    digest = load_built_in_corpus().digest if corpus == GRAMMAR else corpus
+    profile = studies.find_profile(model, digest)
     if profile is not None:
         cause = studies.find_write_error(model, digest)
         if cause is not None:
-            remark(
+            show_remark(
                 f"These results will be lost when the server stops: they could not be written to disk. {cause.problem}"
             )
         return Evidence("the built-in sentences" if corpus == GRAMMAR else _name_corpus(profile), (profile,))
@@ -67,25 +67,26 @@ def load_evidence(model: catalog.Model, corpus: str) -> Evidence | None:
     failed = studies.find_failure(model, digest)
     if failed is not None:
         error, source = failed
-        complain(error)
+        show_error(error)
         st.button("Continue", key="go_on", on_click=_start, args=(model, source))
     elif corpus == GRAMMAR:
         _offer_measurement(model)
     else:
-        remark("The results in this link were measured on a file that is no longer on this server.")
+        show_remark("The results in this link were measured on a file that is no longer on this server.")
         _show_upload(model)
     return None
 
 
 def _offer_measurement(model: catalog.Model) -> None:
+    count = len(load_built_in_corpus().sentences)
     st.markdown(
-        f"The heads have not been measured on the built-in corpus yet: {len(built_in().sentences):,} English sentences "
-        "with their correct dependencies and coreference. A small model reads them in seconds, a large one in minutes."
+        f"The heads have not been measured on the built-in corpus yet: {count:,} English sentences with their "
+        "correct dependencies and coreference. A small model reads them in seconds, a large one in minutes."
     )
     st.button("Measure the heads", type="primary", key="measure", on_click=_start, args=(model, make_built_in_corpus()))
 
 
-@guarded()
+@report_errors()
 def _start(model: catalog.Model, source: StudyCorpus) -> None:
     studies.start(model, source)
 
@@ -111,17 +112,17 @@ def _show_upload(model: catalog.Model) -> None:
             type="tertiary",
             on_click=address.go,
             kwargs={"corpus": digest},
-            help=None if studies.profile(model, digest) else "Not measured with this model yet.",
+            help=None if studies.find_profile(model, digest) else "Not measured with this model yet.",
         )
     if file is None:
         return
     try:
         source = _read_source(file.getvalue(), clean(file.name)[:80])
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         return
     for line in source.left_out:
-        remark(f"Left out: {line}")
+        show_remark(f"Left out: {line}")
     st.button(
         f"Measure {escape_markdown(source.name)}",
         type="primary",
@@ -157,7 +158,7 @@ def _name_corpus(profile: Profile) -> str:
     return names.get(profile.facts["sha256"], profile.corpus)
 
 
-@guarded()
+@report_errors()
 def _start_file(model: catalog.Model, source: StudyCorpus) -> None:
     studies.start(model, source)
     st.session_state[FILES_KEY] = {**st.session_state.get(FILES_KEY, {}), source.digest: source.name}

@@ -22,7 +22,7 @@ from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style
-from mha_viz.app.widgets.parts import PERCENT, say_unused, to_percentages
+from mha_viz.app.widgets.parts import PERCENT, report_unused, to_percentages
 from mha_viz.attention import Head
 from mha_viz.figures.charts.role_map import colour_strength
 from mha_viz.figures.drawing.theme import DARK, LIGHT
@@ -76,21 +76,21 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
     """
     apply_style("role_map")
     kinds = filters.read_filters().kinds
-    say_unused(
+    report_unused(
         [
             f"kinds={kind[:20]}"
             for kind in address.get_parameters().get("kinds", "").split(".")
             if kind and kind not in COLOURS
         ]
     )
-    below = f"{_draw_legend(evidence, kinds)}{_explain_shapes(evidence)}{_draw_states(evidence, kinds)}"
-    st.html(f'<div class="mha-map">{_draw_squares(evidence, kinds, chosen)}{below}</div>')
+    legend = f"{_draw_legend(evidence, kinds)}{_explain_shapes(evidence)}{_draw_states(evidence, kinds)}"
+    st.html(f'<div class="mha-map">{_draw_squares(evidence, kinds, chosen)}{legend}</div>')
 
 
 def _draw_squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
     layers, heads = evidence.profiles[0].shape
-    first = next(iter(group_by_head(filter_findings(evidence, kinds))), evidence.profiles[0].heads()[0])
-    tab_stop = chosen or first  # the square that the Tab key reaches
+    first_head = next(iter(group_by_head(filter_findings(evidence, kinds))), evidence.profiles[0].heads()[0])
+    tab_stop = chosen or first_head  # the square that the Tab key reaches
     to_head, static_squares = _make_link(head="HEAD").removesuffix("HEAD"), _draw_static_squares(evidence, kinds)
 
     def square(head: Head) -> str:
@@ -273,20 +273,20 @@ def filter_findings(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding
     return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
 
 
-def show_role_lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) -> None:
+def show_role_lines(findings: Sequence[Finding], uses: Mapping[str, str] | None = None) -> None:
     """Show one line for each role: what the head does and how often, what the strongest simple rule does, and a bar.
 
-    The bar has a tick for the rule. Without ``used``, the roles are of several heads, and each line names its head.
-    With ``used``, they are roles of one head: roles in ``used`` are marked, with the measure of their effect,
+    The bar has a tick for the rule. Without ``uses``, the roles are of several heads, and each line names its head.
+    With ``uses``, they are roles of one head: roles in ``uses`` are marked, with the measure of their effect,
     consecutive lines do not repeat the same measure, and the explanation of the rules can be unfolded.
     """
-    is_one_head = used is not None
-    first = next((finding for finding in findings if finding.state), None) if is_one_head else None
+    is_one_head = uses is not None
+    first_comparison = next((finding for finding in findings if finding.state), None) if is_one_head else None
     body = "".join(
         f"<li>{'' if is_one_head else _link_head(f.head)}<b>"
         f"{escape(describe_in_list(f, previous if is_one_head else None))}</b>"
-        f"{_draw_used_mark(used[f.detail]) if used and f.detail in used else '; '}"
-        f"{_describe_comparison(f, previous if is_one_head else None, f == first, is_one_head)}"
+        f"{_draw_used_mark(uses[f.detail]) if uses and f.detail in uses else '; '}"
+        f"{_describe_comparison(f, previous if is_one_head else None, f == first_comparison, is_one_head)}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
         f'<s class="k1" style="left:{100 * find_best_baseline(f)[1]:.1f}%"></s></div></li>'
         for f, previous in zip(findings, (None, *findings), strict=False)
@@ -300,12 +300,15 @@ def _describe_comparison(finding: Finding, previous: Finding | None, is_first: b
 
     The first of these marks on a card unfolds the explanation of all rules.
     """
-    short = escape(describe_rule_in_list(finding, previous))
+    rule_words = escape(describe_rule_in_list(finding, previous))
     if not finding.state:
-        return short
-    marked, words = f"{_draw_mark(finding.state)}&nbsp;{short}", escape(compare_with_rule(finding, is_told=is_first))
-    folded = f"<details class='rule'><summary>{marked}</summary></details>" if is_first else marked
-    return f"{folded}<small>{words}</small>" if has_words else marked
+        return rule_words
+    marked_rule, words = (
+        f"{_draw_mark(finding.state)}&nbsp;{rule_words}",
+        escape(compare_with_rule(finding, is_told=is_first)),
+    )
+    rule_html = f"<details class='rule'><summary>{marked_rule}</summary></details>" if is_first else marked_rule
+    return f"{rule_html}<small>{words}</small>" if has_words else marked_rule
 
 
 def _draw_mark(state: str) -> str:
@@ -326,11 +329,11 @@ def _link_head(head: Head) -> str:
 
 def show_strongest(evidence: Evidence) -> None:
     """Show the strongest role of each kind on the map, while no head is open."""
-    strongest: dict[str, Finding] = {}
+    strongest_findings: dict[str, Finding] = {}
     for finding in sort_by_strength(filter_findings(evidence, filters.read_filters().kinds)):
-        strongest.setdefault(finding.role, finding)
+        strongest_findings.setdefault(finding.role, finding)
     st.markdown("**Strongest by kind**")
-    show_role_lines([strongest[role] for role in COLOURS if role in strongest])
+    show_role_lines([strongest_findings[role] for role in COLOURS if role in strongest_findings])
 
 
 def show_table(evidence: Evidence) -> None:
@@ -360,8 +363,8 @@ def _make_row(finding: Finding) -> ScoreRow:
 def describe_standing(status: str, findings: Sequence[Finding]) -> str:
     """Explain a standing, and say how many roles of each kind have it."""
     kinds = [[finding for finding in findings if finding.role == role] for role in COLOURS]
-    listed = ", ".join(f"{kind[0].role} {_count_roles(kind)}" for kind in kinds if kind)
-    return f"{status[:1].upper()}{status[1:]}: {listed}. {STATUS_WORDS[status]}"
+    counts = ", ".join(f"{kind[0].role} {_count_roles(kind)}" for kind in kinds if kind)
+    return f"{status[:1].upper()}{status[1:]}: {counts}. {STATUS_WORDS[status]}"
 
 
 def _count_roles(findings: Sequence[Finding]) -> str:

@@ -24,11 +24,11 @@ from mha_viz.app.service.caches import is_ready
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets import download_panel, inference, navigation
-from mha_viz.app.widgets.parts import complain, guarded, remark, say_complaint
+from mha_viz.app.widgets.parts import report_errors, show_error, show_pending_error, show_remark
 from mha_viz.app.widgets.request import read_model, refuse_encoder_decoder
-from mha_viz.app.widgets.url_controls import bound, go, read_option
+from mha_viz.app.widgets.url_controls import bind_control, go, read_option
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import MhaVizError
@@ -46,13 +46,13 @@ NUMBER_PARAMETERS = {
 }
 
 
-def show_roles(where: Address) -> None:
+def show_roles(location: Address) -> None:
     """Show the page for the request in the URL."""
-    say_complaint()
+    show_pending_error()
     try:
-        model = read_model(where)
+        model = read_model(location)
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         model = catalog.choose_default()
     with st.container(key="roles_first"):
         title, choices = st.columns([7, 4], gap="large", vertical_alignment="bottom")
@@ -61,11 +61,11 @@ def show_roles(where: Address) -> None:
         left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
     with left:
         is_here, evidence, head = is_ready(model), None, None
-        if is_here and not refuse_encoder_decoder(where, "roles are measured"):
+        if is_here and not refuse_encoder_decoder(location, "roles are measured"):
             evidence = load_evidence(model, corpus)
         if evidence is not None:
             evidence = evidence._replace(repeats=repeat_roles.load_heads(model))
-            head = _find_head(evidence, where.head)
+            head = _find_head(evidence, location.head)
         with title:
             headline.show_headline(model, evidence, head is not None)
         if not is_here:
@@ -73,8 +73,8 @@ def show_roles(where: Address) -> None:
         if evidence is not None:
             show_map(evidence, head)
             headline.show_corpus(evidence)
-        elif where.head is not None:
-            link_groups.show_running(model, where.head)
+        elif location.head is not None:
+            link_groups.show_running(model, location.head)
     with right:
         if evidence is not None and head is not None:
             head_card.show_head_card(model, evidence, head)
@@ -103,24 +103,24 @@ def _show_numbers(model: catalog.Model, evidence: Evidence, head: Head | None) -
         relations.show_relations(evidence)
         replications.show_replications(model, evidence)
         relations.show_other_model(model, evidence)
-        if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
-            relations.show_statistics(built_in())
+        if load_built_in_corpus().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
+            relations.show_statistics(load_built_in_corpus())
 
 
 def _link_training(model: catalog.Model) -> None:
     """Show a link to the training of a toy model."""
     name = model.name.partition("@")[0]
     if name in TOY_MODELS:
-        why = navigation.find_page("why heads differ")
-        st.page_link(why, label=":primary[**▶ Watch its heads learn**]", query_params={"experiment": name})
+        lab_page = navigation.find_page("why heads differ")
+        st.page_link(lab_page, label=":primary[**▶ Watch its heads learn**]", query_params={"experiment": name})
 
 
-def _find_head(evidence: Evidence, linked: Head | None) -> Head | None:
+def _find_head(evidence: Evidence, linked_head: Head | None) -> Head | None:
     """Return the head in the URL; None, with a remark, if the model has no such head."""
     heads = evidence.profiles[0].heads()
-    if linked is None or linked in heads:
-        return linked
-    remark(f"{linked} does not exist: the heads are {heads[0]} to {heads[-1]}.")
+    if linked_head is None or linked_head in heads:
+        return linked_head
+    show_remark(f"{linked_head} does not exist: the heads are {heads[0]} to {heads[-1]}.")
     return None
 
 
@@ -135,8 +135,8 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
     if model.name not in find_own_profiles():
         corpora.remove(folder.CHOICE)
     read_option("corpus", corpora, "(?![0-9a-f]{64}$).+")
-    chosen = corpus if corpus in corpora or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else corpora[0]
-    bound(
+    choice = corpus if corpus in corpora or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else corpora[0]
+    bind_control(
         st.selectbox,
         "Model",
         "model",
@@ -147,19 +147,19 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
         key="roles_model",
         format_func=lambda name: next((m.label for m in catalog.list_offered() if m.name == name), name),
     )
-    bound(
-        st.segmented_control, "Corpus", "corpus", chosen if chosen in corpora else UPLOAD, corpora,
+    bind_control(
+        st.segmented_control, "Corpus", "corpus", choice if choice in corpora else UPLOAD, corpora,
         go=go, key="roles_corpus", required=True, wrap=True, width="content",
         format_func=lambda name: CORPORA[GRAMMAR if is_built_in and name == GOLD else name],
     )  # fmt: skip
-    if chosen == folder.CHOICE:
+    if choice == folder.CHOICE:
         folder.show_steps(model.name)
     folder.show_unopened()
-    if chosen not in CORPORA:
+    if choice not in CORPORA:
         st.button("Change file", key="another_file", on_click=_on_file)
-    return chosen
+    return choice
 
 
-@guarded()
+@report_errors()
 def _on_file() -> None:
     go(corpus=UPLOAD)

@@ -19,7 +19,7 @@ from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import studies
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence, load_bundled
-from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, remark, to_percentages
+from mha_viz.app.widgets.parts import PERCENT, escape_markdown, show_error, show_remark, to_percentages
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError
@@ -72,15 +72,15 @@ def _show_syntax(evidence: Evidence) -> None:
         "Measured on sentences that did not choose the head. The rule by parts of speech knows the gold annotation."
     )
     left, right = st.columns([2, 3], vertical_alignment="bottom")
-    typed, level = filters.show_relation_filter(left), filters.show_level_control(right)
+    filter_text, level = filters.show_relation_filter(left), filters.show_level_control(right)
     table = tabulate_relations(evidence, level)
-    if typed:
-        meant_relations = find_roles(typed)
-        contains = table["relation"].str.contains(typed, regex=False)
+    if filter_text:
+        meant_relations = find_roles(filter_text)
+        contains = table["relation"].str.contains(filter_text, regex=False)
         table = table[contains if contains.any() else table["relation"].isin(meant_relations)]
     if not len(table):
-        matches = f" that matches “{typed[:40]}”" if typed else ""
-        remark(f"No relation{matches} has {MIN_CASES} held-out cases or more.")
+        matches = f" that matches “{filter_text[:40]}”" if filter_text else ""
+        show_remark(f"No relation{matches} has {MIN_CASES} held-out cases or more.")
         return
     columns = {
         "best fixed offset": "offset",
@@ -90,10 +90,11 @@ def _show_syntax(evidence: Evidence) -> None:
     score_rows.draw_rows("Relation", columns, _iter_rows(table, _label_rows(table), tuple(columns.values())))
     with st.expander("All numbers of the relations"):
         score_rows.show_all_numbers("relations", to_percentages(table, SHARES), _configure_columns())
-    beaten = table[table["better"] != "the head"]
-    if len(beaten):
+    beaten_rows = table[table["better"] != "the head"]
+    if len(beaten_rows):
         st.markdown(
-            f"For **{len(beaten)}** of {len(table)} relations a simple rule does at least as well as the best head."
+            f"For **{len(beaten_rows)}** of {len(table)} relations a simple rule does at least as well as the "
+            "best head."
         )
 
 
@@ -108,27 +109,34 @@ def tabulate_relations(evidence: Evidence, level: str) -> Any:
     import pandas as pd
 
     all_relations = evidence.table("syntax_chosen")
-    chosen = all_relations[(all_relations["level"] == level) & (all_relations["n_odd"] >= MIN_CASES)]
+    level_relations = all_relations[(all_relations["level"] == level) & (all_relations["n_odd"] >= MIN_CASES)]
     # The columns are sorted from simple to complex, so that the simpler one wins a tie.
-    rules = {"offset": chosen["offset_odd"], "parts of speech": chosen["upos_odd"], "the head": chosen["accuracy_odd"]}
+    rules = {
+        "offset": level_relations["offset_odd"],
+        "parts of speech": level_relations["upos_odd"],
+        "the head": level_relations["accuracy_odd"],
+    }
     table = pd.DataFrame(
         {
-            "relation": chosen["relation"],
+            "relation": level_relations["relation"],
             "in words": [
-                describe_link(" ".join(pair)) for pair in zip(chosen["relation"], chosen["direction"], strict=True)
+                describe_link(" ".join(pair))
+                for pair in zip(level_relations["relation"], level_relations["direction"], strict=True)
             ],
-            "best head": [format_head(Head(*pair)) for pair in zip(chosen["layer"], chosen["head"], strict=True)],
-            "direction": chosen["direction"].map(DIRECTIONS),
-            "score": chosen["accuracy_odd"],
-            "low": chosen["ci_low"],
-            "high": chosen["ci_high"],
-            "score on the other half": chosen["accuracy_even"],
-            "offset": chosen["offset_odd"],
-            "parts of speech": chosen["upos_odd"],
-            "untrained": chosen["untrained_odd"],
-            "gain": chosen["accuracy_odd"] - chosen["offset_odd"],
-            "n": chosen["n_odd"],
-            "documents": chosen.get(DOCUMENTS),
+            "best head": [
+                format_head(Head(*pair)) for pair in zip(level_relations["layer"], level_relations["head"], strict=True)
+            ],
+            "direction": level_relations["direction"].map(DIRECTIONS),
+            "score": level_relations["accuracy_odd"],
+            "low": level_relations["ci_low"],
+            "high": level_relations["ci_high"],
+            "score on the other half": level_relations["accuracy_even"],
+            "offset": level_relations["offset_odd"],
+            "parts of speech": level_relations["upos_odd"],
+            "untrained": level_relations["untrained_odd"],
+            "gain": level_relations["accuracy_odd"] - level_relations["offset_odd"],
+            "n": level_relations["n_odd"],
+            "documents": level_relations.get(DOCUMENTS),
             "better": pd.DataFrame(rules).idxmax(axis=1),
         }
     )
@@ -159,14 +167,14 @@ def _show_coreference(evidence: Evidence) -> None:
     sources = [p.corpus for p in list_coreference_profiles(evidence)]
     if not sources:
         if any("gap" in p.tables for p in evidence.profiles):
-            remark("No row of this table could be scored: in each, the pronoun refers to neither name.")
+            show_remark("No row of this table could be scored: in each, the pronoun refers to neither name.")
         return
     st.markdown(f"## Coreference, on {escape_markdown(' and '.join(sources))}")
     st.markdown(
         "Right if, of all earlier mentions, the head looks most at one of the same person or thing; in GAP, if it "
         "looks more at the right one of the two names."
     )
-    shown = tabulate_mentions(evidence)
+    mentions = tabulate_mentions(evidence)
     numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "agreement", "untrained")
     columns = {
         name: st.column_config.NumberColumn(
@@ -174,20 +182,24 @@ def _show_coreference(evidence: Evidence) -> None:
         )
         for name in numbers
     }
-    better = st.column_config.TextColumn("best of all", help="Whichever is right most often, head or rule.")
+    best_column = st.column_config.TextColumn("best of all", help="Whichever is right most often, head or rule.")
     names = {
         "nearest mention": "nearest",
         "same form": "same form",
         "nearest that agrees": "agreement",
         "best untrained head": "untrained",
     }
-    score_rows.draw_rows("Mention", names, _iter_rows(shown, shown["mention"].map(MENTIONS), tuple(names.values())))
+    score_rows.draw_rows(
+        "Mention", names, _iter_rows(mentions, mentions["mention"].map(MENTIONS), tuple(names.values()))
+    )
     with st.expander("All numbers of coreference"):
-        score_rows.show_all_numbers("coreference", to_percentages(shown, numbers), {**columns, "better": better})
-    beaten = shown[shown["better"] != "the head"]
-    if len(beaten):
-        listed = "; ".join(MENTIONS[name] for name in beaten["mention"])
-        st.markdown(f"A simpler rule does at least as well as the best head for: {listed}.")
+        score_rows.show_all_numbers(
+            "coreference", to_percentages(mentions, numbers), {**columns, "better": best_column}
+        )
+    beaten_rows = mentions[mentions["better"] != "the head"]
+    if len(beaten_rows):
+        kind_list = "; ".join(MENTIONS[name] for name in beaten_rows["mention"])
+        st.markdown(f"A simpler rule does at least as well as the best head for: {kind_list}.")
 
 
 def list_coreference_profiles(evidence: Evidence) -> list[Profile]:
@@ -231,7 +243,9 @@ def show_other_model(model: catalog.Model, evidence: Evidence) -> None:
     """Show the best heads of two models for every relation, if both were measured on the same corpus."""
     source = evidence.source("syntax_chosen") or evidence.profiles[0]
     others = [m for m in (*catalog.list_offered(), *_list_other_models(model)) if m.name != model.name]
-    measured = {m.name: other for m in others if (other := _find_profile(m, source.facts["sha256"])) is not None}
+    measured = {
+        m.name: other_score for m in others if (other_score := _find_profile(m, source.facts["sha256"])) is not None
+    }
     with st.expander("Compare with another model"):
         if not measured:
             st.markdown(
@@ -243,17 +257,19 @@ def show_other_model(model: catalog.Model, evidence: Evidence) -> None:
         if not name or any(table is None for table in tables):
             st.markdown("Models are compared by relation; this corpus has no dependencies.")
             return
-        shown = _join_best(tables[0], tables[1], model.name, name)
+        joined_table = _join_best(tables[0], tables[1], model.name, name)
         rows = [
-            ScoreRow(label, Head.parse(head.split()[0]), score, (other, offset))
-            for label, head, score, offset, _, _, other, _, _ in shown.itertuples(index=False, name=None)
+            ScoreRow(label, Head.parse(head.split()[0]), score, (other_score, offset))
+            for label, head, score, offset, _, _, other_score, _, _ in joined_table.itertuples(index=False, name=None)
         ]
         ticks = (f"the best head of {name}", "best fixed offset")
         score_rows.draw_rows("Relation", ticks, rows, bar=f"the best head of {model.name}")
         if st.toggle("All numbers of both models", key="numbers_of_both"):
-            percents = [column for column in shown.columns if column.endswith(("score", "offset"))]
+            percents = [column for column in joined_table.columns if column.endswith(("score", "offset"))]
             columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
-            score_rows.show_all_numbers("models", to_percentages(shown, percents), columns, f"{model.name}: head")
+            score_rows.show_all_numbers(
+                "models", to_percentages(joined_table, percents), columns, f"{model.name}: head"
+            )
 
 
 def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
@@ -276,9 +292,9 @@ def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
     bundled = load_bundled(model.name) if model.kind in ("bundled", "own") else None
     same_corpus = [p for p in bundled.profiles if p.facts["sha256"] == digest] if bundled else []
     try:
-        return same_corpus[0] if same_corpus else studies.profile(model, digest)
+        return same_corpus[0] if same_corpus else studies.find_profile(model, digest)
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         return None
 
 
@@ -291,14 +307,14 @@ def _join_best(table: Any, other_table: Any, first: str, second: str) -> Any:
 
     merged = table.merge(other_table, on=["level", "relation"], suffixes=("_1", "_2"))
     merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= MIN_CASES)]
-    shown = {"relation": merged["relation"].map(label_relation)}
+    columns = {"relation": merged["relation"].map(label_relation)}
     for number, name in (("1", first), ("2", second)):
         pairs = zip(merged[f"layer_{number}"], merged[f"head_{number}"], strict=True)
-        shown[f"{name}: head"] = [format_head(Head(*pair)) for pair in pairs]
-        shown[f"{name}: score"] = merged[f"accuracy_odd_{number}"]
-        shown[f"{name}: offset"] = merged[f"offset_odd_{number}"]
-        shown[f"{name}: n"] = merged[f"n_odd_{number}"]
-    return pd.DataFrame(shown)
+        columns[f"{name}: head"] = [format_head(Head(*pair)) for pair in pairs]
+        columns[f"{name}: score"] = merged[f"accuracy_odd_{number}"]
+        columns[f"{name}: offset"] = merged[f"offset_odd_{number}"]
+        columns[f"{name}: n"] = merged[f"n_odd_{number}"]
+    return pd.DataFrame(columns)
 
 
 # ---- The built-in corpus --------------------------------------------------------------------------------
@@ -324,8 +340,8 @@ def _tabulate_distances(corpus: Corpus) -> Any:
     import pandas as pd
 
     relations = Relations(corpus.sentences)
-    counted = count_gold(relations, [*enumerate(map(relations.make_tree, corpus.sentences))])
-    n, offset = counted.n.sum(axis=0)[0], counted.offset.sum(axis=0)[0]  # [row], [row, offset]
+    counts = count_gold(relations, [*enumerate(map(relations.make_tree, corpus.sentences))])
+    n, offset = counts.n.sum(axis=0)[0], counts.offset.sum(axis=0)[0]  # [row], [row, offset]
     rows = [
         {
             "relation": label_relation(row.relation),

@@ -7,13 +7,13 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, DecoderHeads, Numbers, compute_chance, measure_heads
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.service.jobs import Task, get_queue
 from mha_viz.app.service.reader import verbs
-from mha_viz.app.widgets.head_grid import head_grid
-from mha_viz.app.widgets.parts import complain, get_theme, guarded
+from mha_viz.app.widgets.head_grid import show_head_grid
+from mha_viz.app.widgets.parts import get_theme, report_errors, show_error
 from mha_viz.app.widgets.study_progress import load_result, start_task
-from mha_viz.figures.charts.effects import draw_head_grid as grid_of_heads
+from mha_viz.figures.charts.effects import draw_head_grid
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.models.getting import catalog, hub
@@ -36,7 +36,7 @@ EXPLANATION = (
 
 def show_repeated(model: catalog.Model) -> None:
     """Show the section for a causal model whose files are here; nothing for other models."""
-    with guarded(complain):
+    with report_errors(show_error):
         facts = hub.read_facts(model)
         if facts is None or not facts.causal:
             return
@@ -51,7 +51,7 @@ def show_repeated(model: catalog.Model) -> None:
 
 def load_heads(model: catalog.Model) -> DecoderHeads | None:
     """Return the cached measurements of a model; None if there are none."""
-    return _make_task(model).stored()
+    return _make_task(model).find_result()
 
 
 def read_measure() -> str:
@@ -61,10 +61,10 @@ def read_measure() -> str:
 
 def _make_task(model: catalog.Model) -> Task[DecoderHeads]:
     def measure_part(draws: range, untrained: bool) -> Numbers:
-        return model_service().ask(verbs.measure_repeats, model.name, draws.start, draws.stop, untrained).result()
+        return get_model_service().ask(verbs.measure_repeats, model.name, draws.start, draws.stop, untrained).result()
 
     def find_revision() -> str:
-        return model_service().ask(verbs.find_revision, model.name).result()
+        return get_model_service().ask(verbs.find_revision, model.name).result()
 
     words, key = "Reading repeated random tokens", (model.name, model.path)
     return Task(
@@ -79,10 +79,10 @@ def _measure_heads(model: catalog.Model) -> DecoderHeads | None:
     """
     task = _make_task(model)
     is_asked = model.kind == "own" or get_queue(task.kind).find_running(task.key) is not None
-    if task.stored() is None and (task.is_cancelled or not is_asked):
+    if task.find_result() is None and (task.is_cancelled or not is_asked):
         st.button("Measure these heads", key="measure_repeats", on_click=start_task, args=(task,))
         return None
-    was_measured, heads = task.stored() is not None, load_result(task)
+    was_measured, heads = task.find_result() is not None, load_result(task)
     if not was_measured:
         st.rerun()  # redraw the map above, which also shows these roles
     return heads
@@ -114,9 +114,11 @@ def _show_grid(heads: DecoderHeads) -> None:
         required=True,
     )
     measure = read_measure()
-    head_grid(draw_weights(heads, measure, get_theme()), "repeats", f"{LABELS[measure]}: mean weight of each head.")
+    show_head_grid(
+        draw_weights(heads, measure, get_theme()), "repeats", f"{LABELS[measure]}: mean weight of each head."
+    )
 
 
 def draw_weights(heads: DecoderHeads, measure: str, colours: Theme) -> Any:
     """Return a chart of the mean weight of each head in one measure."""
-    return grid_of_heads(heads.trained[list(MEASURES).index(measure)], "mean weight", (), colours, decimal)
+    return draw_head_grid(heads.trained[list(MEASURES).index(measure)], "mean weight", (), colours, decimal)

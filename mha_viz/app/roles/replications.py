@@ -16,7 +16,7 @@ from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import studies
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.widgets.parts import PERCENT, complain, escape_markdown, guarded, to_percentages
+from mha_viz.app.widgets.parts import PERCENT, escape_markdown, report_errors, show_error, to_percentages
 from mha_viz.app.widgets.url_controls import go
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.role_words import DIRECTIONS, describe_role_status, plain_name
@@ -40,9 +40,10 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
         st.markdown(f"No role was found on {escape_markdown(reference.label)}, so there is none to look for here.")
         return
     outcomes = Counter(replication.outcome for replication in replications)
-    counted = "; ".join(f"{outcome}: **{outcomes[outcome]}**" for outcome in OUTCOMES if outcomes[outcome])
+    outcome_counts = "; ".join(f"{outcome}: **{outcomes[outcome]}**" for outcome in OUTCOMES if outcomes[outcome])
     st.markdown(
-        f"Of {len(replications)} roles, {counted}. *Holds*: five points or more above the best fixed offset of this "
+        f"Of {len(replications)} roles, {outcome_counts}. *Holds*: five points or more above the best fixed offset of "
+        "this "
         "corpus (coreference: above the better baseline; position, delimiter and broad heads: above the threshold), "
         "*but weaker* with less than three quarters of the score there. Otherwise, either the head does as well as "
         "before but a simple rule does too, or the head itself does it less, or not at all."
@@ -55,8 +56,8 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
     config = {name: number(name, format=PERCENT) for name in shares}
     with st.expander("All numbers of these roles"):
         table = _tabulate(reference, page_profile)
-        shown = to_percentages(table, [name for name in shares if name in table])
-        score_rows.show_all_numbers("replications", shown, config, "head")
+        percentages = to_percentages(table, [name for name in shares if name in table])
+        score_rows.show_all_numbers("replications", percentages, config, "head")
 
 
 def _name_role(finding: Finding) -> str:
@@ -75,7 +76,7 @@ def _load_reference(model: catalog.Model) -> Evidence | None:
 
     None if there are none, or, with an error on the page, if they cannot be read.
     """
-    with guarded(complain):
+    with report_errors(show_error):
         return studies.load_reference_evidence(model)
     return None
 
@@ -86,7 +87,7 @@ def _offer_upload() -> None:
         st.button("Choose a file", key="replicate_file", on_click=_on_file)
 
 
-@guarded()
+@report_errors()
 def _on_file() -> None:
     go(corpus="file")
 

@@ -18,9 +18,9 @@ from mha_viz.app.roles.measuring import FILES_KEY
 from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.role_cases import RoleCase
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets import navigation
-from mha_viz.app.widgets.parts import complain, escape_markdown
+from mha_viz.app.widgets.parts import escape_markdown, show_error
 from mha_viz.attention import Head
 from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Sentence
@@ -40,16 +40,16 @@ RULE = "Chosen from all cases in {corpus}."
 
 def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the recorded cases for the roles of a head."""
-    shown, corpora = list_readable_cases(model, evidence, head)
+    examples, corpora = list_readable_cases(model, evidence, head)
     findings = [f for f in group_by_head(evidence.findings()).get(head, []) if f.corpora != (CORPUS,)]
     if not findings:
         return
     st.markdown("**Sentences for and against each role**")
-    readable = {(example.role, example.detail) for example in shown}
-    roles = [(f.role, f.detail) for f in findings if (f.role, f.detail) in readable]
+    readable_roles = {(example.role, example.detail) for example in examples}
+    roles = [(f.role, f.detail) for f in findings if (f.role, f.detail) in readable_roles]
     if roles:
-        _show_role(head, roles, shown, corpora)
-    _explain_missing([finding for finding in findings if (finding.role, finding.detail) not in readable])
+        _show_role(head, roles, examples, corpora)
+    _explain_missing([finding for finding in findings if (finding.role, finding.detail) not in readable_roles])
 
 
 def show_right_case(case: RoleCase | None) -> None:
@@ -65,13 +65,17 @@ def _explain_missing(findings: Sequence[Finding]) -> None:
     for corpora in dict.fromkeys(finding.corpora for finding in findings):
         roles = "; ".join(name_role(f.role, f.detail) for f in findings if f.corpora == corpora)
         annotation = COREFERENCE if any(f.role == "coreference" for f in findings) else ""
-        why = NOT_SHIPPED.format(annotation=annotation)
+        explanation = NOT_SHIPPED.format(annotation=annotation)
         if corpora == (NEUTRAL_NAME,):
-            why = "Only the person who chose the file sees them, during the same visit."
-        st.caption(escape_markdown(f"No sentences of {' and '.join(corpora)} can be shown here for {roles}. ") + why)
+            explanation = "Only the person who chose the file sees them, during the same visit."
+        st.caption(
+            escape_markdown(f"No sentences of {' and '.join(corpora)} can be shown here for {roles}. ") + explanation
+        )
 
 
-def _show_role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example], corpora: Sequence[str]) -> None:
+def _show_role(
+    head: Head, roles: Sequence[tuple[str, str]], examples: Sequence[Example], corpora: Sequence[str]
+) -> None:
     """Show the cases of one role, which the visitor can choose."""
     st.caption(RULE.format(corpus=escape_markdown(" and ".join(corpora))))
     role = roles[0]
@@ -79,7 +83,7 @@ def _show_role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Exa
         role = st.selectbox("Role", roles, key=f"card_role_{head}", format_func=lambda role: name_role(*role)) or role
     else:
         st.markdown(escape_markdown(name_role(*role)))
-    cases = [example for example in shown if (example.role, example.detail) == role]
+    cases = [example for example in examples if (example.role, example.detail) == role]
     columns = st.container(key="role_cases").columns(len(KINDS), gap="large")
     for column, (kind, title) in zip(columns, KINDS.items(), strict=True):
         with column:
@@ -101,18 +105,18 @@ def name_role(role: str, detail: str) -> str:
 
 def list_readable_cases(model: catalog.Model, evidence: Evidence, head: Head) -> tuple[list[Example], list[str]]:
     """Return the cases of a head that this visitor may read, and the names of their corpora."""
-    shown: list[Example] = []
+    examples: list[Example] = []
     corpora: list[str] = []
     for profile in evidence.profiles:
         if "evidence" in profile.tables:
             cases = role_cases.select_cases(head, profile, _load_sentences(model, profile))
-            shown += cases
+            examples += cases
             corpora += [_name_corpus(profile)] * bool(cases)
-    return shown, corpora
+    return examples, corpora
 
 
 def _name_corpus(profile: Profile) -> str:
-    if profile.facts["sha256"] == built_in().digest:
+    if profile.facts["sha256"] == load_built_in_corpus().digest:
         return "the built-in sentences"
     names: dict[str, str] = st.session_state.get(FILES_KEY, {})
     return names.get(profile.facts["sha256"], profile.corpus)
@@ -127,7 +131,7 @@ def _load_sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceS
         with st.spinner("Reading the file…", show_time=True):
             return studies.load_excerpts(model, digest, list_spans(profile.tables["evidence"]))
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         return {}
 
 

@@ -23,14 +23,14 @@ def show_use(rows: Any) -> None:
     """
     if rows is None:
         return
-    first = rows.iloc[0]
+    first_row = rows.iloc[0]
     st.markdown("**Is it used?** What changes without it, at the words that it attends from")
     st.dataframe([_describe_effect(row) for row in rows.itertuples(index=False)], hide_index=True, width="content")
-    corpus = name_sample(first["corpus"], first["every"])
+    corpus = name_sample(first_row["corpus"], first_row["every"])
     st.caption(
         escape_markdown(
-            f"Off ({Request(method=first['method']).manner}) on {corpus}; {first['measure']}. Used: "
-            f"{explain_use(first['measure'])}"
+            f"Off ({Request(method=first_row['method']).manner}) on {corpus}; {first_row['measure']}. Used: "
+            f"{explain_use(first_row['measure'])}"
         )
     )
 

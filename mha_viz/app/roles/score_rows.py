@@ -13,7 +13,7 @@ import streamlit as st
 
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style
-from mha_viz.app.widgets.parts import guarded
+from mha_viz.app.widgets.parts import report_errors
 from mha_viz.app.widgets.url_controls import go
 from mha_viz.attention import Head
 from mha_viz.figures.layout.caption import format_head
@@ -24,13 +24,13 @@ class ScoreRow(NamedTuple):
     """A row of scores.
 
     Attributes:
-        what: what is scored, in words.
+        subject: what is scored, in words.
         head: the head, or another text for the second column.
         score: the score, NaN if it was not measured.
         baselines: the score of each baseline, in the order of their names.
     """
 
-    what: str
+    subject: str
     head: Head | str
     score: float
     baselines: tuple[float, ...]
@@ -73,13 +73,13 @@ def show_all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: st
     )  # fmt: skip
 
 
-@guarded()
+@report_errors()
 def _on_row(key: str, heads: list[str]) -> None:
     """Open the head of a row. Also do so when the checkbox is cleared, because another head, or none, may be open."""
-    last = f"{key}_last"
-    match st.session_state[key]["selection"]["rows"] or st.session_state.get(last):
+    last_key = f"{key}_last"
+    match st.session_state[key]["selection"]["rows"] or st.session_state.get(last_key):
         case [int(row)] if 0 <= row < len(heads):
-            st.session_state[last] = [row]
+            st.session_state[last_key] = [row]
             go(head=heads[row], on=None, pin=None, link=None)
 
 
@@ -95,7 +95,7 @@ def _write_line(row: ScoreRow | str, names: tuple[str, ...], parameters: Mapping
     score, score_text = (0.0, "–") if math.isnan(row.score) else (row.score, percent(row.score))
     words = ", ".join(f"{name} {percent(value)}" for _, name, value in scores)
     return (
-        f"<tr><td>{escape(row.what)}</td><td>{_write_second_cell(row.head, parameters)}</td>"
+        f"<tr><td>{escape(row.subject)}</td><td>{_write_second_cell(row.head, parameters)}</td>"
         f'<td><div class="mha-score"><div class="mha-bar" title="{escape(words)}">'
         f'<i style="width:{100 * score:.1f}%"></i>{ticks}<span>{escape(words)}</span></div>'
         f"<b>{score_text}</b></div></td></tr>"

@@ -53,11 +53,11 @@ class BoundedCache(Generic[K, V]):
     """A thread-safe least-recently-used cache that is bounded in bytes.
 
     The newest entry always stays, however large it is. When all visitors have left, only the newest entries of at most
-    ``at_rest`` bytes stay. Use ``at_rest`` for values that took long to compute.
+    ``idle_bytes`` bytes stay. Use ``idle_bytes`` for values that took long to compute.
     """
 
-    def __init__(self, limit: int, size: Callable[[V], int], at_rest: int = 0) -> None:
-        self._limit, self._size, self._at_rest = limit, size, at_rest
+    def __init__(self, limit: int, size: Callable[[V], int], idle_bytes: int = 0) -> None:
+        self._limit, self._size, self._idle_bytes = limit, size, idle_bytes
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
@@ -83,9 +83,9 @@ class BoundedCache(Generic[K, V]):
         return value
 
     def shrink(self) -> None:
-        """Drop the oldest entries until at most ``at_rest`` bytes are left. Called once all visitors have left."""
+        """Drop the oldest entries until at most ``idle_bytes`` bytes are left. Called once all visitors have left."""
         with self._lock:
-            while self.bytes > self._at_rest:
+            while self.bytes > self._idle_bytes:
                 self.bytes -= self._size(self._entries.popitem(last=False)[1])
 
     def drop(self, key: K) -> None:
@@ -96,39 +96,39 @@ class BoundedCache(Generic[K, V]):
 
 
 class Once(Generic[V]):
-    """A function without arguments whose result is created once per process, even if several threads call it at once.
+    """A function without arguments that is executed once per process, even if several threads call it at once.
 
     Streamlit's own cache does the same, but any browser can make Streamlit clear it.
     """
 
     def __init__(self, make: Callable[[], V]) -> None:
-        self._make, self._made = make, list[V]()
+        self._make, self._results = make, list[V]()
         self._lock = threading.Lock()
 
     def __call__(self) -> V:
         with self._lock:
-            if not self._made:
-                self._made.append(self._make())
-            return self._made[0]
+            if not self._results:
+                self._results.append(self._make())
+            return self._results[0]
 
     def clear(self) -> None:
-        """Forget the object, so that the next call creates another."""
+        """Forget the result, so that the next call computes it again."""
         with self._lock:
-            self._made.clear()
+            self._results.clear()
 
 
 _caches: WeakSet[BoundedCache[Any, Any]] = WeakSet()
 _caches_lock = threading.Lock()
-_results: list[Callable[[], None]] = []  # functions that clear the results of :func:`cache_results`
+_clear_functions: list[Callable[[], None]] = []  # functions that empty the caches of :func:`cache_results`
 
 
 def cache_results(max_results: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
-    """Return a decorator that caches the ``max_results`` latest results of a function until all visitors have left."""
+    """Return a decorator that caches the last ``max_results`` results of a function until all visitors have left."""
 
     def decorate(function: Callable[P, V]) -> Callable[P, V]:
-        cached = lru_cache(maxsize=max_results)(function)
-        _results.append(cached.cache_clear)
-        return cached  # type: ignore[return-value]
+        cached_function = lru_cache(maxsize=max_results)(function)
+        _clear_functions.append(cached_function.cache_clear)
+        return cached_function  # type: ignore[return-value]
 
     return decorate
 
@@ -137,7 +137,7 @@ def release_caches() -> None:
     """Shrink all caches to what they keep when there are no visitors."""
     with _caches_lock:
         caches = list(_caches)
-    for clear in (*(bounded.shrink for bounded in caches), *_results):
+    for clear in (*(bounded.shrink for bounded in caches), *_clear_functions):
         clear()
 
 
@@ -146,8 +146,8 @@ def release_caches() -> None:
 READING_BYTES = 60_000_000
 PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
-FAILURES = 64  # maximum number of models whose loading error is remembered
-FAILURE_SECONDS = 60.0  # how long it is remembered, unless somebody tries again
+FAILURES = 64  # maximum number of models whose loading errors are remembered
+FAILURE_SECONDS = 60.0  # seconds for which an error is remembered, unless somebody tries again
 WARM_DELAY_S = 1.0  # seconds after the first picture
 
 Key = tuple[object, ...]
@@ -158,8 +158,9 @@ class ModelService:
 
     def __init__(self) -> None:
         self._turns = FairWorker("inference")
-        self.asker: Callable[[], tuple[str, str]] = _get_no_asker  # returns the visitor and the tab that send a request
-        self._reader = _reader()
+        # Returns the visitor and the tab that send a request.
+        self.identify_asker: Callable[[], tuple[str, str]] = _identify_nobody
+        self._reader = _get_reader()
         self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
         self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
         self._failures = BoundedCache[str, tuple[float, MhaVizError]](FAILURES, lambda _: 1)
@@ -174,8 +175,8 @@ class ModelService:
         self._cache_first_reading()
 
     def _cache_first_reading(self) -> None:
-        first = load_first_reading()
-        self.readings.put(_make_key(verbs.read, Request(catalog.DEFAULT, first.text.text)), first)
+        first_reading = load_first_reading()
+        self.readings.put(_make_key(verbs.read, Request(catalog.DEFAULT, first_reading.text.text)), first_reading)
 
     def reset(self) -> None:
         """Reset the service to its initial state.
@@ -218,11 +219,13 @@ class ModelService:
         value = verb_cache.get(key)
         if value is None:
             return self._submit(work, values)
-        finished: Future[V] = Future()
-        finished.set_result(value)
-        return finished
+        finished_future: Future[V] = Future()
+        finished_future.set_result(value)
+        return finished_future
 
-    def packet(self, attention: Attention, heads: tuple[Head, ...], link: RankedLink | None, start: OpenHead) -> bytes:
+    def pack_reading(
+        self, attention: Attention, heads: tuple[Head, ...], link: RankedLink | None, start: OpenHead
+    ) -> bytes:
         """Return the reading packed for the browser (``figures.layout.packet``). Raises UnknownHead."""
         key = (attention.key, heads, link, start)
         thumbnails = self._overviews.get(attention.key) or self._overviews.put(
@@ -230,7 +233,7 @@ class ModelService:
         )
         return self._packets.get(key) or self._packets.put(key, build_packet(attention, heads, link, start, thumbnails))
 
-    def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, **start: str) -> bytes:
+    def pack_panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, **start: str) -> bytes:
         """Return heads side by side, packed for the browser.
 
         Args:
@@ -242,8 +245,8 @@ class ModelService:
         editable = False if places is None else places
 
         def pack_and_open() -> bytes:
-            together = pack_comparison(panels, editable=editable)
-            return set_initial_state(together, **start)
+            packet = pack_comparison(panels, editable=editable)
+            return set_initial_state(packet, **start)
 
         return self._packets.get(key) or self._packets.put(key, pack_and_open())
 
@@ -252,7 +255,7 @@ class ModelService:
         key = (attention.key, purpose)
         return self._of_readings.get(key) or self._of_readings.put(key, make())
 
-    def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
+    def find_similar_heads(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
         """Return the ``count`` heads most similar to ``head``, most similar first, with the divergence in nats."""
         distances = compute_divergences_from(attention, head)
         others = find_nearest_heads(distances, attention.place(head), count)
@@ -279,7 +282,7 @@ class ModelService:
         return best, nats
 
     def get_failure(self, model: catalog.Model) -> MhaVizError | None:
-        """Return the error if ``model`` could not be loaded a moment ago, else None.
+        """Return the error if ``model`` recently failed to load, else None.
 
         This saves waiting for the same error again.
         """
@@ -313,10 +316,10 @@ class ModelService:
 
     def _submit(self, work: Callable[[], V], values: Sequence[object] = ()) -> Future[V]:
         characters = sum(len(value.text) + len(value.pair) for value in values if isinstance(value, Request))
-        return self._turns.submit(work, *self.asker(), characters)
+        return self._turns.submit(work, *self.identify_asker(), characters)
 
     def _share_parameters(self, value: V) -> V:
-        """Return the value; let a trace share its parameters with earlier traces of the same layer.
+        """Return the value. A trace shares its parameters with earlier traces of the same layer.
 
         The parameters are most of a trace's bytes.
         """
@@ -330,7 +333,7 @@ class ModelService:
         return value
 
 
-def _get_no_asker() -> tuple[str, str]:
+def _identify_nobody() -> tuple[str, str]:
     return "", ""
 
 
@@ -355,21 +358,21 @@ def _fill_words(request: Any, *values: Any) -> tuple[Any, ...]:
 
 
 @Once
-def _reader() -> Reader:
+def _get_reader() -> Reader:
     """Return the process that runs models; there is one per server."""
     return Reader()
 
 
 @Once
-def model_service() -> ModelService:
-    """Return the process's only ModelService."""
+def get_model_service() -> ModelService:
+    """Return the only ModelService of this process."""
     return ModelService()
 
 
-def idle() -> None:
+def empty_caches() -> None:
     """Free what this module and others cached for visitors; called once all visitors have left."""
     release_caches()
-    model_service().reset()
+    get_model_service().reset()
 
 
 def is_ready(model: catalog.Model) -> bool:
@@ -393,8 +396,8 @@ def load_first_reading() -> Attention:
 
     ``tests/test_first_reading.py`` checks that it equals a live reading.
     """
-    with np.load(asset_path("first_reading.npz"), allow_pickle=False) as stored:
-        about = json.loads(str(stored["reading"]))
-        tokens = tuple(Token(**token) for token in about["tokens"])
-        text = TokenizedText(about["text"], "", tokens)
-        return Attention(about["model"], about["revision"], text, stored["weights"], made=(TYPED,))
+    with np.load(asset_path("first_reading.npz"), allow_pickle=False) as archive:
+        fields = json.loads(str(archive["reading"]))
+        tokens = tuple(Token(**token) for token in fields["tokens"])
+        text = TokenizedText(fields["text"], "", tokens)
+        return Attention(fields["model"], fields["revision"], text, archive["weights"], made=(TYPED,))

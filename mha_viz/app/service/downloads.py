@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.service.jobs import KINDS, Job, get_queue
 from mha_viz.errors import Cancelled
 from mha_viz.model_names import quote_model
@@ -14,7 +14,7 @@ KIND = "download"
 
 
 def start(model: Model) -> Job:
-    """Start downloading a model, or join the download that is under way.
+    """Start downloading a model, or join the running download.
 
     Raises Busy if too many downloads are waiting or, on a public server, if this visitor is already waiting for another
     model.
@@ -37,5 +37,5 @@ def _fetch(model: Model, job: Job) -> None:
         fetch(model, report)
     except Exception as error:
         explained = explain_error(error, model)
-        model_service().note_failure(model, explained)  # the next run of a page may not know this job
+        get_model_service().note_failure(model, explained)  # the next run of a page may not know this job
         raise explained from error

@@ -36,39 +36,39 @@ class QueueRules(NamedTuple):
     """The rules of a queue.
 
     Attributes:
-        one: the name of a job, in the singular.
-        many: the same name in the plural.
-        stop: a sentence that says what visitors can do about their own job.
-        places: at most this many jobs may wait or run.
+        singular: what a job is called.
+        plural: what several jobs are called.
+        stop: the advice to visitors who must first wait for, or stop, their own job.
+        max_jobs: at most this many jobs may wait or run.
         timeout_s: seconds without polling after which a visitor counts as gone.
-        local_timeout_s: the same limit on the visitor's own machine, where other pages may be open meanwhile; 0 for the
-            same value.
+        local_timeout_s: the timeout on the visitor's own machine, where other pages may be open meanwhile; 0 to use
+            ``timeout_s``.
         workers: at most this many jobs run at once.
-        failure: the error of a job that failed unexpectedly.
-        several_locally: whether a visitor on their own machine may have several jobs.
-        one_per_tab: whether a tab that submits another job leaves its previous job; for pages that submit jobs without
-            a click.
-        cached: bytes of results that are cached.
-        at_rest: bytes of results that stay cached after all visitors have left.
-        size: counts the bytes of a result.
+        failure: the error that is reported when a job fails unexpectedly.
+        allows_several_locally: whether a visitor on their own machine may have several jobs.
+        is_one_per_tab: whether a tab that submits another job leaves its previous one; for pages that submit jobs
+            without a click.
+        cache_bytes: maximum bytes of cached results.
+        idle_bytes: maximum bytes of results that stay cached after all visitors have left.
+        size: returns the size of a result in bytes.
     """
 
     singular: str
-    many: str
+    plural: str
     stop: str = "Stop it, or wait until it is done."
     max_jobs: int = 16
     timeout_s: float = 10.0
     local_timeout_s: float = 0.0
     workers: int = 1
     failure: type[Failed] = Failed
-    several_locally: bool = False
-    one_per_tab: bool = False
-    cached: int = 16_000_000
-    at_rest: int = 0
+    allows_several_locally: bool = False
+    is_one_per_tab: bool = False
+    cache_bytes: int = 16_000_000
+    idle_bytes: int = 0
     size: Callable[[Any], int] = estimate_size
 
     def get_timeout(self) -> float:
-        """Return after how many seconds without polling a visitor counts as gone."""
+        """Return the seconds without polling after which a visitor counts as gone."""
         return self.timeout_s if catalog.is_hosted() else self.local_timeout_s or self.timeout_s
 
 
@@ -78,38 +78,38 @@ KINDS: Mapping[str, QueueRules] = MappingProxyType(
     {
         "download": QueueRules(
             "download", "downloads", "Wait until it is finished, or cancel it.",
-            max_jobs=8, timeout_s=90.0, local_timeout_s=math.inf, workers=2, several_locally=True,
+            max_jobs=8, timeout_s=90.0, local_timeout_s=math.inf, workers=2, allows_several_locally=True,
         ),
         "file": QueueRules(
             "file", "files", "Wait until it is read, then choose this one again.",
-            timeout_s=5.0, workers=2, one_per_tab=True, cached=60_000_000,
+            timeout_s=5.0, workers=2, is_one_per_tab=True, cache_bytes=60_000_000,
         ),
         "study": QueueRules(
             "study", "studies", "Stop it on the Roles page, or wait until it is done.",
             max_jobs=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, failure=StudyFailed,
-            cached=200_000_000, size=profiles.count_bytes,
+            cache_bytes=200_000_000, size=profiles.count_bytes,
         ),
         "pointers": QueueRules(
             "reading of the built-in sentences", "readings of the built-in sentences",
-            "Stop it in the card of its head, or wait until it is done.", one_per_tab=True, cached=200_000_000,
+            "Stop it in the card of its head, or wait until it is done.", is_one_per_tab=True, cache_bytes=200_000_000,
         ),
         "search": QueueRules(
             "search", "searches", "Stop it in the card of its head, or wait until it is done.",
-            max_jobs=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, cached=20_000_000,
+            max_jobs=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, cache_bytes=20_000_000,
         ),
         "groups": QueueRules(
             "sampling of links", "samplings of links", "Stop it in the card of its head, or wait until it is done.",
-            max_jobs=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, cached=20_000_000,
+            max_jobs=8, timeout_s=HIDDEN_TAB_S, local_timeout_s=600.0, cache_bytes=20_000_000,
         ),
         "repeats": QueueRules(
             "measurement of a causal model", "measurements of causal models",
-            "Stop it on the Roles page, or wait until it is done.", max_jobs=8, timeout_s=20.0, one_per_tab=True,
+            "Stop it on the Roles page, or wait until it is done.", max_jobs=8, timeout_s=20.0, is_one_per_tab=True,
         ),
         "training": QueueRules(
             "training", "trainings", "Stop it first, or wait until it is done; another of your tabs may show it.",
-            max_jobs=6, timeout_s=5.0, failure=RunFailed, cached=64 * 1024 * 1024, at_rest=8 * 1024 * 1024,
+            max_jobs=6, timeout_s=5.0, failure=RunFailed, cache_bytes=64 * 1024 * 1024, idle_bytes=8 * 1024 * 1024,
         ),
-        "each_head": QueueRules("study of effects", "studies of effects", one_per_tab=True),
+        "each_head": QueueRules("study of effects", "studies of effects", is_one_per_tab=True),
     }
 )  # fmt: skip
 
@@ -121,9 +121,9 @@ class Job:
         name: what the job is about, for messages.
         owner: the visitor who submitted it.
         fraction: the share that is done.
-        size: the amount of work, 0 if unknown.
+        size: the amount of work; 0 if unknown.
         error: why it failed; None otherwise.
-        begun: False while it waits for a worker.
+        has_begun: False while the job waits for a worker.
     """
 
     def __init__(self, rules: QueueRules, name: str, on_stop: Callable[[], None] = lambda: None) -> None:
@@ -132,19 +132,19 @@ class Job:
         self.fraction = 0.0
         self.size = 0
         self.error: MhaVizError | None = None
-        self.begun = False  # False while it waits for a worker
+        self.has_begun = False
         self._rules = rules
         self._on_stop = on_stop
-        self._over = threading.Event()
-        self._stopped = False
+        self._has_ended = threading.Event()
+        self._was_stopped = False
         self._start = 0.0  # when a worker began, on the monotonic clock
-        self._seen: dict[tuple[str, str], float] = {}  # when each visitor last polled, by tab
-        self._gone: set[str] = set()  # visitors who pressed Stop
+        self._last_polls: dict[tuple[str, str], float] = {}  # when each visitor last polled, by tab
+        self._withdrawn_visitors: set[str] = set()  # visitors who pressed Stop
         self.join()
 
     def begin(self) -> None:
         """Record that a worker has started the job."""
-        self.begun, self._start = True, time.monotonic()
+        self.has_begun, self._start = True, time.monotonic()
 
     @property
     def seconds_left(self) -> float | None:
@@ -154,70 +154,70 @@ class Job:
         return (time.monotonic() - self._start) * (1 - self.fraction) / self.fraction
 
     def join(self) -> None:
-        """Let this visitor wait for the job, even after pressing Stop before."""
-        self._gone.discard(get_visitor())
+        """Let this visitor wait for the job, even if they pressed Stop earlier."""
+        self._withdrawn_visitors.discard(get_visitor())
         self.heartbeat()
 
     def heartbeat(self) -> None:
         """Record that this visitor is still waiting."""
         if not self.is_cancelled:
-            self._seen[get_visitor(), get_session()] = time.monotonic()
+            self._last_polls[get_visitor(), get_session()] = time.monotonic()
 
     def leave(self) -> None:
         """Stop waiting in this tab; the visitor's other tabs may go on waiting."""
-        self._seen.pop((get_visitor(), get_session()), None)
+        self._last_polls.pop((get_visitor(), get_session()), None)
 
     def cancel(self) -> None:
         """Withdraw this visitor from the job in all tabs; stop the job if nobody else is waiting."""
-        self._gone.add(get_visitor())
-        for place in [place for place in list(self._seen) if place[0] == get_visitor()]:
-            self._seen.pop(place, None)
+        self._withdrawn_visitors.add(get_visitor())
+        for tab in [tab for tab in list(self._last_polls) if tab[0] == get_visitor()]:
+            self._last_polls.pop(tab, None)
         if self.is_stopped():
             self._on_stop()
 
     @property
     def is_cancelled(self) -> bool:
         """Whether this visitor has withdrawn."""
-        return get_visitor() in self._gone
+        return get_visitor() in self._withdrawn_visitors
 
     @property
     def is_finished(self) -> bool:
         """Whether the job has ended, with or without a result."""
-        return self._over.is_set()
+        return self._has_ended.is_set()
 
     def wait(self, seconds: float) -> bool:
         """Wait up to ``seconds`` for the end; return whether the job has ended."""
-        return self._over.wait(seconds)
+        return self._has_ended.wait(seconds)
 
     def report_progress(self, fraction: float, size: int = 0) -> None:
         """Report the share of the work that is done, and the amount of work."""
         self.fraction, self.size = fraction, size
 
     def is_stopped(self) -> bool:
-        """Return whether the job must stop because nobody was waiting for it at some moment.
+        """Return whether the job must stop because at some point nobody was waiting for it.
 
         This cannot be undone: a visitor who still wants the result must submit the job again.
         """
-        self._stopped = self._stopped or not self._waiting_visitors()
-        return self._stopped
+        self._was_stopped = self._was_stopped or not self._list_waiting_visitors()
+        return self._was_stopped
 
     def check(self) -> None:
         """Raise Cancelled if the job must stop."""
         if self.is_stopped():
             raise Cancelled("Cancelled: no open page was waiting for the result.", "Open the page again.")
 
-    def _waiting_visitors(self) -> set[str]:
+    def _list_waiting_visitors(self) -> set[str]:
         now, timeout = time.monotonic(), self._rules.get_timeout()
-        return {visitor for (visitor, _), seen in list(self._seen.items()) if now - seen < timeout}
+        return {visitor for (visitor, _), last_poll in list(self._last_polls.items()) if now - last_poll < timeout}
 
     def belongs_to(self, visitor: str) -> bool:
         """Return whether the job takes up this visitor's place in the queue."""
-        return self.owner == visitor != NOBODY and not self.is_stopped() and visitor in self._waiting_visitors()
+        return self.owner == visitor != NOBODY and not self.is_stopped() and visitor in self._list_waiting_visitors()
 
     def finish(self, error: MhaVizError | None) -> None:
         """Mark the job as ended, and record its ``error`` if it failed."""
         self.error = error
-        self._over.set()
+        self._has_ended.set()
 
 
 def run_in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
@@ -245,14 +245,14 @@ class _QueuedJob(NamedTuple, Generic[K, R]):
 class JobQueue(Generic[K, R]):
     """A queue of jobs, identified by keys, and their ``results``.
 
-    Jobs start in the order of submission, as many at a time as there are workers. A job that is stopped while it waits
-    leaves the queue at once.
+    Jobs start in the order of submission, one per worker. A job that is stopped while it waits leaves the queue
+    immediately.
     """
 
     def __init__(self, rules: QueueRules) -> None:
         self._rules = rules
-        self._changed = threading.Condition()  # guards the jobs too
-        self.results = BoundedCache[K, R](rules.cached, rules.size, rules.at_rest)
+        self._changed = threading.Condition()  # also guards the jobs
+        self.results = BoundedCache[K, R](rules.cache_bytes, rules.size, rules.idle_bytes)
         self._entries: list[_QueuedJob[K, R]] = []  # in the order of arrival, including those that run
         self._failed = BoundedCache[K, Job](rules.max_jobs, lambda _: 1)
         for _ in range(rules.workers):
@@ -266,7 +266,7 @@ class JobQueue(Generic[K, R]):
         Raises Busy if this visitor already has the allowed number of other jobs, or if too many are waiting.
         """
         with self._changed:
-            if self._rules.one_per_tab:
+            if self._rules.is_one_per_tab:
                 for other in self._entries:
                     if other.key != key:
                         other.job.leave()
@@ -274,20 +274,21 @@ class JobQueue(Generic[K, R]):
             job = self.find_running(key)
             if job is None:
                 self._check_place()
-                job = Job(self._rules, name, self._leave_stopped)
+                job = Job(self._rules, name, self._remove_stopped)
                 self._entries.append(_QueuedJob(key, job, work))
                 self._changed.notify()
             job.join()
             return job
 
     def _check_place(self) -> None:
+        """Raise Busy if this visitor or the queue may have no further job."""
         rules, visitor = self._rules, get_visitor()
-        live = [entry.job for entry in self._entries if not entry.job.is_stopped()]
-        mine = [job for job in live if job.belongs_to(visitor)]
-        if mine and not (rules.several_locally and not catalog.is_hosted()):
-            raise Busy(f"You already have a {rules.singular} running: {mine[0].name}.", rules.stop)
-        if len(live) >= rules.max_jobs:
-            raise Busy(f"Too many {rules.many} are waiting on this server.", "Try again in a few minutes.")
+        active_jobs = [entry.job for entry in self._entries if not entry.job.is_stopped()]
+        own_jobs = [job for job in active_jobs if job.belongs_to(visitor)]
+        if own_jobs and not (rules.allows_several_locally and not catalog.is_hosted()):
+            raise Busy(f"You already have a {rules.singular} running: {own_jobs[0].name}.", rules.stop)
+        if len(active_jobs) >= rules.max_jobs:
+            raise Busy(f"Too many {rules.plural} are waiting on this server.", "Try again in a few minutes.")
 
     def find_running(self, key: K) -> Job | None:
         """Return the running or waiting job under this key; None if there is none or it was stopped.
@@ -319,13 +320,13 @@ class JobQueue(Generic[K, R]):
         """Return the last job under this key if it failed and is still recorded."""
         return self._failed.get(key)
 
-    def _leave_stopped(self) -> None:
+    def _remove_stopped(self) -> None:
         with self._changed:
             self._drop_stopped()
 
     def _drop_stopped(self) -> None:
-        """Remove jobs that were stopped before a worker took them."""
-        for entry in [entry for entry in self._entries if not entry.job.begun and entry.job.is_stopped()]:
+        """Remove jobs that were stopped while they waited for a worker."""
+        for entry in [entry for entry in self._entries if not entry.job.has_begun and entry.job.is_stopped()]:
             self._close(entry, Cancelled(f"The {self._rules.singular} was stopped before it began.", "Start it again."))
 
     def _serve(self) -> None:
@@ -337,7 +338,7 @@ class JobQueue(Generic[K, R]):
         with self._changed:
             while True:
                 self._drop_stopped()
-                entry = next((entry for entry in self._entries if not entry.job.begun), None)
+                entry = next((entry for entry in self._entries if not entry.job.has_begun), None)
                 if entry is not None:
                     entry.job.begin()
                     return entry
@@ -349,10 +350,10 @@ class JobQueue(Generic[K, R]):
             self.results.put(entry.key, entry.work(entry.job))
         except MhaVizError as raised:
             error = raised
-        except Exception as raised:  # a bug, or a fault of the machine: the page reports it, and the server goes on
+        except Exception as raised:  # a bug or a hardware fault: report it and keep the server running
             _LOG.exception("A %s failed", self._rules.singular)
-            why = "" if catalog.is_hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
-            error = self._rules.failure(f"The {self._rules.singular} failed{why}.", "Try again.")
+            detail = "" if catalog.is_hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
+            error = self._rules.failure(f"The {self._rules.singular} failed{detail}.", "Try again.")
         with self._changed:
             self._close(entry, error)
 
@@ -388,7 +389,7 @@ class Task(NamedTuple, Generic[R]):
         kind: one of ``jobs.KINDS``.
         key: the key of the job in its queue.
         name: what the job is about.
-        words: what the page says while the job runs.
+        words: the text that the page shows while the job runs.
         steps: creates the steps.
     """
 
@@ -398,13 +399,13 @@ class Task(NamedTuple, Generic[R]):
     words: str
     steps: Callable[[], Steps[R]]
 
-    def stored(self) -> R | None:
+    def find_result(self) -> R | None:
         """Return the cached result; None if there is none."""
         result: R | None = get_queue(self.kind).results.get(self.key)
         return result
 
     def begin(self) -> Job:
-        """Submit the job, or join it if it is under way. Raises Busy."""
+        """Submit the job, or join it if it is running or waiting. Raises Busy."""
         return get_queue(self.kind).submit(self.key, self.name, run_in_steps(self.steps))
 
     @property

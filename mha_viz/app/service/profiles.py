@@ -24,7 +24,7 @@ SIZE_VARIABLE = PROFILES_SETTING  # the environment variable for the limit, in 1
 NAME = re.compile(r"[0-9a-f]{32}")  # name of a profile's folder; nothing with another name is ever deleted
 
 
-def home() -> Path:
+def get_home() -> Path:
     """Return the folder that holds all profiles."""
     return assets.storage_folder() / "profiles"
 
@@ -34,7 +34,7 @@ def read_budget() -> int:
     return read_megabytes(SIZE_VARIABLE) * 10**6
 
 
-def key(model: catalog.Model, digest: str) -> str:
+def make_key(model: catalog.Model, digest: str) -> str:
     """Return the folder name for a model and a corpus. Other weights under the same name count as another model."""
     folder = hub.find_local_folder(model)
     files = sorted(folder.glob("*.safetensors")) if folder else []
@@ -73,7 +73,7 @@ def delete_excess(at_work: Path | None = None) -> None:
     deletes meanwhile, are skipped. Raises SettingError.
     """
     budget = read_budget()
-    folders = [path for path in _list_files(home()) if _is_profile(path)]
+    folders = [path for path in _list_files(get_home()) if _is_profile(path)]
     for folder in folders:
         if folder != at_work:
             with contextlib.suppress(OSError):
@@ -90,11 +90,11 @@ def delete_excess(at_work: Path | None = None) -> None:
 
 def _delete_unfinished(folder: Path) -> None:
     """Delete partial sums and files that are a day old; remove the folder if it is then empty."""
-    idle = _read_last_use(folder) < time.time() - OLD_SECONDS
+    is_idle = _read_last_use(folder) < time.time() - OLD_SECONDS
     for path in folder.rglob(".*"):
         if path.suffix in (".npz", ".part"):
             remove_if_stale(path)
-    if idle:
+    if is_idle:
         with contextlib.suppress(OSError):  # the folder contains a profile
             folder.rmdir()
 

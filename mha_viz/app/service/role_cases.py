@@ -10,12 +10,12 @@ from urllib.parse import quote
 
 from mha_viz.analysis.examples import Example, list_examples, list_spans
 from mha_viz.analysis.profile import Profile
-from mha_viz.app.service.caches import is_ready, model_service
+from mha_viz.app.service.caches import get_model_service, is_ready
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
-from mha_viz.app.url.annotated_texts import Annotated, built_in, find_annotation
+from mha_viz.app.url.annotated_texts import Annotated, find_annotation, load_built_in_corpus
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.excerpts import SentenceSpan, extract_excerpts, iter_shortened
@@ -66,10 +66,11 @@ def find_right_case(
         name = (finding.role, finding.detail)
         if role not in (None, name):
             continue
-        right = [example for example in shown if (example.role, example.detail) == name and example.right]
-        if right:
+        right_examples = [example for example in shown if (example.role, example.detail) == name and example.right]
+        if right_examples:
             return describe_case(
-                next((e for e in right if len(e.sentence.forms) >= MIN_WORDS), right[0]), SHORT_CONTEXT_WORDS
+                next((e for e in right_examples if len(e.sentence.forms) >= MIN_WORDS), right_examples[0]),
+                SHORT_CONTEXT_WORDS,
             )
         if finding.role == "coreference" and (meaning := find_gloss(finding.detail)):
             in_gloss = _check_gloss_example(model, head, meaning.example)
@@ -90,9 +91,9 @@ def _check_gloss_example(model: catalog.Model, head: Head, example: str) -> Role
     if not is_ready(model):
         return None
     with suppress(MhaVizError, TimeoutError):
-        reading = model_service().ask_cached(verbs.read, Request(model.name, text)).result(PATIENCE_S).by_words()
-        ordinary = [place for place, is_special in enumerate(reading.queries.special) if not is_special]
-        row = reading[head][ordinary[query], ordinary]
+        reading = get_model_service().ask_cached(verbs.read, Request(model.name, text)).result(PATIENCE_S).by_words()
+        ordinary_places = [place for place, is_special in enumerate(reading.queries.special) if not is_special]
+        row = reading[head][ordinary_places[query], ordinary_places]
         if len(row) == len(forms) and int(row.argmax()) == key:
             parameters = {**_read_model_parameters(), "text": text, "case": str(CaseInLink(head, "q", query))}
             return RoleCase(
@@ -109,8 +110,8 @@ def load_bundled_sentences(profile: Profile) -> Mapping[SentenceSpan, Sentence]:
     wanted_spans = list_spans(profile.tables["evidence"])
     if profile.sentences:
         return dict(zip(wanted_spans, profile.sentences, strict=True))
-    if profile.facts["sha256"] == built_in().digest:
-        return dict(zip(wanted_spans, extract_excerpts(built_in().sentences, wanted_spans), strict=True))
+    if profile.facts["sha256"] == load_built_in_corpus().digest:
+        return dict(zip(wanted_spans, extract_excerpts(load_built_in_corpus().sentences, wanted_spans), strict=True))
     return {}
 
 
@@ -164,11 +165,11 @@ def make_explore_parameters(sentence: Sentence, case: CaseInLink, gold: str) -> 
         texts = map(_format_conllu, iter_shortened(sentence, coreference=gold == "coreference"))
     model_parameters = _read_model_parameters()
     max_bytes = address.MAX_ENCODED - len(quote(model_parameters.get("tray", "")))
-    fitting = next((text for text in texts if len(quote(text)) <= max_bytes), None)
+    fitting_text = next((text for text in texts if len(quote(text)) <= max_bytes), None)
     return (
         None
-        if fitting is None
-        else {**model_parameters, "text": fitting, "case": str(case), **({"gold": gold} if gold else {})}
+        if fitting_text is None
+        else {**model_parameters, "text": fitting_text, "case": str(case), **({"gold": gold} if gold else {})}
     )
 
 
@@ -183,13 +184,13 @@ def cut_around(forms: Sequence[str], ends: Sequence[int], context_words: int = C
 
 
 def _iter_around(forms: Sequence[str], ends: Sequence[int], context_words: int) -> Iterator[str]:
-    last = -1
+    last_place = -1
     for i in (i for i in range(len(forms)) if any(abs(i - end) <= context_words for end in ends)):
-        if i != last + 1:
+        if i != last_place + 1:
             yield "…"
         yield forms[i]
-        last = i
-    if last + 1 < len(forms):
+        last_place = i
+    if last_place + 1 < len(forms):
         yield "…"
 
 

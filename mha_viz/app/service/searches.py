@@ -29,7 +29,7 @@ class LinkRequest(NamedTuple):
 
     Attributes:
         kind: a kind of job, which is also the name of the work in the child process.
-        corpus: the key of model and corpus (``profiles.key``).
+        corpus: the key of model and corpus (``profiles.make_key``).
         head: the head.
         conditions: the conditions of a search, in the order of :class:`mha_viz.analysis.links.Conditions`.
     """
@@ -44,11 +44,11 @@ def make_link_request(
     kind: str, model: catalog.Model, digest: str, head: Head, conditions: tuple[str, ...] = ()
 ) -> LinkRequest:
     """Return the key for a search or sampling of a head's links in the corpus with this digest."""
-    return LinkRequest(kind, profiles.key(model, digest), head, conditions)
+    return LinkRequest(kind, profiles.make_key(model, digest), head, conditions)
 
 
 def start(model: catalog.Model, source: StudyCorpus, request: LinkRequest) -> Job:
-    """Start the job, or join it if it is under way. The child process packs its result. Raises Busy."""
+    """Start the job, or join it if it is running or waiting. The child process packs its result. Raises Busy."""
     name = f"{model.label} {request.head} in {source.name}"
     return get_queue(request.kind).submit(request, name, lambda job: _run_child(model, source, request, job))
 
@@ -81,7 +81,7 @@ def _make_bounds(folder: Path, subject: str) -> children.Bounds:
     On the visitor's own machine: all cores and no time limit. On a public server: half of the cores and five minutes.
     """
     if not catalog.is_hosted():
-        return children.Bounds(threads=0, grace=GRACE_S, what=subject, answer_bytes=10**9)
+        return children.Bounds(threads=0, grace_s=GRACE_S, subject=subject, answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     threads = max(1, (os.cpu_count() or 1) // 2)
     return children.Bounds(300, 3_000 + 3 * weights // 10**6, threads, GRACE_S, subject, "Choose a shorter corpus.")

@@ -24,11 +24,11 @@ from mha_viz.analysis.repeats import DecoderHeads
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.analysis.unusual_heads import Habits, load_bundled_habits, read_habits
 from mha_viz.app.service import profiles
-from mha_viz.app.service.caches import BoundedCache, Once, cache_results, model_service
+from mha_viz.app.service.caches import BoundedCache, Once, cache_results, get_model_service
 from mha_viz.app.service.jobs import Job, Task, get_queue
 from mha_viz.app.service.profiles import delete_excess
 from mha_viz.app.service.reader import verbs
-from mha_viz.app.url.annotated_texts import built_in
+from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpts import SentenceSpan, read_excerpts
 from mha_viz.corpus.treebank import Sentence
@@ -43,7 +43,7 @@ from mha_viz.quotes import join_names
 CHILD_MODULE = "mha_viz.study.child"
 SENTENCES_PER_STEP = 50  # built-in sentences per step
 CACHE_BYTES = 200_000_000  # maximum size of profiles that could not be written to disk
-UNWRITTEN_BYTES = 20_000_000  # the same when all visitors have left
+UNWRITTEN_BYTES = 20_000_000  # maximum size of these profiles once all visitors have left
 SOURCE_BYTES = 60_000_000  # maximum size of uploaded files
 BYTES_PER_WORD = 500  # memory of an annotated word
 MAX_WORDS = 100_000  # maximum words of a corpus on a public server
@@ -81,9 +81,9 @@ class Evidence(NamedTuple):
 @cache_results(CACHED_RESULTS)
 def _merge_findings(evidence: Evidence) -> tuple[Finding, ...]:
     roles = merge_roles(measured.findings() for measured in evidence.profiles)
-    known = {(f.head, f.role, f.detail) for f in roles}
+    known_roles = {(f.head, f.role, f.detail) for f in roles}
     on_repeats = evidence.repeats.findings() if evidence.repeats else ()
-    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in known))
+    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in known_roles))
 
 
 _bundled_lock = threading.Lock()
@@ -106,7 +106,7 @@ def _read_bundled(name: str) -> Evidence | None:
 
 def make_built_in_corpus() -> StudyCorpus:
     """Return the built-in sentences as a corpus that can be measured."""
-    corpus = built_in()
+    corpus = load_built_in_corpus()
     return StudyCorpus(*BUILT_IN, corpus.digest, count_words(corpus))
 
 
@@ -118,7 +118,7 @@ class UnwrittenProfile(NamedTuple):
 
 
 class _ServerState:
-    """Caches of this server besides the results of jobs.
+    """The server's caches other than the results of jobs.
 
     They hold profiles that could not be written to disk and, until all visitors have left, measured files and excerpts
     of them.
@@ -142,7 +142,7 @@ server_state = Once(_ServerState)
 
 
 def find_source(data: bytes, name: str) -> StudyCorpus | None:
-    """Return the parsed file if it was read a moment ago, else None. Raises the CorpusError that reading it raised."""
+    """Return the parsed file if it is cached, else None. Raises the CorpusError that reading it raised."""
     key = _make_file_key(data, name)
     content, failed_job = get_queue("file").results.get(key), get_queue("file").find_failed(key)
     if content is None and failed_job is not None and isinstance(failed_job.error, CorpusError):
@@ -159,10 +159,10 @@ def read(data: bytes, name: str) -> Job:
 # ---- Profiles -------------------------------------------------------------------------------------------
 
 
-def profile(model: catalog.Model, digest: str) -> Profile | None:
+def find_profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of a model on the corpus with this digest; None if it was not measured."""
-    key = profiles.key(model, digest)
-    folder, unwritten = profiles.home() / key, server_state().unwritten.get(key)
+    key = profiles.make_key(model, digest)
+    folder, unwritten = profiles.get_home() / key, server_state().unwritten.get(key)
     profile = unwritten.profile if unwritten else get_queue("study").results.get(key)
     if profile is None and (folder / FACTS_FILE).is_file():
         try:
@@ -176,19 +176,19 @@ def profile(model: catalog.Model, digest: str) -> Profile | None:
 
 def find_write_error(model: catalog.Model, digest: str) -> MhaVizError | None:
     """Return the error if a profile could not be written to disk and is only in memory, else None."""
-    unwritten = server_state().unwritten.get(profiles.key(model, digest))
+    unwritten = server_state().unwritten.get(profiles.make_key(model, digest))
     return unwritten.error if unwritten else None
 
 
 def load_reference_evidence(model: catalog.Model) -> Evidence | None:
     """Return the evidence that a model's roles come from: its bundled profiles, else the one of the built-in sentences.
 
-    None if neither exists. Raises what :func:`profile` raises.
+    None if neither exists. Raises what :func:`find_profile` raises.
     """
     bundled = load_bundled(model.name) if model.kind in ("bundled", "own") else None
     if bundled is not None:
         return bundled
-    measured = profile(model, built_in().digest)
+    measured = find_profile(model, load_built_in_corpus().digest)
     return None if measured is None else Evidence(*BUILT_IN, (measured,))
 
 
@@ -215,7 +215,7 @@ def summarise(model: catalog.Model) -> RoleSummary:
         return RoleSummary(
             load_bundled_roles(model.name), corpora or BUILT_IN, bool(corpora), load_bundled_habits(model.name)
         )
-    folder = profiles.home() / profiles.key(model, built_in().digest)
+    folder = profiles.get_home() / profiles.make_key(model, load_built_in_corpus().digest)
     roles: tuple[Finding, ...] | None = None
     habits: Habits = {}
     with suppress(MhaVizError):
@@ -229,7 +229,7 @@ def summarise(model: catalog.Model) -> RoleSummary:
 
 
 def start(model: catalog.Model, source: StudyCorpus) -> Job:
-    """Start a study, or join the same study if it is under way.
+    """Start a study, or join it if it is running or waiting.
 
     Raises CorpusError if the corpus has more words than a public server measures, and Busy if this visitor has another
     study or too many are waiting.
@@ -239,7 +239,7 @@ def start(model: catalog.Model, source: StudyCorpus) -> Job:
             f"This file has {source.words:,} words; this server measures at most {MAX_WORDS:,}.",
             "Split it, or measure it on your own machine: mha-viz profile.",
         )
-    key = profiles.key(model, source.digest)
+    key = profiles.make_key(model, source.digest)
     job = get_queue("study").submit(key, f"{model.label} on {source.name}", partial(_measure, key, model, source))
     server_state().measured.put(key, source._replace(name=NEUTRAL_NAME) if source.data else source)
     return job
@@ -247,12 +247,12 @@ def start(model: catalog.Model, source: StudyCorpus) -> Job:
 
 def find_running(model: catalog.Model, digest: str) -> Job | None:
     """Return the running or waiting study of a model on a corpus, submitted by any visitor; None if there is none."""
-    return get_queue("study").find_running(profiles.key(model, digest))
+    return get_queue("study").find_running(profiles.make_key(model, digest))
 
 
 def is_stopping(model: catalog.Model, digest: str) -> bool:
     """Return whether a study was stopped and is still saving its partial sums."""
-    return get_queue("study").is_stopping(profiles.key(model, digest))
+    return get_queue("study").is_stopping(profiles.make_key(model, digest))
 
 
 def find_failure(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyCorpus] | None:
@@ -260,7 +260,7 @@ def find_failure(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyC
 
     None if it did not fail. An uploaded file comes without its name, which only the visitor who uploaded it may see.
     """
-    key = profiles.key(model, digest)
+    key = profiles.make_key(model, digest)
     job, source = get_queue("study").find_failed(key), server_state().measured.get(key)
     return (job.error, source) if job and job.error and source else None
 
@@ -269,7 +269,7 @@ def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> P
     folder = hub.find_local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
-    sums = profiles.ensure_folder(profiles.home() / key)
+    sums = profiles.ensure_folder(profiles.get_home() / key)
     delete_excess(sums)
     order = {
         "folder": str(folder),
@@ -297,7 +297,7 @@ def load_excerpts(model: catalog.Model, digest: str, spans: Sequence[SentenceSpa
 
     The caller must make sure that the visitor has that file. Raises CorpusError.
     """
-    key = profiles.key(model, digest)
+    key = profiles.make_key(model, digest)
     source, sentences = find_measured_source(model, digest), server_state().excerpts.get(key)
     if sentences is None and source is not None:
         sentences = server_state().excerpts.put(key, read_excerpts(source.data, spans))
@@ -309,7 +309,7 @@ def find_measured_source(model: catalog.Model, digest: str) -> StudyCorpus | Non
 
     Only for visitors who have that file.
     """
-    source = server_state().measured.get(profiles.key(model, digest))
+    source = server_state().measured.get(profiles.make_key(model, digest))
     return source if source is not None and source.data else None
 
 
@@ -318,7 +318,7 @@ def find_measured_source(model: catalog.Model, digest: str) -> StudyCorpus | Non
 
 def make_pointers_task(model: catalog.Model) -> Task[tuple[Pointers | None, ...]]:
     """Return the task that finds where every head points in the built-in sentences."""
-    key, words = profiles.key(model, built_in().digest), "Reading the built-in sentences"
+    key, words = profiles.make_key(model, load_built_in_corpus().digest), "Reading the built-in sentences"
     return Task("pointers", key, model.label, words, lambda: read_pointers(model))
 
 
@@ -327,10 +327,10 @@ def read_pointers(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:
 
     Other requests to the model wait for at most one step.
     """
-    sentences = split_range(0, len(built_in().sentences), SENTENCES_PER_STEP)
+    sentences = split_range(0, len(load_built_in_corpus().sentences), SENTENCES_PER_STEP)
     parts = yield from map_in_steps(
         sentences,
-        lambda numbers: model_service().ask(verbs.find_pointers, model.name, numbers.start, numbers.stop).result(),
+        lambda numbers: get_model_service().ask(verbs.find_pointers, model.name, numbers.start, numbers.stop).result(),
     )
     return tuple(chain.from_iterable(parts))
 
@@ -342,15 +342,15 @@ def _make_bounds(folder: Path) -> children.Bounds:
     minutes at a time. The model is in memory twice, trained and untrained, each with packed copies.
     """
     if not catalog.is_hosted():
-        return children.Bounds(threads=0, grace=GRACE_S, what="The study", answer_bytes=10**9)
+        return children.Bounds(threads=0, grace_s=GRACE_S, subject="The study", answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     return children.Bounds(
         seconds=600,
         megabytes=3_000 + 6 * weights // 10**6,
         threads=max(1, (os.cpu_count() or 1) // 2),
-        grace=GRACE_S,
-        what="The study",
-        less="Finished parts are saved; start it again to continue.",
+        grace_s=GRACE_S,
+        subject="The study",
+        remedy="Finished parts are saved; start it again to continue.",
     )
 
 

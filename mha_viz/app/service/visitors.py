@@ -29,9 +29,9 @@ def get_visitor() -> str:
     if context is None:
         return NOBODY
     address = st.context.ip_address  # None for this machine itself
-    where = address if isinstance(address, str) else ""
+    network_address = address if isinstance(address, str) else ""
     browser = parse_token(st.context.cookies.get(COOKIE)) or context.session_id.encode()
-    return hashlib.sha256(f"{where}/".encode() + browser).hexdigest()[:16]
+    return hashlib.sha256(f"{network_address}/".encode() + browser).hexdigest()[:16]
 
 
 def get_session() -> str:
@@ -40,7 +40,7 @@ def get_session() -> str:
     return NOBODY if context is None else context.session_id
 
 
-def asker() -> tuple[str, str]:
+def identify_asker() -> tuple[str, str]:
     """Return :func:`get_visitor` and :func:`get_session`, for queues that serve visitors in turn."""
     return get_visitor(), get_session()
 
@@ -51,8 +51,8 @@ def parse_token(cookie: object) -> bytes:
     The mask differs from page to page, the token does not.
     """
     try:
-        version, mask, masked, _ = str(cookie).strip("\"'").split("|")
-        key, hidden = binascii.unhexlify(mask), binascii.unhexlify(masked)
+        version, mask, masked_token, _ = str(cookie).strip("\"'").split("|")
+        key, hidden = binascii.unhexlify(mask), binascii.unhexlify(masked_token)
     except ValueError:  # binascii's error is a subclass
         return b""
     if version != "2" or len(key) != 4 or len(hidden) != TOKEN_BYTES:

@@ -13,7 +13,7 @@ from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
 from mha_viz.app.serving.paths import HEALTH, MEDIA, STREAM, find_new_address, get_base, get_relative_path, list_paths
 from mha_viz.app.serving.settings import HOSTS, ServerSettings
-from mha_viz.browser.bundle import page_style
+from mha_viz.browser.bundle import build_page_style
 
 _METRICS = "_stcore/metrics"
 _AGENTS = "_stcore/agent/"
@@ -42,7 +42,7 @@ class AccessControl:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._http(scope, receive, send)
+            await self._serve_http(scope, receive, send)
         elif scope["type"] == "websocket":
             headers = Headers(scope=scope)
             if get_relative_path(scope) == STREAM and is_host_allowed(headers.get("host")) and _has_own_origin(headers):
@@ -52,7 +52,7 @@ class AccessControl:
         else:
             await self._app(scope, receive, send)
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, host = get_relative_path(scope), Headers(scope=scope).get("host")
         if path != HEALTH and not is_host_allowed(host):  # health probes use the address
             problem = f"This server does not answer to the name “{(host or '')[:80]}”."
@@ -89,15 +89,15 @@ class _NotFound:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
-        self._replaced = False
+        self._is_replaced = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and _is_shell(message):
-            self._replaced = True
+            self._is_replaced = True
             home = f"/{get_base()}/" if get_base() else "/"
-            page = _NOT_FOUND_PAGE.format(home=escape(home), style=page_style("instead"))
+            page = _NOT_FOUND_PAGE.format(home=escape(home), style=build_page_style("instead"))
             await HTMLResponse(page, 404)(self._scope, self._receive, self._send)
-        elif not self._replaced:
+        elif not self._is_replaced:
             await self._send(message)
 
 
@@ -111,5 +111,5 @@ def _has_own_origin(headers: Headers) -> bool:
     origin = headers.get("origin")
     if origin is None:  # not a browser
         return True
-    allowed = {str(origin).strip() for origin in config.get_option("server.corsAllowedOrigins")}
-    return origin in allowed or urlsplit(origin).netloc.lower() == (headers.get("host") or "").lower()
+    allowed_origins = {str(origin).strip() for origin in config.get_option("server.corsAllowedOrigins")}
+    return origin in allowed_origins or urlsplit(origin).netloc.lower() == (headers.get("host") or "").lower()

@@ -28,10 +28,10 @@ from mha_viz.app.serving.uploads import Uploads
 from mha_viz.files.assets import app_root
 
 
-def app(settings: ServerSettings, opens_browser: bool = False) -> st.App:
+def create_app(settings: ServerSettings, opens_browser: bool = False) -> st.App:
     """Return the application; create it at most once per process."""
     session_limit = SessionLimit(settings)
-    failures: dict[Any, Any] = {500: Headers.failed(settings)}
+    failures: dict[Any, Any] = {500: Headers.make_error_handler(settings)}
 
     @asynccontextmanager
     async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:

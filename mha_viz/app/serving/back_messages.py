@@ -27,20 +27,20 @@ class FieldLimit(NamedTuple):
     """The limits of a field.
 
     Attributes:
-        most: the maximum size in bytes.
-        times: how often the field may occur in a message.
-        form: the pattern that its text must match.
+        max_bytes: the maximum size.
+        max_count: how many times the field may occur in a message.
+        pattern: the pattern that its text must match.
         is_json: whether its text is JSON, whose number of parts is limited.
     """
 
-    most: int = _MAX_BYTES
-    times: int = 1
-    form: re.Pattern[bytes] | None = None
+    max_bytes: int = _MAX_BYTES
+    max_count: int = 1
+    pattern: re.Pattern[bytes] | None = None
     is_json: bool = False
 
 
-def _limit_text(pattern: str, max_bytes: int, times: int = 1) -> FieldLimit:
-    return FieldLimit(max_bytes, times, re.compile(pattern.encode("latin-1")))
+def _limit_text(pattern: str, max_bytes: int, max_count: int = 1) -> FieldLimit:
+    return FieldLimit(max_bytes, max_count, re.compile(pattern.encode("latin-1")))
 
 
 _LINE = r"[^\x00-\x1f\x7f]*"
@@ -80,7 +80,7 @@ RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
         "context_info": _ANY,
         "is_history_navigation": _ANY,
     },
-    "WidgetStates": {"widgets": FieldLimit(times=400)},
+    "WidgetStates": {"widgets": FieldLimit(max_count=400)},
     "WidgetState": {
         "id": _ID,
         "trigger_value": _ANY,
@@ -164,7 +164,7 @@ _WIRE_TYPES = {
 
 
 class AllowedMessage(NamedTuple):
-    """A message that may be passed on."""
+    """A message that may be passed on to Streamlit."""
 
     kind: str
     message: BackMsg
@@ -175,16 +175,16 @@ class _Field(NamedTuple):
 
     Attributes:
         name: its name.
-        written: how its value is encoded (wire type).
+        wire_type: the encoding of its value.
         rule: its limits.
-        inside: the kind of message that it contains, if any.
+        content: the kind of message that it contains, if any.
         is_text: whether its value is text.
     """
 
     name: str
-    written: int
+    wire_type: int
     rule: FieldLimit
-    inside: Descriptor | None
+    content: Descriptor | None
     is_text: bool
 
 
@@ -193,7 +193,7 @@ class _NotAllowedError(Exception):
 
 
 def read_allowed(data: bytes) -> AllowedMessage | None:
-    """Return the message if it may be passed on, else None."""
+    """Return the message if it is allowed, else None."""
     try:
         kind = _MessageReader(data).message(BackMsg.DESCRIPTOR, 0, len(data))
         message = BackMsg.FromString(data)
@@ -220,17 +220,17 @@ class _MessageReader:
             key, position = self._read_number(position, end)
             field = fields.get(key >> 3)
             self._left -= 1
-            if field is None or key & 7 != field.written or self._left < 0:
+            if field is None or key & 7 != field.wire_type or self._left < 0:
                 raise _NotAllowedError
             name, rule = field.name, field.rule
             seen[name] = seen.get(name, 0) + 1
-            if seen[name] > rule.times:
+            if seen[name] > rule.max_count:
                 raise _NotAllowedError
-            begin, position = self._find_span(field.written, position, end)
-            if position - begin > rule.most:
+            begin, position = self._find_span(field.wire_type, position, end)
+            if position - begin > rule.max_bytes:
                 raise _NotAllowedError
-            if field.inside is not None:
-                self.message(field.inside, begin, position)
+            if field.content is not None:
+                self.message(field.content, begin, position)
             elif field.is_text:
                 self._check_text(self._data[begin:position], rule)
         required = _REQUIRED.get(kind.full_name)
@@ -267,7 +267,7 @@ class _MessageReader:
             text.decode()
         except UnicodeDecodeError:
             raise _NotAllowedError from None
-        if rule.form and not rule.form.fullmatch(text):
+        if rule.pattern and not rule.pattern.fullmatch(text):
             raise _NotAllowedError
         if rule.is_json and sum(map(text.count, (b"[", b"{", b","))) > _MAX_JSON_MARKS:
             raise _NotAllowedError

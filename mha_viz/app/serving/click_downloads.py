@@ -20,8 +20,8 @@ MAX_WAIT_S = 30.0  # seconds; after that, build the file from the current state
 POLL_INTERVAL_S = 0.1  # seconds; the first pause lets typed text arrive, which a browser may send after the click
 
 
-def name_by_button(original: Callable[..., str]) -> Callable[..., str]:
-    """Name a file after its button and its session. The name is a digest, as secret as the session's id."""
+def name_files_by_button(original: Callable[..., str]) -> Callable[..., str]:
+    """Name a file after its button and its session. The name is a digest that is as secret as the session id."""
 
     @wraps(original)
     def add_deferred(self: Any, *args: Any, **options: Any) -> str:
@@ -39,7 +39,7 @@ def name_by_button(original: Callable[..., str]) -> Callable[..., str]:
     return add_deferred
 
 
-def wait_for_the_run(original: Callable[[Any, Any, str], Awaitable[Any]]) -> Callable[[Any, Any, str], Awaitable[Any]]:
+def wait_for_rerun(original: Callable[[Any, Any, str], Awaitable[Any]]) -> Callable[[Any, Any, str], Awaitable[Any]]:
     """Delay building a file until the page has rerun with what was typed before the click."""
 
     @wraps(original)

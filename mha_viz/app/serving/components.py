@@ -34,7 +34,7 @@ class ComponentFiles:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._files = {
-            f"{COMPONENTS}mha_{name}/{bundle.served_file(name)}": _make_file(name) for name in bundle.COMPONENTS
+            f"{COMPONENTS}mha_{name}/{bundle.name_served_file(name)}": _make_file(name) for name in bundle.COMPONENTS
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,7 +54,7 @@ def announce(manager: BidiComponentManager) -> None:
 
 
 def _make_file(name: str) -> _ServedFile:
-    plain = bundle.module(name).encode()
+    plain = bundle.build_module(name).encode()
     return _ServedFile(plain, gzip.compress(plain, 9, mtime=0))
 
 

@@ -36,14 +36,14 @@ class Connections:
     """The number of open connections of each address. The addresses of this machine and of proxies have no limit."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self._most = min(CONNECTIONS_PER_TAB * settings.per_address, read_descriptor_limit() // 4)
+        self._max_per_address = min(CONNECTIONS_PER_TAB * settings.per_address, read_descriptor_limit() // 4)
         self._proxies = [ipaddress.ip_network(proxy) for proxy in settings.proxies]
         self._open: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
         """Count a new connection; return whether the address now has too many."""
         self._open[address] += 1
-        return self._open[address] > self._most and not self._is_exempt(address)
+        return self._open[address] > self._max_per_address and not self._is_exempt(address)
 
     def leave(self, address: str) -> None:
         """Record that a connection was closed."""
@@ -91,11 +91,11 @@ class LimitedProtocol(_BASE_PROTOCOL):  # type: ignore[misc]
     def handle_websocket_upgrade(self, *event: Any) -> None:
         super().handle_websocket_upgrade(*event)
         successor: Any = self.transport.get_protocol()
-        lost = successor.connection_lost
+        on_connection_lost = successor.connection_lost
 
         def leave(exc: Exception | None) -> None:
             self.shares.leave(self._address)
-            lost(exc)
+            on_connection_lost(exc)
 
         successor.connection_lost = leave
 
@@ -128,7 +128,7 @@ def limit_connections(original: Callable[[], dict[str, Any]]) -> Callable[[], di
 
     The settings of the server's owner determine the limits of connections.
     """
-    limited = make_protocol(from_environment(os.environ))
+    protocol_class = make_protocol(from_environment(os.environ))
 
     @wraps(original)
     def options() -> dict[str, Any]:
@@ -136,7 +136,7 @@ def limit_connections(original: Callable[[], dict[str, Any]]) -> Callable[[], di
             "ws_max_size": MESSAGE_BYTES,
             "timeout_graceful_shutdown": _GRACE_S,
             "server_header": False,
-            "http": limited,
+            "http": protocol_class,
         }
 
     return options

@@ -7,7 +7,7 @@ from functools import cache
 from html import escape
 from urllib.parse import parse_qs
 
-from mha_viz.browser.bundle import page_style
+from mha_viz.browser.bundle import build_page_style
 from mha_viz.files.assets import asset_path, page_files
 from mha_viz.text import clean
 
@@ -15,7 +15,7 @@ SENTENCE_PAGES = ("", "explore", "inside_a_head")
 MAX_CHARACTERS = 400  # maximum characters of the sentence
 
 
-def first_paint(path: str, query: bytes) -> str:
+def draw_first_paint(path: str, query: bytes) -> str:
     """Return the HTML element with its style sheet. The style sheet hides it once the page shows its own navigation.
 
     Args:
@@ -29,7 +29,7 @@ def first_paint(path: str, query: bytes) -> str:
     sentence_html = f"<p>{escape(sentence)}</p>" if sentence.strip() else ""
     names = "" if parameters.get("class", [""])[-1] == "1" else _draw_names(path)
     css_class = "mha-first" if "text" in parameters or path else "mha-first new"
-    style = f"<style>{page_style('first_paint')}</style>"
+    style = f"<style>{build_page_style('first_paint')}</style>"
     return f'{style}\n<div class="{css_class}" aria-hidden="true">{names}{sentence_html}</div>\n'
 
 

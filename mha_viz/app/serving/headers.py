@@ -35,7 +35,7 @@ class Headers:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = self._policy.headers(scope)
+        headers = self._policy.make_headers(scope)
         names = {name for name, _ in headers}
 
         async def add(message: Message) -> None:
@@ -47,7 +47,7 @@ class Headers:
         await self._app(scope, receive, add)
 
     @staticmethod
-    def failed(settings: ServerSettings) -> Callable[[Request, Exception], Response]:
+    def make_error_handler(settings: ServerSettings) -> Callable[[Request, Exception], Response]:
         """Return the handler of errors in the server's own code.
 
         It adds the headers itself, because no middleware sees its response.
@@ -55,7 +55,7 @@ class Headers:
 
         def answer(request: Request, error: Exception) -> Response:
             response = PlainTextResponse("The server failed to answer. Its log says why.", 500)
-            response.raw_headers.extend(_Policy(settings).headers(request.scope))
+            response.raw_headers.extend(_Policy(settings).make_headers(request.scope))
             return response
 
         return answer
@@ -80,7 +80,7 @@ class _Policy:
             f"base-uri 'self'; form-action 'self'; frame-ancestors {ancestors}"
         )
 
-    def headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+    def make_headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
         # This server's WebSocket address: in some browsers 'self' does not include it.
         sockets = f" ws://{host.decode()} wss://{host.decode()}" if _HOST.fullmatch(host) else ""

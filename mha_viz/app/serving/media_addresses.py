@@ -16,8 +16,8 @@ BYTES = 32  # length of the digest in an address
 _secret = secrets.token_bytes(BYTES)  # one secret per process; no other process serves these addresses
 
 
-def make_unguessable(original: Callable[..., str]) -> Callable[..., str]:
-    """Make the addresses of files depend on a secret of this process. Equal files still have the same address."""
+def make_addresses_unguessable(original: Callable[..., str]) -> Callable[..., str]:
+    """Derive the addresses of files from a secret of this process. Equal files still have equal addresses."""
 
     @wraps(original)
     def address(data: bytes, mimetype: str, filename: str | None = None) -> str:

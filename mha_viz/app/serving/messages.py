@@ -19,7 +19,7 @@ LATEST_RUNS = 5  # the server refers to a message for at most this many runs aft
 _SENT_KEY = "mha_viz_sent"  # attribute of a session: the number of ended runs, now and when each message was sent
 
 
-def note_enqueued(send: Callable[[Any, ForwardMsg], None]) -> Callable[[Any, ForwardMsg], None]:
+def record_sent_messages(send: Callable[[Any, ForwardMsg], None]) -> Callable[[Any, ForwardMsg], None]:
     """Record in every session which messages its browser was sent."""
 
     @wraps(send)
@@ -36,7 +36,7 @@ def note_enqueued(send: Callable[[Any, ForwardMsg], None]) -> Callable[[Any, For
     return enqueue
 
 
-def rely_on_the_latest(
+def patch_message_cache(
     rerun: Callable[[Any, ClientState | None], None],
 ) -> Callable[[Any, ClientState | None], None]:
     """Remove from a request for a run all messages that the browser may drop before the answer arrives."""

@@ -44,8 +44,8 @@ def find_new_address(scope: Scope) -> str | None:
     The first page has moved from its name to the root.
     """
     path = get_relative_path(scope).rstrip("/")
-    old = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
-    page, parameters = redirect_address(path, old)
+    old_parameters = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
+    page, parameters = redirect_address(path, old_parameters)
     place = "" if page == next(iter(page_files())) else page
     if place == path:
         return None

@@ -1,4 +1,4 @@
-"""Limit the number of visitors at a time. New visitors are also refused while others wait too long.
+"""Limit the number of simultaneous visitors, and refuse new ones while others wait too long.
 
 A session is an open WebSocket, that is, one browser tab. Fetching a page does not count as a session; otherwise anybody
 could block the server by fetching pages.
@@ -24,10 +24,10 @@ from mha_viz.app.serving.paths import STREAM, get_relative_path, list_paths
 from mha_viz.app.serving.settings import ServerSettings, is_loopback
 from mha_viz.app.serving.visitors import RecentVisitors, read_browser
 from mha_viz.app.serving.waits import Waits
-from mha_viz.browser.bundle import page_style
+from mha_viz.browser.bundle import build_page_style
 
 RETRY_S = 10  # seconds until the page of a full server reloads
-RETURN_S = 60  # seconds within which a visitor who left, for example by reloading, is let in again
+RETURN_S = 60  # seconds within which a visitor who left, for example by reloading, is admitted again
 FIRST_MESSAGE_S = 5  # seconds within which an open WebSocket must send a message
 BURST, MESSAGES_PER_SECOND = 60, 20  # messages from one tab: in a burst, and per second on average
 
@@ -39,11 +39,11 @@ _FULL_PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="refresh" content="{retry}">
-<title>mha_viz: no free place</title>
+<title>mha_viz: the server is full</title>
 <style>{style}</style>
 </head>
 <body>
-<h1>All places are taken</h1>
+<h1>This server is full</h1>
 <p>{why} This page tries again every {retry} seconds. Leave it open: its address keeps your sentence and your view.</p>
 </body>
 </html>
@@ -51,58 +51,59 @@ _FULL_PAGE = """<!doctype html>
 
 
 class SessionLimit:
-    """Counts open WebSockets and decides whether another visitor may come in."""
+    """Counts open WebSockets and decides whether to admit another visitor."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self._open: Counter[str] = Counter()  # by address
-        self._browsers: Counter[str] = Counter()  # open WebSockets by visitor
-        self._left = RecentVisitors(RETURN_S)
-        self._refused = RecentVisitors(3 * RETRY_S)
+        self._tabs_by_address: Counter[str] = Counter()
+        self._tabs_by_visitor: Counter[str] = Counter()
+        self._recent_departures = RecentVisitors(RETURN_S)
+        self._recent_refusals = RecentVisitors(3 * RETRY_S)
         self.emptied = time.monotonic()  # when the last WebSocket closed
         self.waits = Waits(settings.wait)
 
     @property
     def open_count(self) -> int:
         """The number of open WebSockets."""
-        return self._open.total()
+        return self._tabs_by_address.total()
 
-    def refusal(self, address: str, is_in: bool = False) -> str:
+    def find_refusal(self, address: str, is_returning: bool = False) -> str:
         """Return why a visitor from ``address`` gets no session; "" if one is free.
 
-        ``is_in``: whether the visitor had a session a moment ago; such visitors are let in even if others wait long.
+        ``is_returning``: whether the visitor had a session a moment ago. Such visitors are admitted even while the
+        server is slow.
         """
         if self.open_count >= self._settings.sessions:
             return f"This server allows {self._settings.sessions:,} open tabs at a time."
         limit = self._settings.per_address
-        if not is_loopback(address) and self._open[address] >= limit:
+        if not is_loopback(address) and self._tabs_by_address[address] >= limit:
             return f"This server allows {limit:,} open tabs from one network address at a time, yours included."
-        return "" if is_in else self.waits.refusal()
+        return "" if is_returning else self.waits.find_refusal()
 
     def holds(self, visitor: str) -> bool:
         """Return whether a visitor has a session or had one a moment ago, as when reloading a page."""
-        return self._browsers[visitor] > 0 or visitor in self._left
+        return self._tabs_by_visitor[visitor] > 0 or visitor in self._recent_departures
 
     def take_return(self, visitor: str) -> bool:
-        """Return whether a visitor left a session a moment ago. Each session can be returned to once."""
-        return self._left.take(visitor)
+        """Return whether a visitor left a session a moment ago, and forget that session."""
+        return self._recent_departures.take(visitor)
 
     def note_refused(self, visitor: str) -> None:
-        """Count a visitor who was told to wait: once, however often the page tries again."""
-        self.waits.refusals += visitor not in self._refused
-        self._refused.note(visitor)
+        """Count a visitor who was told to wait, once however often the page tries again."""
+        self.waits.refusals += visitor not in self._recent_refusals
+        self._recent_refusals.note(visitor)
 
     def enter(self, address: str, visitor: str = "") -> None:
         """Count a new session."""
-        self._open[address] += 1
-        self._browsers[visitor or address] += 1
+        self._tabs_by_address[address] += 1
+        self._tabs_by_visitor[visitor or address] += 1
 
     def leave(self, address: str, visitor: str = "") -> None:
         """Record that a session has ended."""
-        for counts, key in ((self._open, address), (self._browsers, visitor or address)):
+        for counts, key in ((self._tabs_by_address, address), (self._tabs_by_visitor, visitor or address)):
             counts[key] -= 1
             counts += Counter()  # drops zero counts
-        self._left.note(visitor or address)
+        self._recent_departures.note(visitor or address)
         self.emptied = time.monotonic()
 
 
@@ -119,18 +120,18 @@ class Gate:
         if scope["type"] == "websocket" and path == STREAM:
             await self._serve_socket(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "GET" and path.rstrip("/") in self._pages:
-            await self._page(scope, receive, send)
+            await self._serve_page(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_page(self, scope: Scope, receive: Receive, send: Send) -> None:
         address, browser = get_client_address(scope), read_browser(scope)
-        is_in = self._session_limit.holds(browser or address)
-        why = "" if browser and is_in else self._session_limit.refusal(address, is_in)
-        if why:
+        is_returning = self._session_limit.holds(browser or address)
+        refusal = "" if browser and is_returning else self._session_limit.find_refusal(address, is_returning)
+        if refusal:
             self._session_limit.note_refused(browser or address)
             headers = {"Retry-After": str(RETRY_S), "Cache-Control": "no-store"}
-            page = _FULL_PAGE.format(why=why, retry=RETRY_S, style=page_style("instead"))
+            page = _FULL_PAGE.format(why=refusal, retry=RETRY_S, style=build_page_style("instead"))
             await HTMLResponse(page, 503, headers)(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -138,7 +139,8 @@ class Gate:
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = get_client_address(scope)
         visitor = read_browser(scope) or address
-        if self._session_limit.refusal(address, self._session_limit.take_return(visitor)) and not _is_resuming(scope):
+        refusal = self._session_limit.find_refusal(address, self._session_limit.take_return(visitor))
+        if refusal and not _is_resuming(scope):
             self._session_limit.note_refused(visitor)
             await _refuse(scope, receive, send)
             return
@@ -180,7 +182,7 @@ class _PacedReceiver:
         now = time.monotonic()
         self._tokens = min(BURST, self._tokens + (now - self._at) * MESSAGES_PER_SECOND) - tokens
         self._at = now
-        if self._tokens < 0:  # the tab sends too fast: stop reading for a while
+        if self._tokens < 0:  # the tab sends too fast, so stop reading for a while
             await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
 
     async def _receive_first(self) -> Message:
@@ -211,9 +213,9 @@ class _Tab:
 
     async def send(self, message: Message) -> None:
         """Send a message, which blocks while the tab reads nothing."""
-        began = time.monotonic()
+        start = time.monotonic()
         await self._send(message)
-        self._waits.note_sent(self, message, time.monotonic() - began)
+        self._waits.note_sent(self, message, time.monotonic() - start)
 
 
 def get_client_address(scope: Scope) -> str:
@@ -242,10 +244,10 @@ def _is_resuming(scope: Scope) -> bool:
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     """Refuse a WebSocket.
 
-    A browser has already received its page, which would stay empty without an explanation. It is told to load the page
-    again, and then gets the page that gives the reason and tries again.
+    A browser has already received its page, which would stay empty without an explanation. Tell it to reload: it then
+    gets a page that gives the reason and tries again.
     """
-    refusal = PlainTextResponse("All places are taken.", 503, {"Retry-After": str(RETRY_S)})
+    refusal = PlainTextResponse("This server is full.", 503, {"Retry-After": str(RETRY_S)})
     if "origin" in Headers(scope=scope):
         reload = ForwardMsg(metadata=ForwardMsgMetadata(), auth_redirect=AuthRedirect(url=""))  # "": the page itself
         await send({"type": "websocket.accept", "subprotocol": next(iter(scope["subprotocols"]), None)})

@@ -31,7 +31,7 @@ class ServerSettings(NamedTuple):
         proxies: addresses and networks whose X-Forwarded-For is trusted.
         sessions: the maximum number of open browser tabs.
         per_address: the maximum number of open browser tabs of one address.
-        wait: the 95th percentile over visitors of their median waits, in seconds, above which nobody new is let in.
+        wait: the 95th percentile over visitors of their median waits, in seconds, above which new visitors are refused.
         metrics: whether ``/_stcore/metrics`` is served.
     """
 

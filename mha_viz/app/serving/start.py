@@ -14,7 +14,7 @@ from streamlit.web.cli import configurator_options
 
 from mha_viz import process
 from mha_viz.app.serving import settings, streamlit_parts
-from mha_viz.app.serving.app import app
+from mha_viz.app.serving.app import create_app
 from mha_viz.app.serving.session_limit import VISITOR
 from mha_viz.app.serving.settings import ServerSettings, is_loopback
 from mha_viz.app.serving.shutdown import end_server
@@ -48,23 +48,25 @@ def main(**flags: Any) -> None:
         sys.exit(2)
 
 
-def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
+def _run(options: dict[str, Any], settings: ServerSettings) -> None:
     sys.argv = [str(app_root() / "app.py")]  # the app's own settings are in the same folder
-    application = app(chosen, opens_browser=_should_open_browser(options))
+    application = create_app(settings, opens_browser=_should_open_browser(options))
     address = options.setdefault("server.address", "127.0.0.1")
     port = options.get("server.port", 8501)
     if not 0 <= port < 1 << 16:
         raise SettingError(f"The port is {port}.", "Give a number from 1 to 65535.")
-    options = _choose_hosts(address, chosen) | options
+    options = _choose_hosts(address, settings) | options
     # Unless its owner allows it, a server for other machines offers no folders of this machine and no downloads. A
     # server on loopback with a proxy or with host names also serves other machines.
-    is_private = is_loopback(address) and not chosen.proxies and not chosen.hosts
+    is_private = is_loopback(address) and not settings.proxies and not settings.hosts
     if not (is_private or catalog.has_settings()):
         os.environ[catalog.ACCESS] = "here"
         print(_LOCAL_MODELS, flush=True)
-    os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
-    if missing := confinement.find_missing_rights() if sys.platform.startswith("linux") or not is_private else ():
-        print(_UNCONFINED.format(", ".join(sorted(missing))), flush=True)
+    os.environ["FORWARDED_ALLOW_IPS"] = ",".join(settings.proxies)  # uvicorn's default trusts all of this machine
+    needs_confinement = sys.platform.startswith("linux") or not is_private
+    missing_rights = confinement.find_missing_rights() if needs_confinement else ()
+    if missing_rights:
+        print(_UNCONFINED.format(", ".join(sorted(missing_rights))), flush=True)
     confinement.hide_memory()
     inspection.use_child_processes()
     raise_descriptor_limit()
@@ -94,13 +96,13 @@ def _should_open_browser(options: dict[str, Any]) -> bool:
     return not (config.get_option("server.headless") if headless is None else headless)
 
 
-def _choose_hosts(address: str, chosen: ServerSettings) -> dict[str, Any]:
+def _choose_hosts(address: str, settings: ServerSettings) -> dict[str, Any]:
     """Return the option with the allowed host names.
 
     A page of another site must not reach the server under that site's host name.
     """
-    if chosen.hosts:
-        return {"server.allowedHosts": [*chosen.hosts]}
+    if settings.hosts:
+        return {"server.allowedHosts": [*settings.hosts]}
     if is_loopback(address):
         return {"server.allowedHosts": ["localhost", "127.0.0.1", "::1", address]}
     return {}

@@ -16,16 +16,16 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import file_util
 
-from mha_viz.app.serving.first_paint import first_paint
+from mha_viz.app.serving.first_paint import draw_first_paint
 from mha_viz.app.serving.paths import get_relative_path, list_paths
-from mha_viz.browser.promise import older_note_with_style
+from mha_viz.browser.promise import render_older_note_with_style
 
 _CODE_PATTERNS = ("static/js/*", "static/css/*")
 # Tells the frontend the address of its server. Otherwise it would first try the address of the page.
 BASE_URL_SCRIPT = (
     'window.__streamlit = { BACKEND_BASE_URL: new URL("../..", document.querySelector("script[src]").src).href };'
 )
-_ADDED_HTML = f"<script>{BASE_URL_SCRIPT}</script>{older_note_with_style()}".encode()
+_ADDED_HTML = f"<script>{BASE_URL_SCRIPT}</script>{render_older_note_with_style()}".encode()
 # Streamlit loads their code when the first such element is drawn.
 _COMMON_ELEMENTS = (
     "PageLink",
@@ -45,8 +45,10 @@ class StreamlitFiles:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app, self._pages = app, list_paths()
-        static = Path(file_util.get_static_dir())
-        self._files = {file.relative_to(static).as_posix() for name in _CODE_PATTERNS for file in static.glob(name)}
+        static_folder = Path(file_util.get_static_dir())
+        self._files = {
+            file.relative_to(static_folder).as_posix() for name in _CODE_PATTERNS for file in static_folder.glob(name)
+        }
         # By path: the first message and the body of the response.
         self._answers: dict[str, tuple[Message, Message]] = {}
 
@@ -54,8 +56,8 @@ class StreamlitFiles:
         path = get_relative_path(scope) if scope["type"] == "http" else "/"
         if path in self._pages:
             uncompressed = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
-            added = _ADDED_HTML + first_paint(path, scope.get("query_string", b"")).encode()
-            await self._app(uncompressed, receive, _append_to_page(send, added) if scope["method"] == "GET" else send)
+            html = _ADDED_HTML + draw_first_paint(path, scope.get("query_string", b"")).encode()
+            await self._app(uncompressed, receive, _append_to_page(send, html) if scope["method"] == "GET" else send)
         elif path in self._files and _accepts_gzip(scope):
             await self._answer(path, scope, receive, send)
         else:
@@ -75,8 +77,8 @@ class StreamlitFiles:
             await send(message)
 
 
-def _append_to_page(send: Send, added: bytes) -> Send:
-    """Return a sender that appends ``added`` to the page and adds the preload header."""
+def _append_to_page(send: Send, html: bytes) -> Send:
+    """Return a sender that appends ``html`` to the page and adds the preload header."""
     is_whole = False
 
     async def send_part(message: Message) -> None:
@@ -85,9 +87,9 @@ def _append_to_page(send: Send, added: bytes) -> Send:
             is_whole = True
             headers = MutableHeaders(scope=message)
             headers.append("link", _make_preload_header())
-            headers["content-length"] = str(int(headers["content-length"]) + len(added))
+            headers["content-length"] = str(int(headers["content-length"]) + len(html))
         elif is_whole and not message.get("more_body"):
-            message = {**message, "body": message.get("body", b"") + added}
+            message = {**message, "body": message.get("body", b"") + html}
         await send(message)
 
     return send_part
@@ -103,17 +105,17 @@ def _iter_modules() -> Iterator[str]:
 
     Leave out modules that the shell page already names.
     """
-    static = Path(file_util.get_static_dir())
-    folder, shell = static / "static" / "js", (static / "index.html").read_text("utf-8")
+    static_folder = Path(file_util.get_static_dir())
+    folder, shell = static_folder / "static" / "js", (static_folder / "index.html").read_text("utf-8")
     waiting = [file.name for element in _COMMON_ELEMENTS for file in folder.glob(f"{element}.*.js")]
     seen = set(waiting)
     while waiting:
         name = waiting.pop()
         if name not in shell:
             yield f"static/js/{name}"
-            imported = {*_IMPORT.findall((folder / name).read_text("utf-8"))} - seen
-            seen |= imported
-            waiting += sorted(imported)
+            imports = {*_IMPORT.findall((folder / name).read_text("utf-8"))} - seen
+            seen |= imports
+            waiting += sorted(imports)
 
 
 def _accepts_gzip(scope: Scope) -> bool:

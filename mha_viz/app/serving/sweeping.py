@@ -41,21 +41,21 @@ def raise_descriptor_limit() -> None:
     """Raise the limit of open file descriptors to the system's maximum, because a session needs four."""
     if resource is None:
         return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    target = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < target:
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = _DESCRIPTORS if hard_limit == resource.RLIM_INFINITY else min(hard_limit, _DESCRIPTORS)
+    if soft_limit != resource.RLIM_INFINITY and soft_limit < target:
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard_limit))
         except (OSError, ValueError):  # macOS refuses more than its kernel allows
-            resource.setrlimit(resource.RLIMIT_NOFILE, (min(target, 10_240), hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(target, 10_240), hard_limit))
 
 
 def read_descriptor_limit() -> int:
     """Return how many files and connections this process may have open."""
     if resource is None:
         return _DESCRIPTORS
-    soft: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return _DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+    soft_limit: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _DESCRIPTORS if soft_limit == resource.RLIM_INFINITY else soft_limit
 
 
 class WaitingSessions(SessionStorage):
@@ -145,7 +145,7 @@ def end_lost_sessions(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
-def keep_until_fetched(original: Callable[[Any], set[str]]) -> Callable[[Any], set[str]]:
+def keep_unfetched_files(original: Callable[[Any], set[str]]) -> Callable[[Any], set[str]]:
     """Keep files that were created for a download until the browser has had time to fetch them.
 
     Streamlit assigns such a file to no session, so the second run of any visitor would delete it.
@@ -156,11 +156,13 @@ def keep_until_fetched(original: Callable[[Any], set[str]]) -> Callable[[Any], s
     @wraps(original)
     def list_expired(self: MediaFileManager) -> set[str]:
         now, files = time.monotonic(), self._file_metadata
-        since = {name: first_seen.setdefault(files[name], now) for name in original(self)}
-        newest = sorted(since, key=since.__getitem__, reverse=True)
-        sizes = accumulate(_count_bytes(self, name) for name in newest)
+        first_seen_times = {name: first_seen.setdefault(files[name], now) for name in original(self)}
+        newest_names = sorted(first_seen_times, key=first_seen_times.__getitem__, reverse=True)
+        sizes = accumulate(_count_bytes(self, name) for name in newest_names)
         return {
-            name for name, size in zip(newest, sizes, strict=True) if now - since[name] > FETCH_S or size > FETCH_BYTES
+            name
+            for name, size in zip(newest_names, sizes, strict=True)
+            if now - first_seen_times[name] > FETCH_S or size > FETCH_BYTES
         }
 
     return list_expired
@@ -174,7 +176,7 @@ def _count_bytes(files: MediaFileManager, name: str) -> int:
 def _free_memory() -> None:
     """Empty the caches and return free memory to the system; called when there are no visitors."""
     # Loaded by the first visitor.
-    free_caches: Any = getattr(sys.modules.get("mha_viz.app.service.caches"), "idle", None)
+    free_caches: Any = getattr(sys.modules.get("mha_viz.app.service.caches"), "empty_caches", None)
     if free_caches is not None:
         free_caches()
     process.release_memory()

@@ -9,8 +9,10 @@ from typing import Any
 from streamlit.proto.ClientState_pb2 import ClientState
 
 
-def give_way(original: Callable[[Any, ClientState | None], None]) -> Callable[[Any, ClientState | None], None]:
-    """Make every session skip a timed rerun while another run is under way or its output has not been sent yet.
+def patch_timer_reruns(
+    original: Callable[[Any, ClientState | None], None],
+) -> Callable[[Any, ClientState | None], None]:
+    """Skip timed reruns of a session while another run is running or its output has not been sent yet.
 
     The timer asks again later. Without this, Streamlit starts the timed run and sends nothing of the previous run:
     neither its drawing nor the address that a click has set, so that the click is lost.

@@ -23,8 +23,8 @@ from mha_viz.app.serving.back_messages import AllowedMessage
 
 RECENT_S = 30.0  # seconds for which waits count
 MIN_WAITS = 20  # with fewer recent waits, the numbers mean nothing
-MIN_SLOW_VISITORS = 3  # minimum visitors who wait too long; fewer may have caused it themselves
-MAX_MODELS = 256  # maximum models that are remembered as loaded
+MIN_SLOW_VISITORS = 3  # refuse new visitors only if this many wait too long; fewer may have caused it themselves
+MAX_MODELS = 256  # maximum number of models to remember as loaded
 SHORT_MESSAGE_BYTES = 300  # the message that a run has ended is always shorter
 ACTIONS, REFUSALS, STARTS, WAIT = "mha_viz_actions", "mha_viz_refusals", "mha_viz_reader_starts", "mha_viz_wait_p95_ms"
 
@@ -33,21 +33,21 @@ class _Action(NamedTuple):
     """An action of a visitor that has not been answered yet.
 
     Attributes:
-        began: when it came.
-        visitor: who it is from.
-        model: the model that it is about.
-        counts: whether its wait counts. The first action of a tab and the first for a model also wait for files and
+        began: when it arrived.
+        visitor: the visitor who sent it.
+        model: the model that it needs.
+        is_counted: whether its wait counts. The first action of a tab and the first for a model also wait for files and
             libraries, which says nothing about how busy the server is.
     """
 
     began: float
     visitor: str
     model: str
-    counts: bool
+    is_counted: bool
 
 
 class _Wait(NamedTuple):
-    """A wait that has ended: when, whose, and how many seconds it took."""
+    """A wait that has ended: its end, its visitor and its duration in seconds."""
 
     ended: float
     visitor: str
@@ -57,13 +57,13 @@ class _Wait(NamedTuple):
 class Waits:
     """Measures the time from each action of a visitor to the end of its run, and provides it as metrics."""
 
-    def __init__(self, longest: float) -> None:
-        self._longest = longest  # seconds: if visitors wait longer, nobody new is let in
+    def __init__(self, max_wait_s: float) -> None:
+        self._max_wait_s = max_wait_s  # refuse new visitors while others wait longer
         self.actions = self.refusals = 0
         self._ended: deque[_Wait] = deque()
-        self._begun: dict[object, _Action] = {}  # the latest action of a tab, if it has no answer yet
-        self._acted: set[object] = set()  # open tabs that have acted
-        self._models: set[str] = set()  # models that have answered since the first of the present visitors came
+        self._unanswered: dict[object, _Action] = {}  # the unanswered action of each tab
+        self._active_tabs: set[object] = set()  # open tabs that have sent an action
+        self._answering_models: set[str] = set()  # models that have answered a current visitor, so they are loaded
 
     def note_received(self, tab: object, received: AllowedMessage, visitor: str = "") -> None:
         """Record a message from a visitor's tab. A new action replaces the previous one, whose run it ends."""
@@ -72,9 +72,9 @@ class Waits:
             return
         self.actions += 1
         model = next(iter(parse_qs(rerun.query_string).get("model", [])), "")
-        counts = tab in self._acted and model in self._models
-        self._begun[tab] = _Action(time.monotonic(), visitor, model, counts)
-        self._acted.add(tab)
+        is_counted = tab in self._active_tabs and model in self._answering_models
+        self._unanswered[tab] = _Action(time.monotonic(), visitor, model, is_counted)
+        self._active_tabs.add(tab)
 
     def note_sent(self, tab: object, message: Message, blocked: float = 0.0) -> None:
         """Record a message to a tab.
@@ -82,28 +82,30 @@ class Waits:
         ``blocked`` are the seconds for which it could not be sent because the tab did not read; they are not the
         server's fault.
         """
-        if tab not in self._begun:
+        if tab not in self._unanswered:
             return
-        now, action = time.monotonic(), self._begun.pop(tab)
-        sent, data = ForwardMsg(), message.get("bytes") or b""
+        now, action = time.monotonic(), self._unanswered.pop(tab)
+        forward_message, data = ForwardMsg(), message.get("bytes") or b""
         is_end = (
-            len(data) < SHORT_MESSAGE_BYTES and _try_parse(sent, data) and sent.WhichOneof("type") == "script_finished"
+            len(data) < SHORT_MESSAGE_BYTES
+            and _try_parse(forward_message, data)
+            and forward_message.WhichOneof("type") == "script_finished"
         )
-        if not is_end or sent.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+        if not is_end or forward_message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
             began = min(now, action.began + blocked)
-            self._begun[tab] = _Action(began, action.visitor, action.model, action.counts)
+            self._unanswered[tab] = _Action(began, action.visitor, action.model, action.is_counted)
             return
-        if action.counts:
+        if action.is_counted:
             self._ended.append(_Wait(now, action.visitor, max(0.0, now - action.began - blocked)))
-        if len(self._models) < MAX_MODELS:
-            self._models.add(action.model)
+        if len(self._answering_models) < MAX_MODELS:
+            self._answering_models.add(action.model)
 
     def forget(self, tab: object) -> None:
         """Record that a tab was closed."""
-        self._begun.pop(tab, None)
-        self._acted.discard(tab)
-        if not self._acted:  # without visitors, models may be unloaded
-            self._models.clear()
+        self._unanswered.pop(tab, None)
+        self._active_tabs.discard(tab)
+        if not self._active_tabs:  # without visitors, models may be unloaded
+            self._answering_models.clear()
 
     @property
     def p95(self) -> float:
@@ -126,20 +128,22 @@ class Waits:
         waits = defaultdict[str, list[float]](list)
         for wait in self._ended:
             waits[wait.visitor].append(wait.seconds)
-        unfinished: dict[str, float] = {}
-        for action in self._begun.values():
-            if action.counts:
-                unfinished[action.visitor] = max(now - action.began, unfinished.get(action.visitor, 0.0))
-        for visitor, seconds in unfinished.items():
+        longest_unanswered: dict[str, float] = {}
+        for action in self._unanswered.values():
+            if action.is_counted:
+                longest_unanswered[action.visitor] = max(
+                    now - action.began, longest_unanswered.get(action.visitor, 0.0)
+                )
+        for visitor, seconds in longest_unanswered.items():
             waits[visitor].append(seconds)
         return sorted(map(median, waits.values())) if sum(map(len, waits.values())) >= MIN_WAITS else []
 
-    def refusal(self) -> str:
-        """Return why nobody new is let in; "" if visitors are let in."""
-        slow = sum(seconds > self._longest for seconds in self._compute_medians())
-        if slow < MIN_SLOW_VISITORS or self.p95 <= self._longest:
+    def find_refusal(self) -> str:
+        """Return why new visitors are refused; "" if they are admitted."""
+        slow_visitors = sum(seconds > self._max_wait_s for seconds in self._compute_medians())
+        if slow_visitors < MIN_SLOW_VISITORS or self.p95 <= self._max_wait_s:
             return ""
-        return f"This server is busy: its visitors wait more than {self._longest:g} seconds for an answer."
+        return f"This server is busy: its visitors wait more than {self._max_wait_s:g} seconds for an answer."
 
     @property
     def stats_families(self) -> Sequence[str]:
@@ -147,7 +151,7 @@ class Waits:
         return ACTIONS, REFUSALS, STARTS, WAIT
 
     def get_stats(self, family_names: Sequence[str] | None = None) -> Mapping[str, Sequence[Stat]]:
-        """Return the metrics, all or those named."""
+        """Return the named metrics, by default all."""
         # Loaded by the first visitor.
         reader = getattr(sys.modules.get("mha_viz.app.service.reader.client"), "Reader", None)
         stats: tuple[Stat, ...] = (
@@ -163,8 +167,8 @@ class Waits:
         return {stat.family_name: [stat] for stat in stats if family_names is None or stat.family_name in family_names}
 
 
-def _try_parse(into: ForwardMsg, sent: bytes) -> bool:
+def _try_parse(message: ForwardMsg, data: bytes) -> bool:
     try:
-        return bool(sent) and into.ParseFromString(sent) > 0
+        return bool(data) and message.ParseFromString(data) > 0
     except DecodeError:
         return False

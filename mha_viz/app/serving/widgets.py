@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 
-def survive_a_second_run(original: Callable[[Any], Iterator[str]]) -> Callable[[Any], Iterator[str]]:
+def patch_widget_iteration(original: Callable[[Any], Iterator[str]]) -> Callable[[Any], Iterator[str]]:
     """Make a new run iterate over a copy of the controls.
 
     The run that it replaces may still add one, because Streamlit gives each run a lock of its own. Without the copy,

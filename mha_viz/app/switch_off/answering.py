@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
 
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.widgets import inference
 from mha_viz.app.widgets.asking import WAIT_NOTE
@@ -38,8 +38,10 @@ def name_effect_target(question: Question | None) -> str:
     return "the cosine of the two texts" if question.kind == COSINE else "the prediction"
 
 
-def show_answer(attention: Attention, request: Request, about: str) -> list[PageChart]:
-    """Show the answer and, if heads are off, the answer without them. Return the chart, with ``about`` in its caption.
+def show_answer(attention: Attention, request: Request, description: str) -> list[PageChart]:
+    """Show the answer and, if heads are off, the answer without them. Return the chart.
+
+    ``description`` becomes the caption of the chart.
 
     Raises what the model raises.
     """
@@ -50,15 +52,15 @@ def show_answer(attention: Attention, request: Request, about: str) -> list[Page
     if not answer.words:
         return []
     draw = partial(charts.draw_word_bars, answer, bool(off))
-    about = about if off else f"No head is off; {describe_reading(attention)}."
-    return [PageChart("The most probable words", "words", draw, about, text=request.text)]
+    description = description if off else f"No head is off; {describe_reading(attention)}."
+    return [PageChart("The most probable words", "words", draw, description, text=request.text)]
 
 
 def load_answer(request: Request) -> Answer:
     """Return the answer, from the cache or from the model. Raises what the model raises."""
     if request.off:
         inference.measure_means(request)
-    return inference.wait_for_result(model_service().ask_cached(verbs.answer_question, request), WAIT_NOTE)
+    return inference.wait_for_result(get_model_service().ask_cached(verbs.answer_question, request), WAIT_NOTE)
 
 
 def _describe_place(attention: Attention, question: Question) -> str:
@@ -72,19 +74,22 @@ def _describe_place(attention: Attention, question: Question) -> str:
 
 
 def _write_sentence(answer: Answer, off: tuple[Head, ...], place: str, bars: Collection[str]) -> str:
-    before, after = answer.followed
-    without = f"Without {name_heads(off)}{describe_off_texts(answer.question)}"
+    value_before, value_after = answer.followed
+    condition = f"Without {name_heads(off)}{describe_off_texts(answer.question)}"
     if answer.question.kind == COSINE:
-        change = f" {without}, **{decimal(after, 3)}**." if off else ""
-        return f"The vectors of the two texts have a cosine of **{decimal(before, 3)}**.{change}"
+        change = f" {condition}, **{decimal(value_after, 3)}**." if off else ""
+        return f"The vectors of the two texts have a cosine of **{decimal(value_before, 3)}**.{change}"
     first, second = (escape_markdown(word) for word in answer.best)
     sentence = f"{place} the model answers **{first}**."
     if not off:
         return sentence
-    sentence += f" {without}, still **{second}**." if first == second else f" {without}, **{second}**."
-    followed = answer.question.word
-    changes = f" The probability of **{escape_markdown(followed)}** goes from {percent(before)} to {percent(after)}."
-    return sentence if followed in bars else sentence + changes
+    sentence += f" {condition}, still **{second}**." if first == second else f" {condition}, **{second}**."
+    followed_word = answer.question.word
+    changes = (
+        f" The probability of **{escape_markdown(followed_word)}** goes from {percent(value_before)} to "
+        f"{percent(value_after)}."
+    )
+    return sentence if followed_word in bars else sentence + changes
 
 
 def name_heads(off: Sequence[Head]) -> str:
@@ -113,9 +118,13 @@ def _show_bars(bars: Sequence[tuple[str, tuple[float, float]]], top: float) -> N
     st.html(f'<ul class="mha-slide">{"".join(_draw_bar(word, *ends, top) for word, ends in bars)}</ul>')
 
 
-def _draw_bar(word: str, before: float, after: float, top: float) -> str:
-    change = percent(after) if percent(before) == percent(after) else f"{percent(before)} → {percent(after)}"
-    ends = f"--before:{max(0, before) / top:.4f};--after:{max(0, after) / top:.4f}"
+def _draw_bar(word: str, value_before: float, value_after: float, top: float) -> str:
+    change = (
+        percent(value_after)
+        if percent(value_before) == percent(value_after)
+        else f"{percent(value_before)} → {percent(value_after)}"
+    )
+    ends = f"--before:{max(0, value_before) / top:.4f};--after:{max(0, value_after) / top:.4f}"
     return f'<li style="{ends}"><span>{escape(word)}</span><i></i><small>{change}</small></li>'
 
 

@@ -10,8 +10,8 @@ import streamlit as st
 from mha_viz.analysis.bundled_data import list_head_recipes
 from mha_viz.app.url import address
 from mha_viz.app.widgets import asking
-from mha_viz.app.widgets.parts import guarded, read_sent_value, remark
-from mha_viz.app.widgets.url_controls import UrlChanges, bound
+from mha_viz.app.widgets.parts import read_sent_value, report_errors, show_remark
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import format_head
@@ -37,7 +37,7 @@ def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Req
     ``head_request`` is the request for switching off each head alone; it holds the current method.
     """
     current_method = head_request.method
-    bound(
+    bind_control(
         st.multiselect,
         "Heads switched off",
         "off",
@@ -51,17 +51,17 @@ def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Req
     )
     has_recipe = current_method == RECIPE or list_head_recipes(attention.model, attention.revision)
     methods = METHODS if has_recipe else [method for method in METHODS if method != RECIPE]
-    bound(
+    bind_control(
         st.segmented_control, "Replacement output", "how", current_method, methods, default=METHODS[0],
         format_func=METHOD_WORDS.__getitem__, help=" ".join(METHOD_HELP.values()), required=True, wrap=True,
     )  # fmt: skip
     if head_request.question is not None and head_request.question.kind == COSINE:
-        bound(
+        bind_control(
             st.segmented_control, "Texts affected", "in", head_request.question.off_in, OFF_CHOICES, default=BOTH,
             format_func=OFF_IN_LABELS.__getitem__, required=True, wrap=True,
         )  # fmt: skip
     with st.container(horizontal=True):
-        bound(
+        bind_control(
             st.selectbox, "Add a layer", "off", None, [f"L{layer}" for layer in range(attention.layers)], index=None,
             change=lambda name: _add_layer(name, attention.heads), key="off_layer", placeholder="Add a layer",
             label_visibility="collapsed", width=170,
@@ -78,12 +78,12 @@ def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Req
 
 def ask_other_text(source: str) -> None:
     """Show the field for the text that outputs are taken from, and say if it is empty."""
-    bound(
+    bind_control(
         st.text_input, "Type the other text, then press Enter", "from", source, change=asking.make_text_change("from"),
         max_chars=2_000,
     )  # fmt: skip
     if not source.strip():
-        remark("Type a text with as many words as the one above. Until then, all heads are on.")
+        show_remark("Type a text with as many words as the one above. Until then, all heads are on.")
 
 
 def _make_off_changes(off: Sequence[Head]) -> UrlChanges:
@@ -104,13 +104,13 @@ def _add_layer(name: str | None, heads: int) -> UrlChanges | None:
     )
 
 
-@guarded()
+@report_errors()
 def _on_random(layers: int, heads: int, count: int) -> None:
     heads_of_model = [Head(layer, head) for layer in range(layers) for head in range(heads)]
     address.go(**_make_off_changes(random.sample(heads_of_model, min(count, len(heads_of_model)))))
 
 
-@guarded()
+@report_errors()
 def toggle_head() -> None:
     """Switch the head that the message names off or on; switching the last one on ends the mode.
 
@@ -121,4 +121,4 @@ def toggle_head() -> None:
 
 
 def _read_off_heads() -> tuple[Head, ...]:
-    return address.url().where.request.off
+    return address.get_url().location.request.off

@@ -12,7 +12,7 @@ import streamlit as st
 
 from mha_viz.analysis.distance import compute_head_divergences
 from mha_viz.analysis.effects import Effects, measure_all_effects
-from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.service.jobs import Task
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.switch_off import answering
@@ -24,7 +24,7 @@ from mha_viz.app.widgets import asking, inference
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
-from mha_viz.app.widgets.parts import complain, guarded
+from mha_viz.app.widgets.parts import report_errors, show_error
 from mha_viz.app.widgets.request import refuse_encoder_decoder
 from mha_viz.app.widgets.study_progress import load_result
 from mha_viz.attention import Attention, Head
@@ -56,7 +56,7 @@ def begin_mode(page: PageReading) -> SwitchOffMode | None:
     Heads cannot be switched off in an encoder–decoder, or while another model stands in for the requested one. Pasted
     CoNLL-U is read as the sentence that it contains.
     """
-    if refuse_encoder_decoder(page.url.where, "heads are switched off") or not page.is_requested:
+    if refuse_encoder_decoder(page.url.location, "heads are switched off") or not page.is_requested:
         return None
     whole_model = inference.read_whole_model(Url({**page.url.parameters, "text": page.url.sentence}))
     return None if whole_model is None else SwitchOffMode(page, whole_model.attention)
@@ -66,16 +66,17 @@ class SwitchOffMode:
     """The mode in which heads are switched off: the changes in the drawing, and the model's answer."""
 
     def __init__(self, page: PageReading, whole_attention: Attention) -> None:
-        where, self.model = page.url.where, page.model
-        self.where, self.whole, self.shown = where, whole_attention, page.attention
-        existing = set(whole_attention.every_head())
-        self.off = tuple(head for head in where.request.off if head in existing)  # the page has reported the others
-        self.question = _load_question(whole_attention, where)
+        location, self.model = page.url.location, page.model
+        self.location, self.whole_attention, self.attention = location, whole_attention, page.attention
+        existing_heads = set(whole_attention.every_head())
+        # The page has reported the other heads.
+        self.off = tuple(head for head in location.request.off if head in existing_heads)
+        self.question = _load_question(whole_attention, location)
         text = whole_attention.text
         request = Request(
-            whole_attention.model, text.text, text.pair, question=self.question, prefix=where.request.prefix
+            whole_attention.model, text.text, text.pair, question=self.question, prefix=location.request.prefix
         )
-        each_head = replace(request, **where.get_method_fields(text.text))
+        each_head = replace(request, **location.get_method_fields(text.text))
         self.head_request, self.request = each_head, replace(each_head, off=self.off)
 
     @property
@@ -87,26 +88,26 @@ class SwitchOffMode:
             "moved": the change of each head's attention, as a share of the largest divergence; None for heads that
                 cannot have changed.
         """
-        off = () if inference.lacks_source(self.where) else self.off
-        places, divergence = [head.place(self.whole.heads) for head in off], np.array([])
-        if off and self.shown.quantity == self.whole.quantity:
-            divergence = compute_head_divergences(self.whole, self.shown)
+        off = () if inference.lacks_source(self.location) else self.off
+        places, divergence = [head.place(self.whole_attention.heads) for head in off], np.array([])
+        if off and self.attention.quantity == self.whole_attention.quantity:
+            divergence = compute_head_divergences(self.whole_attention, self.attention)
             divergence[: off[0].layer + 1] = np.nan
         largest = np.nanmax(divergence, initial=0) or 1
         shares = [None if np.isnan(value) else round(float(value / largest), 3) for value in divergence.ravel()]
         return json.dumps({"off": places, "moved": shares})
 
-    def show(self, opened: Head) -> list[PageChart]:
+    def show(self, open_head: Head) -> list[PageChart]:
         """Say what the model answers and which head changes the answer most, and show the controls for the heads.
 
-        ``opened`` is the head whose switch the drawing shows. Return the charts of the answer and of the effects of all
-        heads.
+        ``open_head`` is the head whose switch the drawing shows. Return the charts of the answer and of the effects of
+        all heads.
         """
         apply_style("switch_off")
         page_charts: list[PageChart] = []
         if self.head_request.method == TEXT:
             ask_other_text(self.head_request.source)
-        if inference.lacks_source(self.where):
+        if inference.lacks_source(self.location):
             st.button(SWITCH_ALL_ON, key="ended", type="tertiary", on_click=address.go, kwargs=MODE_PARAMETERS)
             return page_charts
         if self.question is None:
@@ -116,18 +117,20 @@ class SwitchOffMode:
         with effect:  # a separate container, so that the popover beside it stays open while the text changes
             sentence_place = st.container(width="content")
             links_row = st.container(horizontal=True, width="content")
-        with guarded(complain):
+        with report_errors(show_error):
             if self.question is not None:
                 with answer:
-                    page_charts = answering.show_answer(self.whole, self.request, self._describe_charts(self.off))
+                    page_charts = answering.show_answer(
+                        self.whole_attention, self.request, self._describe_charts(self.off)
+                    )
             with sentence_place:
-                effects = _measure_effects(self.whole, self.head_request)
+                effects = _measure_effects(self.whole_attention, self.head_request)
                 st.markdown(self._write_sentence(effects), width="content")
             page_charts.append(self._make_effects_chart(effects))
         with links_row:
             if not address.is_class_view():
                 self._show_choice_popover()  # first, so that it does not move
-            self._show_switch_on_button(opened)
+            self._show_switch_on_button(open_head)
             if self.question is None:
                 label = ":primary[Watch a prediction change (toy model)]"  # opens another text
                 st.button(label, key="guess", type="tertiary", on_click=_open_toy_example)
@@ -136,16 +139,16 @@ class SwitchOffMode:
     def _show_choice_popover(self) -> None:
         """Show a popover to choose the heads that are off, what replaces them, and the answer to follow."""
         with st.popover(":primary[Choose heads]", type="tertiary", width="content"):
-            show_controls(self.whole, self.off, self.head_request)
+            show_controls(self.whole_attention, self.off, self.head_request)
             if not QUANTITIES[
-                self.where.request.quantity
+                self.location.request.quantity
             ].of_answer:  # for gradients, the question is already above the drawing
-                asking.show_panel(self.model, self.whole, self.where)
+                asking.show_panel(self.model, self.whole_attention, self.location)
             st.caption(CAUTION)
 
-    def _show_switch_on_button(self, opened: Head) -> None:
-        """Show a button that switches all heads on, unless the switch of the ``opened`` head does the same."""
-        if self.off in ((), (opened,)):
+    def _show_switch_on_button(self, open_head: Head) -> None:
+        """Show a button that switches all heads on, unless the switch of ``open_head`` does the same."""
+        if self.off in ((), (open_head,)):
             return
         label = SWITCH_ALL_ON if len(self.off) > 1 else f"Switch {self.off[0]} on"
         st.button(f":primary[{label}]", key="switch_on", type="tertiary", on_click=address.go, kwargs=ALL_ON)
@@ -157,19 +160,19 @@ class SwitchOffMode:
         """
         target = "sentence" if self.question is None else "answer"
         changes = f"changes {answering.name_effect_target(self.question)}"
-        ranked, values = effects.ranked(target), effects.on(target)
-        largest_effect = f"Removing **{format_head(ranked[0])}** {changes} most here"
+        ranked_heads, values = effects.ranked(target), effects.on(target)
+        largest_effect = f"Removing **{format_head(ranked_heads[0])}** {changes} most here"
         if not self.off:
-            return f"{largest_effect}; removing **{format_head(ranked[-1])}**, least."
-        largest = max(values[ranked[0]], 1e-12)
+            return f"{largest_effect}; removing **{format_head(ranked_heads[-1])}**, least."
+        largest = max(values[ranked_heads[0]], 1e-12)
         if len(self.off) > 1:
-            future = model_service().ask_cached(verbs.measure_losses, self.request, (self.off,))
-            lost = inference.wait_for_result(future, "Running the model without these heads…")
-            share = float((lost.sentence if target == "sentence" else lost.answer)[0]) / largest
+            future = get_model_service().ask_cached(verbs.measure_losses, self.request, (self.off,))
+            loss = inference.wait_for_result(future, "Running the model without these heads…")
+            share = float((loss.sentence if target == "sentence" else loss.answer)[0]) / largest
             comparison = f"{percent(share, 0)} as much as" if share < LARGE_RATIO else "far more than"
-            largest_alone = f"removing **{ranked[0]}**, the head that alone changes it most"
+            largest_alone = f"removing **{ranked_heads[0]}**, the head that alone changes it most"
             return f"Removing **{name_heads(self.off)}** together {changes} {comparison} {largest_alone}."
-        if self.off[0] == ranked[0]:
+        if self.off[0] == ranked_heads[0]:
             return f"{largest_effect}."
         share = values[self.off[0]] / largest
         caution = f" {PATTERN_NOTE}" if share < SMALL_SHARE else ""
@@ -178,37 +181,37 @@ class SwitchOffMode:
     def _make_effects_chart(self, effects: Effects) -> PageChart:
         """Return the effects of all heads, each switched off alone, as a chart with a table, for the downloads."""
         target = "sentence" if self.question is None else "answer"
-        label, about = f"Effect of each head on {answering.EFFECT_TARGETS[target]}", self._describe_charts(())
+        label, description = f"Effect of each head on {answering.EFFECT_TARGETS[target]}", self._describe_charts(())
         values, unit = effects.on(target), answering.name_unit(self.question)
         measured = [name for name in answering.EFFECT_TARGETS if name == "sentence" or self.question is not None]
         columns = ("head", *(f"effect_on_{name}" for name in measured))
         draw = partial(charts.draw_head_grid, values, unit, self.off)
 
         def make_table() -> Table:
-            heads = self.whole.every_head()
+            heads = self.whole_attention.every_head()
             values = [[float(effects.on(target)[head]) for head in heads] for target in measured]
-            return Table(columns, tuple(zip(map(str, heads), *values, strict=True)), {"caption": about})
+            return Table(columns, tuple(zip(map(str, heads), *values, strict=True)), {"caption": description})
 
-        return PageChart(label, "effects", draw, about, make_table, text=self.request.text)
+        return PageChart(label, "effects", draw, description, make_table, text=self.request.text)
 
     def _describe_charts(self, off: tuple[Head, ...]) -> str:
         """Describe what the charts show, for their captions."""
         subject = f"Without {', '.join(map(format_head, off))}" if off else "Each head switched off alone"
         return (
             f"{subject} ({self.head_request.manner}{describe_off_texts(self.question)}); "
-            f"{describe_reading(self.whole)}."
+            f"{describe_reading(self.whole_attention)}."
         )
 
 
-@guarded()
+@report_errors()
 def _open_toy_example() -> None:
     address.go(**OTHER_TEXT_PARAMETERS, **TOY_EXAMPLE, off=NONE)
 
 
-def _load_question(attention: Attention, where: Address) -> Question | None:
+def _load_question(attention: Attention, location: Address) -> Question | None:
     """Return the question in the URL, or else the one about the model's own answer; None if nothing can be asked."""
-    request = Request(attention.model, attention.text.text, where.request.pair, prefix=where.request.prefix)
-    for place in (where, where.but(word="")):
+    request = Request(attention.model, attention.text.text, location.request.pair, prefix=location.request.prefix)
+    for place in (location, location.with_request(word="")):
         with suppress(MhaVizError):
             return inference.load_question(request, place)
     return None
@@ -221,11 +224,11 @@ def _measure_effects(attention: Attention, request: Request) -> Effects:
     """
 
     def measure_part(layer: int, heads: range) -> Effects:
-        return model_service().ask(verbs.measure_effects, request, layer, heads).result()
+        return get_model_service().ask(verbs.measure_effects, request, layer, heads).result()
 
     steps = partial(measure_all_effects, attention.layers, attention.heads, len(attention.text), measure_part)
     words = "Switching off each head in turn"
     task = Task("each_head", (attention.key, request), request.text[:40], words, steps)
-    if task.stored() is None:
+    if task.find_result() is None:
         inference.measure_means(request)
     return load_result(task, "each_head")

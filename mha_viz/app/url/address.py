@@ -31,7 +31,7 @@ from mha_viz.heads import parse_heads
 from mha_viz.request import BOTH, CROSS, FIELDS, METHODS, OFF_CHOICES, PARTS, TEXT, Request
 from mha_viz.text import clean
 from mha_viz.view.quantities import QUANTITIES
-from mha_viz.view.settings import DEFAULTS, default_scale, list_counting_settings, list_patterns
+from mha_viz.view.settings import DEFAULTS, choose_default_scale, list_counting_settings, list_patterns
 
 # Maximum bytes of all long parameters of a link together, percent-encoded. Many servers refuse addresses over 8 kB.
 MAX_ENCODED = 7_000
@@ -92,36 +92,36 @@ class Address:
     Attributes:
         request: the reading and the quantity on the page. Its ``part`` is the part of an encoder–decoder, its ``other``
             the sentence to compare with, its ``word`` the word whose probability is followed.
-        emptied: whether the field for the text that heads take their outputs from was emptied.
-        before: the model whose picture stays while the requested one is unavailable.
-        typed: how many characters the visitor typed for the two sentences, if a link cannot hold all of them.
+        is_source_empty: whether the field for the text that heads take their outputs from was emptied.
+        previous_model: the model whose picture stays while the requested one is unavailable.
+        typed_lengths: how many characters the visitor typed for the two sentences, if a link cannot hold all of them.
         head: the open head.
-        on: further open heads of the same layer.
+        other_heads: further open heads of the same layer.
         link: the link by which heads are ranked: (query, key).
         tokens: all tokens that ``pin`` and ``link`` refer to.
-        words: whether the unit of the drawing is words rather than subwords.
-        tray: the compared heads, as :mod:`mha_viz.app.url.comparison` reads them.
+        is_in_words: whether the unit of the drawing is words rather than subwords.
+        tray: the compared heads, encoded as in :mod:`mha_viz.app.url.comparison`.
         path: the side of the head at which paths from earlier heads end.
-        like: the text that two others are compared with.
+        third_text: the text that two others are compared with.
         case: the case of a role that is open.
-        written: the number of characters at the end of the text that the model wrote.
+        written_characters: the number of characters at the end of the text that the model wrote.
         complaints: the parameters that were ignored, as ``name=value``.
     """
 
     request: Request = field(default=Request(part=CROSS))
-    emptied: bool = False
-    before: str | None = None
-    typed: tuple[int, int] | None = None
+    is_source_empty: bool = False
+    previous_model: str | None = None
+    typed_lengths: tuple[int, int] | None = None
     head: Head | None = None
-    on: tuple[int, ...] = ()
+    other_heads: tuple[int, ...] = ()
     link: tuple[int, int] | None = None
     tokens: tuple[int, ...] = ()
-    words: bool = True
+    is_in_words: bool = True
     tray: str | None = None
     path: str = ""
-    like: str = ""
+    third_text: str = ""
     case: CaseInLink | None = None
-    written: int = 0
+    written_characters: int = 0
     complaints: tuple[str, ...] = field(default=())
 
     def get_method_fields(self, text: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Address:
 
         If the outputs come from another text and the URL names none, that is ``text`` with a word replaced.
         """
-        source = self.request.source if self.request.source or self.emptied else replace_word(text)
+        source = self.request.source if self.request.source or self.is_source_empty else replace_word(text)
         return {"method": self.request.method} | ({"source": source} if self.request.method == TEXT else {})
 
     def list_unused(self, page: str) -> list[str]:
@@ -140,7 +140,7 @@ class Address:
             if complaint.partition("=")[0] not in lesson.list_foreign_parameters(page)
         ]
 
-    def but(self, **fields: Any) -> Address:
+    def with_request(self, **fields: Any) -> Address:
         """Return the address with some fields of its request replaced."""
         return replace(self, request=replace(self.request, **fields))
 
@@ -168,19 +168,19 @@ class Url:
         self.parameters = cut_parameters(parameters)
 
     @cached_property
-    def where(self) -> Address:
+    def location(self) -> Address:
         """The address in the URL, parsed at first use."""
         return _make_address(self.parameters)
 
     @cached_property
     def text(self) -> str:
         """The text in the URL, or the first example."""
-        return self.where.request.text if "text" in self.parameters else load_examples()[0]["text"]
+        return self.location.request.text if "text" in self.parameters else load_examples()[0]["text"]
 
     @cached_property
     def gold(self) -> Annotated | None:
         """The annotation of the text; None if it has none or it cannot be read."""
-        annotation = None if self.where.request.pair else find_annotation(self.text)
+        annotation = None if self.location.request.pair else find_annotation(self.text)
         return annotation if isinstance(annotation, Annotated) else None
 
     @cached_property
@@ -188,13 +188,13 @@ class Url:
         """The text as a sentence. For pasted CoNLL-U these are its words."""
         return self.gold.text if self.gold and self.gold.pasted else self.text
 
-    def get_pin_text(self, shown: str) -> str:
-        """Return the text to store with a compared head, so that it is read as the same words again.
+    def get_pin_text(self, shown_text: str) -> str:
+        """Return the text to store with a compared head, from which the same words are read again.
 
-        For CoNLL-U this is the annotation instead of ``shown``.
+        For CoNLL-U this is the annotation instead of ``shown_text``.
         """
-        words = read_words(self.text) if shown == self.sentence and not self.where.request.pair else None
-        return format_bare_conllu(words) if words and words != read_words(shown) else shown
+        words = read_words(self.text) if shown_text == self.sentence and not self.location.request.pair else None
+        return format_bare_conllu(words) if words and words != read_words(shown_text) else shown_text
 
 
 _url_of_run: ContextVar[Url] = ContextVar("url_of_this_run")
@@ -202,7 +202,7 @@ _url_of_run: ContextVar[Url] = ContextVar("url_of_this_run")
 
 @contextmanager
 def read_once() -> Iterator[list[str]]:
-    """Read the URL once for everything that runs in the block, and cut it to the length that is read.
+    """Read the URL once for all code in the block, and cut it to the accepted length.
 
     Yields the names of the parameters that were cut, except for the two sentences, for which the page has its own
     remark.
@@ -229,23 +229,23 @@ def _read_parameters() -> dict[str, str]:
     }
 
 
-def url() -> Url:
+def get_url() -> Url:
     """Return the URL that this run of the page has read or, in a callback or fragment, the current one."""
     return _url_of_run.get(None) or Url(_read_parameters())
 
 
 def get_parameters() -> dict[str, str]:
     """Return the parameters of the URL, each with one value."""
-    return dict(url().parameters)
+    return dict(get_url().parameters)
 
 
 def read(parameters: Mapping[str, str]) -> Address:
     """Parse the parameters of a URL."""
-    return Url(parameters).where
+    return Url(parameters).location
 
 
-def _make_request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mapping[str, str]) -> Request:
-    """Return the request in a URL with the heads ``off``. ``valid`` holds the values that match their patterns."""
+def _make_request(parameters: Mapping[str, str], off: tuple[Head, ...], valid_values: Mapping[str, str]) -> Request:
+    """Return the request in a URL with the heads ``off``. ``valid_values`` have matched their patterns."""
     texts = (_read_text(parameters, FIELDS[name].parameter) for name in TEXT_FIELDS)
     model, text, pair, target, source, other, word, prefix = texts
     method = parameters.get("how", METHODS[0])
@@ -254,42 +254,46 @@ def _make_request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: M
         text,
         pair if pair.strip() else "",
         target=target if target.strip() else "",
-        part=valid.get("part", CROSS),
+        part=valid_values.get("part", CROSS),
         off=off,
         method=method if method in METHODS else METHODS[0],
         source=source,
-        quantity=valid.get("shown", DEFAULTS["shown"]),
-        place=int(valid["place"]) if "place" in valid else None,
+        quantity=valid_values.get("shown", DEFAULTS["shown"]),
+        place=int(valid_values["place"]) if "place" in valid_values else None,
         word=word[:MAX_WORD],
         other=other,
-        off_in=valid.get("in", BOTH),
+        off_in=valid_values.get("in", BOTH),
         prefix=prefix[:MAX_PREFIX],
     )
 
 
 def _make_address(parameters: Mapping[str, str]) -> Address:
-    matched, ignored = _match_patterns(parameters, VIEW_PATTERNS | PANEL_PATTERNS)
+    matched_values, ignored_names = _match_patterns(parameters, VIEW_PATTERNS | PANEL_PATTERNS)
     off, case = parse_heads(parameters.get("off", "")), _parse_case(parameters.get("case"))
     is_method = parameters.get("how", METHODS[0]) in METHODS
-    ignored += _list_misfits(off=off is not None, how=is_method, case=case is not None or "case" not in parameters)
-    answer_values, unmatched = _match_patterns(parameters, ANSWER_PATTERNS)
-    ignored += [name for name in unmatched if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))]
+    ignored_names += _list_misfits(
+        off=off is not None, how=is_method, case=case is not None or "case" not in parameters
+    )
+    answer_values, unmatched_names = _match_patterns(parameters, ANSWER_PATTERNS)
+    ignored_names += [
+        name for name in unmatched_names if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))
+    ]
     return Address(
-        request=_make_request(parameters, off or (), {**matched, **answer_values}),
-        emptied=not parameters.get("from", TEXT).strip(),
-        before=_read_text(parameters, "before") or None,
-        typed=_to_pair(_parse_numbers(parameters.get("typed"))),
-        head=_parse_head(matched.get("head")),
-        on=_parse_numbers(matched.get("on")),
-        link=_to_pair(_parse_numbers(matched.get("link"))),
-        tokens=(*_parse_numbers(matched.get("pin")), *_parse_numbers(matched.get("link"))),
-        words=matched.get("unit", "words") == "words",
+        request=_make_request(parameters, off or (), {**matched_values, **answer_values}),
+        is_source_empty=not parameters.get("from", TEXT).strip(),
+        previous_model=_read_text(parameters, "before") or None,
+        typed_lengths=_to_pair(_parse_numbers(parameters.get("typed"))),
+        head=_parse_head(matched_values.get("head")),
+        other_heads=_parse_numbers(matched_values.get("on")),
+        link=_to_pair(_parse_numbers(matched_values.get("link"))),
+        tokens=(*_parse_numbers(matched_values.get("pin")), *_parse_numbers(matched_values.get("link"))),
+        is_in_words=matched_values.get("unit", "words") == "words",
         tray=parameters.get("tray"),
         path=answer_values.get("path", ""),
-        like=_read_text(parameters, "like"),
+        third_text=_read_text(parameters, "like"),
         case=case,
-        written=int(answer_values.get("written", 0)),
-        complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored),
+        written_characters=int(answer_values.get("written", 0)),
+        complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored_names),
     )
 
 
@@ -298,8 +302,8 @@ def read_switched_off(message: Mapping[str, object]) -> dict[str, Any]:
 
     Without heads in the message, or if they cannot be read, no head is off.
     """
-    where = read({name: str(message[name]) for name in ("off", "how", "from") if message.get(name)})
-    return {"off": where.request.off, "method": where.request.method, "source": where.request.source}
+    location = read({name: str(message[name]) for name in ("off", "how", "from") if message.get(name)})
+    return {"off": location.request.off, "method": location.request.method, "source": location.request.source}
 
 
 def choose_scale(quantity: str | None) -> str | None:
@@ -308,31 +312,35 @@ def choose_scale(quantity: str | None) -> str | None:
     Quantities whose values are not shares of 1 have a scale per head.
     """
     row = QUANTITIES.get(quantity or DEFAULTS["shown"])
-    return default_scale(row.name) if row and not row.is_share else None
+    return choose_default_scale(row.name) if row and not row.is_share else None
 
 
 def _match_patterns(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the parameters that match their patterns, and the names of those that do not."""
-    present = {name: parameters[name] for name in patterns if name in parameters}
-    mismatched = [name for name, value in present.items() if not re.fullmatch(patterns[name], value, flags=re.ASCII)]
-    return {name: value for name, value in present.items() if name not in mismatched}, mismatched
+    present_parameters = {name: parameters[name] for name in patterns if name in parameters}
+    mismatched_names = [
+        name for name, value in present_parameters.items() if not re.fullmatch(patterns[name], value, flags=re.ASCII)
+    ]
+    return {name: value for name, value in present_parameters.items() if name not in mismatched_names}, mismatched_names
 
 
 def cut_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Cut the parameters to the length that is read.
+    """Cut the parameters to the accepted length.
 
-    If a sentence is longer than any link of the app can hold, ``typed`` records its length, as for a typed sentence.
+    If a sentence is longer than any link of the app can hold, the parameter ``typed`` records its length.
     """
-    short = {
+    cut_values = {
         name: _shorten(value, MAX_ENCODED) if name in LONG_PARAMETERS else value[:MAX_OTHER]
         for name, value in islice(parameters.items(), MAX_PARAMETERS)
         if len(name) <= MAX_NAME
     }
     lengths = [len(parameters.get(name, "")) for name in ("text", "pair")]
-    if any(len(short.get(name, "")) < length for name, length in zip(("text", "pair"), lengths, strict=True)):
-        typed = _to_pair(_parse_numbers(short.get("typed"))) or (0, 0)
-        short["typed"] = "-".join(str(max(both)) for both in zip(typed, lengths, strict=True))
-    return short
+    if any(len(cut_values.get(name, "")) < length for name, length in zip(("text", "pair"), lengths, strict=True)):
+        typed_lengths = _to_pair(_parse_numbers(cut_values.get("typed"))) or (0, 0)
+        cut_values["typed"] = "-".join(
+            str(max(pair_lengths)) for pair_lengths in zip(typed_lengths, lengths, strict=True)
+        )
+    return cut_values
 
 
 def fit_texts(text: str, pair: str) -> tuple[str, str]:
@@ -340,15 +348,15 @@ def fit_texts(text: str, pair: str) -> tuple[str, str]:
 
     A short sentence leaves more room for the other.
     """
-    text, pair = (clean(typed[:MAX_ENCODED]) for typed in (text, pair))
+    text, pair = (clean(sentence[:MAX_ENCODED]) for sentence in (text, pair))
     room = max(MAX_ENCODED // 2, count_room("text", "pair", "second"))
-    first = _shorten(text, max(room // 2, room - len(quote(pair))))
-    return first, _shorten(pair, room - len(quote(first)))
+    first_sentence = _shorten(text, max(room // 2, room - len(quote(pair))))
+    return first_sentence, _shorten(pair, room - len(quote(first_sentence)))
 
 
 def count_room(*names: str) -> int:
     """Return how many bytes of this page's link are left for these parameters, given the other long ones."""
-    return MAX_ENCODED - _count_encoded(url().parameters, [name for name in LONG_PARAMETERS if name not in names])
+    return MAX_ENCODED - _count_encoded(get_url().parameters, [name for name in LONG_PARAMETERS if name not in names])
 
 
 def _count_encoded(parameters: Mapping[str, str], names: Sequence[str]) -> int:
@@ -392,7 +400,7 @@ def parse_pair(value: str | None, count: int) -> tuple[int, int] | None:
 
 def is_class_view() -> bool:
     """Return whether the page is in the view for a class."""
-    return url().parameters.get(CLASS) == "1"
+    return get_url().parameters.get(CLASS) == "1"
 
 
 def go(**changes: str | None) -> None:
@@ -400,13 +408,13 @@ def go(**changes: str | None) -> None:
 
     Raises ComparisonFull if the compared heads no longer fit into the link.
     """
-    before = get_parameters()
-    after = {name: value for name, value in {**before, **changes}.items() if value is not None}
-    if _count_encoded(after, ["tray"]) > max(
-        _count_encoded(before, ["tray"]), MAX_ENCODED - _count_encoded(after, LONG_PARAMETERS[:-1])
+    old_parameters = get_parameters()
+    new_parameters = {name: value for name, value in {**old_parameters, **changes}.items() if value is not None}
+    if _count_encoded(new_parameters, ["tray"]) > max(
+        _count_encoded(old_parameters, ["tray"]), MAX_ENCODED - _count_encoded(new_parameters, LONG_PARAMETERS[:-1])
     ):
         raise comparison.make_too_long_error()
-    open_at(after)
+    open_at(new_parameters)
 
 
 def open_at(parameters: Mapping[str, str]) -> None:

@@ -17,7 +17,7 @@ CACHED_TEXTS = 64
 
 
 @cache
-def built_in() -> Corpus:
+def load_built_in_corpus() -> Corpus:
     """Return the built-in corpus."""
     return grammar.corpus()
 
@@ -41,33 +41,35 @@ class Annotated(NamedTuple):
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def find_annotation(typed: str) -> Annotated | CorpusError | None:
+def find_annotation(text: str) -> Annotated | CorpusError | None:
     """Return the gold annotation of pasted CoNLL-U or of a sentence of the built-in corpus; None for other texts.
 
     If CoNLL-U cannot be read, even with spaces in place of tabs, or if the tree of its first sentence is invalid,
     return the error.
     """
-    if is_conllu(split_first_lines(typed)):
+    if is_conllu(split_first_lines(text)):
         try:
-            corpus = read_conllu(typed, "The pasted text")
+            corpus = read_conllu(text, "The pasted text")
         except CorpusError as error:
             return CorpusError(error.problem, error.remedy)
-        first, others = corpus.sentences[0], len(corpus.sentences) - 1
-        if corpus.left_out and all(word.head is None for word in first.words):
+        first_sentence, others = corpus.sentences[0], len(corpus.sentences) - 1
+        if corpus.left_out and all(word.head is None for word in first_sentence.words):
             return CorpusError(f"The pasted text, {corpus.left_out[0]}", "Correct it and paste it again.")
         more_note = (f"You pasted {others + 1} sentences; only the first is shown.",) if others else ()
-        return Annotated(first, True, (*more_note, *corpus.left_out[:3]))
-    return _index_built_in().get(typed.strip()) if typed.rstrip().endswith((" .", " !", " ?")) else None
+        return Annotated(first_sentence, True, (*more_note, *corpus.left_out[:3]))
+    return _index_built_in().get(text.strip()) if text.rstrip().endswith((" .", " !", " ?")) else None
 
 
 @cache
 def _index_built_in() -> dict[str, Annotated]:
-    return {(annotation := Annotated(sentence, False)).text: annotation for sentence in built_in().sentences}
+    return {
+        (annotation := Annotated(sentence, False)).text: annotation for sentence in load_built_in_corpus().sentences
+    }
 
 
-def read_words(typed: str) -> tuple[str, ...] | None:
+def read_words(text: str) -> tuple[str, ...] | None:
     """Return the words of a text that defines them, such as CoNLL-U; None if the tokenizer splits the text."""
-    annotation = find_annotation(typed)
+    annotation = find_annotation(text)
     return annotation.forms if isinstance(annotation, Annotated) else None
 
 

@@ -54,8 +54,8 @@ def read(value: str | None) -> tuple[Comparison, bool]:
     if not isinstance(heads, list):
         return (), False
     pins = [_parse_pin(entry, readings) for entry in heads[: 4 * MAX_HEADS]]
-    valid = [pin for pin in pins if pin is not None]
-    return tuple(valid[:MAX_HEADS]), len(valid) == len(heads) <= MAX_HEADS
+    valid_pins = [pin for pin in pins if pin is not None]
+    return tuple(valid_pins[:MAX_HEADS]), len(valid_pins) == len(heads) <= MAX_HEADS
 
 
 def _parse_pin(entry: Any, readings: Any) -> Pin | None:
@@ -63,8 +63,8 @@ def _parse_pin(entry: Any, readings: Any) -> Pin | None:
         head, number, name = entry
         if number < 0:
             return None
-        text, pair, model, *optional = readings[number]
-        target, part, off, method, source = optional + ["", "", "", METHODS[0], ""][len(optional) :]
+        text, pair, model, *optional_fields = readings[number]
+        target, part, off, method, source = optional_fields + ["", "", "", METHODS[0], ""][len(optional_fields) :]
         texts = (head, name, text, pair, model, target, off, source)
         heads = parse_heads(off) if all(isinstance(value, str) for value in texts) else None
         if heads is not None:
@@ -99,11 +99,11 @@ def _write_request(request: Request) -> list[str]:
 
 def add(pins: Comparison, pin: Pin, name: str = "") -> Comparison:
     """Append a head to the list, and tell the user, by ``name`` if given. Raises ComparisonFull."""
-    longer = _check_limits((*pins, pin))
-    copies = sum((p.request, p.head) == (pin.request, pin.head) for p in longer)
+    new_pins = _check_limits((*pins, pin))
+    copies = sum((p.request, p.head) == (pin.request, pin.head) for p in new_pins)
     repetition = " again" if copies > 1 else ""
-    st.toast(f"Added {name or pin.head} to My heads{repetition}: {len(longer)} of {MAX_HEADS}.")
-    return longer
+    st.toast(f"Added {name or pin.head} to My heads{repetition}: {len(new_pins)} of {MAX_HEADS}.")
+    return new_pins
 
 
 def remove(pins: Comparison, index: int) -> Comparison:
@@ -111,13 +111,13 @@ def remove(pins: Comparison, index: int) -> Comparison:
     return pins[:index] + pins[index + 1 :] if 0 <= index < len(pins) else pins
 
 
-def move(pins: Comparison, index: int, to: int) -> Comparison:
-    """Return the list with the head at ``index`` moved to place ``to``, which is clipped to the list."""
+def move(pins: Comparison, index: int, position: int) -> Comparison:
+    """Return the list with the head at ``index`` moved to place ``position``, which is clipped to the list."""
     if not 0 <= index < len(pins):
         return pins
     others = remove(pins, index)
-    to = max(0, min(len(others), to))
-    return (*others[:to], pins[index], *others[to:])
+    position = max(0, min(len(others), position))
+    return (*others[:position], pins[index], *others[position:])
 
 
 def duplicate(pins: Comparison, index: int) -> Comparison:
@@ -131,9 +131,9 @@ def rename(pins: Comparison, index: int, name: str) -> Comparison:
     """Return the list with the head at ``index`` renamed. Raises ComparisonFull if the link becomes too long."""
     if not 0 <= index < len(pins):
         return pins
-    old = pins[index]
-    renamed = replace(old, name=" ".join(clean(name).split())[:MAX_NAME])
-    return _check_limits((*pins[:index], renamed, *pins[index + 1 :]))
+    pin = pins[index]
+    renamed_pin = replace(pin, name=" ".join(clean(name).split())[:MAX_NAME])
+    return _check_limits((*pins[:index], renamed_pin, *pins[index + 1 :]))
 
 
 def _check_limits(pins: Comparison) -> Comparison:

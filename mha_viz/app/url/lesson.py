@@ -63,16 +63,16 @@ def read(value: str | None) -> tuple[Lesson, bool]:
     if entries is None:
         return (), False
     views = [_parse_view(entry) for entry in entries[: 4 * MAX_VIEWS]]
-    valid = [view for view in views if view is not None]
-    return tuple(valid[:MAX_VIEWS]), len(valid) == len(entries) <= MAX_VIEWS
+    valid_views = [view for view in views if view is not None]
+    return tuple(valid_views[:MAX_VIEWS]), len(valid_views) == len(entries) <= MAX_VIEWS
 
 
 def _decode_entries(value: str) -> list[Any] | None:
     with suppress(ValueError, binascii.Error, zlib.error, RecursionError):
-        packed = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
-        unpacked = zlib.decompressobj()
-        text = unpacked.decompress(packed, MAX_DECODED)
-        parsed = json.loads(text) if unpacked.eof else None
+        compressed = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+        decompressor = zlib.decompressobj()
+        text = decompressor.decompress(compressed, MAX_DECODED)
+        parsed = json.loads(text) if decompressor.eof else None
         return parsed if isinstance(parsed, list) else None
     return None
 
@@ -90,8 +90,8 @@ def _parse_view(entry: Any) -> LessonView | None:
 
 def list_foreign_parameters(page: str) -> set[str]:
     """Return the parameters that are read by other pages only."""
-    owned = {name: {*names, *list_owned_settings(name)} for name, names in _PAGE_PARAMETERS.items()}
-    return set[str]().union(*owned.values()) - owned.get(page, set())
+    page_parameters = {name: {*names, *list_owned_settings(name)} for name, names in _PAGE_PARAMETERS.items()}
+    return set[str]().union(*page_parameters.values()) - page_parameters.get(page, set())
 
 
 def _select_own_parameters(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
@@ -112,18 +112,18 @@ def write(lesson: Sequence[LessonView]) -> str | None:
 
 def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -> Lesson:
     """Return the lesson with a view appended. Raises LessonFull."""
-    longer = (
+    new_lesson = (
         *lesson,
         LessonView(page, _select_own_parameters(page, parameters), " ".join(clean(remark).split())[:MAX_REMARK]),
     )
-    if len(longer) > MAX_VIEWS:
+    if len(new_lesson) > MAX_VIEWS:
         raise LessonFull(f"A lesson has at most {MAX_VIEWS} views.", "Remove one of them first.")
-    if len(write(longer) or "") > MAX_ENCODED:
+    if len(write(new_lesson) or "") > MAX_ENCODED:
         raise LessonFull(
             "A lesson is kept in one link, and its views and remarks are together too long for it.",
             "Shorten the remark, or remove a view with a long text.",
         )
-    return longer
+    return new_lesson
 
 
 def remove(lesson: Lesson, number: int) -> Lesson:
@@ -131,26 +131,26 @@ def remove(lesson: Lesson, number: int) -> Lesson:
     return (*lesson[: number - 1], *lesson[number:]) if 1 <= number <= len(lesson) else lesson
 
 
-def move(lesson: Lesson, number: int, to: int) -> Lesson:
-    """Return the lesson with view ``number`` moved to place ``to``, both counted from 1.
+def move(lesson: Lesson, number: int, position: int) -> Lesson:
+    """Return the lesson with view ``number`` moved to place ``position``, both counted from 1.
 
     Numbers out of range change nothing.
     """
-    if not {number, to} <= {*range(1, len(lesson) + 1)}:
+    if not {number, position} <= {*range(1, len(lesson) + 1)}:
         return lesson
     others = remove(lesson, number)
-    return (*others[: to - 1], lesson[number - 1], *others[to - 1 :])
+    return (*others[: position - 1], lesson[number - 1], *others[position - 1 :])
 
 
-def is_left(view: LessonView, page: str, parameters: Mapping[str, str], seen: Mapping[str, str]) -> bool:
+def is_left(view: LessonView, page: str, parameters: Mapping[str, str], shown_parameters: Mapping[str, str]) -> bool:
     """Return whether the visitor has left a view: whether another page or another subject is open.
 
-    ``seen`` holds the URL's parameters and the defaults that the page opens.
+    ``shown_parameters`` holds the URL's parameters and the defaults that the page opens.
     """
     names = [
         name for name in _SUBJECT_PARAMETERS if name in {**view.parameters, **_select_own_parameters(page, parameters)}
     ]
-    return page != view.page or any(seen.get(name) != view.parameters.get(name) for name in names)
+    return page != view.page or any(shown_parameters.get(name) != view.parameters.get(name) for name in names)
 
 
 def is_old_number(parameters: Mapping[str, str]) -> bool:

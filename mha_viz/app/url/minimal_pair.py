@@ -24,15 +24,11 @@ def replace_word(text: str) -> str:
     candidates = (
         word for replacements in (PRONOUNS, GRAMMAR_PAIRS) for word in words if word[0].lower() in replacements
     )
-    chosen = next(candidates, words[-1] if words else None)
-    if chosen is None:
+    word = next(candidates, words[-1] if words else None)
+    if word is None:
         return text
-    replacement = (PRONOUNS | GRAMMAR_PAIRS).get(chosen[0].lower(), "it")
-    return (
-        text[: chosen.start()]
-        + (replacement.capitalize() if chosen[0].istitle() else replacement)
-        + text[chosen.end() :]
-    )
+    replacement = (PRONOUNS | GRAMMAR_PAIRS).get(word[0].lower(), "it")
+    return text[: word.start()] + (replacement.capitalize() if word[0].istitle() else replacement) + text[word.end() :]
 
 
 def _pair_grammar_words() -> dict[str, str]:

@@ -10,8 +10,8 @@ import streamlit as st
 from mha_viz.app.url import address
 from mha_viz.app.url.address import MAX_WORD, Address
 from mha_viz.app.widgets import inference
-from mha_viz.app.widgets.parts import complain, remark
-from mha_viz.app.widgets.url_controls import UrlChanges, bound
+from mha_viz.app.widgets.parts import show_error, show_remark
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models.getting import catalog
@@ -21,45 +21,45 @@ from mha_viz.text import clean
 WAIT_NOTE = "Asking the model…"
 
 
-def read_question(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
+def read_question(model: catalog.Model, attention: Attention, location: Address) -> Question | None:
     """Return the question that the URL asks the model about the text; None, with a remark, if nothing can be asked.
 
     If the word in the URL cannot be followed, ask for the model's own answer instead.
     """
     try:
-        request = Request(model.name, attention.text.text, where.request.pair, prefix=where.request.prefix)
-        return inference.load_question(request, where)
+        request = Request(model.name, attention.text.text, location.request.pair, prefix=location.request.prefix)
+        return inference.load_question(request, location)
     except (ModelUnsupported, TextError) as error:
-        if where.request.word or where.request.other:
-            complain(error)
+        if location.request.word or location.request.other:
+            show_error(error)
         else:
-            remark(error.problem)
+            show_remark(error.problem)
     except MhaVizError as error:
-        complain(error)
-    return read_question(model, attention, where.but(word="")) if where.request.word else None
+        show_error(error)
+    return read_question(model, attention, location.with_request(word="")) if location.request.word else None
 
 
-def show_panel(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
+def show_panel(model: catalog.Model, attention: Attention, location: Address) -> Question | None:
     """Show the controls of the question, and return it."""
-    question = read_question(model, attention, where)
-    show_controls(question, where)
+    question = read_question(model, attention, location)
+    show_controls(question, location)
     return question
 
 
-def show_controls(question: Question | None, where: Address) -> None:
+def show_controls(question: Question | None, location: Address) -> None:
     """Show controls for the masked token, the word to follow, and a second text."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if question is not None and question.kind == MASK and len(question.places) > 1:
-            bound(
+            bind_control(
                 st.selectbox, "Masked token", "place", question.place, question.places,
                 change=lambda place: {"place": str(place), "word": None},
                 format_func=lambda place: f"number {question.places.index(place) + 1} of {len(question.places)}",
                 width=160,
             )  # fmt: skip
-        if where.request.word or (question is not None and question.kind != COSINE):
-            word, place = (question.word, question.place) if question is not None else (where.request.word, 0)
+        if location.request.word or (question is not None and question.kind != COSINE):
+            word, place = (question.word, question.place) if question is not None else (location.request.word, 0)
             key = f"word_{place}"
-            bound(
+            bind_control(
                 st.text_input,
                 "Word to follow",
                 "word",
@@ -69,14 +69,14 @@ def show_controls(question: Question | None, where: Address) -> None:
                 max_chars=MAX_WORD,
                 width=180,
             )
-        bound(
-            st.text_input, "Second text, to compare", "second", where.request.other,
+        bind_control(
+            st.text_input, "Second text, to compare", "second", location.request.other,
             change=change_second_text, key="second_text", keeps=True, max_chars=2_000,
         )  # fmt: skip
 
 
-def _change_word(typed: str) -> UrlChanges:
-    return {"word": clean(typed)[:MAX_WORD].strip() or None}
+def _change_word(word: str) -> UrlChanges:
+    return {"word": clean(word)[:MAX_WORD].strip() or None}
 
 
 def make_text_change(name: str) -> Callable[[str], UrlChanges]:
@@ -85,8 +85,8 @@ def make_text_change(name: str) -> Callable[[str], UrlChanges]:
     The callback raises TextError if the text does not fit into a link.
     """
 
-    def change(typed: str) -> UrlChanges:
-        text = clean(typed)
+    def change(text: str) -> UrlChanges:
+        text = clean(text)
         if len(quote(text)) > address.count_room(name):
             remedy = "Shorten one of them, or remove a head with a long text from My heads."
             raise TextError("This sentence and the first are together too long for the page’s link.", remedy)

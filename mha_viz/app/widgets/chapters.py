@@ -13,7 +13,7 @@ import streamlit as st
 
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.parts import format_formulas, set_title
-from mha_viz.app.widgets.url_controls import bound, read_option
+from mha_viz.app.widgets.url_controls import bind_control, read_option
 from mha_viz.files.assets import app_root
 
 _SITE_ONLY = re.compile(r"^::: |when the page was built", re.MULTILINE)  # occurs in chapters that need `make docs`
@@ -52,7 +52,7 @@ def show_chapter(name: str) -> None:
     set_title(title, "About")
     with st.container(key="chapter_ways", horizontal=True, vertical_alignment="center"):
         st.markdown("[← What the pictures show](?chapter=)", width="content")
-        bound(
+        bind_control(
             st.selectbox, "Chapter", "chapter", name, list(list_chapters()), required=True, width=320,
             label_visibility="collapsed", format_func=lambda other: _read_chapter(other)[0],
         )  # fmt: skip

@@ -18,7 +18,7 @@ from mha_viz.app.url.lesson import NUMBER, OLD_NUMBER, PARAMETER, Lesson, Lesson
 from mha_viz.app.widgets import request
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.navigation import get_page_name
-from mha_viz.app.widgets.parts import escape_markdown, guarded, remark, say_unused
+from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_unused, show_remark
 from mha_viz.app.widgets.search_field import OPENED
 from mha_viz.figures.charts.chart import Chart
 from mha_viz.numerals import counted
@@ -93,12 +93,12 @@ def show_class_view(pages: Sequence[Any], current_page: Any, show_links: Callabl
     views, is_complete = lesson.read(url.get(PARAMETER))
     ignored = [address.CLASS] if address.CLASS in url and not address.is_class_view() else []
     ignored += [NUMBER] if NUMBER in url and lesson.read_number(url, views) is None else []
-    say_unused([f"{name}={url[name][:30]}" for name in ignored])
+    report_unused([f"{name}={url[name][:30]}" for name in ignored])
     if not address.is_class_view():
         return
     apply_style("classroom", {"var(--larger)": str(TEXT_SCALE)})
     if not is_complete:
-        remark("Some views of this lesson could not be read; the others are shown.")
+        show_remark("Some views of this lesson could not be read; the others are shown.")
     _show_edge(pages, current_page, views, url, show_links)
     if not views:
         return
@@ -236,7 +236,7 @@ def _show_builder(pages: Sequence[Any], current_page: Any, views: Lesson) -> Non
             )
 
 
-@guarded()
+@report_errors()
 def _add(page: str) -> None:
     views, _ = lesson.read(address.get_parameters().get(PARAMETER))
     longer = lesson.add(views, page, _read_shown(page), str(st.session_state.get("lesson_remark", "")))
@@ -250,14 +250,14 @@ def _add(page: str) -> None:
     st.session_state["lesson_remark"] = ""
 
 
-@guarded()
+@report_errors()
 def _remove(number: int) -> None:
     views, _ = lesson.read(address.get_parameters().get(PARAMETER))
     remaining = lesson.write(lesson.remove(views, number))
     address.go(**{PARAMETER: remaining, NUMBER: None, **dict.fromkeys(_find_old_number(address.get_parameters()))})
 
 
-@guarded()
+@report_errors()
 def _move(number: int, step: int) -> None:
     """Move a view up or down. The open view stays open."""
     views, _ = lesson.read(address.get_parameters().get(PARAMETER))
@@ -270,7 +270,10 @@ def _move(number: int, step: int) -> None:
 
 def _read_shown(page: str) -> dict[str, str]:
     """Return the URL's parameters and, for a page with a text, the defaults that it opens."""
-    return {**(request.list_full_parameters(address.url()) if page in TEXT_PAGES else {}), **address.get_parameters()}
+    return {
+        **(request.list_full_parameters(address.get_url()) if page in TEXT_PAGES else {}),
+        **address.get_parameters(),
+    }
 
 
 # ---- The QR code ----------------------------------------------------------------------------------------------
@@ -283,11 +286,11 @@ def _show_code(page: Any) -> None:
         return
     picture = draw_qr_code(f"{base}/{page.url_path}?{_encode_query(_read_shown(get_page_name(page)))}")
     if picture is None:
-        remark("This view’s link is too long for a QR code. Use a shorter sentence or lesson.")
+        show_remark("This view’s link is too long for a QR code. Use a shorter sentence or lesson.")
         return
     st.html(picture)
     if urlsplit(base).hostname in LOOPBACK:
-        remark(f"{base} works on this computer only. To let others in, restart with --host 0.0.0.0.")
+        show_remark(f"{base} works on this computer only. To let others in, restart with --host 0.0.0.0.")
 
 
 def draw_qr_code(link: str) -> str | None:

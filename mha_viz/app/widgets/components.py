@@ -31,12 +31,12 @@ def _register_component(component: str) -> ComponentRenderer:
     Its code is a static file if the server provides one (``mha_viz.app.serving``); otherwise each message contains it.
     """
     name, html = f"mha_{component}", f'<div class="mha-{component}"></div>'
-    css, js = bundle.style(component) or None, bundle.script(component)
+    css, js = bundle.build_style(component) or None, bundle.build_script(component)
     renderer = st.components.v2.component(name, html=html, css=css, js=js)
     manager = get_bidi_component_manager()
     if manager.get_metadata(bundle.SERVED):
         source = str(bundle.FOLDER / component / f"{component}.js")  # Streamlit expects an existing file
-        file = bundle.served_file(component)
+        file = bundle.name_served_file(component)
         manager.unregister(name)
         manager.register(BidiComponentDefinition(name, html, js=source, js_asset_relative_path=file))
     return renderer
@@ -47,20 +47,20 @@ def apply_style(sheet: str, values: Mapping[str, str] = MappingProxyType({})) ->
 
     ``values``: replacements for placeholders in the style sheet, such as the selector ``#pointed``.
     """
-    rules = bundle.page_style(sheet)
+    rules = bundle.build_page_style(sheet)
     for name, value in values.items():
         rules = rules.replace(name, value)
     st.html(f"<style>\n{rules}</style>")
 
 
-def draw_explorer(packet: bytes, roles: bytes, key: str, on: Mapping[str, Callable[[], None]]) -> None:
+def draw_explorer(packet: bytes, roles: bytes, key: str, callbacks: Mapping[str, Callable[[], None]]) -> None:
     """Draw a reading: the grid of all heads, the open head, and the ranking of heads by one link.
 
     Args:
         packet: the reading (``figures.layout.packet``).
         roles: the roles of its heads, as JSON (``explore.badges``).
         key: the key of the component.
-        on: the callbacks, by name. A value that is mentioned here is ``st.session_state[key].NAME``, with that name:
+        callbacks: the callbacks, by name. Their values are in ``st.session_state[key].NAME``:
             "view": the user changed the view. The value holds the URL parameters that differ from their defaults
             (None: the parameter is removed).
             "compare": the user added a head to the compared heads. The value holds its ``model`` and ``head``.
@@ -74,13 +74,13 @@ def draw_explorer(packet: bytes, roles: bytes, key: str, on: Mapping[str, Callab
     _get_renderer("explorer")(
         key=key,
         data=data,
-        on_view_change=on["view"],
-        on_compare_change=on["compare"],
-        on_card_change=on["card"],
-        on_measure_change=on["measure"],
-        on_off_change=on["off"],
-        on_why_change=on["why"],
-        on_elsewhere_change=on["elsewhere"],
+        on_view_change=callbacks["view"],
+        on_compare_change=callbacks["compare"],
+        on_card_change=callbacks["card"],
+        on_measure_change=callbacks["measure"],
+        on_off_change=callbacks["off"],
+        on_why_change=callbacks["why"],
+        on_elsewhere_change=callbacks["elsewhere"],
     )
 
 
@@ -120,18 +120,22 @@ def compare(packet: bytes, key: str, on_view: Callable[[], None], on_edit: Calla
     _get_renderer("compare")(key=key, data=packet, on_view_change=on_view, on_edit_change=on_edit)
 
 
-def draw_block(content: dict[str, Any], key: str, on: Mapping[str, Callable[[], None]]) -> None:
+def draw_block(content: dict[str, Any], key: str, callbacks: Mapping[str, Callable[[], None]]) -> None:
     """Draw a head as one picture of its stages, each of which unfolds in place.
 
     Args:
         content: steps [{name, label, shape, stage, inside}] in order; step, the open one; titles, of the stages by
             name; heads [colour]; head, the chosen one; picture, the numbers (``app.inside.picture``).
         key: the key of the component.
-        on: the callbacks "step", "head" and "key". ``st.session_state[key]`` holds the value of that name: the name of
-            a step, the number of a head, or that of a token.
+        callbacks: the callbacks "step", "head" and "key". ``st.session_state[key]`` holds the value of that name: the
+            name of a step, the number of a head, or that of a token.
     """
     _get_renderer("block")(
-        key=key, data=content, on_step_change=on["step"], on_head_change=on["head"], on_key_change=on["key"]
+        key=key,
+        data=content,
+        on_step_change=callbacks["step"],
+        on_head_change=callbacks["head"],
+        on_key_change=callbacks["key"],
     )
 
 
@@ -173,16 +177,18 @@ def draw_search(content: dict[str, Any], key: str, on_query: Callable[[], None],
     _get_renderer("search")(key=key, data=content, on_query_change=on_query, on_open_change=on_open)
 
 
-def draw_more_menu(full: Mapping[str, str], file: str, key: str, on_class: Callable[[], None]) -> None:
+def draw_more_menu(full_parameters: Mapping[str, str], file: str, key: str, on_class: Callable[[], None]) -> None:
     """Draw the menu *More*: the link to this view, the keyboard shortcuts, the view for a class.
 
     Args:
-        full: the parameters that a link needs besides the URL to show the same view on another server.
+        full_parameters: the parameters that a link must add to the URL to show the same view on another server.
         file: what the page can save for others: "html", "figures" or nothing.
         key: the key of the component.
         on_class: called when the user chooses the view for a class or the lesson.
     """
-    _get_renderer("more")(key=key, data={"full": dict(full), "file": file}, width="content", on_class_change=on_class)
+    _get_renderer("more")(
+        key=key, data={"full": dict(full_parameters), "file": file}, width="content", on_class_change=on_class
+    )
 
 
 def lead_to_step(step: str, place: str) -> None:

@@ -14,7 +14,7 @@ import streamlit as st
 
 from mha_viz import figures as figure_api
 from mha_viz.app.url import address
-from mha_viz.app.widgets.parts import complain, remark
+from mha_viz.app.widgets.parts import show_error, show_remark
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figures import Figure
@@ -80,7 +80,7 @@ class PageChart:
         label: what it shows.
         file: the name of its files, without suffix.
         draw: draws it in the colours of a theme.
-        about: a sentence on the data that it was measured on.
+        description: a sentence on the data that it was measured on.
         table: returns its numbers, if the chart does not draw all of them.
         code: the Python code that computes its numbers, if there is any.
         text: the text that it is about, if it is about a text.
@@ -89,7 +89,7 @@ class PageChart:
     label: str
     file: str
     draw: Callable[[Theme], Any]
-    about: str
+    description: str
     table: Callable[[], Table] | None = None
     code: str = ""
     text: str = ""
@@ -99,7 +99,7 @@ class PageChart:
         return Offer(self.label, self._name, 0, self._make_figure, (lambda *_, **__: self.code) if self.code else None)
 
     def _make_figure(self, size: Size) -> Figure:
-        return figure_api.chart(self.draw, self.label, self.about, self.table, self._name, **_list_options(size))
+        return figure_api.chart(self.draw, self.label, self.description, self.table, self._name, **_list_options(size))
 
     @property
     def _name(self) -> str:
@@ -242,14 +242,14 @@ def parse_view(parameters: Mapping[str, str], pin: str | None = None, tokens: in
 
     Invalid values are replaced by defaults.
     """
-    valid = dict(LONG_DEFAULTS if tokens > LONG_TOKENS else {}) | {
+    valid_values = dict(LONG_DEFAULTS if tokens > LONG_TOKENS else {}) | {
         name: parameters[name]
         for name, setting in OPTIONS.items()
         if name in parameters and setting.accepts(parameters[name])
     }
-    if pin is not None and "pin" not in valid:
-        valid["pin"] = pin
-    return View(**valid)
+    if pin is not None and "pin" not in valid_values:
+        valid_values["pin"] = pin
+    return View(**valid_values)
 
 
 def _list_options(source: View | Size) -> dict[str, Any]:
@@ -282,7 +282,7 @@ def _show_expander(
         try:
             _show_offer(offer, size, rows, dpi, left, right)
         except MhaVizError as error:
-            complain(error)
+            show_error(error)
         if make_archive is not None:
             make = partial(make_archive, size, dpi, **rows)
             show_download_button("All of My heads in one zip file", archive, make, "take_zip")
@@ -295,8 +295,8 @@ def _choose_rows(panels: int) -> dict[str, int]:
     """
     if panels < 2:
         return {}
-    chosen = st.selectbox("Panels per row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
-    return {"columns": chosen} if isinstance(chosen, int) else {}
+    count = st.selectbox("Panels per row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
+    return {"columns": count} if isinstance(count, int) else {}
 
 
 def _show_offer(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: Any, right: Any) -> None:
@@ -306,7 +306,7 @@ def _show_offer(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, lef
     with left:
         _show_buttons(figure, offer, dpi)
     for line in (*figure.warnings, *figure.missing_glyphs):
-        remark(line)
+        show_remark(line)
     st.caption("Caption")
     st.code(figure.caption, language=None, wrap_lines=True)
     if offer.code is None:
@@ -355,10 +355,10 @@ def _show_buttons(figure: Figure, offer: Offer, dpi: int) -> None:
         del pictures[".png"]
     _show_button_row("Figure", pictures, figure, offer, dpi)
     if size_error is not None:
-        remark(f"No PNG: {size_error}")
+        show_remark(f"No PNG: {size_error}")
     if offer.weights > MAX_TEXT_WEIGHTS:
         numbers = {suffix: label for suffix, label in numbers.items() if suffix not in (".csv", ".json")}
-        remark(f"No CSV or JSON: {offer.weights:,} weights are too many for a text file. Use NPZ or safetensors.")
+        show_remark(f"No CSV or JSON: {offer.weights:,} weights are too many for a text file. Use NPZ or safetensors.")
     _show_button_row("Numbers", numbers, figure, offer, dpi)
 
 

@@ -22,14 +22,14 @@ from mha_viz.app.widgets import classroom, navigation, request, search_field, ur
 from mha_viz.app.widgets.components import SCHEME, apply_style, draw_more_menu, watch_page
 from mha_viz.app.widgets.navigation import make_pages
 from mha_viz.app.widgets.parts import (
-    complain,
-    complain_later,
-    guarded,
     make_fault,
     read_message,
-    remark,
-    say_complaint,
+    report_errors,
     set_title,
+    show_error,
+    show_error_later,
+    show_pending_error,
+    show_remark,
 )
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError, MissingGlyphWarning
@@ -52,7 +52,7 @@ def show_page() -> None:
     _prepare()  # for servers that did not do it, as under `streamlit run app.py`
     warnings.simplefilter("ignore", MissingGlyphWarning)  # the page shows it; the log must not contain visitors' words
     st.set_page_config(page_icon=ICON, layout="wide")
-    caches.model_service().asker = visitors.asker
+    caches.get_model_service().identify_asker = visitors.identify_asker
     with address.read_once() as cut_short:
         _show_frame(cut_short)
 
@@ -66,18 +66,18 @@ def _show_frame(cut_short: Sequence[str]) -> None:
     _show_masthead(pages, current_page)
     st.html(f'<h1 class="mha-heading">{escape(current_page.title)}</h1>')
     if cut_short:
-        shortened = ", ".join(name[:30] for name in cut_short[:5])
-        remark(f"This link is too long. These parts were shortened: {shortened}.")
+        parameter_names = ", ".join(name[:30] for name in cut_short[:5])
+        show_remark(f"This link is too long. These parts were shortened: {parameter_names}.")
     navigation.show_tour(pages, current_page)
-    if {address.CLASS, NUMBER} & address.url().parameters.keys():
+    if {address.CLASS, NUMBER} & address.get_url().parameters.keys():
         classroom.show_class_view(pages, current_page, partial(_show_links, pages, current_page))
     token = _inside_frame.set(True)
     try:
-        with guarded(complain):
+        with report_errors(show_error):
             current_page.run()
     finally:
         _inside_frame.reset(token)
-    say_complaint()  # the error of a callback, if the page has not shown it
+    show_pending_error()  # the error of a callback, if the page has not shown it
 
 
 def on_script_error(error: Exception) -> bool:
@@ -92,7 +92,7 @@ def on_script_error(error: Exception) -> bool:
     _forget_unreadable(context)
     if context.fragment_ids_this_run:
         return True  # this part of the page stays as it was
-    complain_later(make_fault())
+    show_error_later(make_fault())
     try:
         show_page()
     except Exception:
@@ -106,16 +106,16 @@ def _list_title_words() -> list[str]:
 
     A page that can be more specific sets its own title.
     """
-    where = address.url().where
-    subject = [str(where.head)] if where.head else []
-    if where.request.model:
+    location = address.get_url().location
+    subject = [str(location.head)] if location.head else []
+    if location.request.model:
         with suppress(MhaVizError):
-            subject.append(catalog.resolve(where.request.model).label)
+            subject.append(catalog.resolve(location.request.model).label)
     return subject
 
 
 def _forget_unreadable(context: ScriptRunContext) -> None:
-    """Delete the values that no control can read; otherwise Streamlit would raise the same error in every run."""
+    """Delete values that no control can read, because Streamlit would raise the same error in every run."""
     values = context.session_state._state._new_widget_state
     for name in list(values):
         try:
@@ -136,7 +136,7 @@ def _show_masthead(pages: list[st.Page], current_page: st.Page) -> None:
             st.html('<span class="mha-mark">mha_viz</span>', width="content")
             with st.container(key="pages", width="content", horizontal=True, vertical_alignment="center"):
                 _show_links(pages, current_page)
-            with st.container(key="search_box"), guarded(complain):
+            with st.container(key="search_box"), report_errors(show_error):
                 search_field.show_search_field(current_page.title.lower())
             navigation.show_tour_link(pages, current_page)
             page = navigation.get_page_name(current_page)
@@ -152,13 +152,13 @@ def _show_links(pages: list[st.Page], current_page: st.Page) -> None:
     heads = len(comparison.read(parameters["tray"])[0]) if "tray" in parameters else 0
     compared = f" ({heads})" if heads else ""
     opening = request.open_on_first_view() if current_page.title == pages[0].title else {}
-    for other in pages[:-1]:
-        label = f"{other.title}{compared}" if other.url_path == "compare" else other.title
-        carried = opening if other.url_path in HEAD_PAGES else {}
-        st.page_link(other, label=label, query_params=parameters | carried)
+    for page in pages[:-1]:
+        label = f"{page.title}{compared}" if page.url_path == "compare" else page.title
+        carried = opening if page.url_path in HEAD_PAGES else {}
+        st.page_link(page, label=label, query_params=parameters | carried)
 
 
-@guarded()
+@report_errors()
 def _on_linked() -> None:
     target = read_message(SCHEME, "linked")
     if "chapter" in target:
@@ -170,16 +170,16 @@ def _on_linked() -> None:
 
 
 def _list_full_parameters(name: str) -> dict[str, str]:
-    """Return the parameters that a link needs besides the URL to show the same view on another server."""
+    """Return the parameters that a link must add to the URL to show the same view on another server."""
     if name not in (*classroom.TEXT_PAGES, "roles"):
         return {}
     with suppress(MhaVizError):  # the model in the URL may be invalid
-        full = request.list_full_parameters(address.url())
-        return {"model": full["model"]} if name == "roles" else full
+        parameters = request.list_full_parameters(address.get_url())
+        return {"model": parameters["model"]} if name == "roles" else parameters
     return {}
 
 
-@guarded()
+@report_errors()
 def _on_more() -> None:
     """Open the view for a class, or the ready-made lesson, which uses that view."""
     if "lesson" not in read_message(MORE_KEY, "class"):

@@ -18,7 +18,7 @@ from mha_viz.figures.charts.plotly_settings import CLICKED
 TAP_PIXELS = 24  # minimum size of a square, as WCAG 2.2 requires (2.5.8)
 
 
-def head_grid(
+def show_head_grid(
     chart: Any,
     name: str,
     alt: str,

@@ -117,12 +117,12 @@ class AnswerGroup(NamedTuple):
 # ---- By name ------------------------------------------------------------------------------------------
 
 
-def parse_names(typed: str) -> dict[str, Head]:
+def parse_names(query: str) -> dict[str, Head]:
     """Return the heads that the typed text can name; each key says how they are counted.
 
     "L3H1" names one head; "4-2" names one counted from 1 and another counted from 0.
     """
-    name, numbers = _NAME.fullmatch(typed.strip()), _NUMBERS.fullmatch(typed.strip())
+    name, numbers = _NAME.fullmatch(query.strip()), _NUMBERS.fullmatch(query.strip())
     if name:
         return {"": Head(int(name[1]), int(name[2]))}
     if not numbers:
@@ -133,7 +133,7 @@ def parse_names(typed: str) -> dict[str, Head]:
 
 
 def answer_names(
-    typed: str,
+    query: str,
     heads: dict[str, Head],
     exists: Callable[[Head], bool],
     findings: Sequence[Finding],
@@ -144,11 +144,11 @@ def answer_names(
     If no such head exists, the answer says so.
     """
     groups = [
-        AnswerGroup(f"{typed.strip()}, {counting}" if counting else str(head), _answer_roles(head, findings, recipes))
+        AnswerGroup(f"{query.strip()}, {counting}" if counting else str(head), _answer_roles(head, findings, recipes))
         for counting, head in heads.items()
         if exists(head)
     ]
-    return groups or [AnswerGroup(typed.strip(), note="This model has no such head.")]
+    return groups or [AnswerGroup(query.strip(), note="This model has no such head.")]
 
 
 def _answer_roles(head: Head, findings: Sequence[Finding], recipes: Sequence[HeadRecipe]) -> tuple[HeadAnswer, ...]:
@@ -160,13 +160,13 @@ def _answer_roles(head: Head, findings: Sequence[Finding], recipes: Sequence[Hea
 # ---- By what it does ----------------------------------------------------------------------------------
 
 
-def find_by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]) -> AnswerGroup | None:
+def find_by_role(query: str, findings: Sequence[Finding], table: Callable[[str], Any]) -> AnswerGroup | None:
     """Return the heads that do what the typed words describe; None if the words describe no known role.
 
     If no head has the intended role, the first answer is the head that comes closest to it in the tables of the
     profile, with its baseline. ``table`` returns a table by name, or None.
     """
-    details = find_roles(typed)
+    details = find_roles(query)
     meaning = find_gloss(details[0]) if details else None
     if meaning is None:
         return None
@@ -219,14 +219,14 @@ def _find_highest(
     return [HeadAnswer(head, _describe_detail(detail), score, mean, "average head", NO_ROLE)]
 
 
-def _find_best(relation: str, chosen: Any) -> list[HeadAnswer]:
+def _find_best(relation: str, chosen_rows: Any) -> list[HeadAnswer]:
     """Return the head with the highest accuracy for a relation that no head has as a role.
 
     The accuracy is measured on the half of the sentences that did not choose the head.
     """
-    if chosen is None:
+    if chosen_rows is None:
         return []
-    rows = chosen[(chosen["relation"] == relation) & (chosen["n_odd"] >= MIN_CASES)].sort_values("level")
+    rows = chosen_rows[(chosen_rows["relation"] == relation) & (chosen_rows["n_odd"] >= MIN_CASES)].sort_values("level")
     if not len(rows):
         return []
     row = rows.iloc[0]  # sorts "base" before "full"
@@ -239,23 +239,23 @@ def _find_best(relation: str, chosen: Any) -> list[HeadAnswer]:
 
 def _drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
     """Return one finding per head and relation, in the direction that comes first."""
-    kept: dict[tuple[Head, str], Finding] = {}
+    findings_by_relation: dict[tuple[Head, str], Finding] = {}
     for finding in findings:
-        kept.setdefault((finding.head, _get_detail(finding)), finding)
-    return list(kept.values())
+        findings_by_relation.setdefault((finding.head, _get_detail(finding)), finding)
+    return list(findings_by_relation.values())
 
 
 # ---- By a rule of its recipe ---------------------------------------------------------------------------
 
 
-def find_by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> AnswerGroup | None:
+def find_by_rule(query: str, recipes: Sequence[HeadRecipe]) -> AnswerGroup | None:
     """Return the heads whose recipes have the largest shares of the rule that the typed words describe.
 
     Examples are "looks at full stops" and "same word". None if the words describe no rule. The baseline is the mean
     share of all heads.
     """
     parts = [(recipe.head, part) for recipe in recipes for part in recipe.parts]
-    rules = find_rules(typed, dict.fromkeys(part.name for _, part in parts))
+    rules = find_rules(query, dict.fromkeys(part.name for _, part in parts))
     totals = {rule: sum(part.share for _, part in parts if part.name == rule) for rule in rules}
     matching = [entry for entry in parts if entry[1].name in totals and entry[1].share >= MIN_NAMED_SHARE]
     matching.sort(key=lambda entry: -entry[1].share)
@@ -276,12 +276,12 @@ def find_by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> AnswerGroup | Non
 # ---- By what its scores depend on -----------------------------------------------------------------------
 
 
-def find_by_key(typed: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
+def find_by_key(query: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
     """Return the heads whose scores depend most on what the typed words name, such as "position" or "content".
 
     None if the words name nothing known. The baseline is the mean of all heads.
     """
-    query = " ".join(typed.casefold().split())
+    query = " ".join(query.casefold().split())
     group = next((group for group, names in FOUND_BY.items() if query in (group, *names)), None)
     if group is None or not heads:
         return None
@@ -295,12 +295,12 @@ def find_by_key(typed: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
 # ---- By what it writes ----------------------------------------------------------------------------------
 
 
-def find_by_copying(typed: str, table: Any) -> AnswerGroup | None:
+def find_by_copying(query: str, table: Any) -> AnswerGroup | None:
     """Return the heads with the highest copying scores, from the table COPYING of a profile, if copying is asked for.
 
     None for other texts. The baseline is the score of the same head with random weights.
     """
-    if " ".join(typed.casefold().split()) not in COPYING_NAMES:
+    if " ".join(query.casefold().split()) not in COPYING_NAMES:
         return None
     title = "It moves a token towards the word that it attends to"
     if table is None:
@@ -321,9 +321,9 @@ def find_by_copying(typed: str, table: Any) -> AnswerGroup | None:
     return AnswerGroup(title, tuple(answers), "" if answers else "No head of this model does.")
 
 
-def parse_written_word(typed: str) -> str:
+def parse_written_word(query: str) -> str:
     """Return the word of a query such as "writes animal", in lower case; empty for other texts."""
-    verb, _, word = typed.strip().partition(" ")
+    verb, _, word = query.strip().partition(" ")
     return parse_one_word(word).strip(".,;:!?") if verb.casefold() in WRITING_VERBS else ""
 
 
@@ -355,27 +355,27 @@ def find_by_written_word(word: str, attention: Attention, named: Sequence[Sequen
 # ---- By the sentence pairs that need it -------------------------------------------------------------------
 
 
-def find_by_need(typed: str, needs: Mapping[Head, PairsWithout]) -> AnswerGroup | None:
+def find_by_need(query: str, needs: Mapping[Head, PairsWithout]) -> AnswerGroup | None:
     """Return the heads that sentence pairs need, for "needed" or for a kind of pair, as in "needed for agreement".
 
     None for other texts, for a kind that was not measured, and if nothing was measured. The score is how many pairs are
     right without the head, the baseline how many the whole model gets right: of the kind, or of all kinds that need the
     head.
     """
-    words = _normalise(typed).removeprefix("heads ")
+    words = _normalise(query).removeprefix("heads ")
     if not words.startswith(NEEDED) or not needs:
         return None
     typed_kind = words.removeprefix(NEEDED).removeprefix(" for").strip()
-    known = {_normalise(kind): kind for need in needs.values() for kind in need.by_kind}
-    if typed_kind and typed_kind not in known:
+    kind_names = {_normalise(kind): kind for need in needs.values() for kind in need.by_kind}
+    if typed_kind and typed_kind not in kind_names:
         return None
     if typed_kind:
-        kind = known[typed_kind]
-        needed = [(head, kind, need.by_kind[kind].counts) for head, need in needs.items() if kind in need.kinds]
+        kind = kind_names[typed_kind]
+        matches = [(head, kind, need.by_kind[kind].counts) for head, need in needs.items() if kind in need.kinds]
     else:
         kind = "sentence pairs"
-        needed = [(head, name_kinds(need) or kind, need.counts) for head, need in needs.items() if need.is_needed]
-    needed.sort(key=lambda row: row[2].difference)
+        matches = [(head, name_kinds(need) or kind, need.counts) for head, need in needs.items() if need.is_needed]
+    matches.sort(key=lambda row: row[2].difference)
     answers = [
         HeadAnswer(
             head,
@@ -385,7 +385,7 @@ def find_by_need(typed: str, needs: Mapping[Head, PairsWithout]) -> AnswerGroup 
             "with the head",
             PAIRS,
         )
-        for head, kinds, counts in needed[:MAX_LISTED]
+        for head, kinds, counts in matches[:MAX_LISTED]
     ]
     return AnswerGroup(f"Needed for {kind}", tuple(answers), "" if answers else NONE_NEEDED)
 
@@ -398,17 +398,17 @@ def _normalise(text: str) -> str:
 # ---- By two words of the sentence ---------------------------------------------------------------------
 
 
-def has_arrow(typed: str) -> bool:
+def has_arrow(query: str) -> bool:
     """Return whether the text contains an arrow, so that it can only describe a link."""
-    return _ARROW.search(typed) is not None
+    return _ARROW.search(query) is not None
 
 
-def parse_two_words(typed: str) -> tuple[str, str] | None:
+def parse_two_words(query: str) -> tuple[str, str] | None:
     """Return the two words in "it → animal", "it animal" or "from it to animal", in lower case.
 
     None for other texts.
     """
-    words = [word.strip("“”\"'").casefold() for word in _ARROW.sub(" ", typed).split()]
+    words = [word.strip("“”\"'").casefold() for word in _ARROW.sub(" ", query).split()]
     words = words[1:] if len(words) == 4 and words[0] == "from" else words
     words = [words[0], words[2]] if len(words) == 3 and words[1] == "to" else words
     return (words[0], words[1]) if len(words) == 2 and all(words) else None
@@ -443,9 +443,9 @@ def find_between_words(words: tuple[str, str], attention: Attention) -> AnswerGr
     return AnswerGroup(f"From “{words[0]}” to “{words[1]}” in this text", tuple(answers))
 
 
-def parse_one_word(typed: str) -> str:
+def parse_one_word(query: str) -> str:
     """Return a word that was typed alone, in lower case and without quotation marks; empty for other texts."""
-    words = typed.split()
+    words = query.split()
     return words[0].strip("“”\"'").casefold() if len(words) == 1 else ""
 
 

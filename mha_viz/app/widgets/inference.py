@@ -15,14 +15,14 @@ import streamlit as st
 from mha_viz.analysis.bundled_data import add_annotation
 from mha_viz.analysis.effects import measure_mean_outputs
 from mha_viz.app.service import downloads, studies
-from mha_viz.app.service.caches import is_ready, model_service, read_facts
+from mha_viz.app.service.caches import get_model_service, is_ready, read_facts
 from mha_viz.app.service.jobs import Job
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import RoleSummary
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address, Url
-from mha_viz.app.url.annotated_texts import Annotated, built_in, find_annotation
-from mha_viz.app.widgets.parts import complain, escape_markdown, guarded, remark, say_unused
+from mha_viz.app.url.annotated_texts import Annotated, find_annotation, load_built_in_corpus
+from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_unused, show_error, show_remark
 from mha_viz.app.widgets.request import (
     find_opening,
     find_shown_model,
@@ -86,7 +86,7 @@ class PageReading:
     @cached_property
     def whole_request(self) -> Request:
         """The request for this text with no head off."""
-        url_request = self.url.where.request
+        url_request = self.url.location.request
         return Request(self.model.name, self.url.text, url_request.pair, prefix=url_request.prefix)
 
     @cached_property
@@ -107,7 +107,7 @@ class PageReading:
     @cached_property
     def study(self) -> tuple[Job | None, MhaVizError | None]:
         """The running study of the model over the built-in sentences, and the error of the last one if it failed."""
-        digest = built_in().digest
+        digest = load_built_in_corpus().digest
         failed = studies.find_failure(self.model, digest)
         return studies.find_running(self.model, digest), failed and failed[0]
 
@@ -119,9 +119,10 @@ class PageReading:
     @cached_property
     def requested_heads(self) -> dict[Head, bool]:
         """The heads to open, and whether the model has them."""
-        where = self.url.where
-        first = Head.parse(self.opening.head) if where.head is None else where.head
-        return {head: self._has(head) for head in (first, *(Head(first.layer, number) for number in where.on))}
+        location = self.url.location
+        first = Head.parse(self.opening.head) if location.head is None else location.head
+        others = (Head(first.layer, number) for number in location.other_heads)
+        return {head: self._has(head) for head in (first, *others)}
 
     @cached_property
     def heads(self) -> tuple[Head, ...]:
@@ -146,129 +147,135 @@ class PageReading:
 
 
 def read_whole_model(url: Url) -> PageReading | None:
-    """Read the text as :func:`read_nearest`, but always with plain attention weights and no head off."""
-    return read_nearest(url, url.where.but(off=(), quantity=DEFAULTS["shown"]))
+    """Read plain attention weights of the whole model, ignoring the quantity and the heads that are off in the URL."""
+    return read_nearest(url, url.location.with_request(off=(), quantity=DEFAULTS["shown"]))
 
 
-def read_nearest(url: Url, where: Address, says_source: bool = True) -> PageReading | None:
-    """Return the reading that ``where`` asks for or, if it is unavailable, the nearest one, and show the reason.
+def read_nearest(url: Url, location: Address, says_source: bool = True) -> PageReading | None:
+    """Return the reading that ``location`` asks for or, if it is unavailable, the nearest one, and show the reason.
 
     None if there is none. With ``says_source``, also report errors in the text that heads take their outputs from.
     """
     model, text = None, url.text
     try:
-        model = read_model(where)
-        where = _drop_missing_heads(model, where)
-        if is_ready(model) or (_is_plain(where) and model_service().has_reading(make_request(model, text, where))):
-            return PageReading(url, model, _read_with_remark(make_request(model, text, where), where))
+        model = read_model(location)
+        location = _drop_missing_heads(model, location)
+        if is_ready(model) or (
+            _is_plain(location) and get_model_service().has_reading(make_request(model, text, location))
+        ):
+            return PageReading(url, model, _read_with_remark(make_request(model, text, location), location))
     except MhaVizError as error:
-        has_plainer = bool(model and not _is_plain(where) and text.strip())
-        has_quantity = where.request.quantity != DEFAULTS["shown"]
+        has_plainer = bool(model and not _is_plain(location) and text.strip())
+        has_quantity = location.request.quantity != DEFAULTS["shown"]
         instead = WEIGHTS_NOTE if has_plainer and has_quantity else ""
-        if says_source or not (where.request.off and where.request.method == TEXT):
-            complain(error, instead)
+        if says_source or not (location.request.off and location.request.method == TEXT):
+            show_error(error, instead)
         elif instead:
-            remark(instead)
+            show_remark(instead)
         if has_plainer:  # try without the quantity or, if it is the default, without switching heads off
-            plainer = where.but(quantity=DEFAULTS["shown"]) if has_quantity else where.but(off=())
-            return read_nearest(url, plainer, says_source)
+            plainer_address = (
+                location.with_request(quantity=DEFAULTS["shown"]) if has_quantity else location.with_request(off=())
+            )
+            return read_nearest(url, plainer_address, says_source)
         if isinstance(error, ModelError):
-            _show_way_back(where)
-        return _read_meanwhile(url, where, model)
+            _show_way_back(location)
+        return _read_meanwhile(url, location, model)
     download(model)
-    return _read_meanwhile(url, where, model)
+    return _read_meanwhile(url, location, model)
 
 
-def _is_plain(where: Address) -> bool:
+def _is_plain(location: Address) -> bool:
     """Return whether the URL asks for attention weights with no head off."""
-    return not where.request.off and where.request.quantity == DEFAULTS["shown"]
+    return not location.request.off and location.request.quantity == DEFAULTS["shown"]
 
 
-def _drop_missing_heads(model: catalog.Model, where: Address) -> Address:
-    """Return ``where`` without heads that the model lacks, with a remark on these.
+def _drop_missing_heads(model: catalog.Model, location: Address) -> Address:
+    """Return ``location`` without heads that the model lacks, with a remark on these.
 
     Unchanged if the model's files are not here. Raises what ``read_facts`` raises.
     """
-    facts = read_facts(model) if where.request.off else None
+    facts = read_facts(model) if location.request.off else None
     if facts is None or facts.parts:
-        return where
+        return location
     shape = facts.model
-    off = tuple(head for head in where.request.off if head.layer < shape.layers and head.head < shape.heads)
-    say_unused([f"off={head}" for head in where.request.off if head not in off][:MAX_UNUSED])
-    return where.but(off=off)
+    off = tuple(head for head in location.request.off if head.layer < shape.layers and head.head < shape.heads)
+    report_unused([f"off={head}" for head in location.request.off if head not in off][:MAX_UNUSED])
+    return location.with_request(off=off)
 
 
-def _read_with_remark(request: Request, where: Address) -> Attention:
+def _read_with_remark(request: Request, location: Address) -> Attention:
     """Read the request. Show a remark if heads are switched off, or if the quantity needs all heads on."""
     attention = read_request(request)
     if request.off:
         manner = "" if request.method == METHODS[0] else f" ({request.manner})"
         verb = "is" if len(request.off) == 1 else "are"
-        remark(f"{name_heads(request.off)} {verb} switched off{manner}.")
-    elif where.request.off and not lacks_source(where):
-        say_all_on(where)
+        show_remark(f"{name_heads(request.off)} {verb} switched off{manner}.")
+    elif location.request.off and not lacks_source(location):
+        report_all_heads_on(location)
     return attention
 
 
-def say_all_on(where: Address) -> None:
+def report_all_heads_on(location: Address) -> None:
     """Say that the quantity in the URL is shown with all heads on."""
-    remark(f"{QUANTITIES[where.request.quantity].title} is shown with all heads on.")
+    show_remark(f"{QUANTITIES[location.request.quantity].title} is shown with all heads on.")
 
 
-def lacks_source(where: Address) -> bool:
+def lacks_source(location: Address) -> bool:
     """Return whether heads are to take their outputs from another text, but its field was emptied."""
-    return where.request.method == TEXT and where.emptied
+    return location.request.method == TEXT and location.is_source_empty
 
 
-def make_request(model: catalog.Model, text: str, where: Address) -> Request:
+def make_request(model: catalog.Model, text: str, location: Address) -> Request:
     """Build the request that the URL describes, for a model and a text. Raises the errors of :func:`set_quantity`."""
-    request = Request(model.name, text, where.request.pair, prefix=_choose_prefix(model, where))
-    if where.request.off and not lacks_source(where):
-        return set_quantity(replace(request, off=where.request.off, **where.get_method_fields(text)), where)
-    return set_quantity(set_part(request, model, where), where)
+    request = Request(model.name, text, location.request.pair, prefix=_choose_prefix(model, location))
+    if location.request.off and not lacks_source(location):
+        return set_quantity(replace(request, off=location.request.off, **location.get_method_fields(text)), location)
+    return set_quantity(set_part(request, model, location), location)
 
 
-def _choose_prefix(model: catalog.Model, where: Address) -> str:
+def _choose_prefix(model: catalog.Model, location: Address) -> str:
     """Return the prefix in the URL.
 
     For an encoder–decoder, where it would be a part of the source, return an empty one, with a remark.
     """
-    if where.request.prefix and has_two_stacks(model):
-        remark(f"{model.label} has no separate prefix: write it into the text.")
+    if location.request.prefix and has_two_stacks(model):
+        show_remark(f"{model.label} has no separate prefix: write it into the text.")
         return ""
-    return where.request.prefix
+    return location.request.prefix
 
 
-def set_quantity(request: Request, where: Address) -> Request:
+def set_quantity(request: Request, location: Address) -> Request:
     """Return the request with the quantity in the URL, and without settings that do not go with it.
 
     Raises the errors of :func:`load_question`.
     """
-    quantity = QUANTITIES[where.request.quantity]
+    quantity = QUANTITIES[location.request.quantity]
     if not quantity.with_all_heads:
-        return replace(request, quantity=where.request.quantity)
-    whole_request = Request(request.model, *request.texts, quantity=where.request.quantity, prefix=request.prefix)
+        return replace(request, quantity=location.request.quantity)
+    whole_request = Request(request.model, *request.texts, quantity=location.request.quantity, prefix=request.prefix)
     return (
-        whole_request.about(load_question(whole_request, where.but(off_in=BOTH)))
+        whole_request.about(load_question(whole_request, location.with_request(off_in=BOTH)))
         if quantity.of_answer
         else whole_request
     )
 
 
-def load_question(request: Request, where: Address) -> Question:
+def load_question(request: Request, location: Address) -> Question:
     """Return the question in the URL about the text of a request.
 
     If there are several masked tokens and the URL names none, it is about the first. Raises the errors of
     ``models.reading.answers.make_question``.
     """
-    url_request = where.request
+    url_request = location.request
     place = FIRST_MASK if url_request.place is None else url_request.place
     other = url_request.other if url_request.other.strip() and url_request.other != request.text else ""
     whole_request = Request(request.model, *request.texts, prefix=request.prefix)
     question_request = replace(
         whole_request, place=place, word=url_request.word, other=other, off_in=url_request.off_in
     )
-    return wait_for_result(model_service().ask_cached(verbs.prepare_question, question_request), "Asking the model…")
+    return wait_for_result(
+        get_model_service().ask_cached(verbs.prepare_question, question_request), "Asking the model…"
+    )
 
 
 def measure_means(request: Request) -> None:
@@ -278,18 +285,18 @@ def measure_means(request: Request) -> None:
     """
 
     def measure(sentences: range) -> None:
-        future = model_service().ask(verbs.measure_means, request.model, sentences.start, sentences.stop)
+        future = get_model_service().ask(verbs.measure_means, request.model, sentences.start, sentences.stop)
         wait_for_result(future, "Measuring the heads’ mean outputs…")
 
     if request.method == "mean":
-        run_steps(measure_mean_outputs(len(built_in().sentences), measure))
+        run_steps(measure_mean_outputs(len(load_built_in_corpus().sentences), measure))
 
 
 def name_heads(heads: Sequence[Head], max_names: int = 6) -> str:
     """Name heads, at most ``max_names`` of them: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
-    shown = heads if len(heads) <= max_names else heads[: max_names - 1]
-    more = f" and {len(heads) - len(shown)} more" if len(shown) < len(heads) else ""
-    return f"{', '.join(map(format_head, shown))}{more}"
+    named_heads = heads if len(heads) <= max_names else heads[: max_names - 1]
+    rest = f" and {len(heads) - len(named_heads)} more" if len(named_heads) < len(heads) else ""
+    return f"{', '.join(map(format_head, named_heads))}{rest}"
 
 
 def read_request(request: Request) -> Attention:
@@ -299,17 +306,17 @@ def read_request(request: Request) -> Attention:
     """
     if request.off:
         measure_means(request)
-    attention = wait_for_result(model_service().ask_cached(verbs.read, request), "is reading…", request.model)
+    attention = wait_for_result(get_model_service().ask_cached(verbs.read, request), "is reading…", request.model)
     gold = None if request.pair or request.quantity != UNEXPLAINED else find_annotation(request.text)
     return add_annotation(attention, gold.sentence) if isinstance(gold, Annotated) else attention
 
 
 def try_read(request: Request) -> Attention | None:
-    """Read as :func:`read_request`, but show the error and return None instead of raising."""
+    """Read a request; show the error and return None instead of raising."""
     try:
         return read_request(request)
     except MhaVizError as error:
-        complain(error)
+        show_error(error)
         return None
 
 
@@ -337,14 +344,17 @@ def wait_for_result(future: Future[R], words: str, model: str = "") -> R:
         place.empty()
 
 
-def _read_meanwhile(url: Url, where: Address, missing: catalog.Model | None) -> PageReading | None:
+def _read_meanwhile(url: Url, location: Address, missing_model: catalog.Model | None) -> PageReading | None:
     """Read with the previous model, or else the default one, while the requested one is unavailable."""
-    for name in dict.fromkeys((where.before or catalog.choose_default().name, catalog.choose_default().name)):
+    default_name = catalog.choose_default().name
+    for name in dict.fromkeys((location.previous_model or default_name, default_name)):
         try:
             model = catalog.resolve(name)
-            if model != missing and is_ready(model):
-                attention = read_request(set_part(Request(model.name, url.text, where.request.pair), model, where))
-                remark(f"Shown below instead: {model.label}.")
+            if model != missing_model and is_ready(model):
+                attention = read_request(
+                    set_part(Request(model.name, url.text, location.request.pair), model, location)
+                )
+                show_remark(f"Shown below instead: {model.label}.")
                 return PageReading(url, model, attention, is_requested=False)
         except MhaVizError:
             continue
@@ -359,24 +369,24 @@ def download(model: catalog.Model) -> None:
 
     The page continues by itself when the model is there.
     """
-    failure = model_service().get_failure(model)
+    failure = get_model_service().get_failure(model)
     if failure is not None:
-        complain(failure)
+        show_error(failure)
         with st.container(horizontal=True):
-            st.button("Try again", key="try_again", on_click=model_service().forget_failure, args=(model,))
-            _show_way_back(address.url().where)
+            st.button("Try again", key="try_again", on_click=get_model_service().forget_failure, args=(model,))
+            _show_way_back(address.get_url().location)
         return
     try:
         job = downloads.start(model)
     except MhaVizError as error:
-        complain(error)
-        _show_way_back(address.url().where)
+        show_error(error)
+        _show_way_back(address.get_url().location)
         return
     _show_progress(job, model)
 
 
 @st.fragment(run_every=0.5)
-@guarded(complain)
+@report_errors(show_error)
 def _show_progress(job: Job, model: catalog.Model) -> None:
     job.heartbeat()
     if st.session_state.pop(CANCELLED_KEY, False) and not job.is_finished:  # the job goes on for other visitors
@@ -396,25 +406,25 @@ def _show_progress(job: Job, model: catalog.Model) -> None:
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
 
-@guarded()
+@report_errors()
 def _cancel(job: Job) -> None:
     job.cancel()
     st.session_state[CANCELLED_KEY] = True
-    _go_back(address.url().where.before)
+    _go_back(address.get_url().location.previous_model)
 
 
-def _show_way_back(where: Address) -> None:
-    """Show a button back to the previous model, or else the default one, if the requested one is unavailable."""
-    for name in dict.fromkeys((where.before, None)):
+def _show_way_back(location: Address) -> None:
+    """Show a button that returns to the previous model, or else to the default one."""
+    for name in dict.fromkeys((location.previous_model, None)):
         with suppress(MhaVizError):
             model = catalog.resolve(name) if name else catalog.choose_default()
-            if where.request.model and model.name != where.request.model and is_ready(model):
+            if location.request.model and model.name != location.request.model and is_ready(model):
                 label = f"Back to {escape_markdown(model.label.partition(',')[0])}"
                 st.button(label, key="back_to_model", on_click=_go_back, args=(name,))
                 return
 
 
-@guarded()
+@report_errors()
 def _go_back(name: str | None) -> None:
     """Return to the previous model, whose picture and view are still shown. None means the default model."""
     address.go(model=name, before=None)
@@ -423,67 +433,74 @@ def _go_back(name: str | None) -> None:
 # ---- Remarks on a text ---------------------------------------------------------------------------
 
 
-def say_cut(page: PageReading) -> None:
+def report_cut_text(page: PageReading) -> None:
     """Report where the text or its pair was cut, and how much of it was read."""
-    where, read, request = page.url.where, page.attention.keys, page.attention.request  # a target is never cut
+    location, read_text, request = (
+        page.url.location,
+        page.attention.keys,
+        page.attention.request,
+    )  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
-    texts = (read.text, read.pair) if source is None else (clean(page.url.sentence), "")
-    lengths_in_link = [*map(len, where.request.texts)]  # for CoNLL-U, the length of its lines, not of its words
+    texts = (read_text.text, read_text.pair) if source is None else (clean(page.url.sentence), "")
+    lengths_in_link = [*map(len, location.request.texts)]  # for CoNLL-U, the length of its lines, not of its words
     if limits := [
-        f"the first {h:,}" for h, n in zip(lengths_in_link, where.typed or lengths_in_link, strict=True) if n > h
+        f"the first {h:,}"
+        for h, n in zip(lengths_in_link, location.typed_lengths or lengths_in_link, strict=True)
+        if n > h
     ]:
-        remark(f"{sum(where.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
-    if source is not None and (unread := texts[0][len(source) :]).strip():
-        remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread[:40]}…")
-    cut = read.cut
+        typed_length = sum(location.typed_lengths or ())
+        show_remark(f"{typed_length:,} characters were typed; a link can hold {' and '.join(limits)}.")
+    if source is not None and (unread_target := texts[0][len(source) :]).strip():
+        show_remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread_target[:40]}…")
+    cut = read_text.cut
     if cut is None:
         return
-    at_least = "more than " if cut.more or where.typed else ""
+    at_least = "more than " if cut.more or location.typed_lengths else ""
     places = [
         f"…{text[max(0, limit - 40) : limit]} ✂ {text[limit : limit + 40]}…"
         for text, limit in zip(texts, cut.kept, strict=True)
         if limit < len(text)
     ]
-    counted = f"{cut.limit:,} of {at_least}{cut.pieces:,} tokens are read"
-    remark(f"The text is longer than the model can read: {counted}. Cut here: {'  /  '.join(places)}")
+    token_counts = f"{cut.limit:,} of {at_least}{cut.pieces:,} tokens are read"
+    show_remark(f"The text is longer than the model can read: {token_counts}. Cut here: {'  /  '.join(places)}")
 
 
-def say_unknown(attention: Attention) -> None:
+def report_unknown_text(attention: Attention) -> None:
     """Report words that the tokenizer does not know, which the model reads as [UNK].
 
     For letters of another script, offer the multilingual model.
     """
-    read = say_unknown_words(attention)
-    unknown = any(not token.known for token in read)
+    words = report_unknown_words(attention)
+    has_unknown = any(not token.known for token in words)
     models = {model.name: model for model in catalog.list_offered()}
     is_english = attention.model in models and models[attention.model].english
-    foreign = describe_split_words(attention) if is_english else ""
-    if foreign:
-        remark(f"{models[attention.model].label.partition(',')[0]} was trained on English; {foreign}")
-    is_other_script = (unknown or is_english) and languages.has_other_letters([token.text for token in read])
+    split_note = describe_split_words(attention) if is_english else ""
+    if split_note:
+        show_remark(f"{models[attention.model].label.partition(',')[0]} was trained on English; {split_note}")
+    is_other_script = (has_unknown or is_english) and languages.has_other_letters([token.text for token in words])
     if is_other_script and MULTILINGUAL in models and attention.model != MULTILINGUAL:
         label = f"Try {escape_markdown(models[MULTILINGUAL].label)}"
         st.button(label, key="read_multilingual", on_click=_read_multilingual)
 
 
-def say_unknown_words(attention: Attention) -> list[Token]:
-    """Report unknown words as :func:`say_unknown`, without the offer of another model; return all words.
+def report_unknown_words(attention: Attention) -> list[Token]:
+    """Report words that the tokenizer does not know, and return all words.
 
     For the toy model, also say if the text is no sentence of its grammar.
     """
     words = [t for text in _list_texts(attention) for t in text.by_words().without_special().tokens]
-    unknown = list(dict.fromkeys(t.text for t in words if not t.known))
-    if unknown and all(not t.known for t in words):
-        remark(
+    unknown_words = list(dict.fromkeys(t.text for t in words if not t.known))
+    if unknown_words and all(not t.known for t in words):
+        show_remark(
             "The model knows none of these words and reads each as the placeholder [UNK]; its links mean little here."
         )
-    elif unknown:
-        shown = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
-        more = " and more" if len(unknown) > 6 else ""
-        remark(f"The model does not know these words and reads each as [UNK]: {shown}{more}.")
+    elif unknown_words:
+        word_list = ", ".join(f"“{text[:20]}”" for text in unknown_words[:6])
+        rest = " and more" if len(unknown_words) > 6 else ""
+        show_remark(f"The model does not know these words and reads each as [UNK]: {word_list}{rest}.")
     forms = [token.text for token in attention.queries.without_special().tokens]
     if attention.model == TOY_MODEL and (attention.queries.pair or not is_derivable(forms)):
-        remark("The toy’s grammar cannot generate this sentence, so its heads mean little here.")
+        show_remark("The toy’s grammar cannot generate this sentence, so its heads mean little here.")
     return words
 
 
@@ -503,16 +520,16 @@ def describe_split_words(attention: Attention) -> str:
     words = text.by_words()
     counts = {
         word.text.casefold(): len(group)
-        for word, special, group in zip(words.tokens, words.special, text.groups, strict=True)
-        if not special and any(character.isalpha() for character in word.text)
+        for word, is_special, group in zip(words.tokens, words.special, text.groups, strict=True)
+        if not is_special and any(character.isalpha() for character in word.text)
     }
-    split = sum(count > 1 for count in counts.values())
-    if len(counts) < MIN_WORDS or split < MIN_SPLIT_SHARE * len(counts) or ENGLISH & counts.keys():
+    split_count = sum(count > 1 for count in counts.values())
+    if len(counts) < MIN_WORDS or split_count < MIN_SPLIT_SHARE * len(counts) or ENGLISH & counts.keys():
         return ""
-    return f"it splits {split} of these {len(counts)} words into subwords."
+    return f"it splits {split_count} of these {len(counts)} words into subwords."
 
 
-@guarded()
+@report_errors()
 def _read_multilingual() -> None:
-    before = find_shown_model(address.url().where)
-    address.go(model=MULTILINGUAL, before=before, **dict.fromkeys(address.MODEL_PARAMETERS))
+    previous_model = find_shown_model(address.get_url().location)
+    address.go(model=MULTILINGUAL, before=previous_model, **dict.fromkeys(address.MODEL_PARAMETERS))

@@ -14,7 +14,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style, lead_to_step
-from mha_viz.app.widgets.parts import format_formulas, guarded
+from mha_viz.app.widgets.parts import format_formulas, report_errors
 from mha_viz.files.assets import asset_path, page_files
 
 LEAVING_KEY = "leaving"  # session key of the page to go to; also the key of the container of its link
@@ -165,7 +165,7 @@ def _show_step_controls(pages: Sequence[Any], current_page: Any, number: int) ->
         )
 
 
-@guarded()
+@report_errors()
 def _leave_tour(current_name: str) -> None:
     """Go back to the page and view that were open before the tour, if that page had any parameters."""
     name, parameters = st.session_state.get(BEFORE_KEY, (current_name, {}))
@@ -183,15 +183,15 @@ def _show_step_control(pages: Sequence[Any], current_page: Any, number: int, lab
     A link to the open page would leave the address bar unchanged, and a button that switches pages would add two
     entries to the browser's history.
     """
-    kept = {name: value for name, value in address.get_parameters().items() if name in KEPT_PARAMETERS}
-    parameters = {**kept, **load_steps()[number - 1].parameters, TOUR: str(number)}
+    kept_parameters = {name: value for name, value in address.get_parameters().items() if name in KEPT_PARAMETERS}
+    parameters = {**kept_parameters, **load_steps()[number - 1].parameters, TOUR: str(number)}
     if current_page.title == _find_page_of_step(pages, number).title:
         st.button(label, key=f"tour_{key}", type="tertiary", on_click=_go_on, args=(parameters,))
     else:
         st.page_link(_find_page_of_step(pages, number), label=label, query_params=parameters)
 
 
-@guarded()
+@report_errors()
 def _go_on(parameters: dict[str, str]) -> None:
     address.open_at(parameters)
 

@@ -46,29 +46,29 @@ def quote_for_title(text: str) -> str:
     return f"“{words[:TITLE_LENGTH]}…”" if len(words) > TITLE_LENGTH else f"“{words}”"
 
 
-def complain(error: MhaVizError, instead: str = "") -> None:
+def show_error(error: MhaVizError, instead: str = "") -> None:
     """Show an error: what happened, what to do about it, and what is shown ``instead``."""
     _write_aside("problem", "alert", error.problem, f"{error.remedy} {instead}".strip())
 
 
-def complain_later(error: MhaVizError) -> None:
-    """Store an error from a callback, which cannot draw; :func:`say_complaint` shows it in the next run."""
+def show_error_later(error: MhaVizError) -> None:
+    """Store an error from a callback, which cannot draw; :func:`show_pending_error` shows it in the next run."""
     st.session_state["complaint"] = error
 
 
-def say_complaint() -> None:
+def show_pending_error() -> None:
     """Show the error of the last callback, if there was one."""
     error = st.session_state.pop("complaint", None)
     if isinstance(error, MhaVizError):
-        complain(error)
+        show_error(error)
 
 
 @contextmanager
-def guarded(say: Callable[[MhaVizError], None] = complain_later) -> Iterator[None]:
+def report_errors(say: Callable[[MhaVizError], None] = show_error_later) -> Iterator[None]:
     """Report an error inside the block in one sentence, and keep the page.
 
-    Use it for every callback (``@guarded()``) and, with ``complain``, for code that draws. Streamlit's own exceptions,
-    which end a run, pass through.
+    Use it for every callback (``@report_errors()``) and, with ``show_error``, for code that draws. Streamlit's own
+    exceptions, which end a run, pass through.
     """
     try:
         yield
@@ -98,10 +98,7 @@ def read_message(component: str, event: str) -> dict[str, Any]:
 
 
 def read_control_number(key: str) -> int | None:
-    """Return the whole number in a control; None for anything else.
-
-    Only a client other than the page can send anything else.
-    """
+    """Return the whole number in a control; None for another value, which only a forged message can contain."""
     return parse_browser_number(st.session_state.get(key))
 
 
@@ -110,21 +107,21 @@ def parse_browser_number(value: object) -> int | None:
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0 else None
 
 
-def parse_picked_head(picked: Any) -> Head | None:
+def parse_picked_head(selection: Any) -> Head | None:
     """Return the head whose mark was clicked in a chart; None if there is none or the message is malformed."""
     try:
-        return Head.parse(str(picked["selection"]["points"][0]["customdata"]))
+        return Head.parse(str(selection["selection"]["points"][0]["customdata"]))
     except (KeyError, IndexError, TypeError, UnknownHead):
         return None
 
 
-def remark(text: str) -> None:
-    """Show a sentence about the picture, such as what was cut, or that something else is shown instead."""
+def show_remark(text: str) -> None:
+    """Show a sentence about the picture, for example that the text was cut or that another model is shown."""
     _write_aside("remark", "status", text)
 
 
 def _write_aside(kind: str, role: str, *sentences: str) -> None:
-    """Write an element for text that may contain user input, which is escaped and never read as Markdown or HTML.
+    """Show text that may contain user input, which is escaped and never rendered as Markdown or HTML.
 
     W_Q, d_k and the like are set as formulas. Names of settings in Python and on the command line are left out.
     """
@@ -153,10 +150,10 @@ def escape_markdown(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
-def say_unused(parts: Sequence[str], instead: str = "") -> None:
+def report_unused(parts: Sequence[str], instead: str = "") -> None:
     """Say which parts of the link were ignored, if any, and what is shown ``instead``."""
     if parts:
-        remark(f"Ignored in this link: {', '.join(parts)}{instead and f'; {instead} is shown'}.")
+        show_remark(f"Ignored in this link: {', '.join(parts)}{instead and f'; {instead} is shown'}.")
 
 
 _OPTION_NOTE = re.compile(r" \(\w+=[^)]*--[^)]*\)")
@@ -187,10 +184,10 @@ def to_percentages(table: Any, names: Iterable[str]) -> Any:
 
     A column ``few`` marks rows with few documents.
     """
-    shown = table.assign(**{name: 100 * table[name] for name in names})
+    percentages = table.assign(**{name: 100 * table[name] for name in names})
     if any(marks := mark_few_documents(map(parse_whole_number, table.get(DOCUMENTS, ())))):
-        shown.insert(table.columns.get_loc(DOCUMENTS) + 1, "few", marks)
-    return shown
+        percentages.insert(table.columns.get_loc(DOCUMENTS) + 1, "few", marks)
+    return percentages
 
 
 def read_text_asset(name: str) -> str:

@@ -18,15 +18,15 @@ from mha_viz.app.url.address import Address, Url, load_examples
 from mha_viz.app.widgets import navigation
 from mha_viz.app.widgets.components import draw_sentence
 from mha_viz.app.widgets.parts import (
-    complain,
-    guarded,
     parse_browser_number,
     read_message,
     read_sent_value,
-    remark,
-    say_unused,
+    report_errors,
+    report_unused,
+    show_error,
+    show_remark,
 )
-from mha_viz.app.widgets.url_controls import UrlChanges, bound
+from mha_viz.app.widgets.url_controls import UrlChanges, bind_control
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.figures.layout.caption import format_head
@@ -53,10 +53,10 @@ def ask_text(url: Url, intro: str = "", hint: bool = True) -> None:
     If the URL has no text, the line ``intro`` is above the sentence. With ``hint``, say what to look for; hints name
     heads of the default model.
     """
-    model, in_class = url.where.request.model or catalog.choose_default().name, address.is_class_view()
+    model, in_class = url.location.request.model or catalog.choose_default().name, address.is_class_view()
     content = {
         "text": url.sentence,
-        "pair": url.where.request.pair,
+        "pair": url.location.request.pair,
         **_describe_example(url, model, hint),
         "intro": "" if "text" in url.parameters else intro,
         "plain": in_class,
@@ -93,7 +93,7 @@ def _describe_example(url: Url, model: str, hint: bool) -> dict[str, object]:
     ):
         return {"look": "", "answer": "", "opens": None}
     head = example.get("head", "")
-    is_other_head = bool(url.where.head) and str(url.where.head) != head
+    is_other_head = bool(url.location.head) and str(url.location.head) != head
     opens = {"index": _sort_examples().index(example), "head": head} if is_other_head and head else None
     look, answer = _split_answer(example, address.is_class_view())
     return {"look": look, "answer": answer, "opens": opens}
@@ -109,8 +109,8 @@ def _split_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
 
 
 def list_full_parameters(url: Url) -> dict[str, str]:
-    """Return the parameters that a link needs besides the URL to show the same where the defaults differ."""
-    model = find_shown_model(url.where) or catalog.choose_default().name
+    """Return the parameters that a link must add to the URL to show the same view where other defaults apply."""
+    model = find_shown_model(url.location) or catalog.choose_default().name
     return {"text": url.text, "model": model} | open_on_first_view()
 
 
@@ -123,7 +123,7 @@ def _label_model(name: str) -> str:
 
 def _find_example(url: Url) -> dict[str, str]:
     """Return the example that has the shown text, or an empty dictionary."""
-    typed = (url.text, url.where.request.pair)
+    typed = (url.text, url.location.request.pair)
     return next((e for e in load_examples() if (e["text"], e.get("pair", "")) == typed), {})
 
 
@@ -132,21 +132,23 @@ def _find_example_model(example: dict[str, str]) -> str:
     return example.get("model", catalog.DEFAULT)
 
 
-@guarded()
+@report_errors()
 def _on_read() -> None:
     typed = read_message("sentence", "read")
-    text, pair, url = str(typed.get("text", "")), str(typed.get("pair", "")), address.url()
+    text, pair, url = str(typed.get("text", "")), str(typed.get("pair", "")), address.get_url()
     # CoNLL-U stays unchanged as long as its words are not edited.
     is_unchanged = text == url.sentence and not pair.strip()
     _read_next(url.text if is_unchanged else text, pair)
 
 
-@guarded()
+@report_errors()
 def _on_example() -> None:
     index = parse_browser_number(read_sent_value("sentence", "example"))
     if index is not None and 0 <= index < len(load_examples()):
-        chosen = _sort_examples()[index]
-        _read_next(chosen["text"], chosen.get("pair", ""), **{"head": None, "on": None, **_make_model_changes(chosen)})
+        example = _sort_examples()[index]
+        _read_next(
+            example["text"], example.get("pair", ""), **{"head": None, "on": None, **_make_model_changes(example)}
+        )
 
 
 def _make_model_changes(example: dict[str, str]) -> dict[str, str | None]:
@@ -154,14 +156,14 @@ def _make_model_changes(example: dict[str, str]) -> dict[str, str | None]:
 
     The next example then goes back to the default model.
     """
-    url, name = address.url(), example.get("model")
+    url, name = address.get_url(), example.get("model")
     if name and name in {model.name for model in catalog.list_offered()}:
         return dict.fromkeys(address.MODEL_PARAMETERS) | {
             "model": name,
             "before": None,
             "arrows": example.get("arrows"),
         }
-    is_left = url.where.request.model != "" and url.where.request.model == _find_example(url).get("model")
+    is_left = url.location.request.model != "" and url.location.request.model == _find_example(url).get("model")
     return {"model": None, "arrows": None} if is_left else {}
 
 
@@ -170,29 +172,31 @@ def _read_next(text: str, pair: str, **changes: str | None) -> None:
     is_cut = (len(fitted[0]), len(fitted[1])) != (len(text), len(pair))
     is_default = fitted[0] == load_examples()[0]["text"]
     changes |= dict.fromkeys(address.TEXT_PARAMETERS) | ({} if pair.strip() else {"side": None})
-    typed = f"{len(text)}-{len(pair)}" if is_cut else None
-    address.go(text=None if is_default else fitted[0], pair=fitted[1] if pair.strip() else None, typed=typed, **changes)
+    typed_lengths = f"{len(text)}-{len(pair)}" if is_cut else None
+    address.go(
+        text=None if is_default else fitted[0], pair=fitted[1] if pair.strip() else None, typed=typed_lengths, **changes
+    )
 
 
-@guarded()
+@report_errors()
 def _on_model() -> None:
     """Switch to a model at once if its files are here; otherwise keep the picture and its view until they are."""
     name = clean(str(read_sent_value("sentence", "model") or "")[:300])
-    chosen = None if name == catalog.choose_default().name else name
+    parameter = None if name == catalog.choose_default().name else name
     with suppress(MhaVizError):
         if is_ready(catalog.resolve(name)):
-            address.go(model=chosen, before=None, **dict.fromkeys(address.MODEL_PARAMETERS))
+            address.go(model=parameter, before=None, **dict.fromkeys(address.MODEL_PARAMETERS))
             return
-    address.go(model=chosen, before=find_shown_model(address.url().where))
+    address.go(model=parameter, before=find_shown_model(address.get_url().location))
 
 
 def open_on_first_view() -> dict[str, str]:
     """Return URL parameters for the head that Explore opens by default, and for the token that is pinned in it."""
-    url = address.url()
-    if url.where.head or url.where.case or QUANTITIES[url.where.request.quantity].of_layers:
+    url = address.get_url()
+    if url.location.head or url.location.case or QUANTITIES[url.location.request.quantity].of_layers:
         return {}
     with suppress(MhaVizError):  # for a server with an invalid list of models, which the page reports
-        opening = _find_default_opening(url, find_shown_model(url.where) or catalog.choose_default().name)
+        opening = _find_default_opening(url, find_shown_model(url.location) or catalog.choose_default().name)
         return {"head": opening.head} | ({"pin": opening.pin} if opening.pin else {})
     return {}
 
@@ -201,7 +205,7 @@ def find_opening(url: Url, attention: Attention) -> OpenHead:
     """Return the head that opens if the URL names none, and its pin."""
     if QUANTITIES[attention.quantity].of_layers:  # one map per layer; the last one covers all layers
         return OpenHead(str(attention.every_head()[-1]))
-    case = url.where.case
+    case = url.location.case
     if case and not attention.is_cross and case.head in attention.every_head():
         positions = (position for position, token in enumerate(attention.text.tokens) if token.word == case.word)
         position = next(positions, None)
@@ -211,17 +215,19 @@ def find_opening(url: Url, attention: Attention) -> OpenHead:
 
 
 def read_linked_head(url: Url, attention: Attention, page: str) -> Head:
-    """Return the head in the URL, or else the one that opens first.
+    """Return the head in the URL, or else the head that opens by default.
 
     A remark names the parts of the link that ``page`` cannot use.
     """
-    first, ignored = Head.parse(find_opening(url, attention).head), url.where.list_unused(page)
-    head = url.where.head or first
+    default_head, ignored_parameters = Head.parse(find_opening(url, attention).head), url.location.list_unused(page)
+    head = url.location.head or default_head
     if QUANTITIES[attention.quantity].of_layers:
         head = Head(head.layer, 0)
     if head not in attention.every_head():
-        ignored, head = [*ignored, f"head={head}"], first
-    say_unused(ignored, format_head(head) if any(part.startswith("head=") for part in ignored) else "")
+        ignored_parameters, head = [*ignored_parameters, f"head={head}"], default_head
+    report_unused(
+        ignored_parameters, format_head(head) if any(part.startswith("head=") for part in ignored_parameters) else ""
+    )
     return head
 
 
@@ -243,18 +249,18 @@ def hides_an_answer(url: Url, model: str) -> bool:
 # ---- The model ----------------------------------------------------------------------------------------
 
 
-def read_model(where: Address) -> catalog.Model:
+def read_model(location: Address) -> catalog.Model:
     """Return the model in the URL, or else the default one. Raises the errors of ``catalog.resolve``."""
-    return catalog.resolve(where.request.model) if where.request.model else catalog.choose_default()
+    return catalog.resolve(location.request.model) if location.request.model else catalog.choose_default()
 
 
-def find_shown_model(where: Address) -> str | None:
+def find_shown_model(location: Address) -> str | None:
     """Return the name of the model whose picture is on screen; None for the default one."""
     try:
-        is_available = is_ready(catalog.resolve(where.request.model)) if where.request.model else True
+        is_available = is_ready(catalog.resolve(location.request.model)) if location.request.model else True
     except MhaVizError:
         is_available = False
-    return (where.request.model or None) if is_available else where.before
+    return (location.request.model or None) if is_available else location.previous_model
 
 
 # ---- Encoder–decoders ---------------------------------------------------------------------------------
@@ -268,51 +274,51 @@ def has_two_stacks(model: catalog.Model) -> bool:
     return False
 
 
-def set_part(request: Request, model: catalog.Model, where: Address) -> Request:
+def set_part(request: Request, model: catalog.Model, location: Address) -> Request:
     """Return the request with the target and the part that the URL asks for.
 
     Unchanged for a model with one stack of layers.
     """
     if not has_two_stacks(model):
         return request
-    target = "" if where.request.part == ENCODER else where.request.target
-    return replace(request, target=target, part=where.request.part)
+    target = "" if location.request.part == ENCODER else location.request.target
+    return replace(request, target=target, part=location.request.part)
 
 
-def ask_part(where: Address) -> None:
+def ask_part(location: Address) -> None:
     """Show the controls for part and target of an encoder–decoder."""
     with suppress(MhaVizError):
-        if not has_two_stacks(read_model(where)):
+        if not has_two_stacks(read_model(location)):
             return
         with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
-            part = partial(_change_part, where.request.part)
-            bound(
-                st.segmented_control, "Attention", "part", where.request.part, PARTS, change=part, required=True,
+            part = partial(_change_part, location.request.part)
+            bind_control(
+                st.segmented_control, "Attention", "part", location.request.part, PARTS, change=part, required=True,
                 width="content",
             )  # fmt: skip
-            if where.request.part != ENCODER:
-                bound(
-                    st.text_input, "Target", "target", where.request.target, change=_change_target, keeps=True,
+            if location.request.part != ENCODER:
+                bind_control(
+                    st.text_input, "Target", "target", location.request.target, change=_change_target, keeps=True,
                     max_chars=MAX_TYPED, placeholder="Leave empty to let the model write it (up to 64 tokens)",
                 )  # fmt: skip
 
 
-def _change_part(before: str, part: str) -> UrlChanges:
+def _change_part(previous_part: str, part: str) -> UrlChanges:
     # The encoder has other heads than the decoder.
-    head_parameters = ("head", "on") if ENCODER in (part, before) else ()
+    head_parameters = ("head", "on") if ENCODER in (part, previous_part) else ()
     changes = dict.fromkeys((*address.TOKEN_PARAMETERS, "case", *head_parameters))
     return {"part": None if part == CROSS else part, **changes}
 
 
-def _change_target(typed: str) -> UrlChanges:
-    target = clean(str(typed)[:MAX_TYPED]).strip()
+def _change_target(target: str) -> UrlChanges:
+    target = clean(str(target)[:MAX_TYPED]).strip()
     if len(quote(target)) > address.count_room("target"):
         remedy = "Shorten one of them, or remove a head with a long text from My heads."
         raise TextError("Source and target are together too long for the page’s link.", remedy)
     return {"target": target or None, **dict.fromkeys((*address.TOKEN_PARAMETERS, "case"))}
 
 
-def say_part(attention: Attention) -> None:
+def describe_part(attention: Attention) -> None:
     """Show the text that the model generated, and say what is not defined for a part.
 
     Does nothing for a model with one stack of layers.
@@ -321,8 +327,8 @@ def say_part(attention: Attention) -> None:
     if request is None or not request.part:
         return
     if request.part != ENCODER and not request.target:
-        remark(f"Target, written by the model one token at a time: “{attention.queries.text}”")
-    remark(PART_NOTES[request.part])
+        show_remark(f"Target, written by the model one token at a time: “{attention.queries.text}”")
+    show_remark(PART_NOTES[request.part])
 
 
 def is_part(attention: Attention) -> bool:
@@ -330,15 +336,15 @@ def is_part(attention: Attention) -> bool:
     return attention.request is not None and bool(attention.request.part)
 
 
-def refuse_encoder_decoder(where: Address, what: str) -> bool:
+def refuse_encoder_decoder(location: Address, what: str) -> bool:
     """Return whether the model is an encoder–decoder; if so, show an error that ``what`` needs one stack of layers."""
     try:
-        model = read_model(where)
+        model = read_model(location)
     except MhaVizError:  # reported where the reading is requested
         return False
     if not has_two_stacks(model):
         return False
-    complain(
+    show_error(
         ModelUnsupported(
             f"{model.label} is an encoder–decoder: {what} only for models with one stack of layers.",
             "Its attention is drawn on Explore and Compare. Choose another model for this page.",

@@ -20,14 +20,14 @@ from mha_viz.analysis.needs import find_needs
 from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.profile import COPYING
 from mha_viz.app.service import role_cases, studies
-from mha_viz.app.service.caches import is_ready, model_service
+from mha_viz.app.service.caches import get_model_service, is_ready
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Url
 from mha_viz.app.widgets import head_search, navigation, stage_search
 from mha_viz.app.widgets.components import draw_search
 from mha_viz.app.widgets.head_search import AnswerGroup, HeadAnswer
-from mha_viz.app.widgets.parts import guarded, parse_browser_number, read_message, read_sent_value
+from mha_viz.app.widgets.parts import parse_browser_number, read_message, read_sent_value, report_errors
 from mha_viz.app.widgets.request import has_two_stacks, read_model, set_part
 from mha_viz.app.widgets.stage_search import StageAnswer, StageGroup
 from mha_viz.attention import Attention, Head
@@ -50,33 +50,33 @@ _QUERY, _CHOICE, _COUNT, _SHOWN = "search_query", "search_choice", "search_count
 @st.fragment
 def show_search_field(current_page: str) -> None:
     """Show the search field on the page ``current_page``, with the answers to the last query."""
-    chosen = st.session_state.pop(_CHOICE, None)
-    if isinstance(chosen, HeadAnswer | StageAnswer):
-        name, changes = _find_destination(chosen, current_page)
+    choice = st.session_state.pop(_CHOICE, None)
+    if isinstance(choice, HeadAnswer | StageAnswer):
+        name, changes = _find_destination(choice, current_page)
         st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
         if name != current_page:
             navigation.leave(name, _merge_parameters(changes))
         else:
             address.go(**changes)
         st.rerun()
-    typed = st.session_state.pop(_QUERY, "")
+    query = st.session_state.pop(_QUERY, "")
     number = st.session_state.get(_COUNT, 0)  # because Streamlit does not send the same data twice
-    draw_search({**_make_content(typed, current_page), "number": number}, KEY, _on_query, _on_open)
+    draw_search({**_make_content(query, current_page), "number": number}, KEY, _on_query, _on_open)
 
 
-@guarded()
+@report_errors()
 def _on_query() -> None:
     st.session_state[_QUERY] = _clean_query(read_sent_value(KEY, "query"))
     st.session_state[_COUNT] = st.session_state.get(_COUNT, 0) + 1
 
 
-@guarded()
+@report_errors()
 def _on_open() -> None:
     event = read_message(KEY, "open")
     # The answers on screen, even if the same query has other answers by now.
-    typed, shown = st.session_state.get(_SHOWN, ("", []))
+    shown_query, shown_groups = st.session_state.get(_SHOWN, ("", []))
     query = _clean_query(event.get("typed"))
-    groups = shown if query == typed else find_answers(query)
+    groups = shown_groups if query == shown_query else find_answers(query)
     answers = [answer for group in groups for answer in group.answers]
     index = parse_browser_number(event.get("index"))
     if index is not None and 0 <= index < len(answers):
@@ -87,19 +87,19 @@ def _clean_query(value: object) -> str:
     return " ".join(clean(str(value or "")[:MAX_CHARACTERS]).split())
 
 
-def _make_content(typed: str, current_page: str) -> dict[str, Any]:
+def _make_content(query: str, current_page: str) -> dict[str, Any]:
     """Return the data for the browser: the query, why it cannot be answered, and the answers in groups."""
-    if not typed:
+    if not query:
         return {"typed": "", "problem": "", "groups": []}
     try:
-        groups = find_answers(typed)
-        st.session_state[_SHOWN] = (typed, groups)
+        groups = find_answers(query)
+        st.session_state[_SHOWN] = (query, groups)
     except MhaVizError as error:
-        return {"typed": typed, "problem": str(error), "groups": []}
+        return {"typed": query, "problem": str(error), "groups": []}
     problem = (
-        "" if groups else f"Nothing here is called “{typed[:40]}”. Type {head_search.QUERY_HELP}, or words of the text."
+        "" if groups else f"Nothing here is called “{query[:40]}”. Type {head_search.QUERY_HELP}, or words of the text."
     )
-    return {"typed": typed, "problem": problem, "groups": [_describe_group(group, current_page) for group in groups]}
+    return {"typed": query, "problem": problem, "groups": [_describe_group(group, current_page) for group in groups]}
 
 
 def _describe_group(group: AnswerGroup | StageGroup, current_page: str) -> dict[str, Any]:
@@ -117,32 +117,32 @@ def _describe_answer(answer: HeadAnswer | StageAnswer) -> dict[str, str]:
 # ---- Answers ------------------------------------------------------------------------------------------
 
 
-def find_answers(typed: str) -> list[AnswerGroup | StageGroup]:
+def find_answers(query: str) -> list[AnswerGroup | StageGroup]:
     """Return the answers to the query, the most certain kind of answer first, then stages that answer it.
 
     The heads are those of the page's model. Raises what the model raises, and Busy.
     """
-    url = address.url()
-    model = read_model(url.where)
+    url = address.get_url()
+    model = read_model(url.location)
     findings = studies.summarise(model).roles
-    heads = head_search.parse_names(typed)
+    heads = head_search.parse_names(query)
     if heads:
         exists = partial(_has_head, model=model)
-        return [*head_search.answer_names(typed, heads, exists, findings, list_head_recipes(model.name))]
-    if question := stage_search.find_by_question(typed):
+        return [*head_search.answer_names(query, heads, exists, findings, list_head_recipes(model.name))]
+    if question := stage_search.find_by_question(query):
         return [question]
-    linked = _find_linked(typed, model, url)
-    if word := head_search.parse_written_word(typed):
-        linked.append(_find_by_written_word(word, model, url))
+    link_groups = _find_linked(query, model, url)
+    if word := head_search.parse_written_word(query):
+        link_groups.append(_find_by_written_word(word, model, url))
     role = (
-        None if head_search.has_arrow(typed) else head_search.find_by_role(typed, findings, _make_table_loader(model))
+        None if head_search.has_arrow(query) else head_search.find_by_role(query, findings, _make_table_loader(model))
     )
-    rule = None if head_search.has_arrow(typed) else head_search.find_by_rule(typed, list_head_recipes(model.name))
-    keys = head_search.find_by_key(typed, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
-    copying = head_search.find_by_copying(typed, _make_table_loader(model)(COPYING))
-    need = head_search.find_by_need(typed, find_needs(_make_table_loader(model)(NEEDED)))
-    groups = [*linked, *(group for group in (role, rule, keys, copying, need) if group is not None)]
-    stages = stage_search.find_by_word(typed, not groups)
+    rule = None if head_search.has_arrow(query) else head_search.find_by_rule(query, list_head_recipes(model.name))
+    keys = head_search.find_by_key(query, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
+    copying = head_search.find_by_copying(query, _make_table_loader(model)(COPYING))
+    need = head_search.find_by_need(query, find_needs(_make_table_loader(model)(NEEDED)))
+    groups = [*link_groups, *(group for group in (role, rule, keys, copying, need) if group is not None)]
+    stages = stage_search.find_by_word(query, not groups)
     return [*groups, stages] if stages else [*groups]
 
 
@@ -156,9 +156,9 @@ def _make_table_loader(model: catalog.Model) -> Callable[[str], Any]:
     return load_table
 
 
-def _find_linked(typed: str, model: catalog.Model, url: Url) -> list[AnswerGroup]:
-    word_pair, word = head_search.parse_two_words(typed), head_search.parse_one_word(typed)
-    text = f"{url.sentence} {url.where.request.pair}".casefold()
+def _find_linked(query: str, model: catalog.Model, url: Url) -> list[AnswerGroup]:
+    word_pair, word = head_search.parse_two_words(query), head_search.parse_one_word(query)
+    text = f"{url.sentence} {url.location.request.pair}".casefold()
     if not (word_pair or word) or not (
         has_two_stacks(model) or all(query_word in text for query_word in word_pair or [word])
     ):
@@ -172,9 +172,9 @@ def _find_linked(typed: str, model: catalog.Model, url: Url) -> list[AnswerGroup
 def _find_by_written_word(word: str, model: catalog.Model, url: Url) -> AnswerGroup:
     """Return the heads that write a word in the text of the page, or the reason why that is not known."""
     attention = _load_reading(model, url)
-    request = Request(attention.model, url.text, url.where.request.pair)
+    request = Request(attention.model, url.text, url.location.request.pair)
     try:
-        named = _wait_for(model_service().ask_cached(verbs.name_words, request, NAMED_WORDS), "What heads write")
+        named = _wait_for(get_model_service().ask_cached(verbs.name_words, request, NAMED_WORDS), "What heads write")
     except Busy:
         raise
     except MhaVizError as error:  # the text is too long, or the model names no words
@@ -183,11 +183,11 @@ def _find_by_written_word(word: str, model: catalog.Model, url: Url) -> AnswerGr
 
 
 def _load_reading(model: catalog.Model, url: Url) -> Attention:
-    request = Request(model.name, url.text, url.where.request.pair)
-    if not (model_service().has_reading(request) or is_ready(model)):
+    request = Request(model.name, url.text, url.location.request.pair)
+    if not (get_model_service().has_reading(request) or is_ready(model)):
         model = catalog.choose_default()  # shown while the requested model is missing
         request = replace(request, model=model.name)
-    future = model_service().ask_cached(verbs.read, set_part(request, model, url.where))
+    future = get_model_service().ask_cached(verbs.read, set_part(request, model, url.location))
     attention: Attention = _wait_for(future, "The text")
     return attention
 
@@ -221,8 +221,9 @@ def _find_destination(answer: HeadAnswer | StageAnswer, current_page: str) -> tu
         and answer.standing not in (head_search.RECIPE, head_search.SCORES, head_search.PAIRS)
     )
     roles = {"roles": "on"} if by_role else {}  # show the role by which the head was found
-    shown = QUANTITIES.get(address.get_parameters().get("shown") or WEIGHT)
-    weights = {"shown": None} if shown and shown.of_layers else {}  # rollout has other heads, so go back to weights
+    quantity = QUANTITIES.get(address.get_parameters().get("shown") or WEIGHT)
+    # Rollout has other heads, so go back to weights.
+    weights = {"shown": None} if quantity and quantity.of_layers else {}
     case = _find_case_parameters(answer) if page in ("explore", "inside a head") else {}
     if case and page != "explore":  # only Explore can show the case; keep the sentence and the head
         case |= {"head": str(answer.head), "case": None, "gold": None}
@@ -236,12 +237,12 @@ def _find_case_parameters(answer: HeadAnswer) -> dict[str, str | None]:
     """
     if answer.role is None or "text" in address.get_parameters():
         return {}
-    model = read_model(address.url().where)
+    model = read_model(address.get_url().location)
     evidence = studies.load_reference_evidence(model)
     if evidence is None:
         return {}
-    shown = role_cases.list_bundled_cases(evidence, answer.head)
-    case = role_cases.find_right_case(model, evidence, answer.head, shown, answer.role)
+    examples = role_cases.list_bundled_cases(evidence, answer.head)
+    case = role_cases.find_right_case(model, evidence, answer.head, examples, answer.role)
     if case is None or case.parameters is None:
         return {}
     return {**dict.fromkeys(("head", "pair", *address.TEXT_PARAMETERS)), **case.parameters}

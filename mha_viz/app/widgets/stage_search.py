@@ -74,19 +74,19 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
-def find_by_word(typed: str, is_alone: bool) -> StageGroup | None:
+def find_by_word(query: str, is_alone: bool) -> StageGroup | None:
     """Return stages for the typed words as a phrase; None if there are none.
 
     With ``is_alone``, that is, if nothing else answers the query, also look up each word by itself.
     """
-    words = _split_words(typed)
+    words = _split_words(query)
     phrases = [" ".join(words), *(words if is_alone else ())]
     return _make_group(next((WORDS[phrase] for phrase in phrases if phrase in WORDS), ()))
 
 
-def find_by_question(typed: str) -> StageGroup | None:
+def find_by_question(query: str) -> StageGroup | None:
     """Return the stages that match most words of a question; None if it is no question, or none matches."""
-    words = _split_words(typed)
+    words = _split_words(query)
     if len(words) < MIN_WORDS or words[0] not in QUESTION_WORDS:
         return None
     phrases = [*words[1:], *map(" ".join, pairwise(words))]
@@ -94,8 +94,8 @@ def find_by_question(typed: str) -> StageGroup | None:
     return _make_group(tuple(name for name, _ in counts.most_common(MAX_ANSWERS)))
 
 
-def _split_words(typed: str) -> list[str]:
-    return [word.strip("?!.,") for word in typed.casefold().split()]
+def _split_words(text: str) -> list[str]:
+    return [word.strip("?!.,") for word in text.casefold().split()]
 
 
 def _make_group(names: tuple[str, ...]) -> StageGroup | None:
@@ -111,7 +111,7 @@ def _make_answer(name: str) -> StageAnswer:
 
 
 def _list_stages() -> dict[str, StageAnswer]:
-    inside, scene = "inside a head", dict.fromkeys(SCENE_PARAMETERS)
+    inside_page, scene = "inside a head", dict.fromkeys(SCENE_PARAMETERS)
     bank = next(example for example in load_examples() if example["text"] == BANK_TEXT)
     parameters = {name: bank[name] for name in ("text", "head", "pin")}
     questions = {
@@ -122,7 +122,7 @@ def _list_stages() -> dict[str, StageAnswer]:
     }
     return {
         **{
-            f"inside {step}": StageAnswer("Inside", question, inside, scene | {"step": step})
+            f"inside {step}": StageAnswer("Inside", question, inside_page, scene | {"step": step})
             for step, question in questions.items()
         },
         "repeater": StageAnswer(

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from mha_viz.app.service.jobs import Job, Task
-from mha_viz.app.widgets.parts import complain, guarded, remark
+from mha_viz.app.widgets.parts import report_errors, show_error, show_remark
 from mha_viz.errors import Cancelled
 from mha_viz.numerals import duration, format_done
 
@@ -17,21 +17,21 @@ R = TypeVar("R")
 
 
 def load_result(task: Task[R], widget: str = "") -> R:
-    """Return the result of a task, from the cache or as :func:`wait_for_job_result`.
+    """Return the result of a task, from the cache or by running it.
 
     ``widget``: the suffix of the keys of its buttons. A visitor who has stopped the task gets a button to continue it.
     Raises what the work raises, Busy, and Cancelled if it was stopped.
     """
-    result, key_suffix = task.stored(), widget or task.kind
+    result, key_suffix = task.find_result(), widget or task.kind
     if result is not None:
         return result
     if task.is_cancelled:
         st.button("Continue", key=f"go_on_{key_suffix}", on_click=start_task, args=(task,))
         raise Cancelled("You stopped this.")
-    return wait_for_job_result(task.begin(), task.words, f"stop_{key_suffix}", task.stored)
+    return wait_for_job_result(task.begin(), task.words, f"stop_{key_suffix}", task.find_result)
 
 
-@guarded()
+@report_errors()
 def start_task(task: Task[Any]) -> None:
     """Start a task when its button is pressed."""
     task.begin()
@@ -72,7 +72,7 @@ def wait_for(job: Job, words: str, stop_key: str) -> None:
 
 
 @st.fragment(run_every=0.5)
-@guarded(complain)
+@report_errors(show_error)
 def show_progress(study: Job, words: Callable[[Job], str]) -> None:
     """Show the progress of a study in ``words``, with a button that stops it or rejoins it.
 
@@ -91,9 +91,9 @@ def show_progress(study: Job, words: Callable[[Job], str]) -> None:
 
 
 @st.fragment(run_every=0.3)
-@guarded(complain)
+@report_errors(show_error)
 def show_stopping(is_saving: Callable[[], bool], words: str) -> None:
     """Show ``words`` while a stopped job saves its intermediate results; then rerun the page."""
     if not is_saving():
         st.rerun()
-    remark(words)
+    show_remark(words)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import streamlit as st
 
 from mha_viz.app.url import address
-from mha_viz.app.widgets.parts import guarded, say_unused
+from mha_viz.app.widgets.parts import report_errors, report_unused
 
 UrlChanges: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
 LATE_CONTROLS = {"relation": "", "level": "base"}  # controls whose text may arrive after a click, with their defaults
@@ -25,11 +25,11 @@ def read_option(name: str, options: Collection[str], pattern: str) -> str:
     value = address.get_parameters().get(name, "")
     if value in options:
         return value
-    say_unused([f"{name}={value[:20]}"] if re.fullmatch(pattern, value, re.ASCII) else [])
+    report_unused([f"{name}={value[:20]}"] if re.fullmatch(pattern, value, re.ASCII) else [])
     return ""
 
 
-def bound(
+def bind_control(
     widget: Callable[..., Any],
     label: str,
     name: str,
@@ -66,15 +66,15 @@ def bound(
     else:
         st.session_state[key] = value
 
-    def set_parameter(chosen: Any) -> UrlChanges:
-        return {name: None if chosen in (None, default) else str(chosen)}
+    def set_parameter(choice: Any) -> UrlChanges:
+        return {name: None if choice in (None, default) else str(choice)}
 
     choices = {} if options is None else {"options": options}
     # A menu's label would show that it is required.
-    required = (
+    is_required = (
         widget_options.pop("required", False) if widget is st.selectbox else widget_options.get("required", False)
     )
-    read_choice = partial(_read_choice, key, options, required)
+    read_choice = partial(_read_choice, key, options, is_required)
     return widget(
         label,
         **choices,
@@ -85,33 +85,33 @@ def bound(
     )
 
 
-@guarded()
+@report_errors()
 def _apply_change(
     read_choice: Callable[[], Any], go: Callable[..., None], change: Callable[[Any], UrlChanges | None]
 ) -> None:
     try:
-        chosen = read_choice()
+        choice = read_choice()
     except Exception:  # no browser sends such a value; Streamlit parses it only now and may raise anything
         return
-    changes = change(chosen)
+    changes = change(choice)
     if changes is not None:
         go(**changes)
 
 
-def _read_choice(key: str, options: Sequence[Any] | None, required: bool) -> Any:
+def _read_choice(key: str, options: Sequence[Any] | None, is_required: bool) -> Any:
     """Return what was chosen.
 
     Raises ValueError for a value that the control does not offer, and what Streamlit raises.
     """
-    chosen = st.session_state[key]
-    choices = chosen if isinstance(chosen, list) else [chosen]
-    is_offered = not required if chosen is None else options is None or all(choice in options for choice in choices)
+    choice = st.session_state[key]
+    choices = choice if isinstance(choice, list) else [choice]
+    is_offered = not is_required if choice is None else options is None or all(choice in options for choice in choices)
     if not is_offered:
         raise ValueError(f"{key} has no such choice")
-    return chosen
+    return choice
 
 
-@guarded()
+@report_errors()
 def go(**changes: str | None) -> None:
     """Set URL parameters with :func:`address.go`, together with the contents of some controls.
 

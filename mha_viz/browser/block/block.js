@@ -1,7 +1,7 @@
-// One head in one picture: x, its q, k and v, their score, the share, what is moved, W_O, and the words that it writes.
+// Draw one head as one picture: x, q, k and v, the score, the share, the moved values, W_O, and the words it writes.
 // Each stage unfolds in place under the pointer or the keyboard; the one that was clicked stays open.
 import { make } from "../dom.js";
-import { mounted, queued } from "../mount.js";
+import { mountComponent, queueMessages } from "../mount.js";
 import { drawDetail, drawFace } from "./stages.js";
 /** @import { Children } from "../dom.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
@@ -39,9 +39,9 @@ export function groupSteps(steps, titles) {
 
 // Split "W_Q  W_K" into text and subscripts.
 /** @type {(text: string) => string[]} */
-export const subscripts = (text) => text.split(/_(\w+)/);
+export const splitSubscripts = (text) => text.split(/_(\w+)/);
 /** @type {(text: string) => Children} */
-const formula = (text) => subscripts(text).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
+const makeFormula = (text) => splitSubscripts(text).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: BlockData) => void }} */
 export function block(root, send) {
@@ -49,7 +49,7 @@ export function block(root, send) {
   return {
     show: (data) => {
       drawBlock(root, send, data);
-      if (step && step !== data.step) bringBack(document.querySelector(".st-key-inside_step"));
+      if (step && step !== data.step) scrollBack(document.querySelector(".st-key-inside_step"));
       step = data.step;
     },
   };
@@ -57,7 +57,7 @@ export function block(root, send) {
 
 // Scroll back to the beginning of a step that was opened from the end of another one.
 /** @type {(opened: Element | null) => void} */
-function bringBack(opened) {
+function scrollBack(opened) {
   if (opened && opened.getBoundingClientRect().top < 0) opened.scrollIntoView();
 }
 
@@ -66,7 +66,7 @@ function bringBack(opened) {
 function drawBlock(root, send, data) {
   const order = () => [...root.querySelectorAll("button")];
   const { activeElement } = /** @type {Document | ShadowRoot} */ (root.getRootNode());
-  const at = order().indexOf(/** @type {HTMLButtonElement} */ (activeElement));
+  const index = order().indexOf(/** @type {HTMLButtonElement} */ (activeElement));
   const wasOver = root.querySelector(".stage.open")?.getAttribute("data-stage");
   const stages = groupSteps(data.steps, data.titles).map((stage) => drawStage(stage, data, send));
   const row = make("div", { class: "row", role: "toolbar", "aria-label": "Stages of a head", onkeydown: walkStages });
@@ -75,24 +75,27 @@ function drawBlock(root, send, data) {
   root.replaceChildren(drawHeads(data, send), row);
   const pinned = stages.find((stage) => stage.hasAttribute("data-pinned")) ?? null;
   openUnderPointer(row, stages, pinned);
-  open(stages, root.matches(":hover") ? (stages.find((one) => one.dataset.stage === wasOver) ?? pinned) : pinned);
-  buttonOf(pinned ?? stages[0]).tabIndex = 0;
-  if (at >= 0) order()[at]?.focus();
+  openStage(
+    stages,
+    root.matches(":hover") ? (stages.find((stage) => stage.dataset.stage === wasOver) ?? pinned) : pinned,
+  );
+  getButton(pinned ?? stages[0]).tabIndex = 0;
+  if (index >= 0) order()[index]?.focus();
 }
 
 /** @type {(stage: Element) => HTMLButtonElement} */
-const buttonOf = (stage) => /** @type {HTMLButtonElement} */ (stage.querySelector(".title"));
+const getButton = (stage) => /** @type {HTMLButtonElement} */ (stage.querySelector(".title"));
 
 /** @type {(stage: Stage, data: BlockData, send: Send) => HTMLElement} */
 function drawStage({ name, label, inside, steps }, data, send) {
-  const shape = steps.find((one) => one.name === data.step)?.shape ?? steps[0].shape;
-  const isPinned = steps.some((one) => one.name === data.step);
+  const shape = steps.find((step) => step.name === data.step)?.shape ?? steps[0].shape;
+  const isPinned = steps.some((step) => step.name === data.step);
   const choose = () => !isPinned && send("step", steps[0].name);
   const title = make(
     "button",
     { type: "button", class: "title", tabIndex: -1, onclick: choose },
-    make("b", {}, ...formula(label)),
-    make("span", {}, ...formula(shape)),
+    make("b", {}, ...makeFormula(label)),
+    make("span", {}, ...makeFormula(shape)),
   );
   const face = make("div", { class: "face", "aria-hidden": true, onclick: choose }, ...drawFace(name, data.picture));
   const detail = make("div", { class: "detail" }, ...drawDetail(name, data.picture, send));
@@ -111,7 +114,11 @@ function drawStage({ name, label, inside, steps }, data, send) {
 /** @type {(steps: Step[], step: string, send: Send) => HTMLElement} */
 function drawTabs(steps, step, send) {
   const tabs = steps.map(({ name, label }) => {
-    const tab = make("button", { type: "button", class: "step", onclick: () => send("step", name) }, ...formula(label));
+    const tab = make(
+      "button",
+      { type: "button", class: "step", onclick: () => send("step", name) },
+      ...makeFormula(label),
+    );
     if (name === step) tab.setAttribute("aria-current", "true");
     return tab;
   });
@@ -119,10 +126,10 @@ function drawTabs(steps, step, send) {
 }
 
 /** @type {(stages: HTMLElement[], opened: HTMLElement | null) => void} */
-function open(stages, opened) {
+function openStage(stages, opened) {
   for (const stage of stages) {
     stage.classList.toggle("open", stage === opened);
-    buttonOf(stage).setAttribute("aria-expanded", String(stage === opened));
+    getButton(stage).setAttribute("aria-expanded", String(stage === opened));
   }
 }
 
@@ -133,11 +140,11 @@ function openUnderPointer(row, stages, pinned) {
   /** @type {(stage: HTMLElement | null, wait: number) => void} */
   const later = (stage, wait) => {
     clearTimeout(timer);
-    timer = window.setTimeout(() => open(stages, stage), wait);
+    timer = window.setTimeout(() => openStage(stages, stage), wait);
   };
   for (const stage of stages) {
     stage.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && later(stage, DWELL));
-    stage.addEventListener("focusin", () => buttonOf(stage).matches(":focus-visible") && later(stage, 0));
+    stage.addEventListener("focusin", () => getButton(stage).matches(":focus-visible") && later(stage, 0));
   }
   row.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && later(pinned, 2 * DWELL));
   row.addEventListener(
@@ -149,25 +156,29 @@ function openUnderPointer(row, stages, pinned) {
 // Make the stages one tab stop; an arrow key goes to the next or the previous one.
 /** @type {(event: KeyboardEvent) => void} */
 function walkStages(event) {
-  const here = /** @type {HTMLElement} */ (event.target).closest(/** @type {"button"} */ (".title"));
+  const title = /** @type {HTMLElement} */ (event.target).closest(/** @type {"button"} */ (".title"));
   const titles = [.../** @type {Element} */ (event.currentTarget).querySelectorAll(/** @type {"button"} */ (".title"))];
-  const next = here && neighbour(event, here, titles);
-  if (!next) return;
-  here.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
+  const neighbour = title && findNeighbour(event, title, titles);
+  if (!neighbour) return;
+  title.tabIndex = -1;
+  neighbour.tabIndex = 0;
+  neighbour.focus();
 }
 
 /** @type {(data: BlockData, send: Send) => HTMLElement} */
 function drawHeads(data, send) {
-  const buttons = data.heads.map((colour, number) => headButton(number, colour, data.head, send));
-  const chips = make("div", { class: "chips", role: "radiogroup", "aria-label": "Heads", onkeydown: walk }, ...buttons);
+  const buttons = data.heads.map((colour, number) => makeHeadButton(number, colour, data.head, send));
+  const chips = make(
+    "div",
+    { class: "chips", role: "radiogroup", "aria-label": "Heads", onkeydown: walkHeads },
+    ...buttons,
+  );
   chips.style.setProperty("--in-a-row", String(Math.min(8, Math.ceil(buttons.length / (buttons.length > 8 ? 2 : 1)))));
   return make("div", { class: "heads" }, `${data.heads.length} heads`, chips);
 }
 
 /** @type {(number: number, colour: string, chosen: number, send: Send) => HTMLElement} */
-function headButton(number, colour, chosen, send) {
+function makeHeadButton(number, colour, chosen, send) {
   const button = make(
     "button",
     {
@@ -187,17 +198,17 @@ function headButton(number, colour, chosen, send) {
 
 // Make the heads one tab stop; an arrow key opens the next or the previous one.
 /** @type {(event: KeyboardEvent) => void} */
-function walk(event) {
+function walkHeads(event) {
   const chip = /** @type {HTMLElement} */ (event.target).closest("button");
   const chips = /** @type {HTMLElement[]} */ ([...(chip?.parentElement?.children ?? [])]);
-  const next = chip && neighbour(event, chip, chips);
-  next?.focus();
-  next?.click();
+  const neighbour = chip && findNeighbour(event, chip, chips);
+  neighbour?.focus();
+  neighbour?.click();
 }
 
 // Return the element to which an arrow key leads from `here`; undefined for other keys.
 /** @type {(event: KeyboardEvent, here: HTMLElement, all: HTMLElement[]) => HTMLElement | undefined} */
-function neighbour(event, here, all) {
+function findNeighbour(event, here, all) {
   const step = STEPS[event.key];
   if (!step || event.altKey || event.ctrlKey || event.metaKey) return undefined;
   event.preventDefault();
@@ -207,5 +218,5 @@ function neighbour(event, here, all) {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-block", (root, send) => block(root, queued(send)));
+  return mountComponent(component, ".mha-block", (root, send) => block(root, queueMessages(send)));
 }

@@ -1,7 +1,7 @@
 // Draw the stages of a head: closed, as a small picture of its numbers; open, with names, values and words.
-import { make, typedText } from "../dom.js";
-import { palette } from "../ink.js";
-import { decimal } from "../numerals.js";
+import { make, isolateText } from "../dom.js";
+import { makePalette } from "../ink.js";
+import { formatDecimal } from "../numerals.js";
 /** @import { Children } from "../dom.js" */
 /** @import { Send } from "../mount.js" */
 
@@ -40,7 +40,7 @@ export function drawFace(stage, picture) {
   if (stage === "share") return [drawColumns(picture.shares.map(({ weight }) => weight))];
   if (stage === "join") return [drawColumns(picture.layer.map(({ number }) => number))];
   const words = typeof picture.written === "string" ? [] : picture.written.key.towards;
-  return words.slice(0, 4).map((word) => make("span", {}, typedText(word)));
+  return words.slice(0, 4).map((word) => make("span", {}, isolateText(word)));
 }
 
 const MANY = 6; // bars; more of them stand in two columns
@@ -61,37 +61,37 @@ export function drawDetail(stage, picture, send) {
 
 /** @type {Record<string, (picture: Picture, send: Send) => Children>} */
 const DETAILS = {
-  project: () => [note("Three matrices of this head’s own make q, k and v from x.")],
+  project: () => [makeNote("Three matrices of this head’s own make q, k and v from x.")],
   score: ({ score }) => [
     make("p", { class: "sum" }, `${score.sum} ${score.scale} = `, make("b", {}, score.scaled)),
-    ...(score.is_masked ? [note("Masked: −∞ before softmax.")] : []),
-    ...(score.why.length ? [note("The key, compared with the other keys:"), drawBars(score.why)] : []),
+    ...(score.is_masked ? [makeNote("Masked: −∞ before softmax.")] : []),
+    ...(score.why.length ? [makeNote("The key, compared with the other keys:"), drawBars(score.why)] : []),
   ],
   share: ({ shares }, send) => [drawShares(shares, send)],
-  moved: ({ names }) => [note("Each v, times its share; the sum goes to ", typedText(names[0]), ".")],
+  moved: ({ names }) => [makeNote("Each v, times its share; the sum goes to ", isolateText(names[0]), ".")],
   // Where what the layer adds is not a sum over heads, because another norm follows, heads write no words.
   join: ({ layer, names, written }) => [
-    note(
+    makeNote(
       `Share of each head in ${typeof written === "string" ? "W_O’s output for" : "what the layer adds to"} `,
-      typedText(names[0]),
+      isolateText(names[0]),
       ":",
     ),
     drawBars(layer),
   ],
   writes: ({ written, names, answer }) => [
     ...(typeof written === "string"
-      ? [note(written)]
+      ? [makeNote(written)]
       : [
-          drawWords(["From ", typedText(names[1]), `, ${written.share} of what the layer adds`], written.key),
+          drawWords(["From ", isolateText(names[1]), `, ${written.share} of what the layer adds`], written.key),
           drawWords([`From all keys, ${written.head}`], written.whole),
-          ...(written.is_embedding ? [note("Compared with the input embeddings.")] : []),
+          ...(written.is_embedding ? [makeNote("Compared with the input embeddings.")] : []),
         ]),
-    ...(answer.length ? [note("The model’s answer here → without this head:"), drawBars(answer)] : []),
+    ...(answer.length ? [makeNote("The model’s answer here → without this head:"), drawBars(answer)] : []),
   ],
 };
 
 /** @type {(...words: Children) => HTMLElement} */
-const note = (...words) => make("p", { class: "note" }, ...words);
+const makeNote = (...words) => make("p", { class: "note" }, ...words);
 
 /** @type {(row: Row, signed: string[]) => HTMLElement} */
 function drawRow(row, signed) {
@@ -99,7 +99,7 @@ function drawRow(row, signed) {
   cells.setAttribute("role", "img");
   cells.setAttribute("aria-label", `${row.name}: ${row.cells.length} numbers`);
   const value = make("output", {}, row.value);
-  return make("div", { class: "vector" }, make("span", {}, typedText(row.name)), cells, value);
+  return make("div", { class: "vector" }, make("span", {}, isolateText(row.name)), cells, value);
 }
 
 // Draw a vector as a row of pixels, orange above zero and blue below.
@@ -108,16 +108,16 @@ function drawCells({ cells }, signed) {
   const canvas = make("canvas", { width: cells.length, height: 1 });
   const context = canvas.getContext("2d");
   if (!context) return canvas;
-  const [colours, image] = [palette(signed), context.createImageData(cells.length, 1)];
+  const [colours, image] = [makePalette(signed), context.createImageData(cells.length, 1)];
   const pixels = new Uint32Array(image.data.buffer);
-  cells.forEach((cell, i) => (pixels[i] = colours[shadeOf(cell)]));
+  cells.forEach((cell, i) => (pixels[i] = colours[computeShade(cell)]));
   context.putImageData(image, 0, 0);
   return canvas;
 }
 
 // Return the shade of a number from −100 to 100, from 0 to 255.
 /** @type {(cell: number) => number} */
-export const shadeOf = (cell) => Math.round(127.5 + 1.275 * Math.max(-100, Math.min(100, cell)));
+export const computeShade = (cell) => Math.round(127.5 + 1.275 * Math.max(-100, Math.min(100, cell)));
 
 /** @type {(values: number[]) => HTMLElement} */
 function drawColumns(values) {
@@ -144,7 +144,7 @@ function drawBar({ name, number, value }, largest) {
   return make(
     "p",
     {},
-    make("span", {}, typedText(name)),
+    make("span", {}, isolateText(name)),
     make("span", { class: "track" }, line),
     make("output", {}, value),
   );
@@ -155,8 +155,8 @@ function drawBar({ name, number, value }, largest) {
 function drawShares(shares, send) {
   const largest = Math.max(...shares.map(({ weight }) => weight), 1e-9);
   const bars = shares.map(({ token, name, weight }) => {
-    const bar = drawBar({ name: "", number: weight, value: `${decimal(100 * weight, 1)}%` }, largest);
-    bar.firstElementChild?.append(typedText(name));
+    const bar = drawBar({ name: "", number: weight, value: `${formatDecimal(100 * weight, 1)}%` }, largest);
+    bar.firstElementChild?.append(isolateText(name));
     return make("button", { type: "button", class: "key", onclick: () => send("key", token) }, ...bar.childNodes);
   });
   return make("div", { class: `bars${bars.length > MANY ? " many" : ""}` }, ...bars);
@@ -166,7 +166,7 @@ function drawShares(shares, send) {
 function drawWords(title, { towards, away }) {
   /** @type {(sign: string, words: string[]) => HTMLElement} */
   const line = (sign, words) =>
-    make("p", { class: sign === "+" ? "towards" : "away" }, make("b", {}, `${sign} `), typedText(words.join(", ")));
-  const lines = towards.length ? [line("+", towards), line("−", away)] : [note("nothing")];
-  return make("div", { class: "words" }, note(...title), ...lines);
+    make("p", { class: sign === "+" ? "towards" : "away" }, make("b", {}, `${sign} `), isolateText(words.join(", ")));
+  const lines = towards.length ? [line("+", towards), line("−", away)] : [makeNote("nothing")];
+  return make("div", { class: "words" }, makeNote(...title), ...lines);
 }

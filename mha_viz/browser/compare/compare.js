@@ -1,12 +1,12 @@
 // Show heads side by side. The hovered spot is shown in all panels on one scale, and any two panels can be subtracted.
 // Changes of the view are drawn here at once; the server is told afterwards and keeps the URL.
-import { mounted, queued } from "../mount.js";
+import { mountComponent, queueMessages } from "../mount.js";
 import { Stage, readLook } from "../stage.js";
 import { Comparison } from "./comparison.js";
-import { drawDifference, isOf, listenToDifference } from "./difference.js";
-import { derive, drawScale, drawTable, listenTo, measure, refresh } from "./panels.js";
-import { page, panelOf, setBegun, setControls } from "./parts.js";
-import { encodeTogether, pinned, parseTogether, pinAt, unpackPanels } from "./together.js";
+import { drawDifference, isBetween, listenToDifference } from "./difference.js";
+import { derive, drawScale, drawTable, listenToPanel, measure, refresh } from "./panels.js";
+import { makePage, makePanel, showLongTextNote, setControls } from "./parts.js";
+import { encodeTogether, findPinnedSpot, parseTogether, makePin, unpackPanels } from "./together.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Drawing, Look } from "../stage.js" */
 /** @import { Derived } from "./panels.js" */
@@ -37,12 +37,12 @@ class Compare {
 
   /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
   constructor(root, send, locate) {
-    const stage = new Stage(send, locate, this.#drawing());
+    const stage = new Stage(send, locate, this.#makeDrawing());
     const read = /** @type {Stores["read"]} */ (/** @type {unknown} */ ({ set: null, derived: null })); // no data yet
     const look = /** @type {Look} */ ({});
     this.#root = root;
     this.#stores = { read, stage, look };
-    this.#part = page({
+    this.#part = makePage({
       change: (fields, delay) => stage.change(fields, delay),
       subtract: (ofSecond) => this.#subtract(ofSecond),
       edit: (change) => this.#comparison.edit(read.set, change),
@@ -56,15 +56,15 @@ class Compare {
   }
 
   /** @type {() => Drawing<PanelsView>} */
-  #drawing() {
+  #makeDrawing() {
     const set = () => this.#stores.read.set;
     return {
       isReady: () => !!set(),
       parse: (params) => parseTogether(params, set()),
       adopted: () => {},
       message: (view) => ({ of: set().key, ...encodeTogether(view, set()) }),
-      pinned: () => pinned(this.#stores),
-      pin: (spot) => pinAt(this.#stores, spot),
+      pinned: () => findPinnedSpot(this.#stores),
+      pin: (spot) => makePin(this.#stores, spot),
       draw: () => this.#draw(),
       drawFocus: (now) => (now ? refresh(this.#stores, this.#part) : this.#refreshSoon()),
     };
@@ -74,9 +74,9 @@ class Compare {
   /** @type {(bytes: Uint8Array) => void} */
   show(bytes) {
     const { read } = this.#stores;
-    const next = unpackPanels(bytes);
-    const isSame = read.set?.key === next.key;
-    if (!isSame) this.#arrive(next);
+    const panels = unpackPanels(bytes);
+    const isSame = read.set?.key === panels.key;
+    if (!isSame) this.#arrive(panels);
     this.#draw();
     if (!isSame) this.#comparison.settle(read.set, this.#part.panels);
   }
@@ -100,12 +100,12 @@ class Compare {
     if (!set) return;
     readLook(look, this.#root, set.themes, part.hint);
     part.all.classList.toggle("empty", !set.panels.length);
-    part.hint.textContent = hint(set);
+    part.hint.textContent = writeHint(set);
     part.how.hidden = set.panels.length < 2 || !!set.start?.pin; // a pinned word is explanation enough
     if (set.panels.length) {
       derive(this.#stores);
       setControls(part, set, stage.view);
-      setBegun(part, set, stage.view, { change: (fields) => stage.change(fields) });
+      showLongTextNote(part, set, stage.view, { change: (fields) => stage.change(fields) });
       drawScale(this.#stores, part);
       measure(this.#stores, part);
     }
@@ -120,39 +120,39 @@ class Compare {
     Object.assign(read, { set: next, derived: null });
     stage.adopt(this.#comparison.viewOf(next));
     part.panels = next.panels.map((_, index) =>
-      panelOf(next, index, {
+      makePanel(next, index, {
         edit: (change) => this.#comparison.edit(next, change),
-        difference: (first) => this.#difference(first),
+        difference: (first) => this.#toggleDifference(first),
       }),
     );
-    part.panels.forEach((_, index) => listenTo(this.#stores, part, index));
+    part.panels.forEach((_, index) => listenToPanel(this.#stores, part, index));
   }
 
   // Choose the two panels to subtract; if the same panel is chosen twice, use its neighbour.
   /** @type {(ofSecond: boolean) => void} */
   #subtract(ofSecond) {
     const { first, second } = this.#part;
-    const [one, other] = ofSecond ? [+second.value, +first.value] : [+first.value, +second.value];
-    const pair = [one, other === one ? (one ? one - 1 : 1) : other];
-    this.#show(ofSecond ? pair.reverse() : pair);
+    const [firstPanel, secondPanel] = ofSecond ? [+second.value, +first.value] : [+first.value, +second.value];
+    const pair = [firstPanel, secondPanel === firstPanel ? (firstPanel ? firstPanel - 1 : 1) : secondPanel];
+    this.#showDifference(ofSecond ? pair.reverse() : pair);
   }
 
   // Show the difference of panel `index` and the next one, or hide it if it is already shown.
   /** @type {(index: number) => void} */
-  #difference(index) {
+  #toggleDifference(index) {
     const { diff } = this.#stores.stage.view;
-    this.#show(isOf(diff, index) ? null : [index, index + 1]);
+    this.#showDifference(isBetween(diff, index) ? null : [index, index + 1]);
   }
 
   /** @type {(diff: number[] | null) => void} */
-  #show(diff) {
+  #showDifference(diff) {
     this.#stores.stage.change({ diff });
     this.#part.diff.scrollIntoView({ block: "nearest" });
   }
 }
 
 /** @type {(set: Panels) => string} */
-function hint({ panels, editable }) {
+function writeHint({ panels, editable }) {
   if (!panels.length) return EMPTY;
   return panels.length === 1 && editable ? ALONE : "";
 }
@@ -162,5 +162,5 @@ const FAILURE =
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-compare", (root, send) => compare(root, queued(send)), FAILURE);
+  return mountComponent(component, ".mha-compare", (root, send) => compare(root, queueMessages(send)), FAILURE);
 }

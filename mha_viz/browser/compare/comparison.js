@@ -1,6 +1,6 @@
 // Send edits of the compared heads to the server one at a time, and show their result when the panels arrive.
-import { headName } from "../reading.js";
-import { encodeTogether, openingAfter, placeAfter, readingOf, viewAfter } from "./together.js";
+import { formatHead } from "../reading.js";
+import { encodeTogether, updateOpening, updatePlace, getReading, updateView } from "./together.js";
 /** @import { Send } from "../mount.js" */
 /** @import { Stage } from "../stage.js" */
 /** @import { PanelPart } from "./parts.js" */
@@ -41,13 +41,13 @@ export class Comparison {
   edit(set, change) {
     const { action, index } = change;
     if (this.#pending && performance.now() < this.#pending.until) return;
-    const after = viewAfter(change, this.#stage.view);
+    const newView = updateView(change, this.#stage.view);
     this.#stage.quiet();
-    const view = encodeTogether(after, openingAfter(change, set));
-    this.#send("edit", { ...whatStands(set, index), ...inComparison(set, change), view });
+    const view = encodeTogether(newView, updateOpening(change, set));
+    this.#send("edit", { ...describePanel(set, index), ...toComparedPositions(set, change), view });
     if (action === "pin") this.#say("Added to My heads.");
     if (action === "open" || action === "pin") return;
-    this.#pending = expected(set, change, after);
+    this.#pending = predictResult(set, change, newView);
   }
 
   // Return the view of the panels that arrived, or undefined if they do not answer an edit.
@@ -61,7 +61,7 @@ export class Comparison {
   settle(set, panels) {
     if (!this.#pending) return;
     const { index, action, tool } = this.#pending;
-    const place = Math.min(set.panels.length - 1, placeAfter(this.#pending, index) ?? index);
+    const place = Math.min(set.panels.length - 1, updatePlace(this.#pending, index) ?? index);
     this.#pending = null;
     const panel = panels[place];
     const button = action === "rename" ? panel?.rename : panel?.tools.querySelector(`[data-tool="${tool}"]`);
@@ -76,14 +76,14 @@ export class Comparison {
 // Describe the head of a panel. `request` holds the texts given to an encoder–decoder, because its source is not
 // always among the texts of the axes, or the heads that are off.
 /** @type {(set: Panels, index: number) => Record<string, string>} */
-function whatStands(set, index) {
-  const reading = readingOf(set, index);
+function describePanel(set, index) {
+  const reading = getReading(set, index);
   const { model, text, pair, request } = reading;
-  return { head: headName(reading, set.panels[index].head), model, text, pair, ...request };
+  return { head: formatHead(reading, set.panels[index].head), model, text, pair, ...request };
 }
 
 /** @type {(set: Panels, change: Edit) => Edit} */
-function inComparison(set, change) {
+function toComparedPositions(set, change) {
   /** @type {(panel: number) => number} */
   const place = (panel) => set.panels[panel].source ?? panel;
   const to = change.to === undefined ? {} : { to: place(change.to) };
@@ -92,7 +92,7 @@ function inComparison(set, change) {
 
 // Describe the result of an edit, to recognize the panels that answer it.
 /** @type {(set: Panels, change: Edit, view: PanelsView) => Pending} */
-function expected(set, change, view) {
+function predictResult(set, change, view) {
   const { action, index, to } = change;
   const count = set.panels.length + ({ remove: -1, duplicate: 1 }[action] || 0);
   const tool = action === "move" ? ((to ?? index) < index ? "left" : "right") : action;

@@ -1,12 +1,20 @@
 // Show the second of two panels minus the first: as a signed heatmap, a list of the largest differences, and a table.
-import { make, typedText } from "../dom.js";
-import { thinned } from "../heatmap.js";
-import { heatmapSpotAt } from "../layouts.js";
-import { apart, number, signed } from "../numerals.js";
-import { mapName, paperMapName } from "../reading.js";
-import { pointOn } from "../stage.js";
-import { allSay, amount, bold, drawCanvasPair, lacking, linkText, softly } from "./parts.js";
-import { difference, largest, readingOf, signedShades, spotIn, toldApart } from "./together.js";
+import { make, isolateText } from "../dom.js";
+import { describeLabelStep } from "../heatmap.js";
+import { findHeatmapSpot } from "../layouts.js";
+import { formatDivergence, formatNumber, formatSigned } from "../numerals.js";
+import { formatMapName, formatPaperName } from "../reading.js";
+import { getPoint } from "../stage.js";
+import {
+  joinPanelTexts,
+  makeAmount,
+  makeBold,
+  drawCanvasPair,
+  describeMissing,
+  makeLinkText,
+  makeSoft,
+} from "./parts.js";
+import { subtract, findLargestCells, getReading, computeSignedShades, mapSpot, distinguishPanels } from "./together.js";
 /** @import { Children, Parts } from "../dom.js" */
 /** @import { Unit } from "../geometry.js" */
 /** @import { HeatScene, Pictured } from "../heatmap.js" */
@@ -31,112 +39,117 @@ const REPLACED = "Compare two sentences of equal length that differ only in some
 
 // Return the difference that a view asks for, ready to draw, or null if it asks for none.
 /** @type {(set: Panels, view: PanelsView) => DrawnDifference | Refusal | null} */
-export function subtracted(set, view) {
-  const result = view.diff && difference(set, view, view.diff);
+export function subtractPanels(set, view) {
+  const result = view.diff && subtract(set, view, view.diff);
   if (!result?.partner) return result;
-  const head = { part: { w: result.d, R: result.R, C: result.C }, shade: signedShades(result), largest: result.top };
-  return { ...result, head, largest: largest(result, LARGEST) };
+  const head = {
+    part: { w: result.d, R: result.R, C: result.C },
+    shade: computeSignedShades(result),
+    largest: result.top,
+  };
+  return { ...result, head, largest: findLargestCells(result, LARGEST) };
 }
 
 // Whether a difference is between panel `index` and the next one.
 /** @type {(diff: number[] | null, index: number) => boolean} */
-export const isOf = (diff, index) => !!diff && Math.min(...diff) === index && Math.max(...diff) === index + 1;
+export const isBetween = (diff, index) => !!diff && Math.min(...diff) === index && Math.max(...diff) === index + 1;
 
 // Draw everything except the heatmap, which depends on the hovered spot.
 /** @type {(stores: Stores, part: Parts & { panels: PanelPart[] }) => void} */
 export function drawDifference({ read, stage, look }, part) {
   const { set, derived } = read;
   const { diff } = stage.view;
-  part.panels.forEach(({ pill }, index) => pill?.setAttribute("aria-pressed", String(isOf(diff, index))));
+  part.panels.forEach(({ pill }, index) => pill?.setAttribute("aria-pressed", String(isBetween(diff, index))));
   const result = /** @type {DrawnDifference | Refusal} */ (derived?.diff);
   part.most.hidden = !diff || !result.partner;
   if (!diff) return;
-  part.diffTitle.replaceChildren(...title(set, diff));
+  part.diffTitle.replaceChildren(...makeTitle(set, diff));
   part.diffTitle.title = part.diffTitle.textContent ?? "";
   part.diff.classList.toggle("refused", !result.partner);
   for (const each of [part.diffScale, part.map.box, part.diffSays]) each.hidden = !result.partner;
-  part.diffText.replaceChildren(...(result.partner ? meaning(set, diff) : refusal(stage, diff, result)));
+  part.diffText.replaceChildren(...(result.partner ? describeMeaning(set, diff) : explainRefusal(stage, diff, result)));
   if (!result.partner) return;
   part.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;
-  const end = number(result.top, { quantity: result.kind.quantity });
-  part.diffLess.replaceChildren(`more in ${diff[0] + 1}${look.hasMinus ? ", marked −" : ""}  `, amount(`−${end}`));
-  part.diffMore.replaceChildren(amount(`+${end}`), `  more in ${diff[1] + 1}`);
-  part.list.replaceChildren(...result.largest.map((cell) => listed(stage, diff, result, cell)));
+  const end = formatNumber(result.top, { quantity: result.kind.quantity });
+  const minusNote = look.hasMinus ? ", marked −" : "";
+  part.diffLess.replaceChildren(`more in ${diff[0] + 1}${minusNote}  `, makeAmount(`−${end}`));
+  part.diffMore.replaceChildren(makeAmount(`+${end}`), `  more in ${diff[1] + 1}`);
+  part.list.replaceChildren(...result.largest.map((cell) => listDifferences(stage, diff, result, cell)));
   if (!result.largest.length) part.list.append(make("li", { class: "soft" }, "None: the two are identical."));
 }
 
 /** @type {(set: Panels, diff: [number, number]) => Children} */
-function title(set, diff) {
+function makeTitle(set, diff) {
   /** @type {(panel: { name: string, more: string }) => Children} */
-  const named = ({ name, more }) => [make("code", {}, name), ...(more ? [" ", typedText(more)] : [])];
-  const [first, second] = toldApart(set, diff);
+  const makePanelName = ({ name, more }) => [make("code", {}, name), ...(more ? [" ", isolateText(more)] : [])];
+  const [first, second] = distinguishPanels(set, diff);
   const isOneHead = first.name === second.name && first.more.startsWith("with "); // name it once
-  return [...named(second), " minus ", ...(isOneHead ? [typedText(first.more)] : named(first))];
+  return [...makePanelName(second), " minus ", ...(isOneHead ? [isolateText(first.more)] : makePanelName(first))];
 }
 
 /** @type {(set: Panels, diff: [number, number]) => Children} */
-function meaning(set, [p, q]) {
+function describeMeaning(set, [p, q]) {
   const nats = set.divergence[p][q];
   if (nats === null) return [NO_DIVERGENCE];
   const unit = set.compared[set.panels[p].reading][set.panels[q].reading] === "words" ? "words" : "tokens";
   const how = `Jensen–Shannon divergence over all ${unit}, special tokens included`;
   const ends = make("span", { title: how }, "(0% = identical, 100% = no overlap)");
-  return ["Difference ", bold(apart(nats)), " ", ends, "."];
+  return ["Difference ", makeBold(formatDivergence(nats)), " ", ends, "."];
 }
 
 // Explain why two panels cannot be subtracted, with a button for the remedy, if there is one.
 /** @type {(stage: Stage<PanelsView>, diff: [number, number], result: Refusal) => Children} */
-function refusal(stage, [p, q], { ours, theirs, remedy, isMixed }) {
+function explainRefusal(stage, [p, q], { ours, theirs, remedy, isMixed }) {
   if (isMixed) return [MIXED];
   if (!remedy) {
-    const list = [...onlyIn(ours, p), ...onlyIn(theirs, q)].flatMap((span, i) => [i ? "; " : "", span]);
+    const list = [...listUnmatched(ours, p), ...listUnmatched(theirs, q)].flatMap((span, i) => [i ? "; " : "", span]);
     return ["These two cannot be subtracted: their words do not correspond one to one. ", ...list, `. ${REPLACED}`];
   }
-  const [does, why] = remedyWords(remedy);
+  const [does, why] = describeRemedy(remedy);
   const button = make("button", { type: "button", class: "quiet", onclick: () => stage.change(remedy) }, does);
   return [`With these settings, these two cannot be subtracted: ${why}. `, button];
 }
 
 /** @type {(units: Unit[], panel: number) => HTMLElement[]} */
-function onlyIn(units, panel) {
+function listUnmatched(units, panel) {
   if (!units.length) return [];
-  const words = units.slice(0, 5).flatMap((unit, i) => [i ? ", " : "", "“", typedText(unit.text), "”"]);
-  const rest = units.length > 5 ? ` and ${units.length - 5} more` : "";
-  return [make("span", {}, ...words, rest, ` only in panel ${panel + 1}`)];
+  const words = units.slice(0, 5).flatMap((unit, i) => [i ? ", " : "", "“", isolateText(unit.text), "”"]);
+  const restNote = units.length > 5 ? ` and ${units.length - 5} more` : "";
+  return [make("span", {}, ...words, restNote, ` only in panel ${panel + 1}`)];
 }
 
 /** @type {(remedy: Partial<Settings>) => [string, string]} */
-function remedyWords({ unit, special }) {
+function describeRemedy({ unit, special }) {
   const [pieces, tokens] = ["their words are split differently", "their special tokens differ"];
   if (unit && special) return ["Compare by words, without special tokens", `${pieces}, and ${tokens}`];
   return unit ? ["Compare by words", pieces] : ["Hide special tokens", tokens];
 }
 
 /** @type {(stage: Stage<PanelsView>, diff: [number, number], result: DrawnDifference, cell: number) => HTMLElement} */
-function listed(stage, [at], { rows, cols, d, C, first, second, top, kind }, cell) {
+function listDifferences(stage, [at], { rows, cols, d, C, first, second, top, kind }, cell) {
   const spot = { at, row: Math.floor(cell / C), col: cell % C };
   const [come, leave] = [() => stage.hover(spot), () => stage.hover(null)];
-  const numbers = [number(first[cell], kind), number(second[cell], kind), signed(d[cell], kind)];
-  const on = {
+  const numbers = [formatNumber(first[cell], kind), formatNumber(second[cell], kind), formatSigned(d[cell], kind)];
+  const handlers = {
     onclick: () => stage.press(spot),
     onpointerenter: come,
     onpointerleave: leave,
     onfocus: come,
     onblur: leave,
   };
-  return entry(rows[spot.row].text, cols[spot.col].text, numbers, d[cell] / top, on);
+  return makeEntry(rows[spot.row].text, cols[spot.col].text, numbers, d[cell] / top, handlers);
 }
 
 // Make an entry of the list: "it → animal 0.677 → 0.051 −0.626", with a bar for its size and sign.
 /** @type {(from: string, to: string, numbers: string[], share: number, on: object) => HTMLElement} */
-function entry(from, to, numbers, share, on) {
+function makeEntry(from, to, numbers, share, on) {
   const strip = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
   strip.style.setProperty("--share", `${Math.abs(share) * 50}%`);
   const [first, second, change] = numbers;
   const button = make(
     "button",
     { type: "button", ...on },
-    make("span", { class: "link" }, typedText(from), " → ", typedText(to)),
+    make("span", { class: "link" }, isolateText(from), " → ", isolateText(to)),
     make("span", { class: "soft" }, `${first} → ${second}`),
     strip,
     make("span", { class: "value" }, change),
@@ -148,7 +161,7 @@ function entry(from, to, numbers, share, on) {
 
 // Return the panel that provides the rows and columns of the difference.
 /** @type {(stage: Stage<PanelsView>) => number} */
-const subtractedFrom = (stage) => stage.view.diff?.[0] ?? 0;
+const getReferencePanel = (stage) => stage.view.diff?.[0] ?? 0;
 
 /** @type {(stores: Stores, part: Parts, spot: Spot | null, all: boolean) => void} */
 export function refreshDifference(stores, part, spot, all) {
@@ -156,15 +169,15 @@ export function refreshDifference(stores, part, spot, all) {
   const { set, derived } = read;
   const result = derived?.diff;
   if (!result?.partner) return;
-  const here = spotIn(stores, set.panels[subtractedFrom(stage)].reading, spot);
-  const key = JSON.stringify(here);
+  const place = mapSpot(stores, set.panels[getReferencePanel(stage)].reading, spot);
+  const key = JSON.stringify(place);
   if (!all && key === part.drawn) return;
   part.drawn = key;
-  const focus = here?.missing ? null : here;
+  const focus = place?.missing ? null : place;
   /** @type {HeatScene} */
   const scene = { rows: result.rows, cols: result.cols, head: result.head, focus: null };
   drawCanvasPair(part.map, scene, focus, all, { ...look, colours: look.signedColours });
-  part.diffSays.replaceChildren(...differenceSays(stores, here), softly(thinned(part.map.layout?.cell)));
+  part.diffSays.replaceChildren(...describeFocus(stores, place), makeSoft(describeLabelStep(part.map.layout?.cell)));
   part.map.canvas.setAttribute("aria-label", `Difference. ${part.diffSays.textContent}`);
   markEntries(part.list, result, focus);
 }
@@ -185,46 +198,51 @@ export function listenToDifference(stores, part) {
   const cell = (event) => {
     const result = read.derived?.diff;
     if (!part.map.layout || !result?.partner) return null;
-    const spot = heatmapSpotAt(part.map.layout, result.R, result.C, ...pointOn(part.map.canvas, event));
-    return spot && { ...spot, at: subtractedFrom(stage) };
+    const spot = findHeatmapSpot(part.map.layout, result.R, result.C, ...getPoint(part.map.canvas, event));
+    return spot && { ...spot, at: getReferencePanel(stage) };
   };
   const about = () => {
-    const at = subtractedFrom(stage);
-    const spot = spotIn(stores, read.set.panels[at].reading, stage.focused());
-    const from = spot && !spot.missing ? /** @type {Spot} */ ({ at, row: spot.row, col: spot.col }) : null;
+    const reference = getReferencePanel(stage);
+    const spot = mapSpot(stores, read.set.panels[reference].reading, stage.focused());
+    const from = spot && !spot.missing ? /** @type {Spot} */ ({ at: reference, row: spot.row, col: spot.col }) : null;
     const { R, C } = /** @type {DrawnDifference} */ (read.derived.diff);
-    return { from, isHeat: true, R, C, start: { at }, walked };
+    return { from, isHeat: true, R, C, start: { at: reference }, walked };
   };
   const walked = () => {
-    part.announcement.textContent = `${part.diffSays.textContent}. ${allSay(read.set, part.panels)}`;
+    part.announcement.textContent = `${part.diffSays.textContent}. ${joinPanelTexts(read.set, part.panels)}`;
   };
   stage.attend(part.map.canvas, cell, about);
 }
 
 /** @type {(stores: Stores, spot: Place | null) => Children} */
-function differenceSays({ read: { derived }, stage }, spot) {
+function describeFocus({ read: { derived }, stage }, spot) {
   const { rows, cols, d, C, first, second, kind } = /** @type {DrawnDifference} */ (derived.diff);
-  if (spot?.missing) return lacking(stage.view, spot.missing);
-  if (!spot) return [softly("Hover over a cell for its numbers.")];
-  if (spot.row === null || spot.col === null) return [wordDiffers(/** @type {DrawnDifference} */ (derived.diff), spot)];
+  if (spot?.missing) return describeMissing(stage.view, spot.missing);
+  if (!spot) return [makeSoft("Hover over a cell for its numbers.")];
+  if (spot.row === null || spot.col === null)
+    return [describeWord(/** @type {DrawnDifference} */ (derived.diff), spot)];
   const cell = spot.row * C + spot.col;
-  const link = linkText(bold(rows[spot.row].text), " → ", bold(cols[spot.col].text));
-  const both = `${number(first[cell], kind)} → ${number(second[cell], kind)}`;
-  return [link, " ", softly(both), " ", amount(signed(d[cell], kind))];
+  const link = makeLinkText(makeBold(rows[spot.row].text), " → ", makeBold(cols[spot.col].text));
+  const both = `${formatNumber(first[cell], kind)} → ${formatNumber(second[cell], kind)}`;
+  return [link, " ", makeSoft(both), " ", makeAmount(formatSigned(d[cell], kind))];
 }
 
 const NAMED = 3; // maximum number of differences listed for a word
 
 // List the largest differences of a row or a column.
 /** @type {(result: DrawnDifference, spot: Span) => HTMLElement} */
-function wordDiffers({ rows, cols, d, C, kind }, { row, col }) {
+function describeWord({ rows, cols, d, C, kind }, { row, col }) {
   const isQuery = row !== null;
-  const others = isQuery ? cols : rows;
-  const cells = others.map((_, i) => (row !== null ? row * C + i : i * C + (col ?? 0)));
-  const own = largest({ d: Float32Array.from(cells, (cell) => d[cell]) }, NAMED);
-  const named = own.flatMap((i, at) => [at ? ", " : "", typedText(others[i].text), ` ${signed(d[cells[i]], kind)}`]);
+  const units = isQuery ? cols : rows;
+  const cells = units.map((_, i) => (row !== null ? row * C + i : i * C + (col ?? 0)));
+  const strongestCells = findLargestCells({ d: Float32Array.from(cells, (cell) => d[cell]) }, NAMED);
+  const entries = strongestCells.flatMap((i, index) => [
+    index ? ", " : "",
+    isolateText(units[i].text),
+    ` ${formatSigned(d[cells[i]], kind)}`,
+  ]);
   const word = isQuery ? rows[row] : cols[col ?? 0];
-  return linkText(bold(word.text), isQuery ? " → " : " ← ", ...named);
+  return makeLinkText(makeBold(word.text), isQuery ? " → " : " ← ", ...entries);
 }
 
 // ---- As a table ---------------------------------------------------------------------------------------------
@@ -232,28 +250,28 @@ function wordDiffers({ rows, cols, d, C, kind }, { row, col }) {
 const TABLED = 300;
 
 /** @type {(set: Panels, diff: [number, number], result: DrawnDifference) => HTMLElement} */
-export function tableOfDifference(set, diff, result) {
+export function makeDifferenceTable(set, diff, result) {
   const { rows, cols, d, C, first, second, kind } = result;
   /** @type {(panel: number) => string} */
-  const named = (panel) => {
-    const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
-    return `${mapName(reading, head)} (${paperMapName(reading, head)})`;
+  const describeMap = (panel) => {
+    const [reading, { head }] = [getReading(set, panel), set.panels[panel]];
+    return `${formatMapName(reading, head)} (${formatPaperName(reading, head)})`;
   };
-  const [p, q] = diff.map(named);
-  const cells = largest(result, TABLED);
+  const [p, q] = diff.map(describeMap);
+  const cells = findLargestCells(result, TABLED);
   /** @type {(cell: number) => string[]} */
   const line = (cell) => {
     const words = [rows[Math.floor(cell / C)].text, cols[cell % C].text];
-    return [...words, number(first[cell], kind), number(second[cell], kind), signed(d[cell], kind)];
+    return [...words, formatNumber(first[cell], kind), formatNumber(second[cell], kind), formatSigned(d[cell], kind)];
   };
-  return differenceTable(`${q} minus ${p}: the ${cells.length} largest of ${d.length} differences`, cells.map(line));
+  return makeTable(`${q} minus ${p}: the ${cells.length} largest of ${d.length} differences`, cells.map(line));
 }
 
 /** @type {(caption: string, rows: string[][]) => HTMLElement} */
-function differenceTable(caption, rows) {
+function makeTable(caption, rows) {
   /** @type {(tag: "th" | "td", cells: string[]) => HTMLElement} */
   const line = (tag, cells) =>
-    make("tr", {}, ...cells.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, typedText(cell))));
+    make("tr", {}, ...cells.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, isolateText(cell))));
   return make(
     "table",
     {},

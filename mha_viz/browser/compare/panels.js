@@ -1,19 +1,36 @@
 // Draw the panels, all with one size, layout and scale, show the focus of any panel in each, and make a table of
 // weights.
-import { make, typedText } from "../dom.js";
-import { block } from "../geometry.js";
-import { EDGE, heatmapLabel, thinned } from "../heatmap.js";
-import { signColours } from "../ink.js";
-import { heatmapLayout, heatmapSpotAt, linksSpotAt, spanWeight } from "../layouts.js";
-import { fewLinks, lineRamp, linksLabel, linksOf } from "../links.js";
-import { number } from "../numerals.js";
-import { keysOf } from "../reading.js";
-import { pointOn, reveal } from "../stage.js";
-import { isShare, stateOf, unitsInWords } from "../view.js";
-import { hiddenNote, offNote, scaleWords, strongest, table } from "../words.js";
-import { refreshDifference, subtracted, tableOfDifference } from "./difference.js";
-import { allSay, amount, bold, drawCanvasPair, lacking, linkText, shortName, softly } from "./parts.js";
-import { columns, nameOf, readingOf, sharedShades, spotIn, topOf, unitsOf } from "./together.js";
+import { make, isolateText } from "../dom.js";
+import { computeBlock } from "../geometry.js";
+import { EDGE, measureHeatmapLabel, describeLabelStep } from "../heatmap.js";
+import { getSignColours } from "../ink.js";
+import { computeHeatmapLayout, findHeatmapSpot, findLinksSpot, computeSpanWeight } from "../layouts.js";
+import { describeFewLinks, makeLineRamp, measureLinksLabel, makeLinks } from "../links.js";
+import { formatNumber } from "../numerals.js";
+import { getKeys } from "../reading.js";
+import { getPoint, revealRow } from "../stage.js";
+import { isShare, serializeSettings, nameUnits } from "../view.js";
+import { describeHidden, describeOff, describeScale, findStrongest, makeTables } from "../words.js";
+import { refreshDifference, subtractPanels, makeDifferenceTable } from "./difference.js";
+import {
+  joinPanelTexts,
+  makeAmount,
+  makeBold,
+  drawCanvasPair,
+  describeMissing,
+  makeLinkText,
+  shortenName,
+  makeSoft,
+} from "./parts.js";
+import {
+  chooseColumnCount,
+  namePanel,
+  getReading,
+  computeSharedShades,
+  mapSpot,
+  findTop,
+  computeTextUnits,
+} from "./together.js";
 /** @import { Children, Parts } from "../dom.js" */
 /** @import { Axes, Block, Unit } from "../geometry.js" */
 /** @import { Cells, Span, Spot } from "../layouts.js" */
@@ -45,32 +62,32 @@ const LINKS_WIDTH = 560; // maximum width of a link diagram, pixels
 export function derive({ read, stage: { view }, look }) {
   const { set, derived } = read;
   const { links, scale, as } = view;
-  const key = JSON.stringify([set.key, stateOf(view, "compare"), view.diff, look.theme]);
+  const key = JSON.stringify([set.key, serializeSettings(view, "compare"), view.diff, look.theme]);
   if (derived?.key === key) return;
-  const units = set.readings.map((reading) => unitsOf(reading, view));
-  const cols = set.readings.map((reading, i) => (reading.keys ? unitsOf(keysOf(reading), view) : units[i]));
+  const units = set.readings.map((reading) => computeTextUnits(reading, view));
+  const cols = set.readings.map((reading, i) => (reading.keys ? computeTextUnits(getKeys(reading), view) : units[i]));
   const parts = set.panels.map(({ reading, head }) =>
-    block(set.readings[reading], head, view, { rows: units[reading], cols: cols[reading] }),
+    computeBlock(set.readings[reading], head, view, { rows: units[reading], cols: cols[reading] }),
   );
-  const top = topOf(parts);
+  const top = findTop(parts);
   const heads = set.panels.map(({ reading, head }, index) => {
     const [part, axes] = [parts[index], { rows: units[reading], cols: cols[reading] }];
     return {
       head,
       part,
-      shade: sharedShades(part, scale, top),
-      ...(as === "links" ? linksOf([part], axes, links, scale, top)[0] : {}),
+      shade: computeSharedShades(part, scale, top),
+      ...(as === "links" ? makeLinks([part], axes, links, scale, top)[0] : {}),
       colour: look.heads[(head % set.readings[reading].heads) % look.heads.length],
       dash: /** @type {number[]} */ ([]),
-      ...(part.signed ? signColours(look) : {}),
+      ...(part.signed ? getSignColours(look) : {}),
     };
   });
-  read.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtracted(set, view) };
+  read.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtractPanels(set, view) };
 }
 
-// Return the common kind of numbers: that of the first signed panel, or else of the first whose numbers are not shares.
+// Return the common kind of numbers: from the first signed panel, or else the first whose numbers are not shares.
 /** @type {(heads: ShownHead[]) => Kind} */
-const kindOf = (heads) => {
+const chooseKind = (heads) => {
   const parts = heads.map(({ part }) => part);
   return parts.find(({ signed }) => signed) ?? parts.find((part) => !isShare(part)) ?? {};
 };
@@ -79,16 +96,16 @@ const kindOf = (heads) => {
 export function drawScale({ read: { set, derived }, stage, look }, part) {
   const { as, scale } = stage.view;
   const isSigned = derived.heads.some((head) => head.part.signed);
-  const { colour, below } = isSigned ? signColours(look) : { colour: look.ink };
+  const { colour, below } = isSigned ? getSignColours(look) : { colour: look.ink };
   const colours = `linear-gradient(90deg, ${(isSigned ? look.signed : look.ramp).join()})`;
-  part.ramp.style.background = as === "links" ? lineRamp(colour, below) : colours;
+  part.ramp.style.background = as === "links" ? makeLineRamp(colour, below) : colours;
   const whose = set.panels.length > 1 ? "All panels share one scale" : "Scale";
   const few = derived.units
-    .map((rows, i) => fewLinks({ rows, cols: derived.columns[i] }, stage.view.unit))
+    .map((rows, i) => describeFewLinks({ rows, cols: derived.columns[i] }, stage.view.unit))
     .find(Boolean);
   const which = few ? `. Without a pinned word, ${few}${set.panels.length > 1 ? " of each panel" : ""}` : "";
   const how = as === "links" ? `, as width and darkness of the line${which}` : "";
-  part.scaleText.textContent = `${whose}: ${scaleWords(scale, derived.top, kindOf(derived.heads))}${how}`;
+  part.scaleText.textContent = `${whose}: ${describeScale(scale, derived.top, chooseKind(derived.heads))}${how}`;
 }
 
 // Give all panels and their difference one size and one layout, so that cells can be compared by position. With two
@@ -97,46 +114,48 @@ export function drawScale({ read: { set, derived }, stage, look }, part) {
 export function measure({ read: { set, derived }, stage, look }, part) {
   const isLinks = stage.view.as === "links";
   const { units, columns: others } = derived;
-  const most = Math.max(1, ...[...units, ...others].map((each) => each.length));
+  const maxUnits = Math.max(1, ...[...units, ...others].map((list) => list.length));
   const axes = units.map((rows, i) => ({ rows, cols: others[i] }));
   if (derived.diff?.partner) axes.push(derived.diff);
-  const label = Math.max(...axes.map(({ rows, cols }) => (isLinks ? linksLabel : heatmapLabel)(rows, cols, look)));
+  const label = Math.max(
+    ...axes.map(({ rows, cols }) => (isLinks ? measureLinksLabel : measureHeatmapLabel)(rows, cols, look)),
+  );
   const width = part.sheet.clientWidth;
-  const wanted = isLinks ? LEAST : Math.max(LEAST, Math.min(width, label + 2 * most));
+  const wanted = isLinks ? LEAST : Math.max(LEAST, Math.min(width, label + 2 * maxUnits));
   const count = set.panels.length;
-  const gap = count > FEW || most > MANY || width < 600 ? GAP : WIDE_GAP;
-  const across = columns(width, count === 2 ? 3 : count, width < 600 ? width : wanted, gap);
+  const gap = count > FEW || maxUnits > MANY || width < 600 ? GAP : WIDE_GAP;
+  const across = chooseColumnCount(width, count === 2 ? 3 : count, width < 600 ? width : wanted, gap);
   const column = Math.floor((width - (across - 1) * gap) / across);
   const tallest = Math.max(300, Math.min(Math.max(680, window.innerHeight - 370), window.innerHeight - 230));
-  const height = Math.min(tallest, Math.max(300, window.innerHeight - 360, label + LEGIBLE * most));
-  const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / most)); // in a large window
+  const height = Math.min(tallest, Math.max(300, window.innerHeight - 360, label + LEGIBLE * maxUnits));
+  const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / maxUnits)); // in a large window
   const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest };
-  Object.assign(look, { most, label, ...size });
-  const drawn = isLinks
+  Object.assign(look, { most: maxUnits, label, ...size });
+  const drawnWidth = isLinks
     ? look.width
-    : heatmapLayout(column - EDGE, most, most, height - EDGE, label, label, largest).width + EDGE;
+    : computeHeatmapLayout(column - EDGE, maxUnits, maxUnits, height - EDGE, label, label, largest).width + EDGE;
   for (const { box } of part.panels) box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;
-  const wide = Math.min(column, Math.max(drawn, LEAST)); // the tools are above the right edge of the drawing
-  part.sheet.style.cssText = `grid-template-columns: repeat(${across}, ${wide}px); --gap: ${gap}px`;
+  const panelWidth = Math.min(column, Math.max(drawnWidth, LEAST)); // the tools are above the right edge of the drawing
+  part.sheet.style.cssText = `grid-template-columns: repeat(${across}, ${panelWidth}px); --gap: ${gap}px`;
   part.sheet.classList.toggle("single", across === 1);
   part.sheet.classList.toggle("few", gap === WIDE_GAP || across === 1);
-  place(part, stage.view.diff, across);
+  placeDifference(part, stage.view.diff, across);
 }
 
 // Place the difference after the second of its panels, or at the end of the row of the first.
 /** @type {(part: Sheet, diff: [number, number] | null, across: number) => void} */
-function place({ panels, sheet, diff: drawn }, diff, across) {
-  const all = panels.map((panel) => panel.all);
+function placeDifference({ panels, sheet, diff: drawn }, diff, across) {
+  const boxes = panels.map((panel) => panel.all);
   if (diff) {
     const first = Math.min(...diff);
     const rowEnd = (Math.floor(first / across) + 1) * across - 1;
-    all.splice(Math.max(first + 1, Math.min(Math.max(...diff) + 1, rowEnd)), 0, drawn);
+    boxes.splice(Math.max(first + 1, Math.min(Math.max(...diff) + 1, rowEnd)), 0, drawn);
   }
-  if (all.length !== sheet.children.length || all.some((each, i) => each !== sheet.children[i]))
-    sheet.replaceChildren(...all);
+  if (boxes.length !== sheet.children.length || boxes.some((each, i) => each !== sheet.children[i]))
+    sheet.replaceChildren(...boxes);
   panels.forEach(({ all: panel, pill }) => {
-    const at = all.indexOf(panel);
-    if (pill) pill.hidden = across > 1 && at % across === across - 1;
+    const index = boxes.indexOf(panel);
+    if (pill) pill.hidden = across > 1 && index % across === across - 1;
   });
 }
 
@@ -147,11 +166,11 @@ export function refresh(stores, part, all = false) {
   if (!set) return;
   const spot = stores.stage.focused();
   part.panels.forEach((panel, index) => {
-    const here = spotIn(stores, set.panels[index].reading, spot);
-    const key = JSON.stringify(here);
+    const place = mapSpot(stores, set.panels[index].reading, spot);
+    const key = JSON.stringify(place);
     if (!all && key === panel.drawn) return;
     panel.drawn = key;
-    drawPanel(stores, panel, index, here, all);
+    drawPanel(stores, panel, index, place, all);
   });
   refreshDifference(stores, part, spot, all);
 }
@@ -166,20 +185,23 @@ function drawPanel(stores, panel, index, here, all) {
   const [head, focus] = [derived.heads[index], here?.missing ? null : here];
   const links = view.as === "links" ? { heads: [head] } : {};
   drawCanvasPair(panel, { rows, cols, head, ...links, focus: null, view }, focus, all, look);
-  panel.says.replaceChildren(...panelSays(stores, index, here));
+  panel.says.replaceChildren(...describePanel(stores, index, here));
   panel.says.classList.toggle("rest", !here);
-  const hidden = view.special === "keep" ? "" : hiddenNote(head, { rows }, focus, view, readingOf(set, index));
-  const off = offNote(readingOf(set, index), [set.panels[index].head]);
-  const note = [off, hidden, view.as === "links" ? "" : thinned(panel.layout?.cell)].filter(Boolean).join(" ");
+  const hiddenNote = view.special === "keep" ? "" : describeHidden(head, { rows }, focus, view, getReading(set, index));
+  const off = describeOff(getReading(set, index), [set.panels[index].head]);
+  const note = [off, hiddenNote, view.as === "links" ? "" : describeLabelStep(panel.layout?.cell)]
+    .filter(Boolean)
+    .join(" ");
   if (panel.note.textContent !== note) panel.note.textContent = note;
-  const what = `${view.as === "links" ? "Token links" : "Heatmap"} of panel ${index + 1}, ${nameOf(set, index).name}`;
+  const kind = view.as === "links" ? "Token links" : "Heatmap";
+  const what = `${kind} of panel ${index + 1}, ${namePanel(set, index).name}`;
   panel.canvas.setAttribute("aria-label", `${what}. ${panel.says.textContent}`);
 }
 
 // ---- Pointer and keys -----------------------------------------------------------------------------------------
 
 /** @type {(stores: Stores, part: Sheet, index: number) => void} */
-export function listenTo(stores, part, index) {
+export function listenToPanel(stores, part, index) {
   const { read, stage } = stores;
   const panel = part.panels[index];
   const { reading } = read.set.panels[index];
@@ -189,30 +211,30 @@ export function listenTo(stores, part, index) {
   /** @type {(event: MouseEvent) => Spot | null} */
   const where = (event) => {
     if (!panel.layout || !read.derived) return null;
-    const [x, y] = pointOn(panel.canvas, event);
+    const [x, y] = getPoint(panel.canvas, event);
     const spot = isLinks()
-      ? linksSpotAt(panel.layout, ...counts(), x, y + panel.box.scrollTop)
-      : heatmapSpotAt(panel.layout, ...counts(), x, y);
+      ? findLinksSpot(panel.layout, ...counts(), x, y + panel.box.scrollTop)
+      : findHeatmapSpot(panel.layout, ...counts(), x, y);
     return spot && { at: index, ...spot };
   };
   const about = () => {
-    const here = spotIn(stores, reading, stage.focused());
-    const from = here && !here.missing ? /** @type {Spot} */ ({ at: index, row: here.row, col: here.col }) : null;
+    const place = mapSpot(stores, reading, stage.focused());
+    const from = place && !place.missing ? /** @type {Spot} */ ({ at: index, row: place.row, col: place.col }) : null;
     const [R, C] = counts();
     return { from, isHeat: !isLinks(), R, C, start: { at: index }, walked };
   };
   /** @type {(spot: Spot) => void} */
   const walked = (spot) => {
-    part.announcement.textContent = allSay(read.set, part.panels);
-    if (isLinks()) reveal(panel.box, (spot.row ?? spot.col) * panel.layout.rowHeight);
+    part.announcement.textContent = joinPanelTexts(read.set, part.panels);
+    if (isLinks()) revealRow(panel.box, (spot.row ?? spot.col) * panel.layout.rowHeight);
   };
   stage.attend(panel.canvas, where, about);
-  panel.box.onscroll = () => follow(stores, part, index);
+  panel.box.onscroll = () => linkScrolling(stores, part, index);
 }
 
 // Make panels with the same layout scroll together.
 /** @type {(stores: Stores, part: Sheet, index: number) => void} */
-function follow(stores, part, index) {
+function linkScrolling(stores, part, index) {
   const panel = part.panels[index];
   const { scrollTop, scrollLeft } = panel.box;
   for (const other of part.panels) {
@@ -227,64 +249,68 @@ function follow(stores, part, index) {
 
 // Describe one link with its exact weight, or the largest links of a word; if nothing is focused, the strongest link.
 /** @type {(stores: Stores, index: number, spot: Place | null) => Children} */
-function panelSays({ read: { set, derived }, stage }, index, spot) {
+function describePanel({ read: { set, derived }, stage }, index, spot) {
   const { reading } = set.panels[index];
   const { part } = derived.heads[index];
   const axes = { rows: derived.units[reading], cols: derived.columns[reading] };
   if (!axes.rows.length || !axes.cols.length) return ["This panel has only special tokens."];
-  if (spot?.missing) return lacking(stage.view, spot.missing);
-  if (!spot) return strongestSays(part, axes, stage.view);
-  if (spot.row !== null && spot.col !== null) return linkSays(axes, spot, spanWeight(part, spot), part);
-  return wordSays(part, axes, spot);
+  if (spot?.missing) return describeMissing(stage.view, spot.missing);
+  if (!spot) return describeStrongest(part, axes, stage.view);
+  if (spot.row !== null && spot.col !== null) return describeLink(axes, spot, computeSpanWeight(part, spot), part);
+  return describeWord(part, axes, spot);
 }
 
 /** @type {(part: Block, axes: Axes, view: Settings) => Children} */
-function strongestSays(part, axes, view) {
-  const best = strongest(part, axes.rows, axes.cols);
+function describeStrongest(part, axes, view) {
+  const best = findStrongest(part, axes.rows, axes.cols);
   const isOrdinary = !axes.rows[best.row].special && !axes.cols[best.col].special;
   return [
-    softly(`strongest ${isOrdinary ? `between ${unitsInWords(view.unit)} ` : ""}`),
-    ...linkSays(axes, best, best.weight, part),
+    makeSoft(`strongest ${isOrdinary ? `between ${nameUnits(view.unit)} ` : ""}`),
+    ...describeLink(axes, best, best.weight, part),
   ];
 }
 
 /** @type {(axes: Axes, cells: Cells, weight: number, kind: Kind) => Children} */
-function linkSays(axes, { row, rows, col, cols }, weight, kind) {
-  const link = linkText(bold(textOf(axes.rows, row, rows)), " → ", bold(textOf(axes.cols, col, cols)));
-  return [link, " ", amount(number(weight, kind))];
+function describeLink(axes, { row, rows, col, cols }, weight, kind) {
+  const link = makeLinkText(
+    makeBold(joinTexts(axes.rows, row, rows)),
+    " → ",
+    makeBold(joinTexts(axes.cols, col, cols)),
+  );
+  return [link, " ", makeAmount(formatNumber(weight, kind))];
 }
 
 /** @type {(part: Block, axes: Axes, spot: Span) => Children} */
-function wordSays(part, axes, spot) {
+function describeWord(part, axes, spot) {
   const isQuery = spot.row !== null;
   /** @type {(i: number) => Cells} */
   const linked = (i) => (spot.row === null ? { ...spot, row: i, rows: 1 } : { ...spot, col: i, cols: 1 });
   const units = isQuery ? axes.cols : axes.rows;
-  const weights = units.map((_, i) => spanWeight(part, linked(i)));
-  const word = isQuery ? textOf(axes.rows, spot.row, spot.rows) : textOf(axes.cols, spot.col, spot.cols);
-  const others = topThree(weights).flatMap((i, at) => [
-    at ? ", " : "",
-    typedText(units[i].text),
-    ` ${number(weights[i], part)}`,
+  const weights = units.map((_, i) => computeSpanWeight(part, linked(i)));
+  const word = isQuery ? joinTexts(axes.rows, spot.row, spot.rows) : joinTexts(axes.cols, spot.col, spot.cols);
+  const targets = findTopThree(weights).flatMap((i, index) => [
+    index ? ", " : "",
+    isolateText(units[i].text),
+    ` ${formatNumber(weights[i], part)}`,
   ]);
-  return [linkText(bold(word), isQuery ? " → " : " ← ", ...others)];
+  return [makeLinkText(makeBold(word), isQuery ? " → " : " ← ", ...targets)];
 }
 
 /** @type {(weights: number[]) => number[]} */
-function topThree(weights) {
+function findTopThree(weights) {
   /** @type {number[]} */
   const best = [];
   weights.forEach((weight, i) => {
-    let at = best.length;
-    while (at && weight > weights[best[at - 1]]) at--;
-    if (at < 3) best.splice(at, 0, i);
+    let position = best.length;
+    while (position && weight > weights[best[position - 1]]) position--;
+    if (position < 3) best.splice(position, 0, i);
     best.length = Math.min(best.length, 3);
   });
   return best;
 }
 
 /** @type {(units: Unit[], from: number, count?: number) => string} */
-const textOf = (units, from, count = 1) =>
+const joinTexts = (units, from, count = 1) =>
   units
     .slice(from, from + count)
     .map((unit) => unit.text)
@@ -302,26 +328,28 @@ export function drawTable({ read, stage }, part) {
   const which = part.tableOf.value;
   const isDifference = which === "diff" && diff && result;
   part.tableBox.replaceChildren(
-    ...(isDifference ? [tableOfDifference(set, diff, result)] : tableOfPanel(read, stage.view, +which)),
+    ...(isDifference ? [makeDifferenceTable(set, diff, result)] : makePanelTable(read, stage.view, +which)),
   );
 }
 
 /** @type {(set: Panels, part: Parts, hasDifference: boolean) => void} */
 function drawMenu(set, part, hasDifference) {
-  const panels = set.panels.map((_, i) => [String(i), shortName(set, i)]);
+  const panels = set.panels.map((_, i) => [String(i), shortenName(set, i)]);
   const options = [...panels, ...(hasDifference ? [["diff", "the difference"]] : [])];
   const key = JSON.stringify(options);
-  const before = part.tableOf.value || (hasDifference ? "diff" : "0");
+  const previous = part.tableOf.value || (hasDifference ? "diff" : "0");
   if (part.tabled !== key) {
     part.tableOf.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
     part.tabled = key;
   }
-  part.tableOf.value = options.some(([value]) => value === before) ? before : "0";
+  part.tableOf.value = options.some(([value]) => value === previous) ? previous : "0";
 }
 
 /** @type {(read: Stores["read"], view: Stores["stage"]["view"], index: number) => HTMLElement[]} */
-function tableOfPanel({ set, derived }, view, index) {
+function makePanelTable({ set, derived }, view, index) {
   const { reading } = set.panels[index];
   const [rows, cols] = [derived.units[reading], derived.columns[reading]];
-  return rows.length && cols.length ? table(derived.heads[index], { rows, cols }, readingOf(set, index), view) : [];
+  return rows.length && cols.length
+    ? makeTables(derived.heads[index], { rows, cols }, getReading(set, index), view)
+    : [];
 }

@@ -1,11 +1,11 @@
 // The page elements of the comparison. User actions are reported to the functions in `on`.
-import { begin, controlsFor, differing, drawingMenu, roving } from "../controls.js";
-import { make, svg, typedText } from "../dom.js";
+import { showFirstSettings, makeControls, describeChanges, makeDrawingMenu, enableRoving } from "../controls.js";
+import { make, makeSvg, isolateText } from "../dom.js";
 import { drawHeatmap, drawHeatmapFocus } from "../heatmap.js";
 import { drawLinks } from "../links.js";
-import { keysOf } from "../reading.js";
-import { firstValues } from "../view.js";
-import { areAlike, nameOf, readingOf, sameText, sideOf, startOf } from "./together.js";
+import { getKeys } from "../reading.js";
+import { getFirstValues } from "../view.js";
+import { areAlike, namePanel, getReading, isSameText, getSide, getInitialSettings } from "./together.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Children, Parts } from "../dom.js" */
 /** @import { Unit } from "../geometry.js" */
@@ -29,8 +29,8 @@ import { areAlike, nameOf, readingOf, sameText, sideOf, startOf } from "./togeth
 /** @typedef {CanvasPair & PanelPartFields} PanelPart */
 
 /** @type {(on: Actions) => Parts & { panels: PanelPart[] }} */
-export function page(on) {
-  const p = /** @type {ReturnType<typeof page>} */ ({ panels: [] });
+export function makePage(on) {
+  const p = /** @type {ReturnType<typeof makePage>} */ ({ panels: [] });
   p.sheet = make("div", { class: "sheet" });
   p.hint = make("p", { class: "hint soft" });
   p.announcement = make("p", { class: "said", "aria-live": "polite" });
@@ -38,31 +38,31 @@ export function page(on) {
   p.all = make(
     "div",
     { class: "compare" },
-    make("div", { class: "top" }, scaleOf(p), controlsOf(p, on)),
+    make("div", { class: "top" }, makeScale(p), makeSheetControls(p, on)),
     p.begun,
     p.sheet,
     p.hint,
-    differenceOf(p, on),
-    tableOf(p, on),
+    makeDifference(p, on),
+    makeTableBox(p, on),
     p.announcement,
   );
   return p;
 }
 
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
-function controlsOf(p, on) {
-  p.choices = controlsFor("compare", on.change);
+function makeSheetControls(p, on) {
+  p.choices = makeControls("compare", on.change);
   p.drawing = make("summary");
   p.controls = make("div", { class: "controls" }, ...Object.values(p.choices).map((c) => c.box));
-  return drawingMenu(p.drawing, p.controls);
+  return makeDrawingMenu(p.drawing, p.controls);
 }
 
 /** @type {() => HTMLElement} */
-const bar = () => make("i", { class: "ramp", "aria-hidden": true });
+const makeRamp = () => make("i", { class: "ramp", "aria-hidden": true });
 
 /** @type {(p: Parts) => HTMLElement} */
-function scaleOf(p) {
-  [p.ramp, p.scaleText] = [bar(), make("span")];
+function makeScale(p) {
+  [p.ramp, p.scaleText] = [makeRamp(), make("span")];
   p.how = make("span", { class: "how" }, "Hover over a word or cell to see it in all panels; click to pin.");
   p.scale = make("p", { class: "scale" }, p.ramp, p.scaleText, p.how);
   return p.scale;
@@ -71,9 +71,9 @@ function scaleOf(p) {
 /** @type {(p: Parts, set: Panels, view: PanelsView) => void} */
 export function setControls(p, set, view) {
   for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[/** @type {Setting} */ (name)]);
-  const usual = startOf(set);
-  const links = view.as === "links" ? view.links : usual.links; // a heatmap shows all links
-  p.drawing.textContent = differing({ ...view, links }, usual, "compare");
+  const defaults = getInitialSettings(set);
+  const links = view.as === "links" ? view.links : defaults.links; // a heatmap shows all links
+  p.drawing.textContent = describeChanges({ ...view, links }, defaults, "compare");
   p.choices.links.box.hidden = view.as !== "links";
   for (const [select, at] of [
     [p.second, 1],
@@ -89,40 +89,47 @@ export function setControls(p, set, view) {
 
 // Long texts first show only the strongest links; a line says so.
 /** @type {(p: Parts, set: Panels, view: PanelsView, on: Actions) => void} */
-export function setBegun(p, set, view, on) {
-  const { special } = startOf({ readings: [], start: set.start }); // the initial setting for any text
-  begin(p.begun, startOf(set), { ...firstValues("compare", set.readings), special }, view, on.change, [
-    "Long text: special tokens hidden, three links per word, colours up to the largest weight shown.",
-    "Show only the strongest",
-  ]);
+export function showLongTextNote(p, set, view, on) {
+  const { special } = getInitialSettings({ readings: [], start: set.start }); // the initial setting for any text
+  showFirstSettings(
+    p.begun,
+    getInitialSettings(set),
+    { ...getFirstValues("compare", set.readings), special },
+    view,
+    on.change,
+    [
+      "Long text: special tokens hidden, three links per word, colours up to the largest weight shown.",
+      "Show only the strongest",
+    ],
+  );
 }
 
 const LETTERS = 24; // length of a name in a menu, in characters
 
 /** @type {(set: Panels, panel: number) => string} */
-export function shortName(set, panel) {
+export function shortenName(set, panel) {
   const letters = Array.from(set.panels[panel].name);
   const start = letters
     .slice(0, LETTERS - 1)
     .join("")
     .trimEnd();
   const name = letters.length > LETTERS ? `${start}…` : letters.join("");
-  return [`${panel + 1} `, nameOf(set, panel).name, name].filter(Boolean).join(" ");
+  return [`${panel + 1} `, namePanel(set, panel).name, name].filter(Boolean).join(" ");
 }
 
 // ---- One panel ----------------------------------------------------------------------------------------------
 
 /** @type {(set: Panels, index: number, on: Actions) => PanelPart} */
-export function panelOf(set, index, on) {
-  const { name, paper } = nameOf(set, index);
-  const p = /** @type {PanelPart} */ (canvasPair());
+export function makePanel(set, index, on) {
+  const { name, paper } = namePanel(set, index);
+  const p = /** @type {PanelPart} */ (makeCanvasPair());
   const number = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
-  p.name = make("span", { class: "named" }, ...nameParts(p, set, index, on));
-  p.tools = toolbar(set, index, on);
-  const title = make("h2", {}, number, make("code", {}, name), softly(` (${paper})`));
+  p.name = make("span", { class: "named" }, ...makeNameParts(p, set, index, on));
+  p.tools = makeToolbar(set, index, on);
+  const title = make("h2", {}, number, make("code", {}, name), makeSoft(` (${paper})`));
   p.says = make("p", { class: "says" });
   p.note = make("p", { class: "note soft" });
-  const whose = whoseOf(set, index);
+  const whose = makeReadingNote(set, index);
   p.all = make(
     "article",
     {
@@ -135,15 +142,15 @@ export function panelOf(set, index, on) {
     p.says,
     p.note,
   );
-  if (set.panels[index + 1]) p.all.append((p.pill = pillOf(index, on)));
+  if (set.panels[index + 1]) p.all.append((p.pill = makePill(index, on)));
   return p;
 }
 
 // Make the user's name for a panel, with a field to change it.
 /** @type {(p: Parts, set: Panels, index: number, on: Actions) => Children} */
-function nameParts(p, set, index, on) {
+function makeNameParts(p, set, index, on) {
   const { name } = set.panels[index];
-  const text = typedText(name);
+  const text = isolateText(name);
   if (!set.editable) return name ? [text] : [];
   const rename = make(
     "button",
@@ -153,15 +160,15 @@ function nameParts(p, set, index, on) {
       title: name ? `${name}. Rename` : "Rename",
       "aria-label": `Name of panel ${index + 1}${name ? `: ${name}` : ""}. Rename`,
     },
-    ...(name ? [text] : [softly("Add a name"), icon("rename")]),
+    ...(name ? [text] : [makeSoft("Add a name"), makeIcon("rename")]),
   ); // the name takes all the available room
-  rename.onclick = () => askName(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
+  rename.onclick = () => askForName(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
   p.rename = rename;
   return [rename];
 }
 
 /** @type {(p: Parts, button: HTMLElement, name: string, done: (name: string) => void) => void} */
-function askName(p, button, name, done) {
+function askForName(p, button, name, done) {
   const field = make("input", { type: "text", value: name, maxLength: 60, "aria-label": "Name of this panel" });
   let open = true;
   /** @type {(value: string | null) => void} */
@@ -186,20 +193,22 @@ function askName(p, button, name, done) {
 // Show the model, the sentence and the processing steps if panels differ in them. Words that other panels lack are
 // highlighted.
 /** @type {(set: Panels, index: number) => HTMLElement | null} */
-function whoseOf(set, index) {
-  const reading = readingOf(set, index);
+function makeReadingNote(set, index) {
+  const reading = getReading(set, index);
   const others = set.readings.filter((other) => other !== reading);
   const model = others.some((other) => other.model !== reading.model || other.revision !== reading.revision);
-  const isOtherText = others.some((other) => !sameText(other, reading) || !sameText(keysOf(other), keysOf(reading)));
+  const isOtherText = others.some(
+    (other) => !isSameText(other, reading) || !isSameText(getKeys(other), getKeys(reading)),
+  );
   const done = others.some((other) => other.steps !== reading.steps);
   if (!model && !isOtherText && !done) return null;
   const isOneModel = others.every((other) => other.model === reading.model);
-  const named = isOneModel ? `${reading.label} (${reading.revision || "no revision"})` : reading.label;
-  const parts = model ? [make("span", { class: "model" }, typedText(named))] : [];
+  const modelName = isOneModel ? `${reading.label} (${reading.revision || "no revision"})` : reading.label;
+  const parts = model ? [make("span", { class: "model" }, isolateText(modelName))] : [];
   const number = set.panels[index].reading;
-  const to = reading.keys ? [" → ", ...sentenceOf(sideOf(set, "cols"), number)] : [];
-  if (isOtherText) parts.push(make("span", { class: "sentence" }, ...sentenceOf(set, number), ...to));
-  if (done) parts.push(make("span", { class: "steps" }, typedText(reading.steps || "as read")));
+  const target = reading.keys ? [" → ", ...makeSentence(getSide(set, "cols"), number)] : [];
+  if (isOtherText) parts.push(make("span", { class: "sentence" }, ...makeSentence(set, number), ...target));
+  if (done) parts.push(make("span", { class: "steps" }, isolateText(reading.steps || "as read")));
   return make("p", { class: "whose" }, ...parts);
 }
 
@@ -207,10 +216,10 @@ const ROOM = 90; // visible characters of a sentence on a narrow panel
 const BEFORE = 40; // of these, before the first different word of a longer sentence
 
 /** @type {(set: Sides, number: number) => Children} */
-function sentenceOf(set, number) {
+function makeSentence(set, number) {
   const reading = set.readings[number];
   const alike = set.readings.flatMap((other, j) =>
-    j !== number && !sameText(other, reading) && areAlike(set, number, j) ? [j] : [],
+    j !== number && !isSameText(other, reading) && areAlike(set, number, j) ? [j] : [],
   );
   /** @type {(word: number) => boolean} */
   const differs = (word) => alike.some((j) => (set.aligned[number][j][word] ?? null) === null);
@@ -219,31 +228,34 @@ function sentenceOf(set, number) {
     return spans.length && differs(word) ? [[reading.segments[tokens[0]], spans[0], spans[spans.length - 1]]] : [];
   });
   const first = unlike.length ? unlike[0] : [0, 0, 0];
-  const whole = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
+  const codePoints = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
   const sentences = reading.pair ? [0, 1] : [0];
-  const start = first[0] === 0 && first[2] > ROOM ? whole[0].indexOf(" ", first[1] - BEFORE) + 1 : 0;
+  const start = first[0] === 0 && first[2] > ROOM ? codePoints[0].indexOf(" ", first[1] - BEFORE) + 1 : 0;
   return sentences.flatMap((segment) => {
     const spans = unlike.filter((span) => span[0] === segment);
-    return [segment ? " · " : start ? "…" : "", ...marked(whole[segment], spans, segment ? 0 : start)];
+    return [segment ? " · " : start ? "…" : "", ...highlightSpans(codePoints[segment], spans, segment ? 0 : start)];
   });
 }
 
 /** @type {(letters: string[], spans: number[][], start: number) => Children} */
-function marked(letters, spans, start) {
+function highlightSpans(letters, spans, start) {
   const parts = [];
   let at = start;
   for (const [, from, to] of spans) {
-    parts.push(typedText(letters.slice(at, from).join("")), make("b", {}, typedText(letters.slice(from, to).join(""))));
+    parts.push(
+      isolateText(letters.slice(at, from).join("")),
+      make("b", {}, isolateText(letters.slice(from, to).join(""))),
+    );
     at = to;
   }
-  return [...parts, typedText(letters.slice(at, at + 600).join(""))];
+  return [...parts, isolateText(letters.slice(at, at + 600).join(""))];
 }
 
 // ---- The difference, and the table --------------------------------------------------------------------------
 
-// Make the difference, which stands among the panels. Return the list of largest differences, which stands below them.
+// Make the difference, which is shown among the panels. Return the list of largest differences for below the panels.
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
-function differenceOf(p, on) {
+function makeDifference(p, on) {
   /** @type {(label: string) => HTMLSelectElement} */
   const pick = (label) =>
     make("select", {
@@ -253,10 +265,10 @@ function differenceOf(p, on) {
   [p.second, p.first] = [pick("Panel to subtract from"), pick("Subtracted panel")];
   const which = make("span", { class: "which" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first);
   p.diffTitle = make("h2");
-  p.close = toolButton("remove", "Close", () => on.change({ diff: null }));
+  p.close = makeToolButton("remove", "Close", () => on.change({ diff: null }));
   p.diffText = make("p", { class: "note soft meaning" });
-  p.map = canvasPair();
-  [p.diffLess, p.diffRamp, p.diffMore] = [make("span"), bar(), make("span")];
+  p.map = makeCanvasPair();
+  [p.diffLess, p.diffRamp, p.diffMore] = [make("span"), makeRamp(), make("span")];
   p.diffScale = make("p", { class: "scale" }, p.diffLess, p.diffRamp, p.diffMore);
   p.diffSays = make("p", { class: "says" });
   p.list = make("ol");
@@ -275,7 +287,7 @@ function differenceOf(p, on) {
 
 // Make the button between two panels. A click shows or hides their difference.
 /** @type {(index: number, on: Actions) => HTMLElement} */
-function pillOf(index, on) {
+function makePill(index, on) {
   const label = `Difference of panels ${index + 1} and ${index + 2}`;
   const sign = make("span", { class: "sign", "aria-hidden": true }, "−");
   const pill = make("button", { type: "button", class: "pill", title: "Difference", "aria-label": label }, sign);
@@ -285,7 +297,7 @@ function pillOf(index, on) {
 }
 
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
-function tableOf(p, on) {
+function makeTableBox(p, on) {
   p.tableOf = make("select", { "aria-label": "Weights to show", onchange: on.table });
   p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
   p.table = make("details", { ontoggle: on.table }, make("summary", {}, "Weights as a table"), p.tableOf, p.tableBox);
@@ -315,15 +327,15 @@ const ICONS = {
 };
 
 /** @type {(set: Panels, index: number, on: Actions) => HTMLElement} */
-function toolbar(set, index, on) {
-  const buttons = toolsOf(set, index).map((tool) => panelButton(tool, index, on));
+function makeToolbar(set, index, on) {
+  const buttons = listTools(set, index).map((tool) => makePanelButton(tool, index, on));
   const box = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
-  roving(box);
+  enableRoving(box);
   return box;
 }
 
 /** @type {(set: Panels, index: number) => Tool[]} */
-function toolsOf({ panels, editable }, index) {
+function listTools({ panels, editable }, index) {
   const open = { name: "open", label: "Open in Explore", change: { action: "open" } };
   if (!editable) return [open, { name: "pin", label: "Compare", change: { action: "pin" } }];
   /** @type {(to: number) => Tool["change"]} */
@@ -338,24 +350,28 @@ function toolsOf({ panels, editable }, index) {
 }
 
 /** @type {(tool: Tool, index: number, on: Actions) => HTMLElement} */
-function panelButton({ name, label, change }, index, on) {
-  const button = toolButton(name, label, change && (() => on.edit({ ...change, index })), `: panel ${index + 1}`);
+function makePanelButton({ name, label, change }, index, on) {
+  const button = makeToolButton(name, label, change && (() => on.edit({ ...change, index })), `: panel ${index + 1}`);
   if (name === "pin") button.append(label);
   if (!change) button.setAttribute("aria-disabled", "true");
   return button;
 }
 
 /** @type {(name: string, label: string, onclick?: () => void, whose?: string) => HTMLElement} */
-function toolButton(name, label, onclick, whose = "") {
-  const button = make("button", { type: "button", title: label, "aria-label": label + whose }, icon(name));
+function makeToolButton(name, label, onclick, whose = "") {
+  const button = make("button", { type: "button", title: label, "aria-label": label + whose }, makeIcon(name));
   button.dataset.tool = name;
   if (onclick) button.onclick = onclick;
   return button;
 }
 
 /** @type {(name: string) => SVGElement} */
-const icon = (name) =>
-  svg("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
+const makeIcon = (name) =>
+  makeSvg(
+    "svg",
+    { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" },
+    makeSvg("path", { d: ICONS[name] }),
+  );
 
 // ---- Two canvases on top of each other ----------------------------------------------------------------------
 
@@ -367,11 +383,11 @@ const icon = (name) =>
  */
 
 /** @type {() => CanvasPair} */
-function canvasPair() {
+function makeCanvasPair() {
   const canvas = make("canvas", { tabIndex: 0, role: "application" });
   const over = make("canvas", { class: "over", "aria-hidden": true });
-  const tall = make("div", { class: "tall" }, canvas, over);
-  return { canvas, over, tall, box: make("div", { class: "box" }, tall) };
+  const wrapper = make("div", { class: "tall" }, canvas, over);
+  return { canvas, over, tall: wrapper, box: make("div", { class: "box" }, wrapper) };
 }
 
 // Draw `scene`, which contains `heads` for links or `head` for a heatmap. Unless `all`, draw only the focus: over a
@@ -396,22 +412,22 @@ export function drawCanvasPair(sheet, scene, focus, all, look) {
 // ---- Sentences about the spot under the pointer -------------------------------------------------------------
 
 /** @type {(text: string) => HTMLElement} */
-export const bold = (text) => make("b", {}, typedText(text));
+export const makeBold = (text) => make("b", {}, isolateText(text));
 /** @type {(text: string) => HTMLElement} */
-export const amount = (text) => make("span", { class: "value" }, text);
+export const makeAmount = (text) => make("span", { class: "value" }, text);
 /** @type {(...children: Children) => HTMLElement} */
-export const softly = (...children) => make("span", { class: "soft" }, ...children);
+export const makeSoft = (...children) => make("span", { class: "soft" }, ...children);
 /** @type {(...children: Children) => HTMLElement} */
-export const linkText = (...children) => make("span", { class: "link" }, ...children);
+export const makeLinkText = (...children) => make("span", { class: "link" }, ...children);
 
 /** @type {(view: Settings, unit: Unit) => Children} */
-export function lacking(view, unit) {
+export function describeMissing(view, unit) {
   const kind = unit.special ? "special token" : view.unit === "words" ? "word" : "token";
   const isHidden = unit.special && view.special !== "keep";
-  return [softly(`no ${kind} “`, typedText(unit.text), `” here${isHidden ? ": hidden" : ""}`)];
+  return [makeSoft(`no ${kind} “`, isolateText(unit.text), `” here${isHidden ? ": hidden" : ""}`)];
 }
 
 // Join the sentences of all panels for screen readers.
 /** @type {(set: Panels, panels: PanelPart[]) => string} */
-export const allSay = (set, panels) =>
-  panels.map((panel, i) => `${i + 1}, ${nameOf(set, i).name}: ${panel.says.textContent}`).join("; ");
+export const joinPanelTexts = (set, panels) =>
+  panels.map((panel, i) => `${i + 1}, ${namePanel(set, i).name}: ${panel.says.textContent}`).join("; ");

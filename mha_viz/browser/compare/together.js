@@ -1,8 +1,8 @@
 // Compare several heads: unpack their data, align their words, map spots between panels, compute the common scale and
 // differences, and read and write the address. No DOM access. Tested with `node --test`.
-import { block, isLong, pinName, pinOf, shades, units } from "../geometry.js";
-import { keysOf, mapName, paperMapName, unpack } from "../reading.js";
-import { firstValues, lastOf, settingsIn, settingsOut } from "../view.js";
+import { computeBlock, isLong, formatPin, parsePin, computeShades, computeUnits } from "../geometry.js";
+import { getKeys, formatMapName, formatPaperName, unpack } from "../reading.js";
+import { getFirstValues, getLast, parseSettings, encodeSettings } from "../view.js";
 /** @import { Axes, Block, Pin, Unit } from "../geometry.js" */
 /** @import { Span, Spot } from "../layouts.js" */
 /** @import { Axis, Reading, Themes, TypedAxis } from "../reading.js" */
@@ -48,7 +48,7 @@ import { firstValues, lastOf, settingsIn, settingsOut } from "../view.js";
 
 // ---- The panels ---------------------------------------------------------------------------------------------
 
-// The format is that of figures/layout/panels.py: readings, and the alignment of their words.
+// figures/layout/panels.py defines the format: readings, and the alignment of their words.
 
 /**
  * The texts along the rows or columns of all readings of some panels, and the alignment of their words.
@@ -88,15 +88,15 @@ export function unpackPanels(bytes) {
   set.readings = set.sizes.map((/** @type {number} */ size) => {
     const reading = unpack(bytes.subarray(from, from + size));
     from += size;
-    for (const axis of [reading, reading.keys]) if (axis) axis.wordOf = wordsByToken(axis);
+    for (const axis of [reading, reading.keys]) if (axis) axis.wordOf = mapTokensToWords(axis);
     return reading;
   });
-  if (set.columns) Object.assign(set.columns, { readings: set.readings.map(keysOf) });
+  if (set.columns) Object.assign(set.columns, { readings: set.readings.map(getKeys) });
   return set;
 }
 
 /** @type {(axis: Axis) => number[]} */
-function wordsByToken({ groups }) {
+function mapTokensToWords({ groups }) {
   /** @type {number[]} */
   const words = [];
   groups.forEach((tokens, word) => tokens.forEach((token) => (words[token] = word)));
@@ -105,23 +105,23 @@ function wordsByToken({ groups }) {
 
 // Return the alignment of rows or of columns. Readings of one text have the same units.
 /** @type {(set: Panels, side: "rows" | "cols") => Sides} */
-export const sideOf = (set, side) => (side === "cols" && set.columns) || set;
+export const getSide = (set, side) => (side === "cols" && set.columns) || set;
 
 /** @type {(set: Panels, panel: number) => Reading} */
-export const readingOf = (set, panel) => set.readings[set.panels[panel].reading];
+export const getReading = (set, panel) => set.readings[set.panels[panel].reading];
 
 /** @type {(set: Panels, panel: number) => { name: string, paper: string }} */
-export const nameOf = (set, panel) => {
-  const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
-  return { name: mapName(reading, head), paper: paperMapName(reading, head) };
+export const namePanel = (set, panel) => {
+  const [reading, { head }] = [getReading(set, panel), set.panels[panel]];
+  return { name: formatMapName(reading, head), paper: formatPaperName(reading, head) };
 };
 
 // ---- The view in the URL ------------------------------------------------------------------------------------
 
 // Return the initial settings. If any text is long, show only the strongest links, on one scale.
 /** @type {(set: Opening) => Record<string, string>} */
-export const startOf = (set) => ({
-  ...firstValues("compare", set.readings, set.readings.some(isLong)),
+export const getInitialSettings = (set) => ({
+  ...getFirstValues("compare", set.readings, set.readings.some(isLong)),
   ...(set.start?.special && { special: set.start.special }),
 });
 
@@ -129,24 +129,24 @@ export const startOf = (set) => ({
 /** @type {(params: URLSearchParams, set: Panels) => PanelsView} */
 export function parseTogether(params, set) {
   /** @type {(name: string) => string} */
-  const last = (name) => lastOf(params, name) ?? "";
+  const last = (name) => getLast(params, name) ?? "";
   /** @type {PanelsView} */
-  const view = { ...settingsIn(params, startOf(set), "compare"), pin: null, diff: null };
+  const view = { ...parseSettings(params, getInitialSettings(set), "compare"), pin: null, diff: null };
   const count = set.panels.length;
   const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff || "") || [];
   if (first !== undefined && +first !== +second && +first < count && +second < count) view.diff = [+first, +second];
-  const at = /^\d{1,2}$/.test(last("at")) ? +last("at") : 0;
-  const pin = at < count && pinOf(last("pin") || set.start?.pin, readingOf(set, at));
-  return { ...view, pin: pin ? { ...pin, at } : null };
+  const pinPanel = /^\d{1,2}$/.test(last("at")) ? +last("at") : 0;
+  const pin = pinPanel < count && parsePin(last("pin") || set.start?.pin, getReading(set, pinPanel));
+  return { ...view, pin: pin ? { ...pin, at: pinPanel } : null };
 }
 
 // Return the URL parameters of a view that differ from the defaults; null removes a parameter. If the panels open with
 // a difference or a pinned word, a view without it must say so.
 /** @type {(view: PanelsView, set: Opening) => Record<string, string | null>} */
 export function encodeTogether(view, set) {
-  const fields = settingsOut(view, startOf(set));
+  const fields = encodeSettings(view, getInitialSettings(set));
   fields.diff = view.diff ? view.diff.join("-") : set.start?.diff ? "none" : null;
-  const pin = pinName(view.pin) ?? (set.start?.pin ? "none" : null);
+  const pin = formatPin(view.pin) ?? (set.start?.pin ? "none" : null);
   fields.pin = pin === set.start?.pin && !view.pin?.at ? null : pin;
   fields.at = view.pin && view.pin.at ? String(view.pin.at) : null;
   return fields;
@@ -156,7 +156,7 @@ export function encodeTogether(view, set) {
 
 // Return the new number of panel `panel` after an edit, or null if it was removed.
 /** @type {(edit: Edit, panel: number) => number | null} */
-export function placeAfter({ action, index, to = index }, panel) {
+export function updatePlace({ action, index, to = index }, panel) {
   if (action === "remove") return panel === index ? null : panel - (panel > index ? 1 : 0);
   if (action === "duplicate") return panel + (panel > index ? 1 : 0);
   if (action !== "move") return panel;
@@ -166,22 +166,22 @@ export function placeAfter({ action, index, to = index }, panel) {
 
 // Return the view after an edit of the compared heads, with its panel numbers updated.
 /** @type {(edit: Edit, view: PanelsView) => PanelsView} */
-export function viewAfter(edit, view) {
-  const [first, second] = (view.diff ?? []).map((panel) => placeAfter(edit, panel));
-  const at = view.pin && placeAfter(edit, view.pin.at ?? 0);
+export function updateView(edit, view) {
+  const [first, second] = (view.diff ?? []).map((panel) => updatePlace(edit, panel));
+  const pinPanel = view.pin && updatePlace(edit, view.pin.at ?? 0);
   return {
     ...view,
     diff: typeof first === "number" && typeof second === "number" ? [first, second] : null,
-    pin: view.pin && at !== null ? { ...view.pin, at } : null,
+    pin: view.pin && pinPanel !== null ? { ...view.pin, at: pinPanel } : null,
   };
 }
 
 // Return the settings with which the panels open after an edit, so that the server learns of the edit and of the
 // address at once. Two panels whose readings correspond open with their difference.
 /** @type {(edit: Edit, set: Panels) => Opening} */
-export function openingAfter(edit, set) {
+export function updateOpening(edit, set) {
   if (!set.editable) return set;
-  const places = set.panels.map(({ reading }, panel) => ({ reading, place: placeAfter(edit, panel) }));
+  const places = set.panels.map(({ reading }, panel) => ({ reading, place: updatePlace(edit, panel) }));
   const readings = places.filter(({ place }) => place !== null).map(({ reading }) => reading);
   if (edit.action === "duplicate") readings.push(set.panels[edit.index].reading);
   const isPair = readings.length === 2 && set.compared[readings[0]][readings[1]] !== null;
@@ -194,20 +194,21 @@ export function openingAfter(edit, set) {
 // ---- Alignment ----------------------------------------------------------------------------------------------
 
 /** @type {(axis: TypedAxis, view: Settings) => Unit[]} */
-export const unitsOf = (axis, view) => units(/** @type {Reading} */ (axis), { ...view, side: "all" }).rows;
+export const computeTextUnits = (axis, view) =>
+  computeUnits(/** @type {Reading} */ (axis), { ...view, side: "all" }).rows;
 /** @type {(a: TypedAxis, b: TypedAxis) => boolean} */
-export const sameText = (a, b) => a.text === b.text && a.pair === b.pair;
+export const isSameText = (a, b) => a.text === b.text && a.pair === b.pair;
 
 // For each unit of reading i, return the corresponding units of reading j as [first, count], or null if there are none.
 // In readings of the same text, units correspond if they cover the same characters. Otherwise the word is looked up in
 // `aligned`; if both words are split into the same tokens, tokens correspond one by one.
 /** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[]) => ([number, number] | null)[]} */
-export function counterparts(set, i, j, ours, theirs) {
+export function findCounterparts(set, i, j, ours, theirs) {
   if (i === j) return ours.map((_, unit) => [unit, 1]);
   const where = new Map(); // token of j → unit of j
   theirs.forEach((unit, place) => unit.tokens.forEach((token) => where.set(token, place)));
   const [a, b] = [set.readings[i], set.readings[j]];
-  const tokensFor = sameText(a, b) ? bySpan(a, b, set.aligned[i][j]) : byWord(a, b, set.aligned[i][j]);
+  const tokensFor = isSameText(a, b) ? matchBySpan(a, b, set.aligned[i][j]) : matchByWord(a, b, set.aligned[i][j]);
   return ours.map((unit) => {
     const places = tokensFor(unit)
       .map((token) => where.get(token))
@@ -217,7 +218,7 @@ export function counterparts(set, i, j, ours, theirs) {
 }
 
 /** @type {(a: TypedAxis, b: TypedAxis, aligned: (number | null)[]) => (unit: Unit) => number[]} */
-function bySpan(a, b, aligned) {
+function matchBySpan(a, b, aligned) {
   return ({ tokens, segment }) => {
     const typed = tokens.flatMap((t) => (a.spans[t] ? [a.spans[t]] : []));
     if (!typed.length) return b.groups[aligned[a.wordOf[tokens[0]]] ?? -1] || [];
@@ -229,59 +230,59 @@ function bySpan(a, b, aligned) {
 }
 
 /** @type {(a: TypedAxis, b: TypedAxis, aligned: (number | null)[]) => (unit: Unit) => number[]} */
-function byWord(a, b, aligned) {
+function matchByWord(a, b, aligned) {
   return ({ tokens }) => {
     const word = a.wordOf[tokens[0]];
     const [ours, theirs] = [a.groups[word], b.groups[aligned[word] ?? -1] || []];
-    const whole = tokens.length === ours.length || !cutAlike(a, b, ours, theirs);
-    return whole ? theirs : [theirs[ours.indexOf(tokens[0])]];
+    const isWholeWord = tokens.length === ours.length || !isCutAlike(a, b, ours, theirs);
+    return isWholeWord ? theirs : [theirs[ours.indexOf(tokens[0])]];
   };
 }
 
 /** @type {(a: TypedAxis, b: TypedAxis, ours: number[], theirs: number[]) => boolean} */
-const cutAlike = (a, b, ours, theirs) =>
-  ours.length === theirs.length && ours.every((t, at) => alike(a.tokens[t], b.tokens[theirs[at]]));
+const isCutAlike = (a, b, ours, theirs) =>
+  ours.length === theirs.length && ours.every((t, index) => isSameWord(a.tokens[t], b.tokens[theirs[index]]));
 /** @type {(a: string, b: string) => boolean} */
-const alike = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
+const isSameWord = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
 // Name two panels by everything in which they differ, as [{name, more}], like `distinguish_panels` in
 // figures/layout/difference.py. `more` is empty if the names of the heads differ.
 /** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
-export function toldApart(set, pair) {
+export function distinguishPanels(set, pair) {
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
-  const differing = [whoseModels(set, i, j), whoseWords(set, i, j), history(set, i, j)];
+  const differing = [nameModels(set, i, j), findDifferingWords(set, i, j), describeHistory(set, i, j)];
   const phrases = differing.filter(([one, other]) => one !== other);
-  return pair.map((panel, at) => ({
-    name: nameOf(set, panel).name,
-    more: phrases.map((words) => words[at]).join(" "),
+  return pair.map((panel, index) => ({
+    name: namePanel(set, panel).name,
+    more: phrases.map((words) => words[index]).join(" "),
   }));
 }
 
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */
-function whoseModels(set, i, j) {
+function nameModels(set, i, j) {
   const [a, b] = [set.readings[i], set.readings[j]];
   const [one, other] = [a, b].map(({ label }) => `of ${label}`);
-  return one === other ? [modelAt(a), modelAt(b)] : [one, other];
+  return one === other ? [nameModel(a), nameModel(b)] : [one, other];
 }
 
 /** @type {(reading: Reading) => string} */
-const modelAt = ({ label, revision }) => `of ${label} (${revision || "no revision"})`;
+const nameModel = ({ label, revision }) => `of ${label} (${revision || "no revision"})`;
 
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */
-function history(set, i, j) {
+function describeHistory(set, i, j) {
   const [one, other] = [i, j].map((reading) => set.readings[reading].steps || "as read");
   return [one, other];
 }
 
 // If the rows do not distinguish the panels, use the columns.
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */
-function whoseWords(set, i, j) {
-  const [rows, cols] = [set, sideOf(set, "cols")].map((side) => [only(side, i, j), only(side, j, i)]);
+function findDifferingWords(set, i, j) {
+  const [rows, cols] = [set, getSide(set, "cols")].map((side) => [listOwnWords(side, i, j), listOwnWords(side, j, i)]);
   return /** @type {[string, string]} */ (rows[0] === rows[1] ? cols : rows);
 }
 
 /** @type {(set: Sides, i: number, j: number) => string} */
-function only(set, i, j) {
+function listOwnWords(set, i, j) {
   const { words, text } = set.readings[i];
   const unmatched = i === j ? [] : words.filter((_, word) => (set.aligned[i][j][word] ?? null) === null);
   return unmatched.length && unmatched.length <= 3 ? `with “${unmatched.join(" ")}”` : `of “${text}”`;
@@ -300,46 +301,46 @@ export function areAlike(set, i, j) {
 // Find the one partner in reading j of each unit of reading i, including replaced words, so that the matrices can be
 // subtracted. Return {partner: [unit]}, or {ours, theirs} with the units that have none.
 /** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[], view: Settings) => Partners} */
-export function partners(set, i, j, ours, theirs, view) {
+export function findPartners(set, i, j, ours, theirs, view) {
   const [a, b] = [set.readings[i], set.readings[j]];
   const place = i === j ? a.groups.map((_, word) => word) : set.place[i][j];
   const where = new Map();
-  theirs.forEach((unit, at) => where.set(unit.tokens.join(), at));
+  theirs.forEach((unit, index) => where.set(unit.tokens.join(), index));
   const partner = ours.map(({ tokens }) => {
     const word = a.wordOf[tokens[0]];
     const other = b.groups[place[word] ?? -1];
     if (!other) return null;
     if (view.unit === "words") return where.get(other.join()) ?? null;
-    return cutTheSame(a, b, a.groups[word], other)
+    return canSubtractTokens(a, b, a.groups[word], other)
       ? (where.get(String(other[a.groups[word].indexOf(tokens[0])])) ?? null)
       : null;
   });
-  const taken = new Set(partner);
-  if (!taken.has(null) && taken.size === ours.length && ours.length === theirs.length) return { partner };
+  const takenUnits = new Set(partner);
+  if (!takenUnits.has(null) && takenUnits.size === ours.length && ours.length === theirs.length) return { partner };
   return {
     ours: ours.filter((_, unit) => partner[unit] === null || partner.indexOf(partner[unit]) !== unit),
-    theirs: theirs.filter((_, unit) => !taken.has(unit)),
+    theirs: theirs.filter((_, unit) => !takenUnits.has(unit)),
   };
 }
 
 // Whether the tokens of two words can be subtracted: there are equally many, and if the words are equal, they are split
 // at the same characters.
 /** @type {(a: TypedAxis, b: TypedAxis, ours: number[], theirs: number[]) => boolean} */
-function cutTheSame(a, b, ours, theirs) {
+function canSubtractTokens(a, b, ours, theirs) {
   if (ours.length !== theirs.length) return false;
-  if (sameText(a, b)) return ours.every((t, at) => String(a.spans[t]) === String(b.spans[theirs[at]]));
+  if (isSameText(a, b)) return ours.every((t, index) => String(a.spans[t]) === String(b.spans[theirs[index]]));
   /** @type {(reading: TypedAxis, tokens: number[]) => string} */
   const word = (reading, tokens) => reading.words[reading.wordOf[tokens[0]]];
-  return !alike(word(a, ours), word(b, theirs)) || cutAlike(a, b, ours, theirs) || !!a.special[ours[0]];
+  return !isSameWord(word(a, ours), word(b, theirs)) || isCutAlike(a, b, ours, theirs) || !!a.special[ours[0]];
 }
 
 // ---- One scale ----------------------------------------------------------------------------------------------
 
 // Return the largest weight of all parts: the end of the common scale "0 to the largest shown".
 /** @type {(parts: (Block | null)[]) => number} */
-export const topOf = (parts) => parts.reduce((top, part) => Math.max(top, part?.max ?? 0), 0);
+export const findTop = (parts) => parts.reduce((top, part) => Math.max(top, part?.max ?? 0), 0);
 /** @type {(part: Block, scale: string, top: number) => Uint8ClampedArray} */
-export const sharedShades = (part, scale, top) => shades({ ...part, max: top }, scale);
+export const computeSharedShades = (part, scale, top) => computeShades({ ...part, max: top }, scale);
 
 // ---- Differences --------------------------------------------------------------------------------------------
 
@@ -349,33 +350,33 @@ const REMEDIES = [{ special: "hide" }, { unit: "words" }, { unit: "words", speci
 // words differ, rows and columns name both: "tired / wide". If the panels do not correspond, return {ours, theirs,
 // remedy}: the units concerned and, if there is one, a change of the view that would help.
 /** @type {(set: Panels, view: Settings, pair: [number, number]) => Difference | Refusal} */
-export function difference(set, view, [p, q]) {
+export function subtract(set, view, [p, q]) {
   const [i, j] = [set.panels[p].reading, set.panels[q].reading];
   const [a, b] = [set.readings[i], set.readings[j]];
   if (!a.keys !== !b.keys) return { ours: [], theirs: [], remedy: null, isMixed: true };
-  const down = paired(set, i, j, view);
-  const across = set.columns ? paired(set.columns, i, j, view) : down;
+  const down = pairUnits(set, i, j, view);
+  const across = set.columns ? pairUnits(set.columns, i, j, view) : down;
   if (!down.partner || !across.partner) {
     const remedy = REMEDIES.find((change) => corresponds(set, i, j, { ...view, ...change })) ?? null;
     const { ours = [], theirs = [] } = down.partner ? across : down;
     return { ours, theirs, remedy };
   }
-  const first = block(a, set.panels[p].head, view, { rows: down.units, cols: across.units });
-  const other = block(b, set.panels[q].head, view, { rows: down.others, cols: across.others });
+  const first = computeBlock(a, set.panels[p].head, view, { rows: down.units, cols: across.units });
+  const other = computeBlock(b, set.panels[q].head, view, { rows: down.others, cols: across.others });
   const kind = { quantity: a.quantity, signed: a.signed };
-  const [rows, cols] = [joined(down, down.partner), joined(across, across.partner)];
-  return { ...minus(first, other, down.partner, across.partner), rows, cols, kind };
+  const [rows, cols] = [joinUnits(down, down.partner), joinUnits(across, across.partner)];
+  return { ...subtractBlocks(first, other, down.partner, across.partner), rows, cols, kind };
 }
 
 // Return the units of two readings along one axis and how they correspond.
 /** @type {(side: Sides, i: number, j: number, view: Settings) => Partners & { units: Unit[], others: Unit[] }} */
-function paired(side, i, j, view) {
-  const [ours, theirs] = [i, j].map((reading) => unitsOf(side.readings[reading], view));
-  return { ...partners(side, i, j, ours, theirs, view), units: ours, others: theirs };
+function pairUnits(side, i, j, view) {
+  const [ours, theirs] = [i, j].map((reading) => computeTextUnits(side.readings[reading], view));
+  return { ...findPartners(side, i, j, ours, theirs, view), units: ours, others: theirs };
 }
 
 /** @type {(first: Block, other: Block, down: number[], across: number[]) => Subtraction} */
-function minus(first, other, down, across) {
+function subtractBlocks(first, other, down, across) {
   const [R, C] = [down.length, across.length];
   const [d, second] = [new Float32Array(R * C), new Float32Array(R * C)];
   let top = 0;
@@ -390,17 +391,19 @@ function minus(first, other, down, across) {
 }
 
 /** @type {(set: Panels, i: number, j: number, view: Settings) => boolean} */
-const corresponds = (set, i, j, view) => [set, sideOf(set, "cols")].every((side) => !!paired(side, i, j, view).partner);
+const corresponds = (set, i, j, view) =>
+  [set, getSide(set, "cols")].every((side) => !!pairUnits(side, i, j, view).partner);
 /** @type {(pairing: { units: Unit[], others: Unit[] }, partner: number[]) => Unit[]} */
-const joined = ({ units: ours, others }, partner) => ours.map((unit, at) => named(unit, others[partner[at]]));
+const joinUnits = ({ units: ours, others }, partner) =>
+  ours.map((unit, index) => nameUnit(unit, others[partner[index]]));
 /** @type {(unit: Unit, other: Unit) => Unit} */
-const named = (unit, other) =>
-  unit.special || alike(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
+const nameUnit = (unit, other) =>
+  unit.special || isSameWord(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
 
 // Convert each difference to a level of the signed scale, 0…255, where 128 is zero. Keep in step with `levels` in
 // figures/layout/difference.py.
 /** @type {(difference: Subtraction) => Uint8ClampedArray} */
-export function signedShades({ d, top }) {
+export function computeSignedShades({ d, top }) {
   const out = new Uint8ClampedArray(d.length);
   for (let i = 0; i < d.length; i++) out[i] = 128 + (127 * d[i]) / (top || 1);
   return out;
@@ -408,7 +411,7 @@ export function signedShades({ d, top }) {
 
 // Return the cells that differ most, largest first.
 /** @type {(difference: Pick<Subtraction, "d">, count: number) => number[]} */
-export const largest = ({ d }, count) =>
+export const findLargestCells = ({ d }, count) =>
   Array.from(d.keys())
     .filter((i) => d[i])
     .sort((a, b) => Math.abs(d[b]) - Math.abs(d[a]) || a - b)
@@ -419,7 +422,7 @@ export const largest = ({ d }, count) =>
 // Return the number of columns for `count` panels of at least `least` pixels: at most four, with as few gaps in the
 // last row as possible.
 /** @type {(width: number, count: number, least: number, gap: number) => number} */
-export function columns(width, count, least, gap) {
+export function chooseColumnCount(width, count, least, gap) {
   const fit = Math.max(1, Math.min(4, count, Math.floor((width + gap) / (least + gap))));
   return Math.max(1, Math.ceil(count / Math.ceil(count / fit)));
 }
@@ -443,42 +446,42 @@ export function columns(width, count, least, gap) {
 
 // Return the rows or the columns of every reading.
 /** @type {(derived: Pointed["read"]["derived"], side: "rows" | "cols") => Unit[][]} */
-const unitsOn = (derived, side) => (side === "cols" && derived.columns) || derived.units;
+const getUnits = (derived, side) => (side === "cols" && derived.columns) || derived.units;
 
 // Return the units of reading j that correspond to each unit of reading i along one axis. While the two are subtracted,
 // replaced words correspond too.
 /** @type {(stores: Pointed, side: "rows" | "cols", i: number, j: number) => ([number, number] | null)[]} */
-function standing({ read: { set, derived }, stage }, side, i, j) {
+function mapUnits({ read: { set, derived }, stage }, side, i, j) {
   const key = `${side} ${i}-${j}`;
   if (derived.standing[key]) return derived.standing[key];
-  const [ours, theirs] = [i, j].map((reading) => unitsOn(derived, side)[reading]);
+  const [ours, theirs] = [i, j].map((reading) => getUnits(derived, side)[reading]);
   /** @type {(reading: number) => boolean} */
   const isSubtracted = (reading) => !!stage.view.diff?.some((panel) => set.panels[panel].reading === reading);
   const replaces = derived.diff?.partner && i !== j && isSubtracted(i) && isSubtracted(j);
-  const { partner } = replaces ? partners(sideOf(set, side), i, j, ours, theirs, stage.view) : {};
-  derived.standing[key] = partner?.map((unit) => [unit, 1]) ?? counterparts(sideOf(set, side), i, j, ours, theirs);
+  const { partner } = replaces ? findPartners(getSide(set, side), i, j, ours, theirs, stage.view) : {};
+  derived.standing[key] = partner?.map((unit) => [unit, 1]) ?? findCounterparts(getSide(set, side), i, j, ours, theirs);
   return derived.standing[key];
 }
 
 // Map a spot to another reading: {row, rows, col, cols}, or {missing: the unit that it lacks}.
 /** @type {(stores: Pointed, reading: number, spot: Spot | null) => Place | null} */
-export function spotIn(stores, reading, spot) {
+export function mapSpot(stores, reading, spot) {
   if (!spot) return null;
   const { set, derived } = stores.read;
   const from = set.panels[spot.at ?? 0].reading;
   /** @type {(side: "rows" | "cols", index: number | null) => [number | null, number] | null} */
-  const place = (side, index) => (index === null ? [null, 1] : standing(stores, side, from, reading)[index]);
+  const place = (side, index) => (index === null ? [null, 1] : mapUnits(stores, side, from, reading)[index]);
   const [rows, cols] = [place("rows", spot.row), place("cols", spot.col)];
-  if (!rows) return { missing: unitsOn(derived, "rows")[from][spot.row ?? 0] };
-  if (!cols) return { missing: unitsOn(derived, "cols")[from][spot.col ?? 0] };
+  if (!rows) return { missing: getUnits(derived, "rows")[from][spot.row ?? 0] };
+  if (!cols) return { missing: getUnits(derived, "cols")[from][spot.col ?? 0] };
   return /** @type {Span} */ ({ row: rows[0], rows: rows[1], col: cols[0], cols: cols[1] });
 }
 
 /** @type {(stores: Stores) => Spot | null} */
-export function pinned({ read: { set, derived }, stage }) {
+export function findPinnedSpot({ read: { set, derived }, stage }) {
   if (!stage.view.pin || !derived) return null;
   const { at, query, key } = stage.view.pin;
-  const [rows, cols] = [unitsOn(derived, "rows"), unitsOn(derived, "cols")].map(
+  const [rows, cols] = [getUnits(derived, "rows"), getUnits(derived, "cols")].map(
     (every) => every[set.panels[at ?? 0].reading],
   );
   /** @type {(list: Unit[], token: number | null) => number | null} */
@@ -488,7 +491,7 @@ export function pinned({ read: { set, derived }, stage }) {
 }
 
 /** @type {(stores: Stores, spot: Spot) => Pin} */
-export function pinAt({ read: { set, derived } }, { at = 0, row, col }) {
+export function makePin({ read: { set, derived } }, { at = 0, row, col }) {
   const { reading } = set.panels[at];
   /** @type {(list: Unit[], unit: number | null) => number | null} */
   const token = (list, unit) => (unit === null ? null : list[unit].tokens[0]);

@@ -1,8 +1,8 @@
 // Show other sentences in which the open head plays its role, and one in which it fails, each with its arc.
-import { arc } from "../arcs.js";
-import { roving, stopAt } from "../controls.js";
-import { make, svg } from "../dom.js";
-import { headColour } from "./heads.js";
+import { drawArc } from "../arcs.js";
+import { enableRoving, setTabStop } from "../controls.js";
+import { make, makeSvg } from "../dom.js";
+import { getHeadColour } from "./heads.js";
 /** @import { Stores } from "./explorer.js" */
 /** @import { Case } from "./roles.js" */
 
@@ -18,9 +18,9 @@ export class ElsewhereView {
   /** @param {Stores} stores */
   constructor(stores) {
     this.#stores = stores;
-    roving(this.#list);
-    new ResizeObserver(() => this.#bend()).observe(this.#list);
-    void document.fonts?.ready.then(() => this.#bend());
+    enableRoving(this.#list);
+    new ResizeObserver(() => this.#drawArcs()).observe(this.#list);
+    void document.fonts?.ready.then(() => this.#drawArcs());
   }
 
   draw() {
@@ -32,40 +32,40 @@ export class ElsewhereView {
     const key = JSON.stringify([read.elsewhere, look.theme]);
     if (this.box.hidden || !isOfHead || key === this.#drawn) return;
     this.#drawn = key;
-    this.#list.style.setProperty("--colour", headColour(look, read.reading, head));
-    this.#list.replaceChildren(...cases.map((one, i) => this.#itemOf(one, i)));
-    stopAt(this.#list);
-    this.#bend();
+    this.#list.style.setProperty("--colour", getHeadColour(look, read.reading, head));
+    this.#list.replaceChildren(...cases.map((sentence, i) => this.#makeItem(sentence, i)));
+    setTabStop(this.#list);
+    this.#drawArcs();
   }
 
   /** @type {(one: Case, number: number) => HTMLElement} */
-  #itemOf({ words, from, to, weight, right }, number) {
+  #makeItem({ words, from, to, weight, right }, number) {
     const { stage } = this.#stores;
     const title = `${right ? "Right" : "Wrong"}, weight ${weight.toFixed(2)}. Open this sentence`;
     const onclick = () => stage.send("elsewhere", number);
     const parts = words.map((word, i) => make("bdi", i === from || i === to ? { class: "end" } : {}, word));
     const spaced = parts.flatMap((part, i) => (i ? [" ", part] : [part]));
-    const lines = svg("svg", { "aria-hidden": "true" });
+    const lines = makeSvg("svg", { "aria-hidden": "true" });
     const mark = right ? [] : [make("span", { class: "soft" }, "wrong")];
     const text = make("span", { translate: "no" }, ...spaced);
     return make("button", { type: "button", title, onclick }, text, ...mark, lines);
   }
 
   // Draw arcs at the current positions of the words.
-  #bend() {
+  #drawArcs() {
     const { cases } = this.#stores.read.elsewhere;
     [...this.#list.children].forEach((button, i) => {
       const words = [...button.querySelectorAll("bdi")];
-      const one = cases[i];
-      if (!one || !words[one.from] || !words[one.to]) return;
+      const sentence = cases[i];
+      if (!sentence || !words[sentence.from] || !words[sentence.to]) return;
       const { left, top, width } = button.getBoundingClientRect();
-      const [from, to] = [one.from, one.to].map((at) => {
+      const [from, to] = [sentence.from, sentence.to].map((at) => {
         const box = words[at].getBoundingClientRect();
         return { x: box.x + box.width / 2 - left, y: Math.round(box.bottom - top) };
       });
-      const drawn = arc(from, to, one.weight, "var(--colour)", DEEP, { left: 0, right: width });
-      button.lastElementChild?.replaceChildren(...drawn);
-      button.lastElementChild?.classList.toggle("wrong", !one.right);
+      const arcs = drawArc(from, to, sentence.weight, "var(--colour)", DEEP, { left: 0, right: width });
+      button.lastElementChild?.replaceChildren(...arcs);
+      button.lastElementChild?.classList.toggle("wrong", !sentence.right);
     });
   }
 }

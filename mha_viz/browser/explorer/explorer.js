@@ -1,8 +1,8 @@
 // Show one reading: its findings, the grid of all heads, one head as links and heatmap, and the ranking by a link.
 // Changes of the view are drawn here at once; the server is told afterwards and keeps the URL.
-import { make, typedText } from "../dom.js";
+import { make, isolateText } from "../dom.js";
 import { encodeView, parseView } from "../geometry.js";
-import { mounted, queued } from "../mount.js";
+import { mountComponent, queueMessages } from "../mount.js";
 import { isShortcut } from "../shortcuts.js";
 import { Stage, readLook } from "../stage.js";
 import { ElsewhereView } from "./elsewhere.js";
@@ -11,7 +11,7 @@ import { HeadView } from "./head.js";
 import { Heads } from "./heads.js";
 import { Overview } from "./overview.js";
 import { Ranks } from "./preview.js";
-import { Read, Shown, tellBows } from "./read.js";
+import { Read, Shown, publishArcs } from "./read.js";
 /** @import { Pin, ReadingView } from "../geometry.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Reading } from "../reading.js" */
@@ -55,7 +55,7 @@ class Explorer {
   /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
   constructor(root, send, locate) {
     const [read, look] = [new Read(), /** @type {Look} */ ({})];
-    const stage = new Stage(send, locate, this.#drawing());
+    const stage = new Stage(send, locate, this.#makeDrawing());
     /** @type {(words: string) => void} */
     const say = (words) => {
       this.#announcement.textContent = words;
@@ -92,7 +92,7 @@ class Explorer {
   };
 
   /** @type {() => Drawing<ReadingView>} */
-  #drawing() {
+  #makeDrawing() {
     const reading = () => this.#stores.read.reading;
     return {
       isReady: () => !!reading(),
@@ -167,27 +167,27 @@ class Explorer {
     this.#ranks.draw();
     this.#head.drawTable();
     this.#elsewhere.draw();
-    tellBows(this.#stores, this.#turns.says);
+    publishArcs(this.#stores, this.#turns.says);
   }
 }
 
 // Split the data into a packet and the roles, which follow as JSON preceded by their length.
 /** @type {(data: Uint8Array) => [Uint8Array, HeadRoles]} */
-function apart(data) {
+function splitPacket(data) {
   const end = data.byteLength - 4;
   const begin = end - new DataView(data.buffer, data.byteOffset + end).getUint32(0, true);
   return [data.subarray(0, begin), JSON.parse(new TextDecoder().decode(data.subarray(begin, end)))];
 }
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: Uint8Array) => void, stop: () => void }} */
-function onPage(root, send) {
-  const drawing = explorer(root, queued(send));
-  return { show: (data) => drawing.show(...apart(data)), stop: () => drawing.stop() };
+function mountOnPage(root, send) {
+  const drawing = explorer(root, queueMessages(send));
+  return { show: (data) => drawing.show(...splitPacket(data)), stop: () => drawing.stop() };
 }
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  const leave = mounted(component, ".mha-explorer", onPage, `This drawing could not be made. ${REMEDY}`);
+  const leave = mountComponent(component, ".mha-explorer", mountOnPage, `This drawing could not be made. ${REMEDY}`);
   const { host } = /** @type {ShadowRoot} */ (/** @type {unknown} */ (component.parentElement));
   host?.toggleAttribute("data-drawn", true); // the placeholder can be hidden
   return leave;
@@ -224,15 +224,15 @@ class Findings {
     if (this.#drawn === unusual) return;
     this.#drawn = unusual;
     const first = unusual.findIndex(({ isUnusual }) => isUnusual);
-    const sentences = unusual.map((finding) => this.#sentence(finding));
+    const sentences = unusual.map((finding) => this.#makeSentence(finding));
     if (first >= 0) sentences.splice(first, 0, make("span", { class: "soft" }, UNUSUAL));
     this.box.replaceChildren(...sentences);
   }
 
   /** @type {(finding: Finding) => HTMLElement} */
-  #sentence({ head, words, pin }) {
+  #makeSentence({ head, words, pin }) {
     const { stage, heads } = this.#stores;
-    const parts = words.flatMap((part, i) => (i % 2 ? [make("i", {}, typedText(part))] : named(part)));
+    const parts = words.flatMap((part, i) => (i % 2 ? [make("i", {}, isolateText(part))] : markHeadNames(part)));
     const onclick = () => {
       heads.open(head);
       stage.change({ on: [head], pin });
@@ -243,7 +243,7 @@ class Findings {
 
 // Split a text, and mark and explain the names of heads in it.
 /** @type {(text: string) => (string | HTMLElement)[]} */
-const named = (text) =>
+const markHeadNames = (text) =>
   text
     .split(NAME)
     .map((part) => (NAME.test(part) ? make("b", { title: part.replace(PLACE, "Layer $1, head $2") }, part) : part));

@@ -1,9 +1,9 @@
-// On a first visit, show three heads in turn, each for three seconds with a description, until the user acts. Never
-// repeat this in the same browser.
-import { still } from "../dom.js";
+// On a first visit, show three heads in turn, each for three seconds with a description, until the user acts. This
+// happens only once per browser.
+import { prefersReducedMotion } from "../dom.js";
 import { encodeView } from "../geometry.js";
-import { rememberActing, remembersActing } from "../memory.js";
-import { mapName } from "../reading.js";
+import { rememberActing, hasActed } from "../memory.js";
+import { formatMapName } from "../reading.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Stores } from "./explorer.js" */
 
@@ -28,9 +28,9 @@ export class Turns {
     const { stage, isAlone } = this.#stores;
     if (this.#begun) return;
     this.#begun = true;
-    if (ended || isAlone || remembersActing()) return;
+    if (ended || isAlone || hasActed()) return;
     ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
-    if (still() || stage.locate() !== "" || this.#turns.length < 2) return;
+    if (prefersReducedMotion() || stage.locate() !== "" || this.#readyTurns.length < 2) return;
     this.#first = stage.view;
     this.#timer = setInterval(() => this.#show(), EACH);
   }
@@ -44,21 +44,21 @@ export class Turns {
   // The description of the head shown in this turn; empty once the user has acted.
   get says() {
     const { read, stage } = this.#stores;
-    const turn = this.#turns[this.#turn];
+    const turn = this.#readyTurns[this.#turn];
     return this.#timer !== undefined && turn?.head === stage.view.head
-      ? `${mapName(read.reading, turn.head)} ${turn.says}.`
+      ? `${formatMapName(read.reading, turn.head)} ${turn.says}.`
       : "";
   }
 
   // The turns whose heads have been sent in full.
-  get #turns() {
+  get #readyTurns() {
     const { turns, reading } = this.#stores.read;
     return turns.filter(({ head }) => reading.matrices.has(head));
   }
 
   #show() {
     const { stage, heads } = this.#stores;
-    const all = this.#turns;
+    const all = this.#readyTurns;
     if (stage.locate() !== "" || all.length < 2) return this.stop();
     this.#turn = (this.#turn + 1) % all.length;
     const { head, pin } = all[this.#turn];

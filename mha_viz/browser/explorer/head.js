@@ -1,19 +1,19 @@
 // Show one head as links, heatmap, text and table; the links can include other heads of its layer.
-import { begin, controlsFor, differing, drawingMenu, fitted } from "../controls.js";
+import { showFirstSettings, makeControls, describeChanges, makeDrawingMenu, keepFitted } from "../controls.js";
 import { fadeOut, make } from "../dom.js";
-import { firstView, isPair } from "../geometry.js";
-import { drawHeatmap, thinned } from "../heatmap.js";
-import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
-import { drawLinks, fewLinks, lineRamp, linkScale } from "../links.js";
-import { headName, inModel, keysOf, mapName, paperMapName } from "../reading.js";
+import { getDefaultView, isPair } from "../geometry.js";
+import { drawHeatmap, describeLabelStep } from "../heatmap.js";
+import { findHeatmapSpot, findLinksSpot } from "../layouts.js";
+import { drawLinks, describeFewLinks, makeLineRamp, chooseLinkScale } from "../links.js";
+import { formatHead, getModelNumbers, getKeys, formatMapName, formatPaperName } from "../reading.js";
 import { CHANGED, openReasonStore } from "../reasons/store.js";
-import { pointOn, reveal, sameSpot } from "../stage.js";
-import { OF_STRENGTH, firstValues, isOfLayers, stateOf } from "../view.js";
-import { hiddenNote, offNote, readout, scaleWords, table } from "../words.js";
+import { getPoint, revealRow, isSameSpot } from "../stage.js";
+import { OF_STRENGTH, getFirstValues, isOfLayers, serializeSettings } from "../view.js";
+import { describeHidden, describeOff, describeFocus, describeScale, makeTables } from "../words.js";
 import { HeadBar } from "./heads.js";
 import { hasArcs } from "./read.js";
-import { explainedLink, sayReasons, strongestTokens } from "./reasons.js";
-import { UNEXPLAINED, cellsOf } from "./recipe.js";
+import { findExplainedLink, describeReasons, findStrongestTokens } from "./reasons.js";
+import { UNEXPLAINED, findCells } from "./recipe.js";
 import { Chips } from "./roles.js";
 /** @import { Change } from "../controls.js" */
 /** @import { Children } from "../dom.js" */
@@ -36,19 +36,21 @@ const MOST_FADED = 128; // tokens
 const FEW = { tallest: 50, largest: 60 }; // maximum pixels of a row and of a cell of a short text
 
 /** @type {(label: string) => HTMLCanvasElement} */
-export const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
+export const makeSurface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
 /** @type {(left: string, ...right: Children) => HTMLElement} */
-const ends = (left, ...right) => make("div", { class: "ends soft" }, make("span", { title: "from" }, left), ...right);
+const makeEnds = (left, ...right) =>
+  make("div", { class: "ends soft" }, make("span", { title: "from" }, left), ...right);
 
 export class HeadView {
   #title = make("h2");
   #readout = make("p", { class: "readout" });
   #reason = make("p", { class: "reason", hidden: true });
-  #hasActed = false; // whether the user has pointed at a drawing: a word pinned by the address is not explained before
+  // Whether the user has ever pointed at a drawing; until then, a word pinned by the address is not explained.
+  #hasActed = false;
   #unexplained = /** @type {Spot | null} */ (null); // announced before its reasons arrived
   #begun = make("p", { class: "begun", hidden: true });
   note = make("p", { class: "note soft" });
-  #links = surface("Token links");
+  #links = makeSurface("Token links");
   #tall = make("div", { class: "tall" }, this.#links);
   #scroller = make("div", { class: "scroller" }, this.#tall);
   #shownRows = make("span");
@@ -57,15 +59,15 @@ export class HeadView {
   #linksBox = make(
     "div",
     { class: "links" },
-    ends("query", this.#shownRows, make("span", { title: "to" }, "key")),
+    makeEnds("query", this.#shownRows, make("span", { title: "to" }, "key")),
     this.#scroller,
     make("p", { class: "lines soft" }, this.#lineRamp, this.#lineWords),
   );
-  #heat = surface("Heatmap");
+  #heat = makeSurface("Heatmap");
   #heatBox = make(
     "div",
     { class: "heat" },
-    ends("query ↓", make("span", { title: "to" }, "key →")),
+    makeEnds("query ↓", make("span", { title: "to" }, "key →")),
     make("div", { class: "sheet" }, this.#heat),
   );
   #panels = make("div", { class: "panels", part: "drawings" }, this.#linksBox, this.#heatBox);
@@ -84,7 +86,7 @@ export class HeadView {
     { type: "button", class: "quiet off", title: "Key x, or drag its square out of the grid" },
     SWITCH.off,
   );
-  #fan = make("input", { type: "checkbox", onchange: () => this.#turnFan() });
+  #fan = make("input", { type: "checkbox", onchange: () => this.#toggleFan() });
   #fanned = make(
     "label",
     { class: "known fan", title: "Draw lines from word to word next to the heatmap" },
@@ -110,7 +112,7 @@ export class HeadView {
   constructor(stores) {
     this.#stores = stores;
     const { stage, heads, isAlone } = stores;
-    this.#controls = controlsOf((fields, delay) => stage.change(fields, delay));
+    this.#controls = makeViewControls((fields, delay) => stage.change(fields, delay));
     this.#controls.shownBox.hidden = isAlone; // other quantities need a server
     this.#chips = new Chips("role_open", stores);
     this.#bar = new HeadBar(stores, (words) => {
@@ -123,7 +125,14 @@ export class HeadView {
     this.#composition.onchange = () => stage.change({ arrows: this.#composition.checked });
     const top = make("header", {}, this.#title, compare, this.#off);
     const texts = [this.#begun, this.#offNote, this.#readout, this.#reason, this.#panels, this.note];
-    this.menu = drawingMenu(this.#usual, this.#controls.box, this.#bar.box, this.#table, this.#fanned, this.#composed);
+    this.menu = makeDrawingMenu(
+      this.#usual,
+      this.#controls.box,
+      this.#bar.box,
+      this.#table,
+      this.#fanned,
+      this.#composed,
+    );
     this.box = make("section", { class: "one" }, top, this.#chips.box, this.menu, ...texts);
     this.#listen();
   }
@@ -133,11 +142,11 @@ export class HeadView {
   get #hasFan() {
     const { stage, read } = this.#stores;
     const { view } = stage;
-    const isPlain = hasArcs(this.#stores) && view.on.length < 2 && view.links === firstView(read.reading).links;
+    const isPlain = hasArcs(this.#stores) && view.on.length < 2 && view.links === getDefaultView(read.reading).links;
     return this.#wantsFan ?? !isPlain;
   }
 
-  #turnFan() {
+  #toggleFan() {
     this.#wantsFan = this.#fan.checked;
     this.#stores.stage.drawing.draw();
   }
@@ -145,26 +154,26 @@ export class HeadView {
   drawControls() {
     const { read, stage, heads } = this.#stores;
     const { reading } = read;
-    this.#title.replaceChildren(...headingOf(reading, stage.view.head));
+    this.#title.replaceChildren(...makeHeading(reading, stage.view.head));
     this.#off.hidden = this.#stores.isAlone || isOfLayers(reading);
     this.#off.textContent = heads.isOff(stage.view.head) ? SWITCH.on : SWITCH.off;
     this.#fanned.hidden = this.#stores.isAlone;
     this.#fan.checked = this.#hasFan;
-    this.#offNote.textContent = offNote(reading, stage.view.on);
+    this.#offNote.textContent = describeOff(reading, stage.view.on);
     this.#chips.draw(stage.view.head);
     this.#controls.set(stage.view, isPair(reading), !!read.recipes);
     this.#composition.checked = stage.view.arrows;
     this.#composed.hidden = this.#stores.isAlone || !!read.mode || isOfLayers(reading);
-    const [usual, first] = [firstValues("explorer", [reading]), firstView(reading)];
-    const shown = reading.quantity ?? usual.shown; // weights, if the requested quantity could not be read
+    const [usual, first] = [getFirstValues("explorer", [reading]), getDefaultView(reading)];
+    const quantity = reading.quantity ?? usual.shown; // weights, if the requested quantity could not be read
     const more = [
       ...(stage.view.on.length > 1 ? [`${stage.view.on.length} heads`] : []),
       ...(read.roles.ofHead.size && stage.view.roles ? ["known roles"] : []),
       ...(stage.view.arrows && !this.#composed.hidden ? ["composition"] : []),
     ];
     const side = isPair(reading) ? stage.view.side : first.side; // the second text may be gone
-    this.#usual.textContent = differing({ ...stage.view, shown, side }, first, "explorer", more);
-    begin(this.#begun, first, usual, stage.view, (settings) => stage.change(settings), BEGUN);
+    this.#usual.textContent = describeChanges({ ...stage.view, shown: quantity, side }, first, "explorer", more);
+    showFirstSettings(this.#begun, first, usual, stage.view, (settings) => stage.change(settings), BEGUN);
     this.#bar.draw();
   }
 
@@ -185,22 +194,22 @@ export class HeadView {
   #fade(opened) {
     const { read, stage } = this.#stores;
     const { key, n } = read.reading;
-    const rows = stateOf(stage.view, "explorer", OF_STRENGTH);
-    const [before, scene] = [this.#scene, JSON.stringify([key, opened, stage.view.on, rows])];
+    const rows = serializeSettings(stage.view, "explorer", OF_STRENGTH);
+    const [previousScene, scene] = [this.#scene, JSON.stringify([key, opened, stage.view.on, rows])];
     this.#scene = scene;
-    if (before === scene || JSON.parse(before || "[]")[0] !== key || n > MOST_FADED) return;
+    if (previousScene === scene || JSON.parse(previousScene || "[]")[0] !== key || n > MOST_FADED) return;
     for (const canvas of [this.#links, this.#heat]) fadeOut(canvas, this.#panels);
   }
 
   drawTable() {
     const { read, shown, stage } = this.#stores;
     const head = this.#table.open && shown.opened;
-    if (head) this.#tableBox.replaceChildren(...table(head, shown.axes, read.reading, stage.view));
+    if (head) this.#tableBox.replaceChildren(...makeTables(head, shown.axes, read.reading, stage.view));
   }
 
   #drawNothing() {
     const { read, stage, isAlone } = this.#stores;
-    const name = mapName(read.reading, stage.view.head);
+    const name = formatMapName(read.reading, stage.view.head);
     const alone = `${name} is not in this file: the text is too long for all heads.`;
     this.#readout.textContent = isAlone ? alone : `${name} is loading…`;
     this.#tableBox.replaceChildren();
@@ -209,11 +218,11 @@ export class HeadView {
   /** @type {(scene: LinkScene, head: ShownHead) => void} */
   #drawDrawings(scene, head) {
     const { look, isAlone } = this.#stores;
-    const rest = window.innerHeight - (isAlone ? 320 : 480); // minus the usual height of the rest of the page
+    const available = window.innerHeight - (isAlone ? 320 : 480); // minus the usual height of the rest of the page
     const shape = scene.cols.length / Math.max(1, scene.rows.length);
     if (isAlone) document.body.style.setProperty("--columns-per-row", `${shape}`); // for the width of a map alone
-    const usual = Math.max(380, isAlone ? rest : Math.min(640, rest));
-    const height = look.letters ? this.#heatBox.clientHeight : usual; // in class mode, the CSS sets the height
+    const usualHeight = Math.max(380, isAlone ? available : Math.min(640, available));
+    const height = look.letters ? this.#heatBox.clientHeight : usualHeight; // in class mode, the CSS sets the height
     this.#linksBox.hidden = !this.#hasFan;
     this.#panels.classList.toggle("lone", !this.#hasFan);
     const [width, across] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before any change
@@ -224,12 +233,12 @@ export class HeadView {
     this.#tall.style.height = `${links?.height ?? 0}px`;
     const heat = drawHeatmap(
       this.#heat,
-      { ...scene, head, marked: this.#marked() },
+      { ...scene, head, marked: this.#getMarkedCells() },
       { ...look, ...FEW, width: across, height },
     );
     this.#layouts = { links, heat: across ? heat : null }; // a file with links alone hides the heatmap
     if (!links) return;
-    this.#shownRows.textContent = shownRows(links, scene, scroll, height);
+    this.#shownRows.textContent = describeVisibleRows(links, scene, scroll, height);
     this.#drawLineScale(scene);
   }
 
@@ -239,30 +248,31 @@ export class HeadView {
     const { read, stage, look } = this.#stores;
     const [{ colour, below }, { scale, unit }] = [heads[0], stage.view];
     const top = Math.max(...heads.map(({ part }) => part.max));
-    this.#lineRamp.style.background = lineRamp(heads.length > 1 && !below ? look.ink : colour, below);
-    const few = fewLinks({ rows, cols }, unit);
+    this.#lineRamp.style.background = makeLineRamp(heads.length > 1 && !below ? look.ink : colour, below);
+    const few = describeFewLinks({ rows, cols }, unit);
     const which = few ? `; without a pinned word, ${few}` : "";
-    this.#lineWords.textContent = `line width and darkness: ${scaleWords(linkScale(scale), top, read.reading)}${which}`;
+    const range = describeScale(chooseLinkScale(scale), top, read.reading);
+    this.#lineWords.textContent = `line width and darkness: ${range}${which}`;
   }
 
   // Return the cells predicted by the hovered rule.
-  #marked() {
+  #getMarkedCells() {
     const { read, shown, heads } = this.#stores;
     const rule = heads.rule === null ? undefined : read.recipes?.rules[heads.rule];
-    return rule ? cellsOf(rule, read.reading.n, shown.axes) : null;
+    return rule ? findCells(rule, read.reading.n, shown.axes) : null;
   }
 
   /** @type {(focus: Spot | null, head: ShownHead, axes: Axes) => void} */
   #drawWords(focus, head, axes) {
     const { read, stage } = this.#stores;
     const { reading, quiet } = read;
-    this.#readout.replaceChildren(...readout(head, axes, focus, stage.view.unit, quiet, !read.mode));
-    const sparse = thinned(this.#layouts.heat?.cell, this.#stores.look.letters);
+    this.#readout.replaceChildren(...describeFocus(head, axes, focus, stage.view.unit, quiet, !read.mode));
+    const sparse = describeLabelStep(this.#layouts.heat?.cell, this.#stores.look.letters);
     const more =
       sparse &&
       ` In the heatmap, ${sparse[0].toLowerCase()}${sparse.slice(1, -1)}; hover over a cell to read its words.`;
-    this.note.textContent = hiddenNote(head, axes, focus, stage.view, reading) + more;
-    const name = mapName(reading, head.head);
+    this.note.textContent = describeHidden(head, axes, focus, stage.view, reading) + more;
+    const name = formatMapName(reading, head.head);
     const keys = "Arrow keys move, Enter pins, Escape unpins.";
     this.#heat.setAttribute("aria-label", `Heatmap of ${name}. ${this.#readout.textContent} ${keys}`);
     this.#links.setAttribute("aria-label", `Token links of ${name}. ${this.#readout.textContent} ${keys}`);
@@ -276,13 +286,13 @@ export class HeadView {
   /** @type {(focus: Spot, head: ShownHead, axes: Axes) => Children} */
   #explain(focus, head, axes) {
     const { reading } = this.#stores.read;
-    const link = explainedLink(head, axes, focus);
+    const link = findExplainedLink(head, axes, focus);
     const matrix = reading.matrices.get(head.head);
     if (!link || !matrix) return [];
-    const reasons = openReasonStore().find(reading.key, headName(reading, head.head));
+    const reasons = openReasonStore().find(reading.key, formatHead(reading, head.head));
     if (!reasons) return [];
     const [from, to] = [axes.rows[link.row], axes.cols[link.col]];
-    return sayReasons(reasons, from.text, to.text, ...strongestTokens(from, to, matrix, keysOf(reading).n));
+    return describeReasons(reasons, from.text, to.text, ...findStrongestTokens(from, to, matrix, getKeys(reading).n));
   }
 
   #onReasons = () => {
@@ -291,7 +301,7 @@ export class HeadView {
     this.draw();
     const { textContent } = this.#reason;
     if (!textContent || !this.#unexplained) return;
-    if (sameSpot(this.#unexplained, stage.focused())) say(textContent);
+    if (isSameSpot(this.#unexplained, stage.focused())) say(textContent);
     this.#unexplained = null;
   };
 
@@ -308,18 +318,18 @@ export class HeadView {
     /** @type {(event: MouseEvent) => Spot | null} */
     const cell = (event) => {
       const { heat } = this.#layouts;
-      return heat && heatmapSpotAt(heat, ...counts(), ...pointOn(this.#heat, event));
+      return heat && findHeatmapSpot(heat, ...counts(), ...getPoint(this.#heat, event));
     };
     /** @type {(event: MouseEvent) => Spot | null} */
     const end = (event) => {
-      const [x, y] = pointOn(this.#links, event);
+      const [x, y] = getPoint(this.#links, event);
       const { links } = this.#layouts;
-      return links && linksSpotAt(links, ...counts(), x, y + this.#scroller.scrollTop);
+      return links && findLinksSpot(links, ...counts(), x, y + this.#scroller.scrollTop);
     };
     /** @type {(isHeat: boolean) => () => Walk} */
     const about = (isHeat) => () => {
       const [R, C] = counts();
-      return { from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => this.#walkedTo(spot, isHeat) };
+      return { from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => this.#announceSpot(spot, isHeat) };
     };
     stage.attend(this.#heat, cell, about(true));
     stage.attend(this.#links, end, about(false));
@@ -333,27 +343,27 @@ export class HeadView {
   }
 
   /** @type {(spot: Spot, isHeat: boolean) => void} */
-  #walkedTo(spot, isHeat) {
+  #announceSpot(spot, isHeat) {
     const reason = this.#reason.textContent;
     this.#stores.say([this.#readout.textContent, reason].filter(Boolean).join(". "));
     this.#unexplained = reason ? null : spot;
     const rowHeight = this.#layouts.links?.rowHeight ?? 0;
-    if (!isHeat) reveal(this.#scroller, (spot.row ?? spot.col) * rowHeight);
+    if (!isHeat) revealRow(this.#scroller, (spot.row ?? spot.col) * rowHeight);
   }
 }
 
 /** @type {(reading: Reading, head: number) => Children} */
-function headingOf(reading, head) {
-  const [layer, number] = inModel(reading, head);
+function makeHeading(reading, head) {
+  const [layer, number] = getModelNumbers(reading, head);
   if (isOfLayers(reading)) return [`After layer ${layer}, all heads together`];
   const title = `Layer ${layer}, head ${number}, counted from 0; papers count from 1`;
-  const names = make("code", { title }, `${mapName(reading, head)} (${paperMapName(reading, head)})`);
+  const names = make("code", { title }, `${formatMapName(reading, head)} (${formatPaperName(reading, head)})`);
   return ["Head ", names];
 }
 
 // Say which words of a scrolling diagram are visible; return "" if all are.
 /** @type {(layout: LinksLayout, axes: Axes, scroll: number, height: number) => string} */
-function shownRows({ rowHeight, height: whole }, { rows, cols }, scroll, height) {
+function describeVisibleRows({ rowHeight, height: whole }, { rows, cols }, scroll, height) {
   if (whole <= height) return "";
   const [count, first] = [Math.max(rows.length, cols.length), Math.floor(scroll / rowHeight)];
   const last = Math.min(count, Math.floor((scroll + height) / rowHeight));
@@ -365,10 +375,10 @@ function shownRows({ rowHeight, height: whole }, { rows, cols }, scroll, height)
  * @type {(change: Change) => { box: HTMLElement, shownBox: HTMLElement, set: (view: ReadingView, pair: boolean,
  *   hasRecipes: boolean) => void }}
  */
-function controlsOf(change) {
-  const controls = controlsFor("explorer", change);
+function makeViewControls(change) {
+  const controls = makeControls("explorer", change);
   const box = make("div", { class: "controls" }, ...Object.values(controls).map((control) => control.box));
-  const fitAll = fitted(box);
+  const fitAll = keepFitted(box);
   return {
     box,
     shownBox: controls.shown.box,

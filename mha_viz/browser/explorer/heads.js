@@ -1,12 +1,12 @@
 // Track which heads are open, hovered or under the keyboard cursor, describe heads, and offer the heads of the open
 // layer as switches.
 import { make } from "../dom.js";
-import { signColours } from "../ink.js";
-import { inNats, number, percent } from "../numerals.js";
-import { gridOf, headName, keysOf, mapName } from "../reading.js";
+import { getSignColours } from "../ink.js";
+import { formatNats, formatNumber, formatPercent } from "../numerals.js";
+import { getGrid, formatHead, getKeys, formatMapName } from "../reading.js";
 import { isOfLayers } from "../view.js";
-import { spokenRecipe } from "./recipe.js";
-import { spoken } from "./roles.js";
+import { describeRecipe } from "./recipe.js";
+import { describeRoles } from "./roles.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Metric, Reading } from "../reading.js" */
 /** @import { Look, Stage } from "../stage.js" */
@@ -17,35 +17,36 @@ import { spoken } from "./roles.js";
 /** @typedef {Stage<ReadingView>} ReadingStage */
 
 /** @type {(reading: Reading, head: number) => number} */
-const layerOf = (reading, head) => Math.floor(head / reading.heads);
+const getLayer = (reading, head) => Math.floor(head / reading.heads);
 /** @type {(look: Look, reading: Reading, head: number) => string} */
-export const headColour = (look, reading, head) => look.heads[(head % reading.heads) % look.heads.length];
+export const getHeadColour = (look, reading, head) => look.heads[(head % reading.heads) % look.heads.length];
 // Return the heads of the link diagram in the order of their lines, the opened one first, as in files.
 /** @type {(view: ReadingView) => number[]} */
-export const drawn = ({ head, on }) => (on.includes(head) ? [head, ...on.filter((other) => other !== head)] : on);
+export const listDrawnHeads = ({ head, on }) =>
+  on.includes(head) ? [head, ...on.filter((other) => other !== head)] : on;
 /** @type {(look: Look, view: ReadingView, head: number) => number[]} */
-export const headDash = (look, view, head) => look.dashes[drawn(view).indexOf(head) % look.dashes.length];
+export const getHeadDash = (look, view, head) => look.dashes[listDrawnHeads(view).indexOf(head) % look.dashes.length];
 
 /** @type {(reading: Reading, metric: Metric, head: number) => string} */
-export function measured(reading, metric, head) {
+export function formatMeasure(reading, metric, head) {
   const value = metric.values[head];
   if (value === null) return "–";
-  if (metric.unit === "nats") return `${value.toFixed(2)} of ${inNats(Math.log(keysOf(reading).n), 2)}`;
-  return metric.unit === "share" ? percent(value) : number(value, reading);
+  if (metric.unit === "nats") return `${value.toFixed(2)} of ${formatNats(Math.log(getKeys(reading).n), 2)}`;
+  return metric.unit === "share" ? formatPercent(value) : formatNumber(value, reading);
 }
 
 // Draw a bar whose length is the number's share of `top`; signed numbers have the colours of their cells.
 /** @type {(reading: Reading, look: Look, bar: HTMLElement, value: number, top: number) => HTMLElement} */
 export function drawBar(reading, look, bar, value, top) {
   bar.style.setProperty("--share", `${Math.min(100, (100 * Math.abs(value)) / (top || 1))}%`);
-  const { colour, below } = signColours(look);
+  const { colour, below } = getSignColours(look);
   if (reading.signed) bar.style.setProperty("--colour", value < 0 ? below : colour);
   return bar;
 }
 
 // Return the largest absolute value of numbers that are not shares of 1, one per head.
 /** @type {(values: (number | null)[]) => number} */
-export const largest = (values) => Math.max(...values.map((value) => Math.abs(value ?? 0)));
+export const findLargest = (values) => Math.max(...values.map((value) => Math.abs(value ?? 0)));
 
 export class Heads {
   hovered = /** @type {number | null} */ (null); // the head under the pointer in the grid
@@ -75,9 +76,9 @@ export class Heads {
   /** @type {(head: number) => string} */
   heard(head) {
     const { reading } = this.#read;
-    const numbers = reading.metrics.map((metric) => `${metric.label} ${measured(reading, metric, head)}`);
-    const recipe = this.#read.recipes ? spokenRecipe(this.#read.recipes, head) : "";
-    return spoken(this.roles(head)) + recipe + numbers.join(", ");
+    const numbers = reading.metrics.map((metric) => `${metric.label} ${formatMeasure(reading, metric, head)}`);
+    const recipe = this.#read.recipes ? describeRecipe(this.#read.recipes, head) : "";
+    return describeRoles(this.roles(head)) + recipe + numbers.join(", ");
   }
 
   // Mark the cells that a rule of a head's recipe predicts; only cells of the opened head are drawn.
@@ -91,10 +92,10 @@ export class Heads {
   open(head) {
     const { reading } = this.#read;
     const { on, head: before } = this.#stage.view;
-    const others = on.filter((other) => layerOf(reading, other) === layerOf(reading, head) && other !== before);
+    const others = on.filter((other) => getLayer(reading, other) === getLayer(reading, head) && other !== before);
     this.cursor = head;
     this.#stage.change({ head, on: others.length ? [...new Set([head, ...others])] : [head] });
-    this.#say(`${mapName(reading, head)} opened. ${this.heard(head)}`);
+    this.#say(`${formatMapName(reading, head)} opened. ${this.heard(head)}`);
   }
 
   // Draw a head of the open layer together with the others, or remove it. Return the reason if that is impossible, or
@@ -117,7 +118,7 @@ export class Heads {
   showAlone(head, before) {
     const { reading } = this.#read;
     const wasAlone = before && before.on.length === 1 && before.on[0] === head;
-    const first = layerOf(reading, head) * reading.heads;
+    const first = getLayer(reading, head) * reading.heads;
     const others = Array.from({ length: reading.heads }, (_, k) => first + k).filter((other) => other !== head);
     this.cursor = head;
     this.#stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
@@ -128,9 +129,9 @@ export class Heads {
   turn(head) {
     const { reading } = this.#read;
     if (isOfLayers(reading)) return;
-    this.#stage.send("off", headName(reading, head));
+    this.#stage.send("off", formatHead(reading, head));
     this.#turned = { model: reading.model, head, isOff: !this.isOff(head), isDone: false };
-    this.#say(`${mapName(reading, head)} is being switched ${this.isOff(head) ? "on" : "off"}.`);
+    this.#say(`${formatMapName(reading, head)} is being switched ${this.isOff(head) ? "on" : "off"}.`);
   }
 
   // When the head has been switched off or on, or the switch was undone, announce it, and name the later head that
@@ -142,9 +143,9 @@ export class Heads {
     const isOff = this.isOff(head);
     if (isDone === (isOff === this.#turned.isOff)) return;
     this.#turned = { ...this.#turned, isOff, isDone: true };
-    const most = mode?.moved.indexOf(1) ?? -1; // the changes are shares of the largest one
-    const later = most < 0 ? "" : ` ${mapName(reading, most)} changes most.`;
-    this.#say(`${mapName(reading, head)} is ${isOff ? "off" : "on"}.${later}`);
+    const mostChanged = mode?.moved.indexOf(1) ?? -1; // the changes are shares of the largest one
+    const later = mostChanged < 0 ? "" : ` ${formatMapName(reading, mostChanged)} changes most.`;
+    this.#say(`${formatMapName(reading, head)} is ${isOff ? "off" : "on"}.${later}`);
   }
 
   /** @type {(head: number) => boolean} */
@@ -157,8 +158,8 @@ export class Heads {
   compare(head) {
     const { reading } = this.#read;
     const { model, of, request } = reading;
-    this.#stage.send("compare", { model, head: headName(reading, head), of, ...request });
-    this.#say(`${mapName(reading, head)} is being added to My heads.`);
+    this.#stage.send("compare", { model, head: formatHead(reading, head), of, ...request });
+    this.#say(`${formatMapName(reading, head)} is being added to My heads.`);
   }
 }
 
@@ -183,38 +184,38 @@ export class HeadBar {
   draw() {
     const { heads: count } = this.#stores.read.reading;
     while (this.#bar.children.length > count) this.#bar.lastChild?.remove();
-    for (let i = this.#bar.children.length; i < count; i++) this.#bar.append(this.#switch(i));
+    for (let i = this.#bar.children.length; i < count; i++) this.#bar.append(this.#toggleHead(i));
     /** @type {NodeListOf<HTMLElement>} */ (this.#bar.querySelectorAll("button")).forEach((button, i) =>
-      this.#draw(button, i),
+      this.#drawSwitch(button, i),
     );
   }
 
   /** @type {(button: HTMLElement, i: number) => void} */
-  #draw(button, i) {
+  #drawSwitch(button, i) {
     const { read, stage, look } = this.#stores;
     const { reading } = read;
     const { view } = stage;
-    const head = this.#headAt(i);
-    button.hidden = !gridOf(reading).heads.includes(i);
-    const place = drawn(view).indexOf(head);
+    const head = this.#getHead(i);
+    button.hidden = !getGrid(reading).heads.includes(i);
+    const place = listDrawnHeads(view).indexOf(head);
     const line = view.on.length > 1 && place >= 0 ? place % look.dashes.length : null;
     button.setAttribute("aria-pressed", String(place >= 0));
-    button.style.setProperty("--colour", headColour(look, reading, i));
+    button.style.setProperty("--colour", getHeadColour(look, reading, i));
     if (line === null) delete button.dataset.line;
     else button.dataset.line = String(line);
     const how = line === null ? "" : `, ${LINES[line]} lines`;
-    button.title = `${mapName(reading, head)}${how}: click to show or hide it, double-click to show it alone`;
+    button.title = `${formatMapName(reading, head)}${how}: click to show or hide it, double-click to show it alone`;
     button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram${how}`);
   }
 
   /** @type {(i: number) => number} */
-  #headAt(i) {
+  #getHead(i) {
     const { read, stage } = this.#stores;
-    return layerOf(read.reading, stage.view.head) * read.reading.heads + i;
+    return getLayer(read.reading, stage.view.head) * read.reading.heads + i;
   }
 
   /** @type {(i: number) => HTMLElement} */
-  #switch(i) {
+  #toggleHead(i) {
     const { stage, heads } = this.#stores;
     const button = make("button", { type: "button", textContent: String(i) });
     /** @type {ReadingView | null} */
@@ -222,10 +223,10 @@ export class HeadBar {
     button.onclick = (event) => {
       if (event.detail > 1) return;
       before = stage.view;
-      const refusal = heads.toggle(this.#headAt(i));
+      const refusal = heads.toggle(this.#getHead(i));
       if (refusal) this.#refuse(refusal);
     };
-    button.ondblclick = () => heads.showAlone(this.#headAt(i), before);
+    button.ondblclick = () => heads.showAlone(this.#getHead(i), before);
     return button;
   }
 }

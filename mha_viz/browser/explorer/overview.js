@@ -1,14 +1,14 @@
 // The grid of all heads, which shows open heads, roles and composition arrows, with the numbers of one head beside it.
-import { make, still, svg } from "../dom.js";
-import { isPair, pooled, pooledUnits, shading, shownBlock, units } from "../geometry.js";
-import { fit, meetings, paint, resolution } from "../ink.js";
-import { gridCellAt, gridLayout } from "../layouts.js";
-import { percent } from "../numerals.js";
-import { gridOf, gridPlace, hasKeptHeads, inModel, mapName } from "../reading.js";
-import { arrow as arrowKey, bounded, isPress, pointOn } from "../stage.js";
+import { make, prefersReducedMotion, makeSvg } from "../dom.js";
+import { isPair, poolBlock, listPooledUnits, computeShading, computeShownBlock, computeUnits } from "../geometry.js";
+import { fitCanvas, matchCellsToPixels, paint, getResolution } from "../ink.js";
+import { findGridCell, computeGridLayout } from "../layouts.js";
+import { formatPercent } from "../numerals.js";
+import { getGrid, getGridPlace, hasKeptHeads, getModelNumbers, formatMapName } from "../reading.js";
+import { getArrowStep as arrowKey, clamp, isPress, getPoint } from "../stage.js";
 import { isOfLayers } from "../view.js";
-import { surface } from "./head.js";
-import { headColour } from "./heads.js";
+import { makeSurface } from "./head.js";
+import { getHeadColour } from "./heads.js";
 import { Preview } from "./preview.js";
 import { RoleSwitch } from "./roles.js";
 /** @import { ReadingView, ShownBlock } from "../geometry.js" */
@@ -25,13 +25,13 @@ const WHY = "Why do they differ? →";
 const LABEL = "All heads. Arrow keys move from head to head, Enter opens a head, c compares it, x switches it off.";
 
 export class Overview {
-  #grid = surface(LABEL);
+  #grid = makeSurface(LABEL);
   #marks = make("div", { class: "marks" });
   #hovered = make("b", { class: "hovered", hidden: true });
   #sheet = make("div", { class: "sheet" }, this.#grid, this.#marks);
   #gridBox = make("div", { class: "grid", part: "grid" }, this.#sheet);
   #count = make("h2");
-  #why = make("a", { href: "why_heads_differ", onclick: (/** @type {MouseEvent} */ e) => this.#ask(e) }, WHY);
+  #why = make("a", { href: "why_heads_differ", onclick: (/** @type {MouseEvent} */ e) => this.#askQuestion(e) }, WHY);
   #moves = make("span", { class: "soft" });
   #layout = /** @type {GridLayout | null} */ (null);
   #moved = ""; // key of the data from which the bars of changes were drawn
@@ -60,9 +60,9 @@ export class Overview {
     const { read, stage, heads } = this.#stores;
     const { reading } = read;
     const { view } = stage;
-    const { layers, heads: across } = gridOf(reading);
-    const rows = hasKeptHeads(reading) ? "" : `${some(layers.length, reading.layers)} layers × `;
-    const many = `${rows}${some(across.length, reading.heads)} heads`;
+    const { layers, heads: across } = getGrid(reading);
+    const rows = hasKeptHeads(reading) ? "" : `${formatCount(layers.length, reading.layers)} layers × `;
+    const many = `${rows}${formatCount(across.length, reading.heads)} heads`;
     const isWhole = !hasKeptHeads(reading) && !isOfLayers(reading) && !this.#stores.isAlone;
     const texts = isPair(reading) ? "texts" : "sentence";
     const question = `${layers.length * across.length} heads read the same ${texts}. `;
@@ -70,16 +70,16 @@ export class Overview {
     this.#count.replaceChildren(isWhole ? question : isOfLayers(reading) ? "One map per layer" : many);
     if (isWhole) this.#count.append(this.#why);
     this.#moves.textContent = read.mode?.moved.some((share) => share) ? "orange: its attention moved" : "";
-    const marks = view.on.map((head) => this.#mark(head, head === view.head ? "opened" : "on"));
-    const walked = heads.cursor === view.head ? [] : [this.#mark(heads.cursor, "cursor")];
-    const badges = this.roles.draw((box, head) => this.#place(box, head));
-    this.#marks.replaceChildren(...this.#changes(), ...badges, ...marks, ...walked, this.#hovered);
+    const marks = view.on.map((head) => this.#makeMark(head, head === view.head ? "opened" : "on"));
+    const walked = heads.cursor === view.head ? [] : [this.#makeMark(heads.cursor, "cursor")];
+    const badges = this.roles.draw((box, head) => this.#placeOnHead(box, head));
+    this.#marks.replaceChildren(...this.#drawChanges(), ...badges, ...marks, ...walked, this.#hovered);
     this.#drawPreview();
   }
 
   // Go to the page that answers the question, unless the browser opens a new tab.
   /** @type {(event: MouseEvent) => void} */
-  #ask(event) {
+  #askQuestion(event) {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     this.#stores.stage.send("why", {});
@@ -92,9 +92,9 @@ export class Overview {
     const style = getComputedStyle(this.#gridBox);
     const width = this.#gridBox.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
     // Height of the window without the sentence, the line of unusual findings and the heading above the grid.
-    const usual = this.#isWide ? Math.max(230, window.innerHeight - 330) : 10000;
-    const height = look.letters ? this.#gridBox.clientHeight : usual; // in class mode, the CSS sets the height
-    const page = [look.theme, width, height, look.ink, resolution(this.#grid)];
+    const usualHeight = this.#isWide ? Math.max(230, window.innerHeight - 330) : 10000;
+    const height = look.letters ? this.#gridBox.clientHeight : usualHeight; // in class mode, the CSS sets the height
+    const page = [look.theme, width, height, look.ink, getResolution(this.#grid)];
     const key = JSON.stringify([read.reading.key, unit, special, side, scale, ...page]);
     if (key === this.#pictured) return;
     this.#pictured = key;
@@ -108,10 +108,10 @@ export class Overview {
    * @param {T} box
    * @param {number} head
    */
-  #place(box, head) {
+  #placeOnHead(box, head) {
     const { reading } = this.#stores.read;
     const { left, top, step, size } = /** @type {GridLayout} */ (this.#layout);
-    const [row, column] = gridPlace(reading, head);
+    const [row, column] = getGridPlace(reading, head);
     box.style.left = `${left + column * step}px`;
     box.style.top = `${top + row * step}px`;
     box.style.width = box.style.height = `${size}px`;
@@ -119,36 +119,36 @@ export class Overview {
   }
 
   /** @type {(head: number, kind: string) => HTMLElement} */
-  #mark(head, kind) {
+  #makeMark(head, kind) {
     const { read, look } = this.#stores;
-    const box = this.#place(make("i", { class: kind }), head);
-    if (kind === "on") box.style.outlineColor = headColour(look, read.reading, head);
+    const box = this.#placeOnHead(make("i", { class: kind }), head);
+    if (kind === "on") box.style.outlineColor = getHeadColour(look, read.reading, head);
     return box;
   }
 
-  // Draw dark squares for heads that are off and, below each later head, a bar that shows how far it has moved.
-  #changes() {
+  // Draw dark squares for heads that are off, and below each later head a bar for how far it has moved.
+  #drawChanges() {
     const { mode } = this.#stores.read;
     if (!mode) return [];
-    const off = mode.off.map((head) => this.#place(make("b", { class: "dark" }), head));
-    const moved = mode.moved.flatMap((share, head) => {
+    const off = mode.off.map((head) => this.#placeOnHead(make("b", { class: "dark" }), head));
+    const bars = mode.moved.flatMap((share, head) => {
       if (share === null) return [];
-      const bar = this.#place(make("b", { class: "moved" }), head);
+      const bar = this.#placeOnHead(make("b", { class: "moved" }), head);
       bar.style.setProperty("--share", String(share));
       return [bar];
     });
     const key = JSON.stringify(mode);
     this.#marks.classList.toggle("shiver", key !== this.#moved); // once
     this.#moved = key;
-    return [...moved, ...off];
+    return [...bars, ...off];
   }
 
   #drawPreview() {
     const { read, heads } = this.#stores;
     const head = heads.hovered ?? heads.cursor;
-    this.#place(this.#hovered, head);
+    this.#placeOnHead(this.#hovered, head);
     this.#hovered.hidden = heads.hovered === null;
-    this.#hovered.dataset.name = mapName(read.reading, head);
+    this.#hovered.dataset.name = formatMapName(read.reading, head);
     this.#preview.draw(head);
     this.#arrows.draw(this.#layout);
   }
@@ -165,13 +165,13 @@ export class Overview {
     /** @type {(event: MouseEvent) => number | null} */
     const cell = (event) => {
       if (!this.#layout) return null;
-      const { layers, heads: across } = gridOf(read.reading);
-      const i = gridCellAt(this.#layout, layers.length, across.length, ...pointOn(this.#grid, event));
+      const { layers, heads: across } = getGrid(read.reading);
+      const i = findGridCell(this.#layout, layers.length, across.length, ...getPoint(this.#grid, event));
       if (i === null) return null;
       return layers[Math.floor(i / across.length)] * read.reading.heads + across[i % across.length];
     };
     if (!this.#stores.isAlone)
-      draggable(this.#grid, this.#gridBox, cell, (head) => heads.isOff(head) || heads.turn(head));
+      makeDraggable(this.#grid, this.#gridBox, cell, (head) => heads.isOff(head) || heads.turn(head));
     this.#grid.onpointermove = (event) => this.#hover(cell(event));
     this.#grid.onpointerleave = () => this.#hover(null);
     this.#grid.onclick = (event) => {
@@ -180,7 +180,7 @@ export class Overview {
       if (event.shiftKey && !this.#stores.isAlone) return heads.compare(head);
       const isBeside = this.#isWide;
       heads.open(head);
-      if (!isBeside) this.#one.scrollIntoView({ behavior: still() ? "auto" : "smooth", block: "start" });
+      if (!isBeside) this.#one.scrollIntoView({ behavior: prefersReducedMotion() ? "auto" : "smooth", block: "start" });
     };
     this.#grid.onkeydown = (event) => this.#onKey(event);
   }
@@ -210,23 +210,23 @@ export class Overview {
     const step = arrowKey(event);
     if (!step) return;
     event.preventDefault();
-    const { layers, heads: across } = gridOf(reading);
-    const [row, column] = gridPlace(reading, heads.cursor);
-    const layer = layers[bounded(row + step[0], layers.length)];
-    heads.cursor = layer * reading.heads + across[bounded(column + step[1], across.length)];
+    const { layers, heads: across } = getGrid(reading);
+    const [row, column] = getGridPlace(reading, heads.cursor);
+    const layer = layers[clamp(row + step[0], layers.length)];
+    heads.cursor = layer * reading.heads + across[clamp(column + step[1], across.length)];
     heads.hovered = null;
     this.draw();
-    say(`${mapName(reading, heads.cursor)}. ${heads.heard(heads.cursor)}`);
+    say(`${formatMapName(reading, heads.cursor)}. ${heads.heard(heads.cursor)}`);
   }
 }
 
 // Return "12", or "2 of 12".
 /** @type {(count: number, all: number) => string} */
-const some = (count, all) => (count === all ? String(all) : `${count} of ${all}`);
+const formatCount = (count, all) => (count === all ? String(all) : `${count} of ${all}`);
 
 // ---- Dragging a head out of the grid ------------------------------------------------------------------------
 
-// A head dragged out is switched off. On touch screens, dragging scrolls instead.
+// Dragging a head out of the grid switches it off. On touch screens, dragging scrolls instead.
 
 const FAR = 8; // pixels after which a press becomes a drag
 
@@ -239,7 +239,7 @@ const FAR = 8; // pixels after which a press becomes a drag
  * @param {(event: PointerEvent) => number | null} cell
  * @param {(head: number) => void} turn
  */
-function draggable(grid, box, cell, turn) {
+function makeDraggable(grid, box, cell, turn) {
   const ghost = make("b", { class: "ghost", "aria-hidden": "true" });
   let pressed = /** @type {{ head: number, x: number, y: number } | null} */ (null);
   let wasDragged = false;
@@ -293,59 +293,59 @@ const WIDE = 44; // pixels for "L11H11"
 // Draw all heads and return the layout. `look` = {width, height, colours, muted, small}.
 /** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
 export function drawGrid(canvas, reading, view, look) {
-  const { layers, heads } = gridOf(reading);
-  const tall = look.letters || undefined;
-  const layout = gridLayout(look.width, layers.length, heads.length, look.height, look.largest, tall);
-  const context = fit(canvas, layout.width, layout.height);
-  const ratio = resolution(canvas);
+  const { layers, heads } = getGrid(reading);
+  const minHeight = look.letters || undefined;
+  const layout = computeGridLayout(look.width, layers.length, heads.length, look.height, look.largest, minHeight);
+  const context = fitCanvas(canvas, layout.width, layout.height);
+  const ratio = getResolution(canvas);
   const size = Math.max(1, Math.floor(layout.size * ratio));
   const image = context.createImageData(canvas.width, canvas.height); // all heads in one image, drawn in one call
   const target = new Uint32Array(image.data.buffer);
-  const partOf = blocks(reading, view);
+  const partOf = makeBlockGetter(reading, view);
   /** @type {Meetings[]} */
-  let met = []; // the same for all heads
+  let meetings = []; // the same for all heads
   for (let i = 0; i < layers.length * heads.length; i++) {
     const [row, column] = [Math.floor(i / heads.length), i % heads.length];
     const part = partOf(layers[row] * reading.heads + heads[column]);
     const x = Math.round((layout.left + column * layout.step) * ratio);
     const y = Math.round((layout.top + row * layout.step) * ratio);
     if (!part.R || !part.C) continue;
-    if (!met.length) met = [meetings(part.R, size), meetings(part.C, size)];
+    if (!meetings.length) meetings = [matchCellsToPixels(part.R, size), matchCellsToPixels(part.C, size)];
     const colours = part.signed ? look.signedColours : look.colours;
-    paint(part, shading(part, view.scale), met, colours, target, canvas.width, y * canvas.width + x);
+    paint(part, computeShading(part, view.scale), meetings, colours, target, canvas.width, y * canvas.width + x);
   }
   context.putImageData(image, 0, 0);
-  labels(context, reading, layout, look);
+  drawLabels(context, reading, layout, look);
   return layout;
 }
 
 // Return a function that computes the visible block of each head, pooled if only thumbnails were sent.
 /** @type {(reading: Reading, view: ReadingView) => (head: number) => ShownBlock} */
-function blocks(reading, view) {
+function makeBlockGetter(reading, view) {
   if (reading.bins) {
-    const bins = pooledUnits(reading, view);
-    return (head) => pooled(reading, head, bins);
+    const bins = listPooledUnits(reading, view);
+    return (head) => poolBlock(reading, head, bins);
   }
-  const axes = units(reading, view);
-  return (head) => shownBlock(reading, head, view, axes);
+  const axes = computeUnits(reading, view);
+  return (head) => computeShownBlock(reading, head, view, axes);
 }
 
 /** @type {(context: CanvasRenderingContext2D, reading: Reading, layout: GridLayout, look: Look) => void} */
-function labels(context, reading, layout, look) {
+function drawLabels(context, reading, layout, look) {
   context.fillStyle = look.muted;
   context.font = look.small;
   context.textBaseline = "middle";
   context.textAlign = "center";
-  const { layers, heads } = gridOf(reading);
+  const { layers, heads } = getGrid(reading);
   const areKept = hasKeptHeads(reading);
   const hasNames = !isOfLayers(reading) && (!areKept || layout.step >= WIDE);
   for (const [column, head] of hasNames ? heads.entries() : []) {
-    const name = areKept ? mapName(reading, head) : String(head);
+    const name = areKept ? formatMapName(reading, head) : String(head);
     context.fillText(name, layout.left + column * layout.step + layout.size / 2, layout.top / 2);
   }
   context.textAlign = "right";
   for (const [row, layer] of areKept ? [] : layers.entries()) {
-    const name = `L${inModel(reading, layer * reading.heads)[0]}`;
+    const name = `L${getModelNumbers(reading, layer * reading.heads)[0]}`;
     context.fillText(name, layout.left - 8, layout.top + row * layout.step + layout.size / 2);
   }
 }
@@ -367,7 +367,7 @@ const EXPLAINED = "At least 5% of the later head’s scores here.";
 
 class Arrows {
   box = make("section", { class: "composed", "aria-label": "Arrows between heads" });
-  #lines = svg("svg", { "aria-hidden": "true", class: "marks arrows" });
+  #lines = makeSvg("svg", { "aria-hidden": "true", class: "marks arrows" });
   #drawn = "";
   #without = make("span", { role: "status" }); // says that the open head has no arrows
   #pointed = /** @type {Arrow | null} */ (null);
@@ -389,64 +389,67 @@ class Arrows {
     if (key !== this.#drawn) {
       this.#drawn = key;
       this.#pointed = null;
-      const paths = [...arrows].reverse().flatMap((arrow) => pathOf(arrow, read.reading, /** @type {any} */ (layout)));
+      const paths = [...arrows]
+        .reverse()
+        .flatMap((arrow) => drawPath(arrow, read.reading, /** @type {any} */ (layout)));
       this.#lines.replaceChildren(...paths);
-      this.#list(arrows);
+      this.#listArrows(arrows);
     }
-    this.#stress();
+    this.#highlightArrows();
   }
 
   // Highlight the arrows of the hovered head, or the arrow hovered in the list.
-  #stress() {
+  #highlightArrows() {
     const { heads, read } = this.#stores;
     const head = heads.hovered ?? heads.cursor;
-    const one = this.#pointed;
+    const pointed = this.#pointed;
     /** @type {(arrow: Arrow) => boolean} */
-    const isNear = (arrow) => (one ? nameOf(arrow) === nameOf(one) : arrow.from === head || arrow.to === head);
-    const near = new Set((read.arrows ?? []).filter(isNear).map(nameOf));
-    const hasNone = head !== null && near.size === 0 && (read.arrows ?? []).length > 0;
-    this.#without.textContent = hasNone ? `${mapName(read.reading, head)} has no arrows.` : "";
-    this.#lines.classList.toggle("some", near.size > 0);
+    const isNear = (arrow) =>
+      pointed ? identifyArrow(arrow) === identifyArrow(pointed) : arrow.from === head || arrow.to === head;
+    const nearKeys = new Set((read.arrows ?? []).filter(isNear).map(identifyArrow));
+    const hasNone = head !== null && nearKeys.size === 0 && (read.arrows ?? []).length > 0;
+    this.#without.textContent = hasNone ? `${formatMapName(read.reading, head)} has no arrows.` : "";
+    this.#lines.classList.toggle("some", nearKeys.size > 0);
     for (const line of this.#lines.children)
-      line.classList.toggle("near", near.has(line.getAttribute("data-of") ?? ""));
+      line.classList.toggle("near", nearKeys.has(line.getAttribute("data-of") ?? ""));
   }
 
   /** @type {(arrows: Arrow[]) => void} */
-  #list(arrows) {
+  #listArrows(arrows) {
     const none = "No earlier head contributes 5% or more to a later head’s scores here.";
     const legend = ["query", "key"].map((side) => make("span", { class: side }, `through its ${side}`));
     const line = make("p", { class: "soft" }, ...(arrows.length ? [EXPLAINED, ...legend] : [none]), this.#without);
-    this.box.replaceChildren(line, make("ol", {}, ...arrows.map((arrow) => make("li", {}, this.#button(arrow)))));
+    this.box.replaceChildren(line, make("ol", {}, ...arrows.map((arrow) => make("li", {}, this.#makeButton(arrow)))));
   }
 
   /** @type {(arrow: Arrow) => HTMLElement} */
-  #button(arrow) {
+  #makeButton(arrow) {
     const { read, heads } = this.#stores;
-    const [from, to] = [arrow.from, arrow.to].map((head) => mapName(read.reading, head));
+    const [from, to] = [arrow.from, arrow.to].map((head) => formatMapName(read.reading, head));
     /** @type {(now: Arrow | null) => () => void} */
     const point = (now) => () => {
       this.#pointed = now;
-      this.#stress();
+      this.#highlightArrows();
     };
     const [enter, leave] = [point(arrow), point(null)];
     const events = { onfocus: enter, onblur: leave, onpointerenter: enter, onpointerleave: leave };
     const title = `Open ${to}`;
-    const share = percent(arrow.share);
+    const share = formatPercent(arrow.share);
     const label = `${from} contributes ${share} of the scores of ${to}, through its ${arrow.side}. ${title}.`;
     const texts = [make("code", {}, `${from} → ${to}`), make("span", { class: arrow.side }, arrow.side)];
-    const value = make("span", { class: "value" }, percent(arrow.share));
+    const value = make("span", { class: "value" }, formatPercent(arrow.share));
     const onclick = () => heads.open(arrow.to);
     return make("button", { type: "button", title, "aria-label": label, onclick, ...events }, ...texts, value);
   }
 }
 
 /** @type {(arrow: Arrow) => string} */
-const nameOf = ({ from, to, side }) => `${from} ${to} ${side}`;
+const identifyArrow = ({ from, to, side }) => `${from} ${to} ${side}`;
 
 // Draw an arrow between the centres of two heads, with its halo; return nothing if the grid lacks one of them.
 /** @type {(arrow: Arrow, reading: Reading, layout: GridLayout) => SVGElement[]} */
-export function pathOf(arrow, reading, { left, top, step, size }) {
-  const places = [arrow.from, arrow.to].map((head) => gridPlace(reading, head));
+export function drawPath(arrow, reading, { left, top, step, size }) {
+  const places = [arrow.from, arrow.to].map((head) => getGridPlace(reading, head));
   if (places.flat().includes(-1)) return [];
   const [[x, y], [u, v]] = places.map(([row, column]) => [
     left + column * step + size / 2,
@@ -461,16 +464,17 @@ export function pathOf(arrow, reading, { left, top, step, size }) {
   const [dx, dy] = [u - midX, v - midY].map((part) => part / Math.hypot(u - midX, v - midY));
   const [endX, endY] = [u - tip * dx, v - tip * dy];
   /** @type {(...numbers: number[]) => string} */
-  const at = (...numbers) => numbers.map((number) => number.toFixed(1)).join(" ");
-  const line = `M${at(x, y)}Q${at(midX, midY, endX, endY)}`;
+  const formatPoint = (...numbers) => numbers.map((number) => number.toFixed(1)).join(" ");
+  const line = `M${formatPoint(x, y)}Q${formatPoint(midX, midY, endX, endY)}`;
   const half = 2.5 + width / 2;
-  const head = `M${at(u, v)}L${at(endX - half * dy, endY + half * dx, endX + half * dy, endY - half * dx)}Z`;
-  const group = svg(
+  const base = formatPoint(endX - half * dy, endY + half * dx, endX + half * dy, endY - half * dx);
+  const head = `M${formatPoint(u, v)}L${base}Z`;
+  const group = makeSvg(
     "g",
-    { class: arrow.side, "data-of": nameOf(arrow) },
-    svg("path", { class: "halo", d: line, "stroke-width": at(width + 3) }),
-    svg("path", { class: "line", d: line, "stroke-width": at(width) }),
-    svg("path", { class: "tip", d: head }),
+    { class: arrow.side, "data-of": identifyArrow(arrow) },
+    makeSvg("path", { class: "halo", d: line, "stroke-width": formatPoint(width + 3) }),
+    makeSvg("path", { class: "line", d: line, "stroke-width": formatPoint(width) }),
+    makeSvg("path", { class: "tip", d: head }),
   );
   return [group];
 }

@@ -1,12 +1,12 @@
 // Show the numbers and roles of the head hovered in the grid, and rank all heads by one link.
-import { choice } from "../controls.js";
+import { makeChoice } from "../controls.js";
 import { make } from "../dom.js";
-import { ranking, units } from "../geometry.js";
-import { number } from "../numerals.js";
-import { keysOf, mapName, paperMapName } from "../reading.js";
+import { rankHeads, computeUnits } from "../geometry.js";
+import { formatNumber } from "../numerals.js";
+import { getKeys, formatMapName, formatPaperName } from "../reading.js";
 import { isShare } from "../view.js";
-import { drawBar, largest, measured } from "./heads.js";
-import { UNEXPLAINED, remarkOf, rowsOf } from "./recipe.js";
+import { drawBar, findLargest, formatMeasure } from "./heads.js";
+import { UNEXPLAINED, writeRemark, makeRows } from "./recipe.js";
 import { Chips } from "./roles.js";
 /** @import { Axes, Link, Rank, Unit } from "../geometry.js" */
 /** @import { Spot } from "../layouts.js" */
@@ -22,7 +22,7 @@ export class Preview {
   #rules = make("dl", { class: "rules" });
   #remark = make("p", { class: "soft" });
   #more = make("details", { class: "more" }, make("summary", {}, NUMBERS), this.#rules, this.#remark, this.#numbers);
-  #rest = make("button", { type: "button", title: "Show what the rules leave out", onclick: () => this.#turn() });
+  #rest = make("button", { type: "button", title: "Show what the rules leave out", onclick: () => this.#toggle() });
   #drawn = ""; // key of the line and the rules, which are not redrawn under the pointer
   #stores;
   #chips;
@@ -41,13 +41,13 @@ export class Preview {
     const { reading } = read;
     const isOpen = head === stage.view.head;
     const hint = isOpen ? " open" : heads.hovered === null ? " Enter opens it" : " click to open";
-    const name = make("b", {}, mapName(reading, head));
-    this.#name.replaceChildren(name, ` (${paperMapName(reading, head)})`, make("span", { class: "soft" }, hint));
+    const name = make("b", {}, formatMapName(reading, head));
+    this.#name.replaceChildren(name, ` (${formatPaperName(reading, head)})`, make("span", { class: "soft" }, hint));
     this.#chips.box.hidden = isOpen; // they are already shown next to its name
     this.#chips.draw(head);
     this.#drawRecipe(head);
     this.#name.hidden = isOpen && heads.hovered === null;
-    this.#numbers.replaceChildren(...reading.metrics.map((metric) => this.#numberOf(metric, head)));
+    this.#numbers.replaceChildren(...reading.metrics.map((metric) => this.#makeNumber(metric, head)));
   }
 
   // Draw the recipe of a head, if it has one.
@@ -70,25 +70,25 @@ export class Preview {
     if (!recipes) return;
     /** @type {(rule: number | null) => void} */
     const point = (rule) => heads.point(head, rule);
-    this.#rules.replaceChildren(...rowsOf(recipes, head, look.heads, point, this.#rest));
-    this.#remark.textContent = remarkOf(recipes, head);
+    this.#rules.replaceChildren(...makeRows(recipes, head, look.heads, point, this.#rest));
+    this.#remark.textContent = writeRemark(recipes, head);
   }
 
   // Toggle between the weights and the part that the recipe leaves unexplained.
-  #turn() {
+  #toggle() {
     const { stage } = this.#stores;
     stage.change({ shown: stage.view.shown === UNEXPLAINED ? "weight" : UNEXPLAINED });
   }
 
   /** @type {(metric: Metric, head: number) => HTMLElement} */
-  #numberOf(metric, head) {
+  #makeNumber(metric, head) {
     const { read, look } = this.#stores;
     const { reading } = read;
     /** @type {Record<string, number>} */
-    const tops = { nats: Math.log(keysOf(reading).n), share: 1, number: largest(metric.values) };
+    const tops = { nats: Math.log(getKeys(reading).n), share: 1, number: findLargest(metric.values) };
     const bar = make("dd", { class: "bar", "aria-hidden": true });
     const line = drawBar(reading, look, bar, metric.values[head] ?? 0, tops[metric.unit]);
-    const value = make("dd", {}, measured(reading, metric, head));
+    const value = make("dd", {}, formatMeasure(reading, metric, head));
     const help = reading.keys && metric.values[head] === null ? "Not defined between two texts." : metric.help;
     return make("div", { title: help }, make("dt", {}, metric.label), line, value);
   }
@@ -99,11 +99,11 @@ export class Preview {
 const RANKS = 6; // number of heads shown until the user asks for all
 
 export class Ranks {
-  #query = choice("from", [], () => this.#ask());
-  #key = choice("to", [], () => this.#ask());
+  #query = makeChoice("from", [], () => this.#ask());
+  #key = makeChoice("to", [], () => this.#ask());
   #note = make("p", { class: "soft" });
   #list = make("ol");
-  #more = make("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#turn() });
+  #more = make("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#toggle() });
   box = make(
     "section",
     { class: "ask" },
@@ -130,9 +130,9 @@ export class Ranks {
     const { read, stage, shown, isAlone } = this.#stores;
     const { reading } = read;
     const { view } = stage;
-    const link = view.link || suggestion(reading, shown.opened, shown.axes, shown.pinned());
-    this.#drawMenus(link, units(reading, { ...view, special: "keep", side: "all" }));
-    const ranked = link && ranking(reading, { ...view, link });
+    const link = view.link || suggestLink(reading, shown.opened, shown.axes, shown.pinned());
+    this.#drawMenus(link, computeUnits(reading, { ...view, special: "keep", side: "all" }));
+    const ranked = link && rankHeads(reading, { ...view, link });
     this.#drawList(ranked || []);
     this.#more.hidden = !ranked;
     this.#more.textContent = this.#isWhole ? `Show the first ${RANKS}` : `Show all ${reading.layers * reading.heads}`;
@@ -149,7 +149,7 @@ export class Ranks {
     this.#stores.stage.change({ link, pin: { ...link } });
   }
 
-  #turn() {
+  #toggle() {
     this.#isWhole = !this.#isWhole;
     this.draw();
   }
@@ -160,8 +160,8 @@ export class Ranks {
     const offered = JSON.stringify([read.reading.key, stage.view.unit]);
     if (this.#offered !== offered) {
       this.#offered = offered;
-      offer(this.#query.select, rows);
-      offer(this.#key.select, cols);
+      fillMenu(this.#query.select, rows);
+      fillMenu(this.#key.select, cols);
     }
     /** @type {(side: Unit[], token: number) => string} */
     const unitOf = (side, token) => String(side.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "");
@@ -172,40 +172,40 @@ export class Ranks {
   /** @type {(ranked: Rank[]) => void} */
   #drawList(ranked) {
     const list = this.#list;
-    const top = isShare(this.#stores.read.reading) ? 1 : largest(ranked.map(({ weight }) => weight));
+    const top = isShare(this.#stores.read.reading) ? 1 : findLargest(ranked.map(({ weight }) => weight));
     const { activeElement } = /** @type {Document | ShadowRoot} */ (list.getRootNode());
     const hasKeyboard = list.contains(activeElement);
     const entries = ranked.slice(0, this.#isWhole ? undefined : RANKS);
-    list.replaceChildren(...entries.map((entry) => this.#lineOf(entry, top)));
+    list.replaceChildren(...entries.map((entry) => this.#makeLine(entry, top)));
     const current = /** @type {HTMLElement | null} */ (list.querySelector('[aria-current="true"]'));
     if (hasKeyboard) current?.focus(); // keep the focus in its place
   }
 
   /** @type {(entry: Rank, top: number) => HTMLElement} */
-  #lineOf({ head, weight }, top) {
+  #makeLine({ head, weight }, top) {
     const { read, stage, heads, look } = this.#stores;
     const { reading } = read;
     const button = make(
       "button",
       { type: "button", onclick: () => heads.open(head), "aria-current": head === stage.view.head },
-      make("b", {}, mapName(reading, head)),
-      make("span", { class: "soft" }, ` (${paperMapName(reading, head)})`),
+      make("b", {}, formatMapName(reading, head)),
+      make("span", { class: "soft" }, ` (${formatPaperName(reading, head)})`),
       drawBar(reading, look, make("i", { class: "bar" }), weight, top),
-      make("span", { class: "value" }, number(weight, reading)),
+      make("span", { class: "value" }, formatNumber(weight, reading)),
     );
     return make("li", {}, button);
   }
 }
 
 /** @type {(select: HTMLSelectElement, side: Unit[]) => void} */
-function offer(select, side) {
+function fillMenu(select, side) {
   const words = side.map((unit, i) => new Option(`${i} ${unit.text}`, String(unit.tokens[0])));
   select.replaceChildren(new Option("choose…", ""), ...words);
 }
 
 // Suggest the pinned word and the ordinary word that it attends to most in the opened head.
 /** @type {(reading: Reading, head: ShownHead | undefined, axes: Axes, spot: Spot | null) => Link | null} */
-function suggestion(reading, head, { rows, cols }, spot) {
+function suggestLink(reading, head, { rows, cols }, spot) {
   if (reading.bins || !head || !spot || spot.row === null) return null;
   const { w, C } = head.part;
   const weights = cols.map((unit, i) => (unit.special ? -1 : w[spot.row * C + i]));

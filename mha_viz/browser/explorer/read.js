@@ -1,11 +1,11 @@
 // Hold a reading, the data about its heads, and its visible part.
-import { block, shades, units } from "../geometry.js";
-import { signColours, typedOf } from "../ink.js";
-import { linksOf } from "../links.js";
-import { keysOf, mapName, unpack } from "../reading.js";
-import { OF_STRENGTH, stateOf } from "../view.js";
-import { drawn, headColour, headDash } from "./heads.js";
-import { byHead } from "./roles.js";
+import { computeBlock, computeShades, computeUnits } from "../geometry.js";
+import { getSignColours, getTypedPart } from "../ink.js";
+import { makeLinks } from "../links.js";
+import { getKeys, formatMapName, unpack } from "../reading.js";
+import { OF_STRENGTH, serializeSettings } from "../view.js";
+import { listDrawnHeads, getHeadColour, getHeadDash } from "./heads.js";
+import { indexByHead } from "./roles.js";
 /** @import { Axes, Pin, Unit } from "../geometry.js" */
 /** @import { Spot } from "../layouts.js" */
 /** @import { ShownHead } from "../links.js" */
@@ -30,7 +30,7 @@ const NOWHERE = /** @type {Elsewhere} */ ({ head: -1, cases: [] }); // as in fil
 
 export class Read {
   reading = /** @type {Reading} */ (/** @type {unknown} */ (null)); // unset until the first bytes arrive
-  roles = byHead({ kinds: {}, on: [], measured: false, roles: [] });
+  roles = indexByHead({ kinds: {}, on: [], measured: false, roles: [] });
   tour = ""; // the step of the tour, as sent by the server
   opened = 0; // how many times the server has opened a head by itself
   unusual = /** @type {Finding[]} */ ([]); // findings about this text
@@ -45,7 +45,7 @@ export class Read {
   // Receive a reading, as an object or as bytes, and the roles of its heads. Keep the matrices of `open` heads.
   /** @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null, open: () => number[]) => Received} */
   receive(data, headRoles, open) {
-    const next = data instanceof Uint8Array ? unpack(data) : data;
+    const newReading = data instanceof Uint8Array ? unpack(data) : data;
     const { reading } = this;
     const isStep = !!headRoles?.tour && headRoles.tour !== this.tour;
     const isOther = (/** @type {"opened" | "quiet"} */ name) => !!headRoles && headRoles[name] !== this[name];
@@ -64,7 +64,7 @@ export class Read {
         arrows,
       } = headRoles;
       Object.assign(this, {
-        roles: byHead(headRoles),
+        roles: indexByHead(headRoles),
         tour,
         opened,
         quiet,
@@ -77,22 +77,22 @@ export class Read {
         arrows,
       });
     }
-    const isSame = reading?.key === next.key;
+    const isSame = reading?.key === newReading.key;
     const isOfSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(
-      (name) => reading?.[name] === next[name],
+      (name) => reading?.[name] === newReading[name],
     );
-    if (isSame) keep(reading, next, open());
-    else this.reading = next;
+    if (isSame) keepMatrices(reading, newReading, open());
+    else this.reading = newReading;
     return { isSame, isOfSameTokens, isStep, isLed };
   }
 }
 
 // Add the matrices of another part of the current reading; drop the oldest if there is no room.
 /** @type {(reading: Reading, next: Reading, open: number[]) => void} */
-function keep(reading, next, open) {
+function keepMatrices(reading, next, open) {
   if (next.link) reading.link = next.link;
   for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
-  const room = Math.max(24, KEEP_BYTES / (4 * reading.n * keysOf(reading).n));
+  const room = Math.max(24, KEEP_BYTES / (4 * reading.n * getKeys(reading).n));
   for (const head of reading.matrices.keys()) {
     if (reading.matrices.size <= room) break;
     if (!open.includes(head)) reading.matrices.delete(head);
@@ -119,11 +119,11 @@ export class Shown {
   }
 
   get axes() {
-    return this.#now().axes;
+    return this.#derive().axes;
   }
 
   get heads() {
-    return this.#now().heads;
+    return this.#derive().heads;
   }
 
   // The head named above the drawings; undefined while its weights are loading.
@@ -131,39 +131,41 @@ export class Shown {
     return this.heads.find(({ head }) => head === this.#stage.view.head);
   }
 
-  #now() {
+  #derive() {
     const { reading } = this.#read;
     const { view } = this.#stage;
     const { links, scale } = view;
-    const here = drawn(view).filter((head) => reading.matrices.has(head));
-    const key = JSON.stringify([stateOf(view, "explorer"), here, this.#look.theme]);
+    const loadedHeads = listDrawnHeads(view).filter((head) => reading.matrices.has(head));
+    const key = JSON.stringify([serializeSettings(view, "explorer"), loadedHeads, this.#look.theme]);
     if (this.#derived?.key === key && this.#derived.reading === reading) return this.#derived;
-    const rowsKey = stateOf(view, "explorer", OF_STRENGTH);
-    const axes = this.#axesFor(rowsKey);
-    const alone = here.map((head) => this.#headOf(head, axes));
+    const rowsKey = serializeSettings(view, "explorer", OF_STRENGTH);
+    const axes = this.#getAxes(rowsKey);
+    const alone = loadedHeads.map((head) => this.#makeHead(head, axes));
     const parts = alone.map(({ part }) => part);
-    const lines = linksOf(parts, axes, links, scale);
+    const lines = makeLinks(parts, axes, links, scale);
     const heads = alone.map((head, i) => ({ ...head, ...lines[i] }));
     return (this.#derived = { key, reading, rowsKey, axes, heads });
   }
 
   // Return the rows and columns: the same objects while they are unchanged, so that cached measurements stay valid.
   /** @type {(rowsKey: string) => Axes} */
-  #axesFor(rowsKey) {
+  #getAxes(rowsKey) {
     const { reading } = this.#read;
-    const last = this.#derived;
-    return last?.reading === reading && last.rowsKey === rowsKey ? last.axes : units(reading, this.#stage.view);
+    const previous = this.#derived;
+    return previous?.reading === reading && previous.rowsKey === rowsKey
+      ? previous.axes
+      : computeUnits(reading, this.#stage.view);
   }
 
   /** @type {(head: number, axes: Axes) => ShownHead} */
-  #headOf(head, axes) {
+  #makeHead(head, axes) {
     const { reading } = this.#read;
     const { view } = this.#stage;
     const look = this.#look;
-    const part = block(reading, head, view, axes);
-    const dash = headDash(look, view, head);
-    const signs = reading.signed ? signColours(look) : { colour: headColour(look, reading, head) };
-    return { head, dash, part, shade: shades(part, view.scale), ...signs };
+    const part = computeBlock(reading, head, view, axes);
+    const dash = getHeadDash(look, view, head);
+    const signs = reading.signed ? getSignColours(look) : { colour: getHeadColour(look, reading, head) };
+    return { head, dash, part, shade: computeShades(part, view.scale), ...signs };
   }
 
   // Return the pinned spot, or null if its tokens are not shown.
@@ -202,16 +204,15 @@ export function hasArcs({ shown, read, isAlone }) {
 // Publish the open head's weights between the words of the text for the sentence component, which draws them as arcs
 // and may load later. If a word is pinned, publish only its weights. `says`: a description of the head.
 /** @type {(stores: Stores, says: string) => void} */
-export function tellBows(stores, says) {
+export function publishArcs(stores, says) {
   const { shown, read, isAlone } = stores;
   if (isAlone || !shown.opened) return;
   const { rows } = shown.axes;
   const { part, colour, head } = shown.opened;
   const ordinary = hasArcs(stores) ? rows.flatMap((unit, i) => (unit.special ? [] : [i])) : [];
-  const pinned = shown.pinned() ?? { row: null, col: null };
+  const spot = shown.pinned() ?? { row: null, col: null };
   /** @type {(row: number, col: number) => boolean} */
-  const isShown = (row, col) =>
-    (pinned.row === null || pinned.row === row) && (pinned.col === null || pinned.col === col);
+  const isShown = (row, col) => (spot.row === null || spot.row === row) && (spot.col === null || spot.col === col);
   /** @type {[number, number, number][]} */
   const links = [];
   ordinary.forEach((row, from) =>
@@ -220,16 +221,16 @@ export function tellBows(stores, says) {
       if (row !== col && weight >= LEAST && isShown(row, col)) links.push([from, to, weight]);
     }),
   );
-  const known = read.roles.ofHead
+  const roleWords = read.roles.ofHead
     .get(head)
     ?.find(({ active }) => active)
     ?.words.split(/[,.] /)[0];
-  const name = mapName(read.reading, head);
+  const name = formatMapName(read.reading, head);
   onPage.mhaVizBows = {
-    words: ordinary.map((i) => typedOf(rows[i].text)),
+    words: ordinary.map((i) => getTypedPart(rows[i].text)),
     links,
     colour,
-    says: says || (known ? `${name}: ${known}` : name),
+    says: says || (roleWords ? `${name}: ${roleWords}` : name),
   };
   document.dispatchEvent(new Event("mha-bows"));
 }

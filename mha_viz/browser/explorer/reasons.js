@@ -1,5 +1,5 @@
-// Say in one line why a head links two tokens and what it then writes.
-import { make, typedText } from "../dom.js";
+// Describe in one line why a head links two tokens and what it then writes.
+import { make, isolateText } from "../dom.js";
 /** @import { Children } from "../dom.js" */
 /** @import { Axes, Unit } from "../geometry.js" */
 /** @import { Spot } from "../layouts.js" */
@@ -12,16 +12,16 @@ const LEAST = 0.01; // the smallest weight that is explained
 
 // Return the focused link or, for a focused token, its strongest drawn link; null if its weight is below 1 %.
 /** @type {(head: ShownHead, axes: Axes, focus: Spot) => Cell | null} */
-export function explainedLink({ part, chosen }, { rows, cols }, { row, col }) {
+export function findExplainedLink({ part, chosen }, { rows, cols }, { row, col }) {
   const { w, C } = part;
   let best = null;
   let top = LEAST;
   for (let r = row ?? 0; r <= (row ?? rows.length - 1); r++)
     for (let c = col ?? 0; c <= (col ?? cols.length - 1); c++) {
-      const at = r * C + c;
-      if (w[at] < top || (best && w[at] === top)) continue;
-      if ((row === null || col === null) && chosen && !chosen[at]) continue;
-      top = w[at];
+      const cell = r * C + c;
+      if (w[cell] < top || (best && w[cell] === top)) continue;
+      if ((row === null || col === null) && chosen && !chosen[cell]) continue;
+      top = w[cell];
       best = { row: r, col: c };
     }
   return best;
@@ -29,26 +29,26 @@ export function explainedLink({ part, chosen }, { rows, cols }, { row, col }) {
 
 // Return the strongest link between the tokens of two units. `matrix`: [query, key], with n keys.
 /** @type {(from: Unit, to: Unit, matrix: Float32Array, n: number) => [number, number]} */
-export function strongestTokens(from, to, matrix, n) {
+export function findStrongestTokens(from, to, matrix, n) {
   const pairs = from.tokens.flatMap((query) => to.tokens.map((key) => /** @type {[number, number]} */ ([query, key])));
   return pairs.reduce((best, pair) => (matrix[pair[0] * n + pair[1]] > matrix[best[0] * n + best[1]] ? pair : best));
 }
 
-// Say why a query attends to a key, and what the key's vector writes; [] if neither is known.
+// Describe why a query attends to a key, and what the key's vector writes; [] if neither is known.
 /** @type {(reasons: Reasons, from: string, to: string, query: number, key: number) => Children} */
-export function sayReasons({ groups, codes, words }, from, to, query, key) {
+export function describeReasons({ groups, codes, words }, from, to, query, key) {
   const n = words?.length ?? Math.sqrt(codes?.length ?? 0);
   const code = codes?.[query * n + key] ?? 0;
-  const found = [code & 15, code >> 4].filter(Boolean).map((number) => groups[number - 1]);
+  const reasons = [code & 15, code >> 4].filter(Boolean).map((number) => groups[number - 1]);
   const written = words?.[key] ?? [];
   /** @type {Children[]} */
   const halves = [
-    found.length ? [`found by ${found.join(" and ")}`] : [],
-    written.length ? ["writes ", ...written.flatMap((word, i) => [i ? ", " : "", quoted(word)])] : [],
+    reasons.length ? [`found by ${reasons.join(" and ")}`] : [],
+    written.length ? ["writes ", ...written.flatMap((word, i) => [i ? ", " : "", quote(word)])] : [],
   ];
   const [first, ...rest] = halves.filter((half) => half.length);
-  return first ? [quoted(from), " → ", quoted(to), ": ", ...first, ...rest.flatMap((half) => ["; ", ...half])] : [];
+  return first ? [quote(from), " → ", quote(to), ": ", ...first, ...rest.flatMap((half) => ["; ", ...half])] : [];
 }
 
 /** @type {(text: string) => HTMLElement} */
-const quoted = (text) => make("i", {}, typedText(text));
+const quote = (text) => make("i", {}, isolateText(text));

@@ -1,6 +1,6 @@
 // Show the recipe of a head: its rules in words and as bars, and the cells that a rule predicts.
 import { make } from "../dom.js";
-import { decimal } from "../numerals.js";
+import { formatDecimal } from "../numerals.js";
 /** @import { Axes } from "../geometry.js" */
 /** @import { Children } from "../dom.js" */
 
@@ -25,31 +25,31 @@ export const UNEXPLAINED = "unexplained";
 const NAMED = 2; // number of a head's rules that are spoken
 const HARDLY = 0.005; // smaller shares are shown as 0%
 /** @type {(share: number) => string} */
-const whole = (share) => `${decimal(100 * share, 0)}%`;
+const formatShare = (share) => `${formatDecimal(100 * share, 0)}%`;
 /** @type {(share: number | undefined) => string} */
-const now = (share) => (share === undefined ? "" : `, here ${whole(share)}`);
+const formatShareHere = (share) => (share === undefined ? "" : `, here ${formatShare(share)}`);
 const EVEN = "On average it attends evenly to all tokens.";
 
 // Make a sample of the colour and the pattern of a kind.
 /** @type {(recipes: Recipes, kind: string, colours: string[]) => HTMLElement} */
-function sample(recipes, kind, colours) {
+function makeSample(recipes, kind, colours) {
   const box = make("u", { class: kind });
   if (kind in recipes.colours) box.style.setProperty("--colour", colours[recipes.colours[kind] % colours.length]);
   return box;
 }
 
 /** @type {(rule: Rule, share: number) => string} */
-const going = ({ says, kind }, share) => `${whole(share)} ${kind === "even" ? "" : "to "}${says}`;
+const describeRule = ({ says, kind }, share) => `${formatShare(share)} ${kind === "even" ? "" : "to "}${says}`;
 /** @type {(head: HeadRecipe) => string} */
-const leftBy = ({ explained, interval }) =>
-  whole(1 - explained) + (interval ? ` [${whole(1 - interval[1])}, ${whole(1 - interval[0])}]` : "");
+const describeRemainder = ({ explained, interval }) =>
+  formatShare(1 - explained) + (interval ? ` [${formatShare(1 - interval[1])}, ${formatShare(1 - interval[0])}]` : "");
 
 /** @type {(recipes: Recipes, head: number) => string} */
-export function spokenRecipe(recipes, head) {
+export function describeRecipe(recipes, head) {
   const { parts, explained, isEven } = recipes.heads[head];
-  const named = parts.slice(0, NAMED).map(([rule, share]) => going(recipes.rules[rule], share));
-  const left = 1 - explained < HARDLY ? "" : `; no rule explains ${leftBy(recipes.heads[head])}`;
-  return isEven ? `${EVEN} ` : `On average it attends ${named.join(", ")}${left}. `;
+  const ruleWords = parts.slice(0, NAMED).map(([rule, share]) => describeRule(recipes.rules[rule], share));
+  const remainder = 1 - explained < HARDLY ? "" : `; no rule explains ${describeRemainder(recipes.heads[head])}`;
+  return isEven ? `${EVEN} ` : `On average it attends ${ruleWords.join(", ")}${remainder}. `;
 }
 
 // List every rule of a head with its share; `rest` names the share that they do not explain.
@@ -57,7 +57,7 @@ export function spokenRecipe(recipes, head) {
  * @type {(recipes: Recipes, head: number, colours: string[], point: (rule: number | null) => void,
  *   rest: HTMLElement) => Children}
  */
-export function rowsOf(recipes, head, colours, point, rest) {
+export function makeRows(recipes, head, colours, point, rest) {
   const { parts, explained, here } = recipes.heads[head];
   const rows = parts.map(([rule, share], place) => {
     const { says, kind, needs } = recipes.rules[rule];
@@ -65,23 +65,31 @@ export function rowsOf(recipes, head, colours, point, rest) {
     const written = isLeft ? `${says} *` : says;
     const button = make(
       "button",
-      { type: "button", ...pointing(rule, point) },
-      sample(recipes, kind, colours),
+      { type: "button", ...makePointerHandlers(rule, point) },
+      makeSample(recipes, kind, colours),
       written,
     );
-    return rowOf(button, recipes, kind, colours, share, whole(share) + now(isLeft ? undefined : here?.[place]));
+    return makeRow(
+      button,
+      recipes,
+      kind,
+      colours,
+      share,
+      formatShare(share) + formatShareHere(isLeft ? undefined : here?.[place]),
+    );
   });
-  rest.replaceChildren(sample(recipes, UNEXPLAINED, colours), UNEXPLAINED);
-  const left = leftBy(recipes.heads[head]) + now(recipes.here ? 1 - recipes.here[head] : undefined);
-  return [...rows, rowOf(rest, recipes, UNEXPLAINED, colours, 1 - explained, left)];
+  rest.replaceChildren(makeSample(recipes, UNEXPLAINED, colours), UNEXPLAINED);
+  const left =
+    describeRemainder(recipes.heads[head]) + formatShareHere(recipes.here ? 1 - recipes.here[head] : undefined);
+  return [...rows, makeRow(rest, recipes, UNEXPLAINED, colours, 1 - explained, left)];
 }
 
 /**
  * @type {(name: HTMLElement, recipes: Recipes, kind: string, colours: string[], share: number, says: string) =>
  *   HTMLElement}
  */
-function rowOf(name, recipes, kind, colours, share, says) {
-  const part = sample(recipes, kind, colours);
+function makeRow(name, recipes, kind, colours, share, says) {
+  const part = makeSample(recipes, kind, colours);
   part.style.width = `${100 * share}%`;
   const bar = make("dd", { class: "bar part", "aria-hidden": true }, part);
   return make("div", {}, make("dt", {}, name), bar, make("dd", {}, says));
@@ -89,7 +97,7 @@ function rowOf(name, recipes, kind, colours, share, says) {
 
 // Say which text the shares belong to, and what the star of a rule means.
 /** @type {(recipes: Recipes, head: number) => string} */
-export function remarkOf(recipes, head) {
+export function writeRemark(recipes, head) {
   const { on, rules, heads } = recipes;
   const isLeft = isLeftOut(recipes) && heads[head].parts.some(([rule]) => rules[rule].needs);
   const starred = isLeft ? " * needs annotation: left out here." : "";
@@ -101,7 +109,7 @@ export function remarkOf(recipes, head) {
 const isLeftOut = ({ here, annotated }) => !!here && !annotated;
 
 /** @type {(rule: number, point: (rule: number | null) => void) => Record<string, any>} */
-const pointing = (rule, point) => ({
+const makePointerHandlers = (rule, point) => ({
   onpointerenter: () => point(rule),
   onpointerleave: () => point(null),
   onfocus: () => point(rule),
@@ -110,13 +118,13 @@ const pointing = (rule, point) => ({
 
 // Return the cells of a drawing that a rule predicts, or null if they were not sent.
 /** @type {(rule: Rule, n: number, axes: Axes) => boolean[] | null} */
-export function cellsOf({ cells }, n, { rows, cols }) {
+export function findCells({ cells }, n, { rows, cols }) {
   if (!cells) return null;
   const bytes = atob(cells);
   /** @type {(query: number, key: number) => boolean} */
   const isMarked = (query, key) => {
-    const at = query * n + key;
-    return !!((bytes.charCodeAt(at >> 3) >> (7 - (at & 7))) & 1);
+    const cell = query * n + key;
+    return !!((bytes.charCodeAt(cell >> 3) >> (7 - (cell & 7))) & 1);
   };
   return rows.flatMap((row) =>
     cols.map((col) => row.tokens.some((query) => col.tokens.some((key) => isMarked(query, key)))),

@@ -1,7 +1,7 @@
 // Roles of heads, measured on a corpus: marks in the grid, a filter by kind, and labels beside a head.
-import { roving, stopAt } from "../controls.js";
-import { closedByEscape, make } from "../dom.js";
-import { headName } from "../reading.js";
+import { enableRoving, setTabStop } from "../controls.js";
+import { closeOnEscape, make } from "../dom.js";
+import { formatHead } from "../reading.js";
 /** @import { Finding, Stores } from "./explorer.js" */
 /** @import { Arrow } from "./overview.js" */
 /** @import { Recipes } from "./recipe.js" */
@@ -58,28 +58,31 @@ import { headName } from "../reading.js";
 // Index roles. {kinds: role → index among the colours, on: names of the corpora, ofHead: head → its roles,
 // strongest first}.
 /** @type {(headRoles: Pick<HeadRoles, "kinds" | "on" | "measured" | "roles">) => Roles} */
-export function byHead({ kinds, on, measured, roles }) {
+export function indexByHead({ kinds, on, measured, roles }) {
   const ofHead = new Map();
   for (const role of roles) ofHead.set(role.head, [...(ofHead.get(role.head) ?? []), role]);
   return { kinds, on, measured, ofHead };
 }
 
 /** @type {(roles: Roles, role: string, colours: string[]) => string} */
-const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
+const getColour = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
 /** @type {(list: Role[], kind: string) => boolean} */
-const has = (list, kind) => list.some((role) => role.role === kind);
+const hasKind = (list, kind) => list.some((role) => role.role === kind);
 
 // Count the heads that have each kind of role.
 /** @type {(roles: Roles) => [string, number][]} */
-export function counted(roles) {
+export function countKinds(roles) {
   const lists = [...roles.ofHead.values()];
-  const counts = Object.keys(roles.kinds).map((kind) => ({ kind, n: lists.filter((list) => has(list, kind)).length }));
+  const counts = Object.keys(roles.kinds).map((kind) => ({
+    kind,
+    n: lists.filter((list) => hasKind(list, kind)).length,
+  }));
   return counts.filter(({ n }) => n).map(({ kind, n }) => [kind, n]);
 }
 
 // Make the glyph of a role; glyphs.css draws it.
 /** @type {(name: string) => HTMLElement} */
-const glyphOf = (name) => make("b", { class: `glyph ${name}` });
+const makeGlyph = (name) => make("b", { class: `glyph ${name}` });
 
 // Draw the glyph of each of `count` heads: its first role, or the kind in the filter, grey if that kind does not show
 // in this text. A small shape stands for each further kind, and an outline surrounds the heads of the kind in the
@@ -89,35 +92,35 @@ const glyphOf = (name) => make("b", { class: `glyph ${name}` });
  *   HTMLElement, colours: string[]) => HTMLElement[]}
  */
 function drawBadges(roles, count, sought, place, colours) {
-  const drawn = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.ofHead.has(head));
-  return drawn.map((head) => {
+  const heads = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.ofHead.has(head));
+  return heads.map((head) => {
     const list = roles.ofHead.get(head) ?? [];
     const first = list.find((role) => !sought || role.role === sought);
     const box = place(make("b", { class: sought && !first ? "badges off" : "badges" }), head);
     const kinds = [...new Set([...(first ? [first] : []), ...list].map(({ role }) => role))];
     for (const kind of kinds) {
       const isActive = list.some((role) => role.role === kind && role.active);
-      const mark = kind === first?.role ? glyphOf(first.glyph) : make("s", { class: kind });
+      const mark = kind === first?.role ? makeGlyph(first.glyph) : make("s", { class: kind });
       mark.classList.toggle("active", isActive);
-      mark.style.setProperty("--colour", colourOf(roles, kind, colours));
+      mark.style.setProperty("--colour", getColour(roles, kind, colours));
       box.append(mark);
     }
     if (kinds.length) box.setAttribute("aria-label", kinds.join(", "));
     if (kinds.length) box.setAttribute("role", "img");
-    if (sought && first) box.style.outline = `3px solid ${colourOf(roles, sought, colours)}`;
+    if (sought && first) box.style.outline = `3px solid ${getColour(roles, sought, colours)}`;
     return box;
   });
 }
 
-// Draw the legend of roles: the glyph of each kind, and the small shape that stands for it beside another glyph.
+// Draw the legend of roles: the glyph of each kind, and the small shape that represents it beside another glyph.
 /**
  * @type {(box: HTMLElement, roles: Roles, sought: string | null, colours: string[], choose: (kind: string) =>
  *   void) => void}
  */
 function drawKinds(box, roles, sought, colours, choose) {
-  const at = [...box.children].findIndex((button) => button.matches(":focus"));
+  const index = [...box.children].findIndex((button) => button.matches(":focus"));
   box.replaceChildren(
-    ...counted(roles).map(([kind, n]) => {
+    ...countKinds(roles).map(([kind, n]) => {
       const button = make(
         "button",
         {
@@ -126,27 +129,27 @@ function drawKinds(box, roles, sought, colours, choose) {
           title: `Show heads with the role ${kind}: ${n} on ${roles.on.join(", ")}, not on this sentence`,
           onclick: () => choose(kind),
         },
-        glyphOf(kind === "position" ? "previous" : kind),
+        makeGlyph(kind === "position" ? "previous" : kind),
         ` ${kind}`,
         make("s", { class: kind }),
       );
-      button.style.setProperty("--colour", colourOf(roles, kind, colours));
+      button.style.setProperty("--colour", getColour(roles, kind, colours));
       return button;
     }),
   );
-  const again = /** @type {HTMLElement | undefined} */ (box.children[at]);
-  again?.focus();
-  stopAt(box, again);
+  const focusedButton = /** @type {HTMLElement | undefined} */ (box.children[index]);
+  focusedButton?.focus();
+  setTabStop(box, focusedButton);
 }
 
 /** @type {(list: Role[]) => string} */
-export const spoken = (list) => list.map((role) => `Known for ${role.name}, ${role.standing}. `).join("");
+export const describeRoles = (list) => list.map((role) => `Known for ${role.name}, ${role.standing}. `).join("");
 
 // ---- The switch and the filter ------------------------------------------------------------------------------
 
 // A switch that shows or hides roles.
 export class RoleSwitch {
-  #shown = make("input", { type: "checkbox", onchange: () => this.#turn() });
+  #shown = make("input", { type: "checkbox", onchange: () => this.#toggleRoles() });
   box = make(
     "label",
     {
@@ -174,11 +177,11 @@ export class RoleSwitch {
     this.#stores = stores;
     this.#redraw = redraw;
     const onclick = () => stores.stage.send("measure", {});
-    roving(this.kinds);
+    enableRoving(this.kinds);
     this.unmeasured.append(make("button", { type: "button", class: "quiet", onclick }, "Measure them"));
   }
 
-  #turn() {
+  #toggleRoles() {
     this.#stores.stage.change({ roles: this.#shown.checked });
   }
 
@@ -222,13 +225,13 @@ export class Chips {
     const key = JSON.stringify([list, this.#stores.look.theme]);
     if (this.#drawn === key) return;
     this.#drawn = key;
-    this.box.replaceChildren(...list.map((role, i) => this.#chipOf(role, `${this.#name}_${i}`)));
+    this.box.replaceChildren(...list.map((role, i) => this.#makeChip(role, `${this.#name}_${i}`)));
   }
 
   // Make a label with an explanation and the tag of its relation, which opens on hover, keyboard focus or the first
   // tap.
   /** @type {(role: Role, id: string) => HTMLElement} */
-  #chipOf(role, id) {
+  #makeChip(role, id) {
     const { read, stage, look, isAlone } = this.#stores;
     const hint = isAlone ? [] : [make("i", {}, " Tap again for its card.")];
     const tip = make("span", { class: "tip", role: "tooltip", id }, role.words, ...hint);
@@ -245,7 +248,7 @@ export class Chips {
           if (isAlone)
             box.classList.toggle("open"); // there are no cards
           else if (isTouch && !box.classList.contains("open")) box.classList.add("open");
-          else stage.send("card", headName(read.reading, role.head));
+          else stage.send("card", formatHead(read.reading, role.head));
         },
         onblur: () => box.classList.remove("open", "shut"),
       },
@@ -253,7 +256,7 @@ export class Chips {
       make("b", {}, role.name.replace(/ \(.*/, "")),
       make("span", { class: "soft" }, role.standing),
     );
-    closedByEscape(
+    closeOnEscape(
       button,
       button,
       () => !box.classList.contains("shut"),
@@ -261,7 +264,7 @@ export class Chips {
     );
     box.onpointerleave = () => box.classList.remove("shut");
     box.append(button, tip);
-    box.style.setProperty("--colour", colourOf(read.roles, role.role, look.heads));
+    box.style.setProperty("--colour", getColour(read.roles, role.role, look.heads));
     return box;
   }
 }

@@ -36,18 +36,18 @@ export const isLine = (character) => !!character && LINES.includes(character);
 
 // Split a text into code points; those that no tokenizer or page can process become U+FFFD.
 /** @type {(text: string) => Typed} */
-export const cleaned = (text) => Array.from(text, (c) => (/^[\0\ud800-\udfff]$/.test(c) ? "\ufffd" : c));
+export const clean = (text) => Array.from(text, (c) => (/^[\0\ud800-\udfff]$/.test(c) ? "\ufffd" : c));
 
 /** @type {(typed: Typed) => Typed} */
-export function stripped(typed) {
+export function strip(typed) {
   const first = typed.findIndex((c) => !isBlank(c));
   return first < 0 ? [] : typed.slice(first, 1 + typed.findLastIndex((c) => !isBlank(c)));
 }
 
 // Strip white space at the ends, and name invisible characters.
 /** @type {(typed: Typed) => string} */
-export function visible(typed) {
-  const inner = stripped(typed);
+export function makeVisible(typed) {
+  const inner = strip(typed);
   const text = inner.join("");
   if (text && !UNSEEN.test(text)) return text;
   const code = (/** @type {string} */ c) => /** @type {number} */ (c.codePointAt(0)).toString(16).toUpperCase();
@@ -56,7 +56,7 @@ export function visible(typed) {
 
 // Return the start of a span without leading white space; a span of only white space is unchanged.
 /** @type {(typed: Typed, start: number, end: number) => number} */
-export function withoutBlanks(typed, start, end) {
+export function skipBlanks(typed, start, end) {
   const first = typed.slice(start, end).findIndex((c) => !isBlank(c));
   return first < 0 ? start : start + first;
 }

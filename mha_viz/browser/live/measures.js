@@ -4,7 +4,7 @@
 /** @typedef {{ n: number, special: number[], marks: boolean[] }} Keys */
 
 /** @type {(matrix: Float32Array, keys: Keys, offset: number) => number | null} */
-function massAt(matrix, { n, special }, offset) {
+function sumAtOffset(matrix, { n, special }, offset) {
   let [sum, rows] = [0, 0];
   for (let i = Math.max(0, -offset); i < Math.min(n, n - offset); i++)
     if (!special[i]) {
@@ -16,14 +16,14 @@ function massAt(matrix, { n, special }, offset) {
 
 // Return the mean weight from a row to the keys for which `isOne`.
 /** @type {(matrix: Float32Array, keys: Keys, isOne: (key: number) => boolean) => number} */
-function massOn(matrix, { n }, isOne) {
+function sumOnKeys(matrix, { n }, isOne) {
   let sum = 0;
   for (let key = 0; key < n; key++) if (isOne(key)) for (let i = key; i < matrix.length; i += n) sum += matrix[i];
   return sum / n;
 }
 
 /** @type {(matrix: Float32Array, keys: Keys) => number} */
-function entropy(matrix, { n }) {
+function computeEntropy(matrix, { n }) {
   let nats = 0;
   for (const weight of matrix) if (weight > 0) nats -= weight * Math.log(weight);
   return nats / n;
@@ -31,11 +31,11 @@ function entropy(matrix, { n }) {
 
 /** @type {Record<string, (matrix: Float32Array, keys: Keys) => number | null>} */
 export const MEASURES = {
-  previous: (matrix, keys) => massAt(matrix, keys, -1),
-  following: (matrix, keys) => massAt(matrix, keys, 1),
-  same: (matrix, keys) => massAt(matrix, keys, 0),
-  cls: (matrix, keys) => massOn(matrix, keys, (key) => key === 0 && !!keys.special[key]),
-  sep: (matrix, keys) => massOn(matrix, keys, (key) => key > 0 && !!keys.special[key]),
-  punctuation: (matrix, keys) => massOn(matrix, keys, (key) => keys.marks[key]),
-  entropy,
+  previous: (matrix, keys) => sumAtOffset(matrix, keys, -1),
+  following: (matrix, keys) => sumAtOffset(matrix, keys, 1),
+  same: (matrix, keys) => sumAtOffset(matrix, keys, 0),
+  cls: (matrix, keys) => sumOnKeys(matrix, keys, (key) => key === 0 && !!keys.special[key]),
+  sep: (matrix, keys) => sumOnKeys(matrix, keys, (key) => key > 0 && !!keys.special[key]),
+  punctuation: (matrix, keys) => sumOnKeys(matrix, keys, (key) => keys.marks[key]),
+  entropy: computeEntropy,
 };

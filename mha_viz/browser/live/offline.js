@@ -12,32 +12,32 @@ const SELF_FILE = "offline.js"; // this file
 const scope = /** @type {any} */ (self);
 const STORE = `mha-viz ${scope.registration.scope}`; // other pages of the host have stores, too
 /** @type {(name: string) => string} */
-const addressOf = (name) => new URL(name, scope.registration.scope).href;
-const PAGES = new Set([PAGE, "index.html"].map(addressOf));
-const FILES = new Set(STORED.all.filter((name) => name !== PAGE).map(addressOf));
+const resolveAddress = (name) => new URL(name, scope.registration.scope).href;
+const PAGES = new Set([PAGE, "index.html"].map(resolveAddress));
+const FILES = new Set(STORED.all.filter((name) => name !== PAGE).map(resolveAddress));
 /** @type {() => Promise<Cache>} */
-const store = () => caches.open(STORE);
+const openStore = () => caches.open(STORE);
 /** @type {Map<string, Promise<void>>} */
 const storing = new Map(); // pending writes, by address
 
 // Store a copy in the background. If there is no room, the page still works online.
 /** @type {(event: any, address: string, response: Response) => Response} */
-function copied(event, address, response) {
+function storeCopy(event, address, response) {
   if (!response.ok) return response;
   const copy = response.clone();
-  const done = store()
+  const stored = openStore()
     .then((files) => files.put(address, copy))
     .catch(() => {})
     .finally(() => storing.delete(address));
-  storing.set(address, done);
-  event.waitUntil(done);
+  storing.set(address, stored);
+  event.waitUntil(stored);
   return response;
 }
 
 /** @type {(names: string[]) => Promise<void>} */
-async function keep(names) {
+async function storeFiles(names) {
   await Promise.all(storing.values());
-  const files = await store();
+  const files = await openStore();
   for (const name of names) {
     if (name === PAGE) await files.add(new Request(PAGE, { cache: "no-cache" }));
     else if (!(await files.match(name))) await files.add(name);
@@ -47,16 +47,16 @@ async function keep(names) {
 // Delete the files stored by other versions of the page.
 /** @type {() => Promise<void>} */
 async function activate() {
-  const files = await store();
+  const files = await openStore();
   const others = (await files.keys()).filter(({ url }) => !FILES.has(url) && !PAGES.has(url));
   await Promise.all(others.map((request) => files.delete(request)));
   await scope.clients.claim();
 }
 
-// Unregister if the host no longer has this page: the file is missing, or its address returns a page. Browsers look for
-// a new version of the file, but keep a worker whose file is gone.
+// Unregister if the host has removed this page: the file is missing, or its address returns a page. Browsers check for
+// new versions of the file, but keep a worker whose file was removed.
 /** @type {() => Promise<void>} */
-async function letGo() {
+async function unregisterIfGone() {
   const answer = await fetch(SELF_FILE, { cache: "no-cache" });
   const isScript = /javascript/.test(answer.headers.get("content-type") ?? "");
   if (answer.ok ? isScript : ![404, 410].includes(answer.status)) return;
@@ -66,33 +66,35 @@ async function letGo() {
 }
 
 /** @type {(event: any) => Promise<Response>} */
-async function newest(event) {
+async function fetchNewest(event) {
   try {
     const response = await fetch(event.request.url, { cache: "no-cache", redirect: "manual" });
-    event.waitUntil(letGo().catch(() => {}));
-    return copied(event, PAGE, response);
+    event.waitUntil(unregisterIfGone().catch(() => {}));
+    return storeCopy(event, PAGE, response);
   } catch (error) {
-    const stored = await (await store()).match(PAGE);
+    const stored = await (await openStore()).match(PAGE);
     if (stored) return stored;
     throw error;
   }
 }
 
 /** @type {(event: any) => Promise<Response>} */
-async function once(event) {
+async function fetchOnce(event) {
   const { request } = event;
-  return (await (await store()).match(request)) ?? copied(event, request.url, await fetch(request));
+  return (await (await openStore()).match(request)) ?? storeCopy(event, request.url, await fetch(request));
 }
 
 scope.addEventListener("install", (/** @type {any} */ event) => {
-  event.waitUntil(keep(STORED.first).then(() => scope.skipWaiting()));
+  event.waitUntil(storeFiles(STORED.first).then(() => scope.skipWaiting()));
 });
 scope.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil(activate()));
-scope.addEventListener("message", (/** @type {any} */ event) => event.waitUntil(keep(STORED.all).catch(() => {})));
+scope.addEventListener("message", (/** @type {any} */ event) =>
+  event.waitUntil(storeFiles(STORED.all).catch(() => {})),
+);
 scope.addEventListener("fetch", (/** @type {any} */ event) => {
   const { method, url } = event.request;
   const [address] = url.split("#");
   if (method !== "GET") return;
-  if (PAGES.has(address)) event.respondWith(newest(event));
-  else if (FILES.has(address)) event.respondWith(once(event));
+  if (PAGES.has(address)) event.respondWith(fetchNewest(event));
+  else if (FILES.has(address)) event.respondWith(fetchOnce(event));
 });

@@ -1,5 +1,5 @@
 // A sentence field on a published page: a worker on this device reads the typed text, and the explorer draws it.
-import { NOT_DRAWN, addressOf, inflated, lettersReady } from "../alone.js";
+import { NOT_DRAWN, buildAddress, inflate, waitForFonts } from "../alone.js";
 import { make } from "../dom.js";
 /** @import { HeadRoles } from "../explorer/roles.js" */
 /** @import { Send } from "../mount.js" */
@@ -17,7 +17,7 @@ const FAILED = "The model could not be downloaded or run. Check the connection, 
 const TOO_LARGE = "The model is too large for this browser. Open the page on a device with more memory.";
 
 /** @type {(bytes: number) => string} */
-const megabytes = (bytes) => (bytes / MEGABYTE).toFixed(bytes < 10 * MEGABYTE ? 1 : 0);
+const formatMegabytes = (bytes) => (bytes / MEGABYTE).toFixed(bytes < 10 * MEGABYTE ? 1 : 0);
 
 // Draw the example, and every text typed after that.
 /** @type {(create: Create, style: string) => Promise<void>} */
@@ -30,14 +30,14 @@ export async function openLive(create, style) {
   let changed = content.start;
   /** @type {Send} */
   const send = (name, value) => {
-    if (name === "view") changed = addressOf(value);
+    if (name === "view") changed = buildAddress(value);
   };
   const host = part("[data-live]");
   try {
-    const root = styled(host, style);
-    await lettersReady();
+    const root = attachStyle(host, style);
+    await waitForFonts();
     const drawing = create(root, send, () => changed);
-    drawing.show(await inflated(content.packet), content.ofHeads);
+    drawing.show(await inflate(content.packet), content.ofHeads);
     listen(part, (message) => drawing.show(message));
   } catch (error) {
     host.replaceWith(make("p", {}, NOT_DRAWN));
@@ -46,9 +46,9 @@ export async function openLive(create, style) {
   navigator.serviceWorker?.register("offline.js").catch(() => {}); // without it, the page does not work offline
 }
 
-// Make an element whose explorer style applies to nothing else on the page.
+// Make an element with the explorer's style, which applies to nothing else on the page.
 /** @type {(host: HTMLElement, style: string) => HTMLElement} */
-function styled(host, style) {
+function attachStyle(host, style) {
   const shadow = host.attachShadow({ mode: "open" });
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(style);
@@ -78,18 +78,18 @@ function listen(part, show) {
     bar.hidden = loaded === undefined || loaded === total;
     if (loaded !== undefined) {
       [bar.value, bar.max] = [loaded, total];
-      const progress = `Downloading the model: ${megabytes(loaded)} of ${megabytes(total)} MB`;
+      const progress = `Downloading the model: ${formatMegabytes(loaded)} of ${formatMegabytes(total)} MB`;
       status.textContent = loaded < total ? progress : waiting ? READING : "";
       return;
     }
     if (--waiting) return;
-    if (data.reading) show(withMatrices(data));
+    if (data.reading) show(attachMatrices(data));
     status.textContent = refusal || note || `Read on this device: ${data.reading.n} tokens.`;
-    keepAll();
+    storeAll();
   };
   /** @type {(text: string | null) => void} */
   const ask = (text) => {
-    worker ??= begun(heard, fail);
+    worker ??= startWorker(heard, fail);
     worker.postMessage(text);
   };
   form.addEventListener("submit", (/** @type {Event} */ event) => {
@@ -102,7 +102,7 @@ function listen(part, show) {
 }
 
 /** @type {(heard: (event: MessageEvent<Message>) => void, fail: () => void) => Worker} */
-function begun(heard, fail) {
+function startWorker(heard, fail) {
   const worker = new Worker(READER, { type: "module" });
   worker.addEventListener("message", heard);
   worker.addEventListener("error", () => fail());
@@ -111,7 +111,7 @@ function begun(heard, fail) {
 
 // Ask for everything to be stored that the page needs offline; an updated worker that takes over is asked too.
 /** @type {() => void} */
-function keepAll() {
+function storeAll() {
   const workers = navigator.serviceWorker;
   const ask = () => workers.ready.then(({ active }) => active?.postMessage("keep"));
   if (!workers) return;
@@ -120,7 +120,7 @@ function keepAll() {
 }
 
 /** @type {(message: Message) => any} */
-function withMatrices({ reading, weights = new Float32Array() }) {
+function attachMatrices({ reading, weights = new Float32Array() }) {
   const size = reading.n * reading.n;
   const matrices = new Map(
     reading.full.map((/** @type {number} */ head, /** @type {number} */ i) => {

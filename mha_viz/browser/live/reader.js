@@ -1,7 +1,7 @@
 // The worker of a page that works without a server. It fetches the model when the first sentence comes, and answers
 // each sentence with a reading. It contacts no other host, and sends no part of a sentence anywhere.
-import { cleaned, stripped } from "./characters.js";
-import { grouped } from "./grouping.js";
+import { clean, strip } from "./characters.js";
+import { groupTokens } from "./grouping.js";
 import { MEASURES } from "./measures.js";
 import { Reader } from "./tokenizer.js";
 /** @import { Metric, Reading } from "../reading.js" */
@@ -35,7 +35,7 @@ const send = (message, transfer = []) => /** @type {any} */ (self).postMessage(m
 // Filled in when the page is written (figures/files/live.py): the addresses of files, which change with their content.
 const FILES = /** @type {Record<string, string>} */ ({});
 /** @type {(name: string) => string} */
-const place = (name) => new URL(FILES[name], self.location.href).href;
+const resolveAddress = (name) => new URL(FILES[name], self.location.href).href;
 
 const RUNTIME = "ort-wasm-simd-threaded";
 // Further optimization doubles the start-up time without speeding up runs.
@@ -45,23 +45,23 @@ const WASM = { executionProviders: ["wasm"], graphOptimizationLevel: "basic" };
 let loading = null;
 
 /** @type {(name: string) => Promise<Response>} */
-async function fetched(name) {
-  const response = await fetch(place(name));
+async function fetchFile(name) {
+  const response = await fetch(resolveAddress(name));
   if (!response.ok) throw new Error(`${name}: ${response.status}`);
   return response;
 }
 
 // Fetch consecutive files into one array, reporting progress on the way.
 /** @type {(names: string[], total: number) => Promise<Uint8Array>} */
-async function weights(names, total) {
+async function fetchWeights(names, total) {
   const bytes = new Uint8Array(total);
-  let at = 0;
+  let offset = 0;
   for (const name of names) {
-    const stream = /** @type {ReadableStream<Uint8Array>} */ ((await fetched(name)).body).getReader();
+    const stream = /** @type {ReadableStream<Uint8Array>} */ ((await fetchFile(name)).body).getReader();
     for (let part = await stream.read(); !part.done; part = await stream.read()) {
-      bytes.set(part.value, at);
-      at += part.value.length;
-      send({ loaded: at, total });
+      bytes.set(part.value, offset);
+      offset += part.value.length;
+      send({ loaded: offset, total });
     }
   }
   return bytes;
@@ -70,14 +70,14 @@ async function weights(names, total) {
 /** @type {() => Promise<Loaded>} */
 async function load() {
   const [ort, { Tokenizer }, model] = await Promise.all([
-    import(place("ort.wasm.min.mjs")),
-    import(place("tokenizers.min.mjs")),
-    fetched("model.json").then((response) => /** @type {Promise<Model>} */ (response.json())),
+    import(resolveAddress("ort.wasm.min.mjs")),
+    import(resolveAddress("tokenizers.min.mjs")),
+    fetchFile("model.json").then((response) => /** @type {Promise<Model>} */ (response.json())),
   ]);
   ort.env.wasm.numThreads = 1; // more threads need headers that a static host may not send
-  ort.env.wasm.wasmPaths = { mjs: place(`${RUNTIME}.mjs`), wasm: place(`${RUNTIME}.wasm`) };
+  ort.env.wasm.wasmPaths = { mjs: resolveAddress(`${RUNTIME}.mjs`), wasm: resolveAddress(`${RUNTIME}.wasm`) };
   const started = ort.InferenceSession.create(new Uint8Array(), WASM).catch(() => {}); // compile while the model loads
-  const bytes = await weights(model.parts, model.bytes);
+  const bytes = await fetchWeights(model.parts, model.bytes);
   await started;
   const session = await ort.InferenceSession.create(bytes, WASM);
   const { common, rules } = model;
@@ -86,9 +86,9 @@ async function load() {
 
 /** @type {(text: string, loaded: Loaded) => Promise<Message>} */
 async function read(text, { common, reader, session, ort, limit }) {
-  const typed = cleaned(text);
-  if (!stripped(typed).length) return { refusal: "Type a sentence first." };
-  const { pieces, count } = reader.read(typed);
+  const characters = clean(text);
+  if (!strip(characters).length) return { refusal: "Type a sentence first." };
+  const { pieces, count } = reader.read(characters);
   if (!pieces.some(({ word, end }) => word !== null || end)) {
     return { refusal: "The model’s tokenizer drops all of this text. Type at least one word." };
   }
@@ -99,7 +99,7 @@ async function read(text, { common, reader, session, ort, limit }) {
     [1, n],
   );
   const { attention } = await session.run({ ids });
-  const { marks, ...axis } = grouped(typed, pieces);
+  const { marks, ...axis } = groupTokens(characters, pieces);
   const keys = { n, special: axis.special, marks };
   const heads = Array.from({ length: common.layers * common.heads }, (_, head) => head);
   const parts = heads.map((head) => attention.data.subarray(head * n * n, (head + 1) * n * n));

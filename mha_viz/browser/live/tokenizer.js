@@ -52,48 +52,49 @@ export class Reader {
     this.#library = library;
     this.#rules = rules;
     const names = rules.added.map(({ content }) => content).toSorted((a, b) => b.length - a.length);
-    this.#added = names.length ? new RegExp(names.map(escaped).join("|"), "gu") : null;
+    this.#added = names.length ? new RegExp(names.map(escapePattern).join("|"), "gu") : null;
   }
 
   // Return the tokens of a text, cut to the model's limit.
   /** @type {(typed: Typed) => ReadPieces} */
   read(typed) {
     const { limit, characters, before, after } = this.#rules;
-    const inner = this.#inner(typed.slice(0, characters));
+    const inner = this.#tokenize(typed.slice(0, characters));
     const room = limit - before.length - after.length;
     /** @type {(around: Around) => Piece} */
-    const whole = ({ id, name }) => ({ id, name, start: 0, end: 0, word: null });
-    const pieces = [...before.map(whole), ...inner.slice(0, room), ...after.map(whole)];
+    const makeSpecial = ({ id, name }) => ({ id, name, start: 0, end: 0, word: null });
+    const pieces = [...before.map(makeSpecial), ...inner.slice(0, room), ...after.map(makeSpecial)];
     return { pieces, count: inner.length + before.length + after.length };
   }
 
   /** @type {(typed: Typed) => Piece[]} */
-  #inner(typed) {
+  #tokenize(typed) {
     /** @type {Piece[]} */
     const pieces = [];
     let [from, word] = [0, 0];
     /** @type {(end: number) => void} */
-    const upTo = (end) => {
-      for (const { text, spans } of this.#words(typed, from, end)) pieces.push(...this.#pieces(text, spans, word++));
+    const addWords = (end) => {
+      for (const { text, spans } of this.#splitWords(typed, from, end))
+        pieces.push(...this.#makePieces(text, spans, word++));
     };
-    for (const { added, start, end } of this.#addedIn(typed)) {
-      upTo(start);
-      pieces.push(this.#piece(added.id, added.content, [start, end], word++));
+    for (const { added, start, end } of this.#findAdded(typed)) {
+      addWords(start);
+      pieces.push(this.#makePiece(added.id, added.content, [start, end], word++));
       from = end;
     }
-    upTo(typed.length);
+    addWords(typed.length);
     return pieces;
   }
 
   // Find typed special tokens such as [MASK], with the white space that belongs to them.
   /** @type {(typed: Typed) => { added: Added, start: number, end: number }[]} */
-  #addedIn(typed) {
+  #findAdded(typed) {
     if (!this.#added) return [];
     const text = typed.join("");
     let [unit, point, last] = [0, 0, 0];
     return [...text.matchAll(this.#added)].map(({ 0: content, index }) => {
       for (; unit < index; point++) unit += typed[point].length;
-      const added = /** @type {Added} */ (this.#rules.added.find((one) => one.content === content));
+      const added = /** @type {Added} */ (this.#rules.added.find((token) => token.content === content));
       let [start, end] = [point, point + [...content].length];
       if (added.lstrip) while (start > last && isBlank(typed[start - 1])) start--;
       if (added.rstrip) while (end < typed.length && isBlank(typed[end])) end++;
@@ -104,51 +105,51 @@ export class Reader {
 
   // Return the words of a part of the text, as the model reads them.
   /** @type {(typed: Typed, from: number, to: number) => Stretch[]} */
-  #words(typed, from, to) {
+  #splitWords(typed, from, to) {
     const { splits, blankFirst } = this.#rules;
-    const stretch = this.#normal(typed, from, to);
+    const stretch = this.#normalizeSpan(typed, from, to);
     if (!stretch.text) return [];
-    const parts = splits ? split(stretch, splits) : [blankFirst ? withBlank(stretch) : stretch];
-    return this.#library.pre_tokenizer ? parts.flatMap((part) => this.#cut(part)) : parts;
+    const parts = splits ? split(stretch, splits) : [blankFirst ? prependBlank(stretch) : stretch];
+    return this.#library.pre_tokenizer ? parts.flatMap((part) => this.#cutStretch(part)) : parts;
   }
 
   // Cut a stretch of text; the library returns it in consecutive parts.
   /** @type {(stretch: Stretch) => Stretch[]} */
-  #cut(stretch) {
+  #cutStretch(stretch) {
     const words = /** @type {(text: string) => string[]} */ (this.#library.pre_tokenizer)(stretch.text);
-    const spans = this.#rules.bytes ? ofBytes(stretch) : stretch.spans;
-    let at = 0;
-    return words.map((text) => ({ text, spans: spans.slice(at, (at += text.length)) }));
+    const spans = this.#rules.bytes ? splitIntoBytes(stretch) : stretch.spans;
+    let position = 0;
+    return words.map((text) => ({ text, spans: spans.slice(position, (position += text.length)) }));
   }
 
   /** @type {(typed: Typed, from: number, to: number) => Stretch} */
-  #normal(typed, from, to) {
+  #normalizeSpan(typed, from, to) {
     let text = "";
     /** @type {[number, number][]} */
     const spans = [];
     for (let i = from; i < to; i++) {
-      const made = becomes(this.#rules.becomes, typed[i]);
-      text += made;
-      for (let unit = 0; unit < made.length; unit++) spans.push([i, i + 1]);
+      const replacement = replaceCharacter(this.#rules.becomes, typed[i]);
+      text += replacement;
+      for (let unit = 0; unit < replacement.length; unit++) spans.push([i, i + 1]);
     }
     return { text, spans };
   }
 
   /** @type {(word: string, spans: [number, number][], number: number) => Piece[]} */
-  #pieces(word, spans, number) {
+  #makePieces(word, spans, number) {
     const names = this.#library.model.encode([word]);
     const ids = names.map((name) => this.#library.model.tokens_to_ids.get(name) ?? this.#rules.unknown ?? 0);
-    if (names.length === 1) return [this.#piece(ids[0], names[0], placed(spans), number)];
-    let at = 0;
+    if (names.length === 1) return [this.#makePiece(ids[0], names[0], joinSpans(spans), number)];
+    let position = 0;
     return names.map((name, i) => {
-      const length = name.length - (at && name.startsWith("##") && !this.#rules.bytes ? 2 : 0);
-      const span = placed(spans.slice(at, (at += length)));
-      return this.#piece(ids[i], name, span, number);
+      const length = name.length - (position && name.startsWith("##") && !this.#rules.bytes ? 2 : 0);
+      const span = joinSpans(spans.slice(position, (position += length)));
+      return this.#makePiece(ids[i], name, span, number);
     });
   }
 
   /** @type {(id: number, name: string, span: [number, number], word: number) => Piece} */
-  #piece(id, name, [start, end], word) {
+  #makePiece(id, name, [start, end], word) {
     const isSpecial = this.#rules.delimiters.includes(id);
     const number = isSpecial ? null : this.#rules.bytes ? 0 : word; // byte-level tokens mark blanks themselves
     const isUnknown = number !== null && id === this.#rules.unknown;
@@ -157,22 +158,22 @@ export class Reader {
 }
 
 /** @type {(text: string) => string} */
-const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+const escapePattern = (text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 
 /** @type {(spans: [number, number][]) => [number, number]} */
-const placed = (spans) => [spans[0][0], spans[spans.length - 1][1]];
+const joinSpans = (spans) => [spans[0][0], spans[spans.length - 1][1]];
 
 // Return the characters to which the tokenizer maps a character.
 /** @type {(runs: Run[], character: string) => string} */
-function becomes(runs, character) {
-  const made = runWith(runs, /** @type {number} */ (character.codePointAt(0)))?.[2] ?? character;
-  if (made === PADDED) return ` ${character} `;
-  return made === DECOMPOSED ? character.normalize("NFD") : String(made);
+function replaceCharacter(runs, character) {
+  const replacement = findRun(runs, /** @type {number} */ (character.codePointAt(0)))?.[2] ?? character;
+  if (replacement === PADDED) return ` ${character} `;
+  return replacement === DECOMPOSED ? character.normalize("NFD") : String(replacement);
 }
 
 // Find the run that contains a character; runs are sorted.
 /** @type {(runs: Run[], code: number) => Run | undefined} */
-function runWith(runs, code) {
+function findRun(runs, code) {
   let [low, high] = [0, runs.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -189,7 +190,7 @@ function split({ text, spans }, splits) {
   const words = [];
   let [at, isOpen] = [0, false];
   for (const character of text) {
-    const run = runWith(splits, /** @type {number} */ (character.codePointAt(0)));
+    const run = findRun(splits, /** @type {number} */ (character.codePointAt(0)));
     const places = spans.slice(at, (at += character.length));
     if (isOpen && !run) {
       const word = words[words.length - 1];
@@ -202,19 +203,19 @@ function split({ text, spans }, splits) {
 }
 
 /** @type {(stretch: Stretch) => Stretch} */
-function withBlank({ text, spans }) {
+function prependBlank({ text, spans }) {
   const [start] = spans[0];
   return text.startsWith(" ") ? { text, spans } : { text: ` ${text}`, spans: [[start, start], ...spans] };
 }
 
 // Decode byte-level tokens, in which each character stands for one byte.
 /** @type {(stretch: Stretch) => [number, number][]} */
-function ofBytes({ text, spans }) {
+function splitIntoBytes({ text, spans }) {
   const encoder = new TextEncoder();
-  let at = 0;
+  let position = 0;
   return [...text].flatMap((character) => {
-    const span = spans[at];
-    at += character.length;
+    const span = spans[position];
+    position += character.length;
     return Array.from(encoder.encode(character), () => span);
   });
 }

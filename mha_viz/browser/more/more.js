@@ -1,8 +1,8 @@
 // The menu "More": a link to this view, the keyboard shortcuts, the class view. "?" opens the list of keys from
 // anywhere.
 import { make } from "../dom.js";
-import { rememberShortcuts, remembersShortcuts } from "../memory.js";
-import { mounted } from "../mount.js";
+import { storeShortcuts, areShortcutsOn } from "../memory.js";
+import { mountComponent } from "../mount.js";
 import { isShortcut } from "../shortcuts.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
@@ -10,7 +10,7 @@ class More {
   #data = /** @type {Partial<LinkData>} */ ({});
   #root;
   #note = make("span", { role: "status", onclick: () => this.#note.replaceChildren() });
-  #keys = keyList();
+  #keys = makeKeyList();
   #items;
   #way = make(
     "button",
@@ -19,13 +19,13 @@ class More {
   );
   /** @type {(event: KeyboardEvent) => void} */
   #onKey = (event) => {
-    if (event.key === "Escape" && this.#closes())
+    if (event.key === "Escape" && this.#closeAll())
       event.stopPropagation(); // Escape closes one thing at a time
     else if (isShortcut(event, "?")) this.#openKeys(event);
   };
   /** @type {(event: PointerEvent) => void} */
   #onPress = (event) => {
-    if (!event.composedPath().includes(this.#root)) this.#closes();
+    if (!event.composedPath().includes(this.#root)) this.#closeAll();
   };
 
   /** @param {HTMLElement} root @param {Send} send */
@@ -34,10 +34,10 @@ class More {
     this.#items = make(
       "div",
       { class: "items", hidden: true },
-      item("Copy link", () => this.#copy()),
-      item("Keyboard shortcuts", (event) => this.#openKeys(event), make("kbd", { "aria-hidden": "true" }, "?")),
-      item("Class view", () => send("class", {})),
-      item("Lesson: What do heads do?", () => send("class", { lesson: true })),
+      makeItem("Copy link", () => this.#copy()),
+      makeItem("Keyboard shortcuts", (event) => this.#openKeys(event), make("kbd", { "aria-hidden": "true" }, "?")),
+      makeItem("Class view", () => send("class", {})),
+      makeItem("Lesson: What do heads do?", () => send("class", { lesson: true })),
     );
     this.#items.addEventListener("keydown", (event) => this.#walk(event));
     root.replaceChildren(this.#way, this.#items, this.#note, this.#keys);
@@ -60,7 +60,7 @@ class More {
 
   #toggle() {
     const opens = this.#items.hidden === true;
-    this.#closes();
+    this.#closeAll();
     this.#open(opens);
     if (opens) /** @type {HTMLElement} */ (this.#items.firstElementChild).focus();
   }
@@ -68,13 +68,13 @@ class More {
   // Move between items with the arrow keys, wrapping around; Home and End go to the first and the last.
   /** @type {(event: KeyboardEvent) => void} */
   #walk(event) {
-    const all = /** @type {HTMLElement[]} */ ([...this.#items.children]);
-    const at = all.findIndex((one) => one.matches(":focus"));
+    const items = /** @type {HTMLElement[]} */ ([...this.#items.children]);
+    const index = items.findIndex((item) => item.matches(":focus"));
     /** @type {Record<string, number>} */
-    const places = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 };
+    const places = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: -1 };
     if (!(event.key in places)) return;
     event.preventDefault();
-    all[(places[event.key] + all.length) % all.length].focus();
+    items[(places[event.key] + items.length) % items.length].focus();
   }
 
   /** @type {(isOpen: boolean) => void} */
@@ -84,7 +84,7 @@ class More {
   }
 
   // Close the menu and the note, which lie over the page; return whether one was open.
-  #closes() {
+  #closeAll() {
     const wasOpen = !this.#items.hidden;
     const had = wasOpen || this.#note.firstChild !== null;
     if (this.#root.querySelector(":is(.items, [role=status]) :focus")) this.#way.focus();
@@ -94,24 +94,24 @@ class More {
   }
 
   async #copy() {
-    this.#closes();
-    this.#note.replaceChildren(...(await copiedLink(this.#data)));
+    this.#closeAll();
+    this.#note.replaceChildren(...(await copyLink(this.#data)));
   }
 
   /** @type {(event: Event) => void} */
   #openKeys(event) {
     event.preventDefault();
-    this.#closes();
+    this.#closeAll();
     this.#keys.showModal();
   }
 }
 
 /** @type {(name: string, onclick: (event: Event) => void, ...more: Node[]) => HTMLElement} */
-const item = (name, onclick, ...more) => make("button", { type: "button", onclick }, name, ...more);
+const makeItem = (name, onclick, ...more) => make("button", { type: "button", onclick }, name, ...more);
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-more", (root, send) => new More(root, send));
+  return mountComponent(component, ".mha-more", (root, send) => new More(root, send));
 }
 
 // ---- The keyboard shortcuts of the page ---------------------------------------------------------------------
@@ -132,12 +132,12 @@ const KEYS = [
 
 // Make the dialog with the keyboard shortcuts.
 /** @type {() => HTMLDialogElement} */
-function keyList() {
+function makeKeyList() {
   const rows = KEYS.map(([key, does]) =>
     make("div", {}, make("dt", {}, ...key.split(" ").map((name) => make("kbd", {}, name))), make("dd", {}, does)),
   );
-  const shortcuts = make("input", { type: "checkbox", checked: remembersShortcuts() });
-  shortcuts.onchange = () => rememberShortcuts(shortcuts.checked);
+  const shortcuts = make("input", { type: "checkbox", checked: areShortcutsOn() });
+  shortcuts.onchange = () => storeShortcuts(shortcuts.checked);
   const dialog = make(
     "dialog",
     { "aria-label": "Keyboard shortcuts" },
@@ -172,7 +172,7 @@ const FILES = { html: "save one interactive HTML file", figures: "save its figur
 
 // Return the complete address, which shows the same view even where other defaults apply.
 /** @type {(address: string, full: Record<string, string>) => string} */
-function wholeLink(address, full) {
+function completeLink(address, full) {
   const url = new URL(address);
   for (const name of ["tour", "before"]) url.searchParams.delete(name);
   for (const [name, value] of Object.entries(full)) {
@@ -183,17 +183,17 @@ function wholeLink(address, full) {
 
 // Copy the link to the current view; return the note to show.
 /** @type {(data: Partial<LinkData>) => Promise<(Node | string)[]>} */
-async function copiedLink({ full = {}, file = "" }) {
+async function copyLink({ full = {}, file = "" }) {
   try {
-    await navigator.clipboard.writeText(wholeLink(window.location.href, full));
-    return whoCanOpen(window.location.hostname, file);
+    await navigator.clipboard.writeText(completeLink(window.location.href, full));
+    return describeAudience(window.location.hostname, file);
   } catch {
     return ["This browser did not allow copying. Copy the address from the address bar; it contains your text."];
   }
 }
 
 /** @type {(host: string, file: LinkData["file"]) => (Node | string)[]} */
-function whoCanOpen(host, file) {
+function describeAudience(host, file) {
   if (!LOOPBACK.includes(host)) return ["Copied. The link contains your text."];
   if (!file) return ["Copied. This link works on this computer only."];
   const save = make("button", { type: "button", class: "quiet", onclick: openFiles }, FILES[file]);
@@ -208,12 +208,12 @@ function openFiles() {
   if (!box || !summary) return;
   if (!summary.closest("details")?.open) summary.click();
   summary.focus({ preventScroll: true });
-  bringUp(box);
+  scrollToBox(box);
 }
 
 // Scroll to a box whose content is still loading; until it has loaded, the page may be too short.
 /** @type {(box: Element) => void} */
-function bringUp(box) {
+function scrollToBox(box) {
   const sizes = new ResizeObserver(() => {
     box.scrollIntoView({ block: "start" });
     if (box.getBoundingClientRect().top < NEAR_TOP) sizes.disconnect();

@@ -46,60 +46,60 @@ const NAMES = [
 ];
 
 /** @type {(maps: Maps, room: Room) => Arrangement} */
-export function arranged(maps, room) {
-  const counts = maps.rows ? [maps.count / maps.rows] : columnsOf(maps.count);
-  const ways = counts.flatMap((columns) => waysOf(columns, maps, room));
+export function arrangeMaps(maps, room) {
+  const counts = maps.rows ? [maps.count / maps.rows] : listColumnCounts(maps.count);
+  const ways = counts.flatMap((columns) => listWays(columns, maps, room));
   const inWindow = ways.filter(({ cell, least }) => cell >= least).sort((one, other) => other.worth - one.worth);
   const named = inWindow.find(({ hasRows }) => hasRows !== false) ?? inWindow[0];
-  const way = (maps.isBare ? null : named) ?? beyond(ways, maps);
-  return way.isAside ? way : { ...way, gap: spread(way, maps, room) };
+  const arrangement = (maps.isBare ? null : named) ?? fillRows(ways, maps);
+  return arrangement.isAside ? arrangement : { ...arrangement, gap: computeGap(arrangement, maps, room) };
 }
 
 // Return all numbers of columns that leave no column empty; four to eight maps stand in rows of equal length.
 /** @type {(count: number) => number[]} */
-const columnsOf = (count) =>
+const listColumnCounts = (count) =>
   Array.from({ length: count }, (_, i) => i + 1).filter((columns) =>
     count > FEW || count < 4 ? columns === Math.ceil(count / Math.ceil(count / columns)) : count % columns === 0,
   );
 
 /** @type {(columns: number, maps: Maps, room: Room) => Way[]} */
-const waysOf = (columns, maps, room) =>
+const listWays = (columns, maps, room) =>
   [false, ...(room.width < ASIDE.page ? [] : [true])].flatMap((isAside) =>
-    NAMES.map(([hasRows, hasColumns]) => wayOf({ columns, gap: room.gap, hasRows, hasColumns, isAside }, maps, room)),
+    NAMES.map(([hasRows, hasColumns]) => makeWay({ columns, gap: room.gap, hasRows, hasColumns, isAside }, maps, room)),
   );
 
 /** @type {(way: Omit<Arrangement, "cell">, maps: Maps, room: Room) => Way} */
-function wayOf(way, { count, words }, { width, high, over, label, caption, gap }) {
+function makeWay(way, { count, words }, { width, high, over, label, caption, gap }) {
   const { columns, hasRows, hasColumns, isAside } = way;
   const rows = Math.ceil(count / columns);
   /** @type {(has: boolean | null, each: number) => number} */
   const labels = (has, each) => label * (has ? each : has === null ? 1 : 0);
-  const beside = labels(hasRows, columns) + (columns - 1) * gap + (isAside ? ASIDE.width + ASIDE.gap : 0);
-  const above = labels(hasColumns, rows) + (rows - 1) * gap + rows * caption + (isAside ? 0 : over);
-  const [wide, tall] = [(width - beside) / columns / words, (high - above) / rows / words];
-  const cell = Math.floor(Math.min(wide, tall));
-  const share = (beside + columns * cell * words) / width;
+  const usedWidth = labels(hasRows, columns) + (columns - 1) * gap + (isAside ? ASIDE.width + ASIDE.gap : 0);
+  const usedHeight = labels(hasColumns, rows) + (rows - 1) * gap + rows * caption + (isAside ? 0 : over);
+  const [cellWidth, cellHeight] = [(width - usedWidth) / columns / words, (high - usedHeight) / rows / words];
+  const cell = Math.floor(Math.min(cellWidth, cellHeight));
+  const share = (usedWidth + columns * cell * words) / width;
   const isEmpty = width >= ASIDE.page && share < FILLED; // the sentence could stand in the free space
   const full = isAside ? 1 : Math.min(1, 0.15 + share) * (isEmpty ? WORTH.empty : WORTH.full);
   const worth = cell * (hasRows ? WORTH.rows : 1) * (hasColumns ? WORTH.columns : 1) * full;
-  const least = hasRows === false ? BARE / words : READABLE;
-  return { ...way, wide, tall, cell, worth, least };
+  const minCell = hasRows === false ? BARE / words : READABLE;
+  return { ...way, wide: cellWidth, tall: cellHeight, cell, worth, least: minCell };
 }
 
 // Arrange maps in a window that is too low for all: fill each row with maps of a readable size.
 /** @type {(ways: Way[], maps: Maps) => Way} */
-function beyond(ways, { count, words, isBare }) {
+function fillRows(ways, { count, words, isBare }) {
   const under = ways.filter(({ isAside }) => !isAside);
   const fit = under.filter(
     ({ wide, least, hasRows }) => wide >= least && (hasRows === false) === (isBare || count > FEW),
   );
-  const way = fit.find(({ columns }) => columns === fit.at(-1)?.columns) ?? under[under.length - 1];
-  return { ...way, cell: Math.max(2, Math.floor(Math.min(way.wide, Math.max(way.tall, LOW / words)))) };
+  const widest = fit.find(({ columns }) => columns === fit.at(-1)?.columns) ?? under[under.length - 1];
+  return { ...widest, cell: Math.max(2, Math.floor(Math.min(widest.wide, Math.max(widest.tall, LOW / words)))) };
 }
 
 // Return the gap between two maps in a row: the rest of its width, up to a limit.
 /** @type {(way: Way, maps: Maps, room: Room) => number} */
-function spread({ columns, cell, hasRows, gap }, { words }, { width, label }) {
-  const used = columns * cell * words + label * (hasRows ? columns : hasRows === null ? 1 : 0);
-  return columns < 2 ? gap : Math.max(gap, Math.min(APART, (width - used) / (columns - 1)));
+function computeGap({ columns, cell, hasRows, gap }, { words }, { width, label }) {
+  const usedWidth = columns * cell * words + label * (hasRows ? columns : hasRows === null ? 1 : 0);
+  return columns < 2 ? gap : Math.max(gap, Math.min(APART, (width - usedWidth) / (columns - 1)));
 }

@@ -1,6 +1,6 @@
 // Draw the backward flow of the gradient: the same ∂L/∂out meets another slice of W_O in every head.
-import { svg } from "../dom.js";
-import { decimal, small } from "../numerals.js";
+import { makeSvg } from "../dom.js";
+import { formatDecimal, formatSmall } from "../numerals.js";
 /** @import { Flow, PlayerData, PlayerHead } from "./player.js" */
 
 /** @typedef {{ root: SVGElement, draw: (at: number) => void }} FlowView */
@@ -8,23 +8,23 @@ import { decimal, small } from "../numerals.js";
 const [WIDTH, TOP] = [760, 58];
 
 /** @type {(data: PlayerData, flow: Flow) => FlowView} */
-export function flowOf(data, flow) {
+export function makeFlow(data, flow) {
   const row = data.heads.length <= 8 ? 34 : 20;
-  const high = TOP + row * data.heads.length;
-  const root = svg("svg", { class: "flow", viewBox: `0 0 ${WIDTH} ${high + 8}`, role: "img" });
-  root.append(...fixed(high), ...data.heads.flatMap((head, h) => slicesOf(head, TOP + h * row, row)));
-  const rows = data.heads.map((head, h) => rowOf(head, TOP + h * row, row));
-  root.append(...rows.flatMap((one) => [one.arrow, one.norm, one.cosine]));
+  const height = TOP + row * data.heads.length;
+  const root = makeSvg("svg", { class: "flow", viewBox: `0 0 ${WIDTH} ${height + 8}`, role: "img" });
+  root.append(...makeFixedParts(height), ...data.heads.flatMap((head, h) => makeSlices(head, TOP + h * row, row)));
+  const rows = data.heads.map((head, h) => makeRow(head, TOP + h * row, row));
+  root.append(...rows.flatMap(({ arrow, norm, cosine }) => [arrow, norm, cosine]));
   const largest = Math.max(...flow.norms.flat());
   /** @type {(at: number) => void} */
   const draw = (at) => {
     rows.forEach(({ arrow, norm, cosine }, h) => {
       const [size, likeness] = [flow.norms[at][h], flow.cosines[at][h]];
-      arrow.setAttribute("stroke-width", String(thickness(size, largest, row)));
-      norm.textContent = significant(size);
-      cosine.textContent = decimal(likeness, 2);
+      arrow.setAttribute("stroke-width", String(computeThickness(size, largest, row)));
+      norm.textContent = formatSignificant(size);
+      cosine.textContent = formatDecimal(likeness, 2);
     });
-    root.setAttribute("aria-label", spoken(data, flow, at));
+    root.setAttribute("aria-label", describeFlow(data, flow, at));
   };
   return { root, draw };
 }
@@ -32,26 +32,27 @@ export function flowOf(data, flow) {
 // Format two significant digits, or only the order of magnitude: gradients shrink by orders of magnitude while a layer
 // learns.
 /** @type {(value: number) => string} */
-export const significant = (value) =>
-  value < 0.001 ? small(value) : value < 10 ? value.toPrecision(2) : decimal(value, 0);
+export const formatSignificant = (value) =>
+  value < 0.001 ? formatSmall(value) : value < 10 ? value.toPrecision(2) : formatDecimal(value, 0);
 
 // Return the thickness of an arrow, in proportion to the square root of the norm, so that small ones are visible.
 /** @type {(norm: number, largest: number, row: number) => number} */
-export const thickness = (norm, largest, row) => (largest ? 0.75 + (row - 14) * Math.sqrt(norm / largest) : 0.75);
+export const computeThickness = (norm, largest, row) =>
+  largest ? 0.75 + (row - 14) * Math.sqrt(norm / largest) : 0.75;
 
 /** @type {(data: PlayerData, flow: Flow, at: number) => string} */
-function spoken(data, flow, at) {
-  const each = data.heads.map(({ name }, h) => `${name} ${significant(flow.norms[at][h])}`);
-  return `Gradient of the loss on its way back through W_O to each head. Norms: ${each.join(", ")}`;
+function describeFlow(data, flow, at) {
+  const norms = data.heads.map(({ name }, h) => `${name} ${formatSignificant(flow.norms[at][h])}`);
+  return `Gradient of the loss on its way back through W_O to each head. Norms: ${norms.join(", ")}`;
 }
 
 /** @type {(high: number) => SVGElement[]} */
-function fixed(high) {
+function makeFixedParts(high) {
   const middle = (TOP + high) / 2;
   /** @type {(x: number, first: string, second: string) => SVGElement[]} */
   const heading = (x, first, second) => [
-    formula({ x, y: 16, class: "title" }, first),
-    svg("text", { x, y: 34, class: "soft" }, second),
+    makeFormula({ x, y: 16, class: "title" }, first),
+    makeSvg("text", { x, y: 34, class: "soft" }, second),
   ];
   return [
     ...heading(0, "loss", ""),
@@ -61,44 +62,44 @@ function fixed(high) {
     ...heading(462, "→ W_Q, W_K, W_V", "of each head"),
     ...heading(610, "norm", "of the gradient"),
     ...heading(700, "cosine", "with H0"),
-    svg("path", { d: `M 8 ${middle} H 66`, class: "back" }),
-    svg("rect", { x: 70, y: TOP, width: 16, height: high - TOP, class: "shared" }),
+    makeSvg("path", { d: `M 8 ${middle} H 66`, class: "back" }),
+    makeSvg("rect", { x: 70, y: TOP, width: 16, height: high - TOP, class: "shared" }),
   ];
 }
 
 // Set the indices of W_Q, W_K, W_V and W_O as subscripts.
 /** @type {(place: Record<string, string | number>, text: string) => SVGElement} */
-function formula(place, text) {
+function makeFormula(place, text) {
   const [first, ...parts] = text.split(/_([QKVO])/);
-  return svg("text", place, first, ...parts.map((part, i) => (i % 2 ? raised(part) : lowered(part))));
+  return makeSvg("text", place, first, ...parts.map((part, i) => (i % 2 ? makeRest(part) : makeIndex(part))));
 }
 
 /** @type {(index: string) => SVGElement} */
-const lowered = (index) => svg("tspan", { dy: 4, "font-size": "75%" }, index);
+const makeIndex = (index) => makeSvg("tspan", { dy: 4, "font-size": "75%" }, index);
 
 /** @type {(rest: string) => SVGElement} */
-const raised = (rest) => svg("tspan", { dy: -4 }, rest);
+const makeRest = (rest) => makeSvg("tspan", { dy: -4 }, rest);
 
 /** @type {(head: PlayerHead, y: number, row: number) => SVGElement[]} */
-function slicesOf(head, y, row) {
+function makeSlices(head, y, row) {
   /** @type {(x: number, width: number) => SVGElement} */
-  const slice = (x, width) => svg("rect", { x, y: y + 2, width, height: row - 4, fill: head.colour, rx: 2 });
+  const slice = (x, width) => makeSvg("rect", { x, y: y + 2, width, height: row - 4, fill: head.colour, rx: 2 });
   const middle = y + row / 2;
   return [
-    svg("path", { d: `M 90 ${middle} H 208`, class: "back" }),
+    makeSvg("path", { d: `M 90 ${middle} H 208`, class: "back" }),
     slice(214, 62),
-    svg("path", { d: `M 280 ${middle} H 338`, class: "back" }),
+    makeSvg("path", { d: `M 280 ${middle} H 338`, class: "back" }),
     slice(344, 16),
   ];
 }
 
 /** @type {(head: PlayerHead, y: number, row: number) => { arrow: SVGElement, norm: SVGElement, cosine: SVGElement }} */
-function rowOf(head, y, row) {
+function makeRow(head, y, row) {
   const middle = y + row / 2;
   /** @type {(x: number) => SVGElement} */
-  const text = (x) => svg("text", { x, y: middle + 5, class: "number" });
-  const arrow = svg("path", { d: `M 364 ${middle} H 590`, stroke: head.colour, class: "arrow" });
-  const name = svg("title", {}, `To W_Q, W_K and W_V of ${head.name}`);
+  const text = (x) => makeSvg("text", { x, y: middle + 5, class: "number" });
+  const arrow = makeSvg("path", { d: `M 364 ${middle} H 590`, stroke: head.colour, class: "arrow" });
+  const name = makeSvg("title", {}, `To W_Q, W_K and W_V of ${head.name}`);
   arrow.append(name);
   return { arrow, norm: text(610), cosine: text(700) };
 }

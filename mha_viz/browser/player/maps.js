@@ -1,13 +1,13 @@
 // Draw the map of every head at one moment of training, like the heatmaps of other pages, with signs over it. If the
 // head's own weights were recorded, a strip above the map shows them.
-import { make, still, svg } from "../dom.js";
-import { EDGE, drawHeatmap, heatmapLabel } from "../heatmap.js";
-import { heatmapCellAt } from "../layouts.js";
-import { decimal } from "../numerals.js";
-import { pointOn, readLook } from "../stage.js";
-import { arranged } from "./arranged.js";
-import { blended, bytesOf, cssColour } from "./frames.js";
-import { sentenceOf } from "./sentence.js";
+import { make, prefersReducedMotion, makeSvg } from "../dom.js";
+import { EDGE, drawHeatmap, measureHeatmapLabel } from "../heatmap.js";
+import { findHeatmapCell } from "../layouts.js";
+import { formatDecimal } from "../numerals.js";
+import { getPoint, readLook } from "../stage.js";
+import { arrangeMaps } from "./arranged.js";
+import { blendFrames, decodeBytes, formatColour } from "./frames.js";
+import { makeSentence } from "./sentence.js";
 /** @import { Axes, Unit } from "../geometry.js" */
 /** @import { HeatmapLayout, Span } from "../layouts.js" */
 /** @import { Look } from "../stage.js" */
@@ -35,18 +35,18 @@ const GAP_BELOW = 10; // between the maps and the elements below them, pixels
 const BAR = 90; // height of the button and its surroundings, pixels
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MapsView} */
-export function mapsOf(data, say) {
+export function makeMaps(data, say) {
   const n = data.words.length;
-  const cells = bytesOf(data.maps);
-  const maps = data.heads.map((head) => mapOf(data, head));
-  const strips = data.strip ? stripsOf(data.strip, maps) : null;
+  const cells = decodeBytes(data.maps);
+  const maps = data.heads.map((head) => makeMap(data, head));
+  const strips = data.strip ? addStrips(data.strip, maps) : null;
   const notes = data.rows.map(() => make("output"));
-  const root = make("div", { class: "maps" }, ...inRows(data, maps, notes));
-  const sheet = sheetOf(data, root);
-  const sentence = sentenceOf(data, () => shown.again());
+  const root = make("div", { class: "maps" }, ...arrangeInRows(data, maps, notes));
+  const sheet = makeSheet(data, root);
+  const sentence = makeSentence(data, () => shown.again());
   /** @type {{ now: Uint8ClampedArray, again: () => void }} */
   const shown = { now: new Uint8ClampedArray(0), again: () => {} };
-  listen(root, maps, data, shown, (row, col, text) => {
+  listenToMaps(root, maps, data, shown, (row, col, text) => {
     sentence.show(row, col);
     say(text);
   });
@@ -55,7 +55,7 @@ export function mapsOf(data, say) {
     shown.again = () => draw(moment, colours);
     if (!root.isConnected) return;
     const { units, look, place } = sheet();
-    shown.now = blended(cells, maps.length * n * n, moment);
+    shown.now = blendFrames(cells, maps.length * n * n, moment);
     const focus = sentence.row() < 0 ? null : { row: sentence.row(), col: null };
     const shadesOf = (/** @type {number} */ h) => shown.now.subarray(h * n * n, (h + 1) * n * n);
     maps.forEach((map, h) => {
@@ -72,23 +72,24 @@ export function mapsOf(data, say) {
   document.fonts.ready.then(() => shown.again());
   /** @type {(at: number) => void} */
   const sayOfRows = (at) => notes.forEach((note, i) => (note.textContent = data.rows[i].notes[at]));
-  return { root, sentence: sentence.root, draw, say: sayOfRows, reveal: () => reveal(root) };
+  return { root, sentence: sentence.root, draw, say: sayOfRows, reveal: () => revealMaps(root) };
 }
 
 // Arrange the maps. If they belong to several runs, each row has a title; if some are large, the large ones come first.
 /** @type {(data: PlayerData, maps: PlayerMap[], notes: HTMLElement[]) => HTMLElement[]} */
-function inRows({ rows, large }, maps, notes) {
+function arrangeInRows({ rows, large }, maps, notes) {
   const roots = maps.map((map) => map.root);
   if (large.length) {
     const others = roots.filter((_, h) => !large.includes(h));
     return [...large.map((h) => roots[h]), make("div", { class: "others" }, ...others)];
   }
   if (!rows.length) return roots;
-  const each = maps.length / rows.length;
-  roots.slice(each).forEach((root) => root.firstElementChild?.replaceChildren()); // only the first row names the heads
+  const mapsPerRow = maps.length / rows.length;
+  // Only the first row names the heads.
+  roots.slice(mapsPerRow).forEach((root) => root.firstElementChild?.replaceChildren());
   return rows.flatMap(({ title, dashed }, i) => [
-    make("h3", { class: "row-title" }, title, lineSample(dashed), notes[i]),
-    ...roots.slice(i * each, (i + 1) * each),
+    make("h3", { class: "row-title" }, title, drawLineSample(dashed), notes[i]),
+    ...roots.slice(i * mapsPerRow, (i + 1) * mapsPerRow),
   ]);
 }
 
@@ -97,15 +98,15 @@ function inRows({ rows, large }, maps, notes) {
  * @type {(root: HTMLElement, maps: PlayerMap[], data: PlayerData, shown: { now: Uint8ClampedArray },
  *   tell: (row: number, col: number, text: string) => void) => void}
  */
-function listen(root, maps, { words, heads, rows }, shown, tell) {
+function listenToMaps(root, maps, { words, heads, rows }, shown, tell) {
   const n = words.length;
   root.addEventListener("pointermove", (event) => {
     const h = maps.findIndex((map) => map.canvas === event.target);
     const layout = maps[h]?.layout;
-    const spot = layout ? heatmapCellAt(layout, n, n, ...pointOn(maps[h].canvas, event)) : null;
+    const spot = layout ? findHeatmapCell(layout, n, n, ...getPoint(maps[h].canvas, event)) : null;
     if (!spot) return tell(-1, -1, "");
     const [row, col] = [Number(spot.row), Number(spot.col)];
-    const weight = decimal(shown.now[(h * n + row) * n + col] / 255, 2);
+    const weight = formatDecimal(shown.now[(h * n + row) * n + col] / 255, 2);
     const training = rows.length ? `${rows[Math.floor((h * rows.length) / heads.length)].title}, ` : "";
     tell(row, col, `${training}${heads[h].name}: “${words[row]}” gives ${weight} to “${words[col]}”`);
   });
@@ -114,15 +115,15 @@ function listen(root, maps, { words, heads, rows }, shown, tell) {
 
 // Scroll to the maps if less than half of the first is visible above the bar with the button.
 /** @type {(root: HTMLElement) => void} */
-function reveal(root) {
+function revealMaps(root) {
   const { top, height } = /** @type {HTMLElement} */ (root.firstChild).getBoundingClientRect();
   if (top + height / 2 < window.innerHeight - BAR) return;
-  root.scrollIntoView({ block: "start", behavior: still() ? "instant" : "smooth" });
+  root.scrollIntoView({ block: "start", behavior: prefersReducedMotion() ? "instant" : "smooth" });
 }
 
 // Prepare the words of the maps and their drawing in the available room; `place` sets the room of one map.
 /** @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look, place: (h: number) => void }} */
-function sheetOf(data, root) {
+function makeSheet(data, root) {
   const { words, ramp, signed } = data;
   const theme = { ramp, signed, heads: [], dashes: [] };
   const look = /** @type {Look} */ ({ height: Infinity, largest: Infinity });
@@ -130,16 +131,16 @@ function sheetOf(data, root) {
   return () => {
     const units = words.map((text, i) => ({ text, tokens: [i], special: false, segment: 0 })); // measured anew
     readLook(look, root, { light: theme, dark: theme }, root);
-    const label = heatmapLabel(units, units, look);
+    const label = measureHeatmapLabel(units, units, look);
     const stage = /** @type {HTMLElement} */ (root.parentElement);
-    const top = stage.getBoundingClientRect().top + scrolled(hostOf(stage));
-    const room = [label, stage.clientWidth, window.innerHeight, Math.round(top), below(stage)].join();
-    if (room !== laid.room) Object.assign(laid, { room, order: lay(data, root, label, top) });
+    const top = stage.getBoundingClientRect().top + measureScroll(findHost(stage));
+    const room = [label, stage.clientWidth, window.innerHeight, Math.round(top), measureBelow(stage)].join();
+    if (room !== laid.room) Object.assign(laid, { room, order: layOutMaps(data, root, label, top) });
     const { columns, cell, hasRows, hasColumns } = laid.order;
     /** @type {(head: number) => void} */
     const place = (head) => {
       const h = data.large.length ? data.large.indexOf(head) : head;
-      if (h < 0) return void Object.assign(look, { label: 0, above: 0, width: smallWidth(root, words.length) });
+      if (h < 0) return void Object.assign(look, { label: 0, above: 0, width: computeSmallWidth(root, words.length) });
       look.label = hasRows || (hasRows === null && h % columns === 0) ? label : 0;
       look.above = hasColumns || (hasColumns === null && h < columns) ? label : 0;
       look.width = look.label + cell * words.length + EDGE;
@@ -150,15 +151,15 @@ function sheetOf(data, root) {
 
 // Return the width of a small map: whole pixels per cell in the room of its row.
 /** @type {(root: HTMLElement, words: number) => number} */
-function smallWidth(root, words) {
+function computeSmallWidth(root, words) {
   const { clientWidth } = /** @type {HTMLElement} */ (root.querySelector(".others figure"));
   return Math.max(2, Math.floor((clientWidth - EDGE) / words)) * words + EDGE;
 }
 
-// Lay out the maps in the available room. If a broad strip remains free, the sentence stands in it; the verdict is
+// Lay out the maps in the available room. If a broad strip remains free, it holds the sentence; the verdict is
 // always below the maps.
 /** @type {(data: PlayerData, root: HTMLElement, label: number, top: number) => Arrangement} */
-function lay(data, root, label, top) {
+function layOutMaps(data, root, label, top) {
   const stage = /** @type {HTMLElement} */ (root.parentElement);
   stage.classList.remove("aside");
   const width = stage.clientWidth;
@@ -167,36 +168,37 @@ function lay(data, root, label, top) {
   const over = stage.querySelector(kind === "narrow" ? ".sentence" : ".top");
   const { heads, words, rows, large, beside } = data;
   const count = large.length || heads.length;
-  const small = heads.length - count;
+  const smallCount = heads.length - count;
   const titles = { width: rows.length ? TITLE.width + GAP.wide : 0, height: rows.length * (TITLE.height + GAP.narrow) };
   const room = {
-    width: kind === "narrow" ? width : width - titles.width - (small ? SMALL.width + GAP.wide : 0),
-    high: (window.innerHeight - top) / zoom - below(stage) - GAP_BELOW - (kind === "narrow" ? titles.height : 0),
+    width: kind === "narrow" ? width : width - titles.width - (smallCount ? SMALL.width + GAP.wide : 0),
+    high: (window.innerHeight - top) / zoom - measureBelow(stage) - GAP_BELOW - (kind === "narrow" ? titles.height : 0),
     over: over?.clientHeight ?? 0,
     label,
     caption: data.strip ? CAPTION.strip : CAPTION.name,
     gap: GAP[kind],
   };
-  if (small && kind === "narrow") room.high -= SMALL.caption + (width - small * GAP.narrow) / small + GAP.narrow;
-  const order = arranged({ count, rows: rows.length, words: words.length, isBare: Boolean(beside) }, room);
+  if (smallCount && kind === "narrow")
+    room.high -= SMALL.caption + (width - smallCount * GAP.narrow) / smallCount + GAP.narrow;
+  const order = arrangeMaps({ count, rows: rows.length, words: words.length, isBare: Boolean(beside) }, room);
   const { columns, cell, hasRows, isAside, gap } = order;
-  const [side, named] = [cell * data.words.length, label + cell * data.words.length];
-  const others = hasRows ? named : side;
+  const [side, sideWithNames] = [cell * data.words.length, label + cell * data.words.length];
+  const others = hasRows ? sideWithNames : side;
   const first = rows.length && kind === "wide" ? `${TITLE.width}px ` : "";
-  const last = small && kind === "wide" ? ` ${SMALL.width}px` : "";
-  const columnsOfMaps = `${hasRows === false ? side : named}px repeat(${columns - 1}, ${others}px)`;
+  const last = smallCount && kind === "wide" ? ` ${SMALL.width}px` : "";
+  const columnsOfMaps = `${hasRows === false ? side : sideWithNames}px repeat(${columns - 1}, ${others}px)`;
   root.style.gridTemplateColumns = `${first}${columnsOfMaps}${last}`;
   root.style.columnGap = `${gap}px`;
-  const rowsOfSmall = Math.ceil(small / SMALL.columns);
-  const high = (room.high - (isAside ? 0 : room.over)) / rowsOfSmall - SMALL.caption - SMALL.gap;
-  root.style.setProperty("--small", `${Math.min(SMALL.width / SMALL.columns - SMALL.gap / 2, high)}px`);
+  const rowsOfSmall = Math.ceil(smallCount / SMALL.columns);
+  const height = (room.high - (isAside ? 0 : room.over)) / rowsOfSmall - SMALL.caption - SMALL.gap;
+  root.style.setProperty("--small", `${Math.min(SMALL.width / SMALL.columns - SMALL.gap / 2, height)}px`);
   stage.classList.toggle("aside", isAside);
   return order;
 }
 
 // Return the height below the maps: of the bar, and of the text in it or alone.
 /** @type {(stage: HTMLElement) => number} */
-const below = (stage) => (stage.querySelector(".bar") ?? stage.querySelector(".said"))?.clientHeight ?? 0;
+const measureBelow = (stage) => (stage.querySelector(".bar") ?? stage.querySelector(".said"))?.clientHeight ?? 0;
 
 /**
  * @type {(map: PlayerMap, shades: Uint8ClampedArray, scene: Axes & { focus: Span | null }, look: Look,
@@ -215,10 +217,10 @@ function drawMap({ canvas, over, picture, root }, shades, scene, look, colours) 
 const [NONE, NO_SHADE] = [new Float32Array(0), new Uint8ClampedArray(0)];
 
 /** @type {(data: PlayerData, head: PlayerHead) => PlayerMap} */
-function mapOf(data, head) {
+function makeMap(data, head) {
   const n = data.words.length;
   const canvas = make("canvas", { role: "img", "aria-label": `Where ${head.name} looks` });
-  const over = signs(data.marks, n);
+  const over = drawSigns(data.marks, n);
   const title = make("figcaption", {}, head.name);
   const root = make("figure", {}, title, make("div", { class: "map" }, canvas, over));
   root.style.setProperty("--own", head.colour);
@@ -238,54 +240,54 @@ function paintCells(canvas, shades, colours, width) {
 
 // Add a strip above each map with the first numbers of the head's weights; return a function that draws the strips.
 /** @type {(strip: PlayerStrip, maps: PlayerMap[]) => (moment: number, colours: Uint32Array) => void} */
-function stripsOf({ name, size, cells }, maps) {
-  const levels = bytesOf(cells);
+function addStrips({ name, size, cells }, maps) {
+  const levels = decodeBytes(cells);
   const canvases = maps.map((map) => {
     const spoken = `The first ${size} numbers of ${map.name}’s ${name}`;
     const canvas = make("canvas", { class: "strip", width: size, height: 1, role: "img", "aria-label": spoken });
     map.root.insertBefore(canvas, map.root.lastChild);
-    map.root.firstElementChild?.append(make("span", { class: "what", "aria-hidden": "true" }, ...lettered(name)));
+    map.root.firstElementChild?.append(make("span", { class: "what", "aria-hidden": "true" }, ...setSubscripts(name)));
     return canvas;
   });
   return (moment, colours) => {
-    const now = blended(levels, maps.length * size, moment);
-    canvases.forEach((canvas, h) => paintCells(canvas, now.subarray(h * size, (h + 1) * size), colours, size));
+    const numbers = blendFrames(levels, maps.length * size, moment);
+    canvases.forEach((canvas, h) => paintCells(canvas, numbers.subarray(h * size, (h + 1) * size), colours, size));
   };
 }
 
 // Explain the strips and their colours: a quarter of the largest number has half the colour.
 /** @type {(strip: PlayerStrip, colours: Uint32Array) => HTMLElement} */
-export function stripKey({ name, largest }, colours) {
+export function makeStripKey({ name, largest }, colours) {
   const swatches = [1, 128, 255].map((level) => {
     const swatch = make("i", { "aria-hidden": "true" });
-    swatch.style.background = cssColour(colours[level]);
+    swatch.style.background = formatColour(colours[level]);
     return swatch;
   });
-  const what = make("span", { class: "what" }, ...lettered(name));
-  return make("span", { class: "key" }, what, decimal(-largest, 2), ...swatches, decimal(largest, 2));
+  const what = make("span", { class: "what" }, ...setSubscripts(name));
+  return make("span", { class: "key" }, what, formatDecimal(-largest, 2), ...swatches, formatDecimal(largest, 2));
 }
 
 // Set the indices of W_Q, W_K, W_V and W_O as subscripts.
 /** @type {(text: string) => (Node | string)[]} */
-export const lettered = (text) => text.split(/_([QKVO])/).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
+export const setSubscripts = (text) => text.split(/_([QKVO])/).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
 
 // Draw outlined signs, which leave the shade of their cell visible: circles for the first relation, then squares,
 // diamonds.
 /** @type {(marks: PlayerMark[], n: number) => SVGElement} */
-function signs(marks, n) {
-  const drawn = marks.flatMap(({ places, colour }, relation) =>
-    places.flatMap((key, query) => (key < 0 ? [] : [sign(relation, key + 0.5, query + 0.5, colour)])),
+function drawSigns(marks, n) {
+  const shapes = marks.flatMap(({ places, colour }, relation) =>
+    places.flatMap((key, query) => (key < 0 ? [] : [drawSign(relation, key + 0.5, query + 0.5, colour)])),
   );
-  return svg("svg", { viewBox: `0 0 ${n} ${n}`, "aria-hidden": "true" }, ...drawn);
+  return makeSvg("svg", { viewBox: `0 0 ${n} ${n}`, "aria-hidden": "true" }, ...shapes);
 }
 /** @type {(relation: number, x: number, y: number, colour: string) => SVGElement} */
-function sign(relation, x, y, colour) {
+function drawSign(relation, x, y, colour) {
   const line = { fill: "none", stroke: colour, "stroke-width": 0.13 };
-  if (relation === 0) return svg("circle", { cx: x, cy: y, r: SIGN, ...line });
+  if (relation === 0) return makeSvg("circle", { cx: x, cy: y, r: SIGN, ...line });
   /** @type {Record<string, string>} */
   const turn = relation === 2 ? { transform: `rotate(45 ${x} ${y}) ` } : {};
   const [side, half] = relation === 2 ? [SIGN * 1.5, SIGN * 0.75] : [SIGN * 2.4, SIGN * 1.2];
-  return svg("rect", { x: x - half, y: y - half, width: side, height: side, ...turn, ...line });
+  return makeSvg("rect", { x: x - half, y: y - half, width: side, height: side, ...turn, ...line });
 }
 
 // ---- Rows of maps -------------------------------------------------------------------------------------------
@@ -294,21 +296,21 @@ export const DASHED = "6 4"; // pixels
 
 // Draw a sample of a curve beside its name.
 /** @type {(isDashed: boolean) => SVGElement} */
-const lineSample = (isDashed) =>
-  svg(
+const drawLineSample = (isDashed) =>
+  makeSvg(
     "svg",
     { class: "sample", viewBox: "0 0 26 4", "aria-hidden": "true" },
-    svg("path", { d: "M 0 2 H 26", "stroke-dasharray": isDashed ? DASHED : "none" }),
+    makeSvg("path", { d: "M 0 2 H 26", "stroke-dasharray": isDashed ? DASHED : "none" }),
   );
 
 // ---- Element positions --------------------------------------------------------------------------------------
 
 /** @type {(element: Element) => Element} */
-export function hostOf(element) {
+export function findHost(element) {
   const root = element.getRootNode();
   return root instanceof ShadowRoot ? root.host : element;
 }
 
 // Return how far the page is scrolled. Scrolling moves all elements but does not unsettle the layout.
 /** @type {(element: Element) => number} */
-export const scrolled = (element) => element.closest("[data-testid=stMain]")?.scrollTop ?? window.scrollY;
+export const measureScroll = (element) => element.closest("[data-testid=stMain]")?.scrollTop ?? window.scrollY;

@@ -1,7 +1,7 @@
 // Compare every two heads at one recorded step: a square of cells, and a legend that explains their values.
 import { make } from "../dom.js";
-import { decimal } from "../numerals.js";
-import { cssColour, inkOn, shadeOf } from "./frames.js";
+import { formatDecimal } from "../numerals.js";
+import { formatColour, chooseInk, computeShade } from "./frames.js";
 /** @import { Palettes, PlayerData, PlayerHead, PlayerMatrix } from "./player.js" */
 
 /** @typedef {{ root: HTMLElement, draw: (at: number, colours: Palettes) => void }} MatricesView */
@@ -9,14 +9,14 @@ import { cssColour, inkOn, shadeOf } from "./frames.js";
 const NUMBERED = 8; // up to this many heads, cells have room for a number
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MatricesView} */
-export function matricesOf(data, say) {
-  const views = data.matrices.map((matrix) => matrixOf(matrix, data.heads, say));
+export function makeMatrices(data, say) {
+  const views = data.matrices.map((matrix) => makeMatrix(matrix, data.heads, say));
   const root = make("div", { class: "matrices" }, ...views.map((view) => view.root));
   return { root, draw: (at, colours) => views.forEach((view) => view.draw(at, colours)) };
 }
 
 /** @type {(matrix: PlayerMatrix, heads: PlayerHead[], say: (text: string) => void) => MatricesView} */
-function matrixOf(matrix, heads, say) {
+function makeMatrix(matrix, heads, say) {
   const count = heads.length;
   const numbered = count <= NUMBERED;
   const cells = Array.from({ length: count * count }, () => make("span", { class: "cell" }));
@@ -32,7 +32,7 @@ function matrixOf(matrix, heads, say) {
     const i = cells.indexOf(/** @type {HTMLElement} */ (event.target));
     if (i < 0) return;
     const [a, b] = [heads[Math.floor(i / count)].name, heads[i % count].name];
-    say(`${a} and ${b}: ${decimal(matrix.values[shown.at][i], 3)}`);
+    say(`${a} and ${b}: ${formatDecimal(matrix.values[shown.at][i], 3)}`);
   });
   square.addEventListener("pointerleave", () => say(""));
   /** @type {(at: number, colours: Palettes) => void} */
@@ -44,7 +44,7 @@ function matrixOf(matrix, heads, say) {
       "aria-label",
       `${matrix.title}: ${matrix.legend.map(([v, words]) => `${v} ${words}`).join(", ")}`,
     );
-    legend.replaceChildren(...matrix.legend.map(([value, words]) => legendEntry(value, words, matrix, shades)));
+    legend.replaceChildren(...matrix.legend.map(([value, words]) => makeLegendEntry(value, words, matrix, shades)));
   };
   return { root, draw };
 }
@@ -53,15 +53,15 @@ function matrixOf(matrix, heads, say) {
  * @type {(cell: HTMLElement, value: number, range: PlayerMatrix, shades: Uint32Array, numbered: boolean) => void}
  */
 function paintCell(cell, value, range, shades, numbered) {
-  const colour = shades[shadeOf(value, range.low, range.high)];
-  cell.style.background = cssColour(colour);
-  cell.style.color = inkOn(colour);
-  cell.textContent = numbered ? decimal(value, 2) : "";
+  const colour = shades[computeShade(value, range.low, range.high)];
+  cell.style.background = formatColour(colour);
+  cell.style.color = chooseInk(colour);
+  cell.textContent = numbered ? formatDecimal(value, 2) : "";
 }
 
 /** @type {(value: number, words: string, range: PlayerMatrix, shades: Uint32Array) => HTMLElement} */
-function legendEntry(value, words, range, shades) {
+function makeLegendEntry(value, words, range, shades) {
   const swatch = make("i", { "aria-hidden": "true" });
-  swatch.style.background = cssColour(shades[shadeOf(value, range.low, range.high)]);
+  swatch.style.background = formatColour(shades[computeShade(value, range.low, range.high)]);
   return make("span", {}, swatch, `${String(value).replace("-", "−")} = ${words}`);
 }

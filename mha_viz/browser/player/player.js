@@ -1,12 +1,12 @@
 // Play a training run step by step, with Play, Pause and a slider over recorded steps. All animation runs in the
 // browser.
-import { make, still, svg } from "../dom.js";
-import { palette } from "../ink.js";
-import { mounted, queued } from "../mount.js";
-import { flowOf } from "./flow.js";
-import { bytesOf, momentAfter, pacesOf, playFrom } from "./frames.js";
-import { DASHED, hostOf, lettered, mapsOf, scrolled, stripKey } from "./maps.js";
-import { matricesOf } from "./matrices.js";
+import { make, prefersReducedMotion, makeSvg } from "../dom.js";
+import { makePalette } from "../ink.js";
+import { mountComponent, queueMessages } from "../mount.js";
+import { makeFlow } from "./flow.js";
+import { decodeBytes, computeMoment, computePaces, chooseStart } from "./frames.js";
+import { DASHED, findHost, setSubscripts, makeMaps, measureScroll, makeStripKey } from "./maps.js";
+import { makeMatrices } from "./matrices.js";
 /** @import { Parts } from "../dom.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
@@ -157,7 +157,7 @@ class Player {
     }
     this.#parts.room.textContent = data.verdict ?? ""; // reserve its room, so that nothing moves when it appears
     this.#parts.next.hidden = !data.next;
-    this.#parts.title.replaceChildren(": ", ...lettered(data.next ?? ""));
+    this.#parts.title.replaceChildren(": ", ...setSubscripts(data.next ?? ""));
     // Play when an answer arrives after the first drawing, but not when the drawing is recreated.
     if (before && data.play !== before.play && !this.#playing) this.#play(data);
     else this.#draw();
@@ -167,36 +167,53 @@ class Player {
   #build(data, isFirst) {
     const verdict = make("p", { class: "verdict", "aria-live": "polite" });
     const room = make("p", { class: "verdict-room", "aria-hidden": "true" });
-    const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
+    const readout = make("p", { class: "pointed", "aria-hidden": "true" });
     /** @type {(text: string) => string} */
-    const say = (text) => (pointed.textContent = text);
-    const maps = mapsOf(data, say);
-    const flow = data.flow ? flowOf(data, data.flow) : null;
-    const matrices = data.matrices.length ? matricesOf(data, say) : null;
-    const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
+    const say = (text) => (readout.textContent = text);
+    const maps = makeMaps(data, say);
+    const flow = data.flow ? makeFlow(data, data.flow) : null;
+    const matrices = data.matrices.length ? makeMatrices(data, say) : null;
+    const colours = {
+      ramp: makePalette(data.ramp),
+      share: makePalette(data.ramp.toReversed()),
+      signed: makePalette(data.signed),
+    };
     const notes = data.marks.map(() => make("output"));
-    const bar = this.#barOf(data);
+    const bar = this.#makeBar(data);
     const title = make("span");
     const onclick = () => this.#send("next", true);
-    const next = make("button", { type: "button", class: "next", onclick }, "Next", title, " →");
-    const words = make("div", { class: "said" }, make("div", { class: "words" }, room, verdict, pointed), next);
-    const legend = make("div", { class: "legend" }, data.asked, ...key(data.marks, notes), data.note);
-    if (data.strip) legend.append(stripKey(data.strip, colours.signed));
+    const nextButton = make("button", { type: "button", class: "next", onclick }, "Next", title, " →");
+    const words = make("div", { class: "said" }, make("div", { class: "words" }, room, verdict, readout), nextButton);
+    const legend = make("div", { class: "legend" }, data.asked, ...makeKey(data.marks, notes), data.note);
+    if (data.strip) legend.append(makeStripKey(data.strip, colours.signed));
     if (isFirst) hideUntilSettled(bar.root);
     bar.root.append(words);
     this.#root.replaceChildren(
       make("div", { class: "top" }, maps.sentence, legend),
       maps.root,
       data.steps.length > 1 ? bar.root : words,
-      ...(flow ? [make("h3", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
+      ...(flow ? [make("h3", {}, data.titles.flow), makeWideBox(flow.root, data.titles.flow)] : []),
       ...(matrices ? [make("h3", {}, data.titles.matrices), matrices.root] : []),
     );
-    this.#parts = { ...bar, verdict, room, next, title, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
+    this.#parts = {
+      ...bar,
+      verdict,
+      room,
+      next: nextButton,
+      title,
+      notes,
+      maps,
+      flow,
+      matrices,
+      colours,
+      drawn: -1,
+      text: "",
+    };
   }
 
   // Build the bar: Play, the curve that serves as slider, and the step in view.
   /** @type {(data: PlayerData) => Parts} */
-  #barOf(data) {
+  #makeBar(data) {
     const onclick = () => this.#toggle();
     const button = make("button", { type: "button", class: "play", hidden: Boolean(data.follows), onclick });
     const slider = make("input", { type: "range", min: "0", max: String(data.steps.length - 1), step: "1" });
@@ -208,14 +225,14 @@ class Player {
     };
     slider.onchange = () => this.#report();
     const step = make("output", { class: "step" });
-    const scrubber = data.curves ? scrubberOf(slider, data.curves) : null;
-    const at = make("div", { class: "at" }, step, ...(data.curves ? [make("small", {}, data.curves.title)] : []));
+    const scrubber = data.curves ? makeScrubber(slider, data.curves) : null;
+    const stepBox = make("div", { class: "at" }, step, ...(data.curves ? [make("small", {}, data.curves.title)] : []));
     const root = make(
       "div",
       { class: "bar", role: "group", "aria-label": "Training" },
       button,
       scrubber?.root ?? slider,
-      at,
+      stepBox,
     );
     return { root, button, slider, step, scrubber };
   }
@@ -230,16 +247,20 @@ class Player {
   /** @type {(data: PlayerData) => void} */
   #play({ maps, words, heads, off, steps: { length } }) {
     this.#parts.maps.reveal();
-    const paces = pacesOf(bytesOf(maps), heads.length * words.length ** 2, off);
-    const [from, begin, calm] = [playFrom(Math.round(this.#moment), length), performance.now(), still()];
+    const paces = computePaces(decodeBytes(maps), heads.length * words.length ** 2, off);
+    const [from, begin, calm] = [
+      chooseStart(Math.round(this.#moment), length),
+      performance.now(),
+      prefersReducedMotion(),
+    ];
     const frame = (/** @type {number} */ now) => {
       if (!this.#root.isConnected) return this.#pause();
-      const moment = momentAfter(from, (now - begin) / (calm ? CALM : 1), paces);
+      const moment = computeMoment(from, (now - begin) / (calm ? CALM : 1), paces);
       this.#moment = calm ? Math.floor(moment) : moment;
-      const ended = moment >= length - 1;
-      this.#playing = ended ? null : requestAnimationFrame(frame);
+      const hasEnded = moment >= length - 1;
+      this.#playing = hasEnded ? null : requestAnimationFrame(frame);
       this.#move();
-      if (ended) this.#report();
+      if (hasEnded) this.#report();
     };
     this.#playing = requestAnimationFrame(frame);
     this.#moment = from;
@@ -258,7 +279,7 @@ class Player {
     this.#draw();
   }
 
-  // Draw another moment here and in the runs beside it.
+  // Draw another moment here and in the runs shown alongside.
   #move() {
     this.#draw();
     const detail = { by: this, steps: this.#data?.steps.join(), moment: this.#moment };
@@ -267,49 +288,49 @@ class Player {
 
   // Write the step in view to the address.
   #report() {
-    const at = Math.round(this.#moment);
-    if (!this.#data || at === this.#data.at) return;
-    this.#sent.add(at);
-    this.#send("step", this.#data.steps[at]);
+    const step = Math.round(this.#moment);
+    if (!this.#data || step === this.#data.at) return;
+    this.#sent.add(step);
+    this.#send("step", this.#data.steps[step]);
   }
 
   #draw() {
     const [data, moment, parts, playing] = [this.#data, this.#moment, this.#parts, this.#playing];
     if (!data) return;
-    const at = Math.round(moment);
+    const step = Math.round(moment);
     parts.button.textContent = playing ? "❚❚ Pause" : "▶ Play";
-    parts.slider.value = String(at);
-    parts.slider.setAttribute("aria-valuetext", data.labels[at]);
+    parts.slider.value = String(step);
+    parts.slider.setAttribute("aria-valuetext", data.labels[step]);
     parts.scrubber?.draw(moment);
     parts.maps.draw(moment, parts.colours);
     if (moment >= data.steps.length - 1) this.#hasEnded = true;
-    tell(parts, this.#hasEnded ? (data.verdict ?? "") : "", data.marks);
+    showResult(parts, this.#hasEnded ? (data.verdict ?? "") : "", data.marks);
     parts.next.classList.toggle("waiting", !parts.text);
-    if (at === parts.drawn) return;
-    parts.drawn = at;
-    parts.step.textContent = data.labels[at];
+    if (step === parts.drawn) return;
+    parts.drawn = step;
+    parts.step.textContent = data.labels[step];
     data.marks.forEach((mark, i) => {
       parts.notes[i].setAttribute("aria-live", playing ? "off" : "polite");
-      parts.notes[i].textContent = mark.notes[at] ?? "";
+      parts.notes[i].textContent = mark.notes[step] ?? "";
     });
-    parts.maps.say(at);
-    parts.flow?.draw(at);
-    parts.matrices?.draw(at, parts.colours);
+    parts.maps.say(step);
+    parts.flow?.draw(step);
+    parts.matrices?.draw(step, parts.colours);
   }
 }
 
 // Wrap a drawing in a box that scrolls sideways on narrow pages and is a tab stop only there.
 /** @type {(drawing: Element, title: string) => HTMLElement} */
-function wideBox(drawing, title) {
+function makeWideBox(drawing, title) {
   const box = make("div", { class: "wide", role: "group", "aria-label": title }, drawing);
   new ResizeObserver(() => (box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1)).observe(box);
   return box;
 }
 
 /** @type {(marks: PlayerMark[], notes: HTMLElement[]) => HTMLElement[]} */
-function key(marks, notes) {
+function makeKey(marks, notes) {
   return marks.map((mark, i) => {
-    const sample = signOf(mark, SIGNS[i]);
+    const sample = makeSign(mark, SIGNS[i]);
     sample.setAttribute("aria-hidden", "true");
     const isOnMaps = mark.places.some((place) => place >= 0);
     return make("span", {}, ...(isOnMaps ? [sample] : []), mark.name, notes[i]);
@@ -319,18 +340,18 @@ function key(marks, notes) {
 // Show the result of the training run once it has been played to its end. Signs have the colours that they have on the
 // maps.
 /** @type {(parts: Parts, text: string, marks: PlayerMark[]) => void} */
-function tell(parts, text, marks) {
+function showResult(parts, text, marks) {
   if (parts.text === text) return;
   parts.text = text;
   const pieces = text.split(/([○□◇])/).flatMap((piece, i) => {
     const mark = i % 2 ? marks[SIGNS.indexOf(piece)] : undefined;
-    return mark ? [signOf(mark, piece)] : lettered(piece);
+    return mark ? [makeSign(mark, piece)] : setSubscripts(piece);
   });
   parts.verdict.replaceChildren(...pieces);
 }
 
 /** @type {(mark: PlayerMark, sign: string) => HTMLElement} */
-function signOf(mark, sign) {
+function makeSign(mark, sign) {
   const element = make("b", {}, sign);
   element.style.color = mark.colour;
   return element;
@@ -338,7 +359,7 @@ function signOf(mark, sign) {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-player", (root, send) => new Player(root, queued(send)));
+  return mountComponent(component, ".mha-player", (root, send) => new Player(root, queueMessages(send)));
 }
 
 // ---- The slider ---------------------------------------------------------------------------------------------
@@ -348,14 +369,16 @@ export default function (component) {
 /** @typedef {{ root: HTMLElement, draw: (moment: number) => void }} Scrubber */
 
 /** @type {(slider: HTMLInputElement, curves: PlayerCurves) => Scrubber} */
-function scrubberOf(slider, curves) {
+function makeScrubber(slider, curves) {
   const last = curves.lines[0].values.length - 1;
-  const seen = svg("rect", { y: 0, height: 1, width: 0, class: "seen" });
-  const lines = curves.lines.map((line) => svg("polyline", { points: pointsOf(line.values), ...lookOf(line) }));
-  const chart = svg(
+  const playedPart = makeSvg("rect", { y: 0, height: 1, width: 0, class: "seen" });
+  const lines = curves.lines.map((line) =>
+    makeSvg("polyline", { points: formatPoints(line.values), ...getLineStyle(line) }),
+  );
+  const chart = makeSvg(
     "svg",
     { viewBox: `0 0 ${last} 1`, preserveAspectRatio: "none", "aria-hidden": "true" },
-    seen,
+    playedPart,
     ...lines,
   );
   const clear = curves.lines.filter((line) => !line.faint);
@@ -367,10 +390,10 @@ function scrubberOf(slider, curves) {
   const root = make("div", { class: "scrubber" }, make("div", { class: "chart" }, chart, ...dots), slider);
   /** @type {(moment: number) => void} */
   const draw = (moment) => {
-    seen.setAttribute("width", String(moment));
+    playedPart.setAttribute("width", String(moment));
     dots.forEach((dot, i) => {
       dot.style.left = `${(100 * moment) / last}%`;
-      dot.style.top = `${100 * (1 - valueAt(clear[i].values, moment))}%`;
+      dot.style.top = `${100 * (1 - interpolate(clear[i].values, moment))}%`;
     });
   };
   return { root, draw };
@@ -378,16 +401,16 @@ function scrubberOf(slider, curves) {
 
 // Interpolate between the values of two recorded steps.
 /** @type {(values: number[], moment: number) => number} */
-function valueAt(values, moment) {
+function interpolate(values, moment) {
   const first = Math.floor(moment);
   return values[first] + ((values[first + 1] ?? values[first]) - values[first]) * (moment - first);
 }
 
 /** @type {(values: number[]) => string} */
-const pointsOf = (values) => values.map((value, i) => `${i},${1 - value}`).join(" ");
+const formatPoints = (values) => values.map((value, i) => `${i},${1 - value}`).join(" ");
 
 /** @type {(line: PlayerLine) => Record<string, string>} */
-const lookOf = ({ colour, faint, dashed }) => ({
+const getLineStyle = ({ colour, faint, dashed }) => ({
   fill: "none",
   stroke: colour,
   "vector-effect": "non-scaling-stroke",
@@ -407,8 +430,8 @@ function hideUntilSettled(element) {
   const begin = performance.now();
   const place = { top: NaN, since: begin };
   const look = (/** @type {number} */ now) => {
-    const outside = hostOf(element);
-    const top = element.getBoundingClientRect().top + scrolled(outside);
+    const outside = findHost(element);
+    const top = element.getBoundingClientRect().top + measureScroll(outside);
     if (top !== place.top || isLoading(outside)) Object.assign(place, { top, since: now });
     if (now - place.since < STILL && now - begin < LONGEST) requestAnimationFrame(look);
     else element.style.visibility = "";

@@ -1,6 +1,6 @@
 // Draw the sentence once for the maps of all heads. A word that is hovered, or pinned by a click, selects its row in
 // each map. Above it, an example shows the task: arcs from one word to the words whose letters it must name.
-import { make, svg } from "../dom.js";
+import { make, makeSvg } from "../dom.js";
 /** @import { PlayerData, PlayerMark } from "./player.js" */
 
 /** @typedef {{ root: HTMLElement, show: (row: number, col: number) => void, row: () => number }} SentenceView */
@@ -10,11 +10,11 @@ const SIGN = 3.5; // half the size of a sign at the end of an arc, pixels
 
 // `changed` is called when another word is hovered, or with -1 for none.
 /** @type {(data: PlayerData, changed: () => void) => SentenceView} */
-export function sentenceOf({ words, marks }, changed) {
+export function makeSentence({ words, marks }, changed) {
   const parts = words.map((text) => make("bdi", {}, text));
   const root = make("p", { class: "sentence" }, ...parts.flatMap((part) => [part, " "]));
-  const example = exampleOf(words, marks);
-  const arcs = example < 0 ? null : arcsOf(root, parts, marks);
+  const example = findExample(words, marks);
+  const arcs = example < 0 ? null : makeArcDrawer(root, parts, marks);
   let [pointed, pinned] = [-1, -1];
   /** @type {(row: number, col: number) => void} */
   const show = (row, col) => {
@@ -41,7 +41,7 @@ export function sentenceOf({ words, marks }, changed) {
 // Find the first word that illustrates the task: it and the words that it must name have different letters. Return -1
 // if there is none: a sign marks few words, there is only one sign, or words are not a letter with a symbol.
 /** @type {(words: string[], marks: Pick<PlayerMark, "places">[]) => number} */
-export const exampleOf = (words, marks) =>
+export const findExample = (words, marks) =>
   marks.length < 2 || words.some((word) => [...word].length !== 2)
     ? -1
     : words.findIndex((word, i) => {
@@ -53,19 +53,19 @@ export const exampleOf = (words, marks) =>
 // Draw arcs over the words from one of them, each to its sign over an underlined letter. Arcs to another line are left
 // out.
 /** @type {(root: HTMLElement, parts: HTMLElement[], marks: PlayerMark[]) => (from: number) => void} */
-function arcsOf(root, parts, marks) {
-  const over = svg("svg", { class: "example", "aria-hidden": "true" });
+function makeArcDrawer(root, parts, marks) {
+  const over = makeSvg("svg", { class: "example", "aria-hidden": "true" });
   root.append(over);
   root.classList.add("with-example");
   return (from) => {
-    const drawn = marks.flatMap(({ places, colour }, relation) => {
+    const arcs = marks.flatMap(({ places, colour }, relation) => {
       if (!(places[from] >= 0)) return [];
-      const [begin, end] = [from, places[from]].map((word) => letterBox(root, parts[word]));
+      const [begin, end] = [from, places[from]].map((word) => measureLetter(root, parts[word]));
       const look = { fill: "none", stroke: colour, "stroke-width": 1.75 };
-      const arc = begin.top === end.top ? [svg("path", { d: arcBetween(begin, end), ...look })] : [];
-      return [...arc, ...signOver(end, relation, look)];
+      const arc = begin.top === end.top ? [makeSvg("path", { d: makeArcPath(begin, end), ...look })] : [];
+      return [...arc, ...drawSignOver(end, relation, look)];
     });
-    over.replaceChildren(...drawn);
+    over.replaceChildren(...arcs);
   };
 }
 
@@ -73,7 +73,7 @@ function arcsOf(root, parts, marks) {
 
 // Return the box of a word's first letter within the sentence; class mode enlarges everything.
 /** @type {(root: HTMLElement, word: HTMLElement) => Box} */
-function letterBox(root, word) {
+function measureLetter(root, word) {
   const range = document.createRange();
   range.setStart(/** @type {Node} */ (word.firstChild), 0);
   range.setEnd(/** @type {Node} */ (word.firstChild), 1);
@@ -84,18 +84,18 @@ function letterBox(root, word) {
 }
 
 /** @type {(begin: Box, end: Box) => string} */
-function arcBetween(begin, end) {
+function makeArcPath(begin, end) {
   const [from, to] = [begin, end].map(({ left, width }) => left + width / 2);
-  const [y, high] = [begin.top, begin.top - 1.33 * Math.min(HIGH, LOW + Math.abs(from - to) / 12)];
-  return `M ${from} ${y + 3} C ${from} ${high} ${to} ${high} ${to} ${y - SIGN}`;
+  const [y, peak] = [begin.top, begin.top - 1.33 * Math.min(HIGH, LOW + Math.abs(from - to) / 12)];
+  return `M ${from} ${y + 3} C ${from} ${peak} ${to} ${peak} ${to} ${y - SIGN}`;
 }
 
 /** @type {(box: Box, relation: number, look: Record<string, string | number>) => SVGElement[]} */
-function signOver({ left, top, width, height }, relation, look) {
+function drawSignOver({ left, top, width, height }, relation, look) {
   const [x, side] = [left + width / 2, 2 * SIGN];
   const sign =
     relation === 0
-      ? svg("circle", { cx: x, cy: top, r: SIGN, ...look })
-      : svg("rect", { x: x - SIGN, y: top - SIGN, width: side, height: side, ...look });
-  return [sign, svg("path", { d: `M ${left} ${top + height - 3} h ${width}`, ...look })];
+      ? makeSvg("circle", { cx: x, cy: top, r: SIGN, ...look })
+      : makeSvg("rect", { x: x - SIGN, y: top - SIGN, width: side, height: side, ...look });
+  return [sign, makeSvg("path", { d: `M ${left} ${top + height - 3} h ${width}`, ...look })];
 }

@@ -2,7 +2,7 @@
 // words, its row in the table, and the reason why the query attends to it. `layout.meta` of a chart says which tokens
 // are along which axes. Nothing is sent to the server.
 import { make } from "../dom.js";
-import { areaOf, axisOf, bandBox } from "../plotly.js";
+import { getArea, getAxis, computeBand } from "../plotly.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
 const WORDS = ".inside-pinned [data-token]";
@@ -65,14 +65,14 @@ function listenToChart(chart, point) {
   pointing.set(chart, point);
   if (isHeard) return;
   chart.on("plotly_hover", (/** @type {{ points: any[] }} */ { points }) =>
-    pointing.get(chart)?.(chart, tokensAt(chart.layout.meta, points[0])),
+    pointing.get(chart)?.(chart, findTokens(chart.layout.meta, points[0])),
   );
   chart.on("plotly_unhover", () => pointing.get(chart)?.(chart));
 }
 
 // Return the tokens at a point of a chart: two in a map of queries by keys.
 /** @type {(meta: { tokens: number[], axes: string[] } | undefined, point: any) => number[]} */
-export function tokensAt(meta, point) {
+export function findTokens(meta, point) {
   if (!meta?.tokens) return [];
   const places = [
     [point.xaxis?._id, point.x],
@@ -111,14 +111,14 @@ function drawBands(chart, pointed, colour) {
     pointed.has(token) ? [i] : [],
   );
   for (const name of axes) {
-    const area = areaOf(chart, name);
-    const { range } = axisOf(chart.layout, name);
-    if (area) for (const place of places) sheet?.append(band(bandBox(area, name, range, place), colour));
+    const area = getArea(chart, name);
+    const { range } = getAxis(chart.layout, name);
+    if (area) for (const place of places) sheet?.append(makeBand(computeBand(area, name, range, place), colour));
   }
 }
 
 /** @type {(box: Record<string, number>, colour: string) => HTMLElement} */
-function band(box, colour) {
+function makeBand(box, colour) {
   const element = make("div", { class: "mha-band" });
   const sides = Object.fromEntries(Object.entries(box).map(([side, value]) => [side, `${value}px`]));
   const look = { position: "absolute", pointerEvents: "none", boxSizing: "border-box", border: `2px solid ${colour}` };

@@ -1,16 +1,16 @@
 // Ask the server why the links of a head look where they do, and keep its answers for the explorer. The component draws
 // nothing: it answers in a message of its own, so that the page with its drawing does not run again.
-import { isQueueBusy, mounted } from "../mount.js";
+import { isQueueBusy, mountComponent } from "../mount.js";
 import { openReasonStore, parseReasons } from "./store.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
 const WAIT = 50; // milliseconds
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: any) => void, stop: () => void }} */
-function onPage(root, send) {
+function mountOnPage(root, send) {
   const store = openReasonStore();
   let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
-  // A run that answers must not begin before what the user did last has been answered, or that answer could be lost.
+  // Wait until the last user action has been answered: a run that answers this question could discard that answer.
   /** @type {(question: { key: string, head: string }) => void} */
   const ask = (question) => {
     clearTimeout(timer);
@@ -31,5 +31,5 @@ function onPage(root, send) {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-reasons", onPage);
+  return mountComponent(component, ".mha-reasons", mountOnPage);
 }

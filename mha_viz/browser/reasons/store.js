@@ -1,5 +1,5 @@
-// Keep what the server has answered about the links of heads. The components of a page share one store: the explorer
-// asks, and another component sends its questions.
+// Store the server's answers about the links of heads. The components of a page share one store: the explorer asks,
+// and another component sends its questions.
 
 /**
  * Why the links of a head are strong, and what its keys write. `codes` [query, key]: the number of a group, from 1,

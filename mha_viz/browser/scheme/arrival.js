@@ -10,22 +10,22 @@ const FIRST = { capture: true, passive: true }; // before anybody stops the even
 
 // Keep an element in view while the rest of the page is being drawn, until the user acts or goes back.
 /** @type {(title: HTMLElement) => void} */
-export function bringTo(title) {
+export function bringIntoView(title) {
   title.tabIndex = -1;
   title.focus({ preventScroll: true });
-  whileDrawn(() => title.isConnected && title.scrollIntoView());
+  repeatWhileDrawn(() => title.isConnected && title.scrollIntoView());
 }
 
 // Call `bring` now and whenever the page changes size while it is being drawn, until the user acts or goes back, or
 // `bring` returns false. Return a function that stops this.
 /** @type {(bring: () => boolean | void) => () => void} */
-export function whileDrawn(bring) {
+export function repeatWhileDrawn(bring) {
   const sizes = new ResizeObserver(() => void (bring() === false && leave()));
   const leave = () => {
     sizes.disconnect();
     ignore();
   };
-  const ignore = whenActed(leave);
+  const ignore = callOnAction(leave);
   const leaveOnceDrawn = () => void (document.querySelector(RUNNING) ? setTimeout(leaveOnceDrawn, DRAWN) : leave());
   setTimeout(leaveOnceDrawn, DRAWN);
   sizes.observe(document.querySelector("[data-testid=stMainBlockContainer]") ?? document.body);
@@ -35,7 +35,7 @@ export function whileDrawn(bring) {
 
 // Call `onAct` once the user acts or goes back. Return a function that stops watching.
 /** @type {(onAct: () => void) => () => void} */
-export function whenActed(onAct) {
+export function callOnAction(onAct) {
   const acted = () => {
     ignore();
     onAct();
@@ -62,7 +62,7 @@ export class Arrival {
     this.#followed.add(link);
     this.#left = location.pathname;
     this.#asked = link.search;
-    whenActed(() => (this.#left = this.#asked = ""));
+    callOnAction(() => (this.#left = this.#asked = ""));
     link.click();
   }
 

@@ -9,23 +9,23 @@ const ICON = /^keyboard_arrow_(right|down|up)/; // of an expander; it changes wh
 // Return the name of a control. A square of a chart is identified by its head, because its label changes with the
 // head's state and number.
 /** @type {(element: Element) => string} */
-function nameOf(element) {
+function getName(element) {
   const { labels } = /** @type {HTMLInputElement} */ (element);
-  const label = [...(labels ?? [])].map((one) => one.textContent).join(" ");
+  const label = [...(labels ?? [])].map(({ textContent }) => textContent).join(" ");
   const name =
     element.getAttribute("data-head") ?? element.getAttribute("aria-label") ?? (label || element.textContent);
   return [element.tagName, element.getAttribute("role"), name.replace(ICON, "").trim()].join("|");
 }
 
 /** @type {(name: string) => HTMLElement[]} */
-const called = (name) =>
+const findByName = (name) =>
   [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(CONTROLS))].filter(
-    (control) => nameOf(control) === name && control.checkVisibility(),
+    (control) => getName(control) === name && control.checkVisibility(),
   );
 
 // Return the class that Streamlit derives from the key of a control.
 /** @type {(control: Element) => string | undefined} */
-const keyOf = (control) =>
+const getKey = (control) =>
   [...(control.closest(".stElementContainer")?.classList ?? [])].find((name) => name.startsWith("st-key-"));
 
 /** @typedef {{ element: Element, name: string, at: number, key: string | undefined }} Focused */
@@ -39,7 +39,7 @@ export class Keyboard {
   watch() {
     /** @type {[string, (event: Event) => void][]} */
     const listeners = [
-      ["focusin", (event) => this.#note(event)],
+      ["focusin", (event) => this.#remember(event)],
       ["pointerdown", (event) => this.#giveUp(event)],
       ["keydown", (event) => this.#giveUp(event)],
       ["click", skip],
@@ -50,13 +50,13 @@ export class Keyboard {
 
   // Remember the focused control. A popup over it may take the focus for a moment.
   /** @type {(event: Event) => void} */
-  #note({ target }) {
+  #remember({ target }) {
     const control = /** @type {HTMLElement} */ (target);
     if (control.matches("main")) control.toggleAttribute("data-clicked", this.#isPointer);
     if (control.shadowRoot) this.#last = null; // our own component, which is not redrawn
     if (!control.matches(CONTROLS)) return;
-    const name = nameOf(control);
-    this.#last = { element: control, name, at: called(name).indexOf(control), key: keyOf(control) };
+    const name = getName(control);
+    this.#last = { element: control, name, at: findByName(name).indexOf(control), key: getKey(control) };
   }
 
   // Forget the control after a click elsewhere or a Tab.
@@ -70,9 +70,9 @@ export class Keyboard {
   restore() {
     const last = this.#last;
     if (!last || last.element.isConnected || document.activeElement !== document.body || !document.hasFocus()) return;
-    const same = called(last.name);
+    const controls = findByName(last.name);
     const keyed = last.key && document.querySelector(`.${last.key} :is(${CONTROLS})`);
-    /** @type {HTMLElement} */ (same[last.at] ?? same[0] ?? keyed)?.focus({ preventScroll: true });
+    /** @type {HTMLElement} */ (controls[last.at] ?? controls[0] ?? keyed)?.focus({ preventScroll: true });
   }
 }
 
@@ -93,7 +93,7 @@ function skip(event) {
 const LEGEND = ".mha-map details";
 
 /** @type {() => HTMLDetailsElement | null} */
-const legend = () => document.querySelector(LEGEND);
+const findLegend = () => document.querySelector(LEGEND);
 
 export class Legend {
   #isOpen = false;
@@ -104,43 +104,43 @@ export class Legend {
   watch() {
     /** @type {(event: Event) => void} */
     const note = ({ target }) => {
-      if (target === legend()) this.#isOpen = /** @type {HTMLDetailsElement} */ (target).open;
+      if (target === findLegend()) this.#isOpen = /** @type {HTMLDetailsElement} */ (target).open;
     };
     /** @type {(event: Event) => void} */
     const notice = ({ target }) => {
-      this.#hasKeyboard = !!legend()?.contains(/** @type {Node} */ (target));
+      this.#hasKeyboard = !!findLegend()?.contains(/** @type {Node} */ (target));
     };
     document.addEventListener("toggle", note, true);
     document.addEventListener("focusin", notice);
-    document.addEventListener("keydown", close);
+    document.addEventListener("keydown", closeLegend);
     return () => {
       document.removeEventListener("toggle", note, true);
       document.removeEventListener("focusin", notice);
-      document.removeEventListener("keydown", close);
+      document.removeEventListener("keydown", closeLegend);
     };
   }
 
   // Call after a change of the page.
   restore() {
-    const drawn = legend();
-    if (drawn === this.#drawn) return;
-    this.#drawn = drawn;
-    if (!drawn) return; // it may be absent for a moment
-    drawn.open = this.#isOpen;
-    if (this.#hasKeyboard && document.activeElement === document.body) focus(drawn);
+    const details = findLegend();
+    if (details === this.#drawn) return;
+    this.#drawn = details;
+    if (!details) return; // it may be absent for a moment
+    details.open = this.#isOpen;
+    if (this.#hasKeyboard && document.activeElement === document.body) focusLegend(details);
   }
 }
 
 /** @type {(event: KeyboardEvent) => void} */
-function close({ key, target }) {
-  const drawn = legend();
-  if (key !== "Escape" || !drawn?.open) return;
+function closeLegend({ key, target }) {
+  const details = findLegend();
+  if (key !== "Escape" || !details?.open) return;
   if (target instanceof Element && target.matches("input, textarea, [aria-expanded=true]")) return;
-  drawn.open = false;
-  focus(drawn);
+  details.open = false;
+  focusLegend(details);
 }
 
 /** @type {(drawn: HTMLDetailsElement) => void} */
-function focus(drawn) {
+function focusLegend(drawn) {
   drawn.querySelector("summary")?.focus({ preventScroll: true });
 }

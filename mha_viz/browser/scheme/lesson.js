@@ -15,11 +15,11 @@ export function watchLesson() {
     const word = WAYS[event.key];
     if (!word || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
     if (/** @type {Element} */ (event.composedPath()[0]).closest?.(USES_KEYS)) return;
-    const ways = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(CONTROLS))];
-    const way = ways.find((one) => one.textContent.includes(word));
-    if (!way) return;
+    const controls = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(CONTROLS))];
+    const control = controls.find(({ textContent }) => textContent.includes(word));
+    if (!control) return;
     event.preventDefault();
-    way.click();
+    control.click();
   };
   document.addEventListener("keydown", onKey);
   return () => document.removeEventListener("keydown", onKey);

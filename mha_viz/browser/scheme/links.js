@@ -1,12 +1,12 @@
 // Follow links in tables and maps of heads, and to chapters, without reloading the page; arrow keys move between
 // squares.
-import { arrow, bounded } from "../stage.js";
-import { bringTo, whenActed } from "./arrival.js";
+import { getArrowStep, clamp } from "../stage.js";
+import { bringIntoView, callOnAction } from "./arrival.js";
 
 const CHAPTER = "a[href^='?chapter=']";
 const LINKS = `.mha-rows a, .mha-map a, ${CHAPTER}`;
 /** @type {() => null} */
-const nothing = () => null;
+const returnNull = () => null;
 const SQUARE = ".mha-map td a";
 const ALL_NUMBERS = "[data-testid=stDataFrame]"; // Streamlit's table; a click on a row opens a head on the server
 const CARD_TITLE = ".st-key-head_card :is(h2, h3)";
@@ -16,7 +16,7 @@ const KIND = ".mha-map p a";
 
 export class HeadLinks {
   /** @type {() => HTMLElement | null} */
-  #find = nothing; // finds the element that will be drawn, until the user does something else
+  #find = returnNull; // finds the element that will be drawn, until the user does something else
   #ignoreActs = () => {};
 
   // `open` opens the card of a head or a chapter, or shows kinds of roles. Return a function that stops watching.
@@ -24,7 +24,7 @@ export class HeadLinks {
   watch(open) {
     /** @type {(event: MouseEvent) => void} */
     const onClick = (event) => {
-      const link = linkOf(event);
+      const link = findLink(event);
       if (!link) onRow(event);
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
@@ -36,15 +36,15 @@ export class HeadLinks {
     /** @type {(event: Event) => void} */
     const onRow = ({ target }) => {
       if (!(target instanceof Element)) return;
-      if (target.closest(ALL_NUMBERS)) this.#expect(another(CARD_TITLE));
-      if (target.closest(TO_STEP)) this.#expect(another(STEP_TITLE));
+      if (target.closest(ALL_NUMBERS)) this.#expect(makeFinder(CARD_TITLE));
+      if (target.closest(TO_STEP)) this.#expect(makeFinder(STEP_TITLE));
     };
     document.addEventListener("click", onClick);
-    document.addEventListener("keydown", walk);
+    document.addEventListener("keydown", walkLinks);
     document.addEventListener("keydown", onRow, true); // before the table stops the event
     return () => {
       document.removeEventListener("click", onClick);
-      document.removeEventListener("keydown", walk);
+      document.removeEventListener("keydown", walkLinks);
       document.removeEventListener("keydown", onRow, true);
     };
   }
@@ -53,63 +53,63 @@ export class HeadLinks {
   #expect(find) {
     this.#find = find;
     this.#ignoreActs();
-    this.#ignoreActs = whenActed(() => (this.#find = nothing));
+    this.#ignoreActs = callOnAction(() => (this.#find = returnNull));
   }
 
   // After a change of the page, scroll to the requested element if it has appeared, and focus it.
   arrive() {
     const target = this.#find();
     if (!target) return;
-    this.#find = nothing;
-    bringTo(target);
+    this.#find = returnNull;
+    bringIntoView(target);
   }
 }
 
 /** @type {(event: Event) => HTMLAnchorElement | null} */
-function linkOf({ target }) {
+function findLink({ target }) {
   const link = target instanceof Element ? target.closest(LINKS) : null;
   return link instanceof HTMLAnchorElement ? link : null;
 }
 
 // Move from a square, or a kind of roles, to the next one with an arrow key; Tab then returns to it.
 /** @type {(event: KeyboardEvent) => void} */
-function walk(event) {
-  const link = linkOf(event);
-  const step = arrow(event);
+function walkLinks(event) {
+  const link = findLink(event);
+  const step = getArrowStep(event);
   if (!link?.matches(`${SQUARE}, ${KIND}`) || !step) return;
   event.preventDefault();
   const list = link.closest("tbody")?.rows ?? [/** @type {HTMLElement} */ (link.parentElement)];
   const rows = [...list].map((row) => [...row.querySelectorAll("a")]);
-  const at = rows.findIndex((row) => row.includes(link));
-  const row = rows[bounded(at + step[0], rows.length)];
-  const next = row[bounded(rows[at].indexOf(link) + step[1], row.length)];
+  const rowIndex = rows.findIndex((row) => row.includes(link));
+  const row = rows[clamp(rowIndex + step[0], rows.length)];
+  const target = row[clamp(rows[rowIndex].indexOf(link) + step[1], row.length)];
   link.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
+  target.tabIndex = 0;
+  target.focus();
 }
 
 /** @type {(selector: string) => HTMLElement | null} */
-const find = (selector) => document.querySelector(selector);
+const findElement = (selector) => document.querySelector(selector);
 
-// Return a function that finds the title once it has changed to that of another head's card or another step.
+// Return a function that finds the title once it shows another head's card or another step.
 /** @type {(selector: string) => () => HTMLElement | null} */
-function another(selector) {
-  const before = find(selector)?.textContent;
+function makeFinder(selector) {
+  const previousText = findElement(selector)?.textContent;
   return () => {
-    const title = find(selector);
-    return title && title.textContent !== before ? title : null;
+    const title = findElement(selector);
+    return title && title.textContent !== previousText ? title : null;
   };
 }
 
 /** @type {Record<string, (value: string, place: string) => () => HTMLElement | null>} */
 const FIND = {
-  kinds: () => nothing,
+  kinds: () => returnNull,
   head: (head) => () => {
-    const title = find(CARD_TITLE);
+    const title = findElement(CARD_TITLE);
     return title?.textContent.startsWith(`${head} `) ? title : null;
   },
   chapter: (chapter, place) => {
-    const shown = chapter ? `.st-key-chapter_${chapter.replaceAll("/", "_")}` : ".stMain:has(.st-key-about_text)";
-    return () => document.querySelector(`${shown} ${place ? `[id="${CSS.escape(place)}"]` : "h2"}`);
+    const selector = chapter ? `.st-key-chapter_${chapter.replaceAll("/", "_")}` : ".stMain:has(.st-key-about_text)";
+    return () => document.querySelector(`${selector} ${place ? `[id="${CSS.escape(place)}"]` : "h2"}`);
   },
 };

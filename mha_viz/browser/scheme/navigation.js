@@ -15,12 +15,12 @@ export function nameCurrent(at) {
     if (link.hasAttribute("aria-current")) return;
     link.setAttribute("aria-current", "page");
     const box = link.closest(PAGES);
-    if (box) box.scrollLeft += middle(link) - middle(box);
+    if (box) box.scrollLeft += computeMiddle(link) - computeMiddle(box);
   });
 }
 
 /** @type {(element: Element) => number} */
-function middle(element) {
+function computeMiddle(element) {
   const box = element.getBoundingClientRect();
   return (box.left + box.right) / 2;
 }
@@ -33,7 +33,7 @@ const CHOICES = ":is(.st-key-lab_experiment, .st-key-show) [data-testid=stButton
 const SLACK = 4; // pixels that may be hidden without scrolling
 
 /** @type {() => NodeListOf<HTMLElement>} */
-export const wideBoxes = () => document.querySelectorAll(`[class*="st-key-wide_"], ${PAGES}, ${CHOICES}`);
+export const findWideBoxes = () => document.querySelectorAll(`[class*="st-key-wide_"], ${PAGES}, ${CHOICES}`);
 
 /** @type {WeakMap<Element, Element>} */
 const shown = new WeakMap(); // the choice that each box was scrolled to
@@ -42,14 +42,14 @@ const shown = new WeakMap(); // the choice that each box was scrolled to
 // data-before while content is hidden beyond its left one. The box is a tab stop unless its content is focusable. A box
 // that fits is not a tab stop.
 /** @type {(box: HTMLElement) => void} */
-export function mark(box) {
-  const beyond = box.scrollWidth - box.clientWidth;
-  if (beyond > 0 && !box.querySelector("a[href], button")) box.setAttribute("tabindex", "0");
+export function markHiddenSides(box) {
+  const hiddenWidth = box.scrollWidth - box.clientWidth;
+  if (hiddenWidth > 0 && !box.querySelector("a[href], button")) box.setAttribute("tabindex", "0");
   else box.removeAttribute("tabindex");
-  box.toggleAttribute("data-scrolls", beyond > 0);
-  const chosen = box.querySelector("[aria-checked=true]");
-  if (chosen && chosen !== shown.get(box)) box.scrollLeft += middle(chosen) - middle(box);
-  if (chosen) shown.set(box, chosen);
+  box.toggleAttribute("data-scrolls", hiddenWidth > 0);
+  const choice = box.querySelector("[aria-checked=true]");
+  if (choice && choice !== shown.get(box)) box.scrollLeft += computeMiddle(choice) - computeMiddle(box);
+  if (choice) shown.set(box, choice);
   box.toggleAttribute("data-before", box.scrollLeft > SLACK);
-  box.toggleAttribute("data-more", beyond - box.scrollLeft > SLACK);
+  box.toggleAttribute("data-more", hiddenWidth - box.scrollLeft > SLACK);
 }

@@ -3,12 +3,12 @@
 // legend that stays open, scrolling to link targets, and links in tables and maps that open a head's card without
 // reloading the page.
 import { isDark } from "../ink.js";
-import { mounted } from "../mount.js";
+import { mountComponent } from "../mount.js";
 import { Arrival } from "./arrival.js";
 import { Keyboard, Legend } from "./keyboard.js";
 import { watchLesson } from "./lesson.js";
 import { HeadLinks } from "./links.js";
-import { mark, nameCurrent, wideBoxes } from "./navigation.js";
+import { markHiddenSides, nameCurrent, findWideBoxes } from "./navigation.js";
 import { layButtons } from "./squares.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
@@ -28,7 +28,7 @@ class Theme {
     const media = window.matchMedia("(prefers-color-scheme: dark)");
     const onTurn = () => {
       this.#left = LOOKS.length;
-      this.#lookSoon();
+      this.#checkSchemeSoon();
     };
     media.addEventListener("change", onTurn);
     return () => {
@@ -41,16 +41,16 @@ class Theme {
   /** @type {(root: Element, type: string, send: Send) => void} */
   show(root, type, send) {
     this.#tell = () => {
-      const now = isDark(root) ? "dark" : "light";
-      if (now === type || this.#left === 0) return;
+      const scheme = isDark(root) ? "dark" : "light";
+      if (scheme === type || this.#left === 0) return;
       this.#left -= 1;
-      send("turned", now);
+      send("turned", scheme);
     };
     this.#timers.forEach(clearTimeout);
-    if (type) this.#lookSoon(); // the page may have changed before this script loaded
+    if (type) this.#checkSchemeSoon(); // the page may have changed before this script loaded
   }
 
-  #lookSoon() {
+  #checkSchemeSoon() {
     this.#timers.forEach(clearTimeout);
     this.#timers = LOOKS.map((wait) => setTimeout(() => this.#tell(), wait));
   }
@@ -77,17 +77,17 @@ const WORDS = [
 
 // Replace formulas: "Without the division by $\sqrt{d_k}$" → "Without the division by the square root of d_k".
 /** @type {(label: string) => string} */
-export const inWords = (label) =>
+export const spellOut = (label) =>
   label.replace(FORMULA, (_, tex) =>
     WORDS.reduce((text, [pattern, words]) => text.replace(pattern, words), tex).trim(),
   );
 
-// Give every control below `root` whose name contains a formula a name in words.
+// Give a spoken name to every control below `root` whose name contains a formula.
 /** @type {(root: ParentNode) => void} */
 function speakFormulas(root) {
   for (const control of root.querySelectorAll('[aria-label*="$"]')) {
     const label = control.getAttribute("aria-label") ?? "";
-    const words = inWords(label);
+    const words = spellOut(label);
     if (words !== label) control.setAttribute("aria-label", words);
   }
 }
@@ -103,8 +103,8 @@ const [links, theme] = [new HeadLinks(), new Theme()];
 class Scheme {
   #page = 0; // the number of the open page
   #frame = 0;
-  #changes = new MutationObserver(() => this.#lookSoon());
-  #sizes = new ResizeObserver(() => this.#lookSoon());
+  #changes = new MutationObserver(() => this.#checkSchemeSoon());
+  #sizes = new ResizeObserver(() => this.#checkSchemeSoon());
   #root;
   #send;
   #ends;
@@ -128,7 +128,7 @@ class Scheme {
     this.#page = page;
     theme.show(this.#root, type, this.#send);
     this.#sizes.disconnect(); // stop observing elements that have left the page
-    this.#lookSoon();
+    this.#checkSchemeSoon();
   }
 
   stop() {
@@ -141,15 +141,15 @@ class Scheme {
   /** @type {(wanted: Record<string, string>) => void} */
   #open(wanted) {
     this.#send("linked", wanted);
-    this.#lookSoon();
+    this.#checkSchemeSoon();
   }
 
-  #lookSoon() {
+  #checkSchemeSoon() {
     cancelAnimationFrame(this.#frame);
-    this.#frame = requestAnimationFrame(() => this.#look());
+    this.#frame = requestAnimationFrame(() => this.#checkScheme());
   }
 
-  #look() {
+  #checkScheme() {
     nameCurrent(this.#page);
     legend.restore();
     keyboard.restore();
@@ -157,9 +157,9 @@ class Scheme {
     layButtons();
     links.arrive();
     arrival.arrive();
-    for (const box of wideBoxes()) {
-      mark(box);
-      box.onscroll = () => this.#lookSoon();
+    for (const box of findWideBoxes()) {
+      markHiddenSides(box);
+      box.onscroll = () => this.#checkSchemeSoon();
       [box, ...box.children].forEach((element) => this.#sizes.observe(element));
     }
   }
@@ -167,5 +167,5 @@ class Scheme {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-scheme", (root, send) => new Scheme(root, send));
+  return mountComponent(component, ".mha-scheme", (root, send) => new Scheme(root, send));
 }

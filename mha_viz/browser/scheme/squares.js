@@ -3,8 +3,8 @@
 // with Ctrl, of the chart; Enter chooses; Escape returns to the pinned head.
 import { make } from "../dom.js";
 import { noteSent, post } from "../mount.js";
-import { areaOf, bandBox } from "../plotly.js";
-import { arrow, bounded } from "../stage.js";
+import { getArea, computeBand } from "../plotly.js";
+import { getArrowStep, clamp } from "../stage.js";
 
 const CHARTS = "[class*=st-key-wide_] .js-plotly-plot";
 const LABEL = "Heads. Arrow keys move, Enter chooses, Escape goes back to the marked head.";
@@ -16,86 +16,88 @@ const LABEL = "Heads. Arrow keys move, Enter chooses, Escape goes back to the ma
 // Call after each change of the page.
 /** @type {() => void} */
 export function layButtons() {
-  for (const chart of document.querySelectorAll(CHARTS)) if (isChoice(chart)) cover(chart);
+  for (const chart of document.querySelectorAll(CHARTS)) if (isSelectable(chart)) coverChart(chart);
 }
 
 /** @type {(chart: any) => boolean} */
-const isChoice = (chart) => typeof chart.emit === "function" && /select/.test(chart.layout?.clickmode ?? "");
+const isSelectable = (chart) => typeof chart.emit === "function" && /select/.test(chart.layout?.clickmode ?? "");
 
 // Return the squares of heads, row by row. Those that are off or pinned are framed; their label says which.
 /** @type {(data: any[], shapes?: any[]) => Square[]} */
-export function squaresOf(data, shapes = []) {
+export function listSquares(data, shapes = []) {
   const curve = data.findIndex((series) => series.customdata && series.hovertext);
   const { x = [], y = [], customdata = [], hovertext = [] } = data[curve] ?? {};
-  return [...customdata].map((head, at) => {
-    const isMarked = shapes.some((s) => s.x0 < x[at] && x[at] < s.x1 && s.y0 < y[at] && y[at] < s.y1);
-    const says = hovertext[at]
+  return [...customdata].map((head, index) => {
+    const isMarked = shapes.some((s) => s.x0 < x[index] && x[index] < s.x1 && s.y0 < y[index] && y[index] < s.y1);
+    const says = hovertext[index]
       .replace(/<br>/g, ", ")
       .replace(/<[^>]*>/g, "")
       .trim();
-    return { curve, at, x: x[at], y: y[at], head, says, isMarked };
+    return { curve, at: index, x: x[index], y: y[index], head, says, isMarked };
   });
 }
 
 /** @type {(chart: any) => void} */
-function cover(chart) {
+function coverChart(chart) {
   const sheet = chart.querySelector(".svg-container");
-  const area = areaOf(chart, "x");
-  const squares = squaresOf(chart.data, chart.layout.shapes);
+  const area = getArea(chart, "x");
+  const squares = listSquares(chart.data, chart.layout.shapes);
   if (!sheet || !area || !squares.length) return;
-  const before = sheet.querySelector(".mha-squares");
+  const oldSquares = sheet.querySelector(".mha-squares");
   const key = JSON.stringify([area, squares]);
-  if (before?.dataset.key === key) return;
-  const focused = before?.querySelector(":focus")?.getAttribute("data-head");
-  const buttons = squares.map((square) => button(chart, square, area));
+  if (oldSquares?.dataset.key === key) return;
+  const focused = oldSquares?.querySelector(":focus")?.getAttribute("data-head");
+  const buttons = squares.map((square) => makeButton(chart, square, area));
   const stop = squares.findIndex((square) => (focused ? square.head === focused : square.isMarked));
   buttons[Math.max(0, stop)].tabIndex = 0;
   const group = make("div", { class: "mha-squares", role: "group", "aria-label": LABEL }, ...buttons);
   group.dataset.key = key;
-  group.addEventListener("keydown", walk);
-  before?.remove();
+  group.addEventListener("keydown", walkSquares);
+  oldSquares?.remove();
   sheet.append(group);
   if (focused) buttons[Math.max(0, stop)].focus({ preventScroll: true });
-  if (!before) chart.on("plotly_selected", noteSent);
+  if (!oldSquares) chart.on("plotly_selected", noteSent);
 }
 
 /** @type {(chart: any, square: Square, area: import("../plotly.js").Area) => HTMLElement} */
-function button(chart, square, area) {
+function makeButton(chart, square, area) {
   const { x, y, head, says, isMarked } = square;
   const { xaxis, yaxis } = chart.layout;
-  const { left, width } = bandBox(area, "x", xaxis.range, x);
-  const { top, height } = bandBox(area, "y", yaxis.range, y);
+  const { left, width } = computeBand(area, "x", xaxis.range, x);
+  const { top, height } = computeBand(area, "y", yaxis.range, y);
   const element = make("button", { type: "button", tabIndex: -1, "aria-label": says });
   Object.assign(element.dataset, { head, row: y, column: x }, isMarked ? { marked: "" } : {});
   const sides = Object.entries({ left, top, width, height }).map(([side, value]) => [side, `${value}px`]);
   Object.assign(element.style, Object.fromEntries(sides));
-  element.addEventListener("click", () => choose(chart, square));
+  element.addEventListener("click", () => chooseSquare(chart, square));
   return element;
 }
 
 // Act like a click with the pointer, after the answers to what was done before.
 /** @type {(chart: any, square: Square) => void} */
-function choose(chart, { curve, at, x, y, head }) {
+function chooseSquare(chart, { curve, at, x, y, head }) {
   const point = { curveNumber: curve, pointNumber: at, pointIndex: at, x, y, customdata: head };
   post(() => chart.emit("plotly_selected", { points: [{ ...point, data: chart.data[curve] }] }), "square", null);
 }
 
 /** @type {(event: KeyboardEvent) => void} */
-function walk(event) {
+function walkSquares(event) {
   const { target, currentTarget } = event;
-  const step = arrow(event);
+  const step = getArrowStep(event);
   if (!step && event.key !== "Escape") return;
   const group = /** @type {HTMLElement} */ (currentTarget);
   const from = /** @type {HTMLElement} */ (target);
   const [row, column] = ["row", "column"].map((axis, i) => {
-    const last = Math.max(...[...group.children].map((one) => Number(/** @type {HTMLElement} */ (one).dataset[axis])));
-    return bounded(Number(from.dataset[axis]) + (step?.[i] ?? 0), last + 1);
+    const last = Math.max(
+      ...[...group.children].map((square) => Number(/** @type {HTMLElement} */ (square).dataset[axis])),
+    );
+    return clamp(Number(from.dataset[axis]) + (step?.[i] ?? 0), last + 1);
   });
   const wanted = step ? `[data-row="${row}"][data-column="${column}"]` : "[data-marked]";
-  const next = /** @type {HTMLElement | null} */ (group.querySelector(wanted));
+  const nextSquare = /** @type {HTMLElement | null} */ (group.querySelector(wanted));
   event.preventDefault();
-  if (!next) return;
+  if (!nextSquare) return;
   from.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
+  nextSquare.tabIndex = 0;
+  nextSquare.focus();
 }

@@ -1,6 +1,6 @@
 // "Find a head that …", from anywhere on the page: "/" focuses the field.
 import { make } from "../dom.js";
-import { mounted, post } from "../mount.js";
+import { mountComponent, post } from "../mount.js";
 import { isShortcut } from "../shortcuts.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
@@ -20,7 +20,7 @@ class Search {
   constructor(root, send) {
     this.#root = root;
     this.#send = send;
-    this.#field.oninput = () => this.#typed();
+    this.#field.oninput = () => this.#handleTyping();
     this.#field.onkeydown = (/** @type {KeyboardEvent} */ event) => this.#onFieldKey(event);
     this.#field.onfocus = () => this.#data?.typed === this.#wanted && this.#open();
     this.#answers.onkeydown = (/** @type {KeyboardEvent} */ event) => this.#onAnswerKey(event);
@@ -41,7 +41,7 @@ class Search {
   }
 
   /** @type {() => HTMLElement[]} */
-  #links() {
+  #listLinks() {
     return [...this.#answers.querySelectorAll("a")];
   }
 
@@ -53,9 +53,9 @@ class Search {
     if (data.typed === this.#wanted) this.#field.removeAttribute("aria-busy");
     if (this.#answers.querySelector(":focus")) return; // do not replace an answer that has the focus
     this.#data = data;
-    this.#answers.replaceChildren(...answersOf(data, (index) => this.#choose(index)));
+    this.#answers.replaceChildren(...makeAnswers(data, (index) => this.#choose(index)));
     if (data.typed !== this.#wanted) return;
-    this.#status.textContent = counted(data);
+    this.#status.textContent = describeCount(data);
     this.#open();
   }
 
@@ -70,13 +70,13 @@ class Search {
 
   // ---- User actions -----------------------------------------------------------------------------------------------
 
-  #typed() {
+  #handleTyping() {
     clearTimeout(this.#timer);
     if (!this.#wanted) this.#close();
-    else this.#timer = setTimeout(() => this.#query(), ASK_AFTER);
+    else this.#timer = setTimeout(() => this.#sendQuery(), ASK_AFTER);
   }
 
-  #query() {
+  #sendQuery() {
     clearTimeout(this.#timer);
     if (!this.#wanted) return;
     this.#field.setAttribute("aria-busy", "true");
@@ -96,9 +96,9 @@ class Search {
   #onFieldKey(event) {
     const isOpen = !this.#answers.hidden;
     const isAnswered = isOpen && this.#data?.typed === this.#wanted;
-    if (event.key === "Enter" && isAnswered && this.#links().length) this.#choose(0);
-    else if (event.key === "Enter") this.#query();
-    else if (event.key === "ArrowDown" && isAnswered) this.#links()[0]?.focus();
+    if (event.key === "Enter" && isAnswered && this.#listLinks().length) this.#choose(0);
+    else if (event.key === "Enter") this.#sendQuery();
+    else if (event.key === "ArrowDown" && isAnswered) this.#listLinks()[0]?.focus();
     else if (event.key === "Escape" && isOpen) this.#close();
     else if (event.key === "Escape" && this.#field.value) this.#field.value = "";
     else if (event.key === "Escape") this.#field.blur();
@@ -109,10 +109,10 @@ class Search {
 
   /** @type {(event: KeyboardEvent) => void} */
   #onAnswerKey(event) {
-    const all = this.#links();
-    const at = all.indexOf(/** @type {HTMLElement} */ (event.target));
-    if (event.key === "ArrowDown") all[Math.min(at + 1, all.length - 1)]?.focus();
-    else if (event.key === "ArrowUp" && at > 0) all[at - 1].focus();
+    const links = this.#listLinks();
+    const index = links.indexOf(/** @type {HTMLElement} */ (event.target));
+    if (event.key === "ArrowDown") links[Math.min(index + 1, links.length - 1)]?.focus();
+    else if (event.key === "ArrowUp" && index > 0) links[index - 1].focus();
     else if (event.key === "ArrowUp") this.#field.focus();
     else if (event.key === "Escape") {
       this.#field.focus();
@@ -136,7 +136,7 @@ class Search {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-search", (root, send) => new Search(root, send));
+  return mountComponent(component, ".mha-search", (root, send) => new Search(root, send));
 }
 
 // ---- The heads found ----------------------------------------------------------------------------------------
@@ -167,10 +167,10 @@ export default function (component) {
 
 // `open` is called with the index of an answer among all.
 /** @type {(data: SearchData, open: (index: number) => void) => HTMLElement[]} */
-function answersOf({ groups, problem }, open) {
+function makeAnswers({ groups, problem }, open) {
   let index = 0;
   const sections = groups.map(({ title, note, answers }) => {
-    const links = answers.map((answer) => make("li", {}, linkOf(answer, open, index++)));
+    const links = answers.map((answer) => make("li", {}, makeLink(answer, open, index++)));
     const remark = note ? [make("p", { class: "soft" }, note)] : [];
     return make("section", {}, make("h2", {}, title), ...remark, make("ul", {}, ...links));
   });
@@ -178,7 +178,7 @@ function answersOf({ groups, problem }, open) {
 }
 
 /** @type {(answer: SearchAnswer, open: (index: number) => void, index: number) => HTMLElement} */
-function linkOf(answer, open, index) {
+function makeLink(answer, open, index) {
   const { name, paper, does, score, baseline, rule, standing, href } = answer;
   /** @type {(event: MouseEvent) => void} */
   const onclick = (event) => {
@@ -205,7 +205,7 @@ function linkOf(answer, open, index) {
 
 // Say how many answers there are, for screen readers.
 /** @type {(data: SearchData) => string} */
-function counted({ groups, problem }) {
+function describeCount({ groups, problem }) {
   const count = groups.reduce((sum, { answers }) => sum + answers.length, 0);
   return problem || (count === 1 ? "1 match" : `${count} matches`);
 }

@@ -1,7 +1,7 @@
 // Draw the links of the open head as arcs under the words of the sentence, and describe the head.
-import { LOW, arc } from "../arcs.js";
-import { make, svg } from "../dom.js";
-import { grow } from "./fields.js";
+import { LOW, drawArc } from "../arcs.js";
+import { make, makeSvg } from "../dom.js";
+import { growField } from "./fields.js";
 /** @import { Place } from "../arcs.js" */
 
 /**
@@ -21,7 +21,7 @@ export class Arched {
   #area;
   // A copy of the text whose words can be measured.
   #mirror = make("div", { class: "mirror", dir: "auto", "aria-hidden": "true" });
-  #lines = svg("svg", { class: "bows", "aria-hidden": "true" });
+  #lines = makeSvg("svg", { class: "bows", "aria-hidden": "true" });
   #bows = /** @type {Bows | null} */ (null);
   #isHidden = false;
 
@@ -37,7 +37,7 @@ export class Arched {
   /** @type {(isArched: boolean) => void} */
   show(isArched) {
     this.box.classList.toggle("arched", isArched && this.#area.value.length <= LONGEST);
-    grow(this.#area); // the room below the text has changed
+    growField(this.#area); // the room below the text has changed
     this.draw();
   }
 
@@ -60,43 +60,43 @@ export class Arched {
   draw() {
     const isShown = this.box.classList.contains("arched") && !this.#isHidden;
     const { words = [], links = [], colour = "", says = "" } = (isShown && this.#bows) || {};
-    const at = words.length ? this.#places(words) : null;
-    this.caption.textContent = at ? says : "";
+    const places = words.length ? this.#measurePlaces(words) : null;
+    this.caption.textContent = places ? says : "";
     this.caption.style.setProperty("--colour", colour);
-    const isLined = !!at?.some(({ y }) => y !== at[0].y);
-    if (at && this.box.classList.toggle("lined", isLined) === isLined) grow(this.#area);
-    this.#lines.replaceChildren(...(at && links.length ? this.#arcs(words, links, colour) : []));
+    const isLined = !!places?.some(({ y }) => y !== places[0].y);
+    if (places && this.box.classList.toggle("lined", isLined) === isLined) growField(this.#area);
+    this.#lines.replaceChildren(...(places && links.length ? this.#makeArcs(words, links, colour) : []));
   }
 
   /** @type {(words: string[], links: Bows["links"], colour: string) => SVGElement[]} */
-  #arcs(words, links, colour) {
-    const at = this.#places(words) ?? [];
+  #makeArcs(words, links, colour) {
+    const places = this.#measurePlaces(words) ?? [];
     const { paddingLeft, paddingRight } = getComputedStyle(this.#area);
     const ends = { left: parseFloat(paddingLeft) / 2, right: this.box.clientWidth - parseFloat(paddingRight) };
-    const lines = [...new Set(at.map(({ y }) => y))];
+    const lines = [...new Set(places.map(({ y }) => y))];
     const letters = TALL * parseFloat(getComputedStyle(this.#area).fontSize);
-    const between = lines.length > 1 ? lines[1] - lines[0] - letters : Infinity;
-    const below = this.box.clientHeight - lines[lines.length - 1];
-    const room = Math.min(DEEP, (Math.min(between, below) - EDGE) / LOW);
-    return links.flatMap(([from, to, weight]) => arc(at[from], at[to], weight, colour, room, ends));
+    const lineGap = lines.length > 1 ? lines[1] - lines[0] - letters : Infinity;
+    const roomBelow = this.box.clientHeight - lines[lines.length - 1];
+    const room = Math.min(DEEP, (Math.min(lineGap, roomBelow) - EDGE) / LOW);
+    return links.flatMap(([from, to, weight]) => drawArc(places[from], places[to], weight, colour, room, ends));
   }
 
   // Return the middle of each word's lower edge, or null if the text has other words.
   /** @type {(words: string[]) => Place[] | null} */
-  #places(words) {
+  #measurePlaces(words) {
     const text = this.#area.value;
     this.#mirror.textContent = text;
     const { fontFamily, fontSize, fontWeight, lineHeight, letterSpacing } = getComputedStyle(this.#area);
     Object.assign(this.#mirror.style, { fontFamily, fontSize, fontWeight, lineHeight, letterSpacing });
     const { left, top } = this.box.getBoundingClientRect();
-    let at = 0;
+    let position = 0;
     const boxes = words.map((word) => {
-      const begin = text.indexOf(word, at);
+      const begin = text.indexOf(word, position);
       if (begin < 0) return null;
-      at = begin + word.length;
+      position = begin + word.length;
       const range = document.createRange();
       range.setStart(/** @type {Node} */ (this.#mirror.firstChild), begin);
-      range.setEnd(/** @type {Node} */ (this.#mirror.firstChild), at);
+      range.setEnd(/** @type {Node} */ (this.#mirror.firstChild), position);
       return range.getBoundingClientRect();
     });
     if (boxes.some((box) => !box)) return null;

@@ -1,5 +1,5 @@
 // The page elements of the sentence component, and its text fields. User actions are reported to the functions in `on`.
-import { closedByEscape, make } from "../dom.js";
+import { closeOnEscape, make } from "../dom.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Parts } from "../dom.js" */
 /** @import { Typed } from "../memory.js" */
@@ -25,12 +25,12 @@ import { closedByEscape, make } from "../dom.js";
 const READ = "Show attention ↵";
 
 /** @type {(on: Actions) => Parts} */
-export function page(on) {
+export function makePage(on) {
   const p = /** @type {Parts} */ ({});
-  fieldsOf(p, on);
-  examplesOf(p, on);
-  historyOf(p, on);
-  modelOf(p, on);
+  makeFields(p, on);
+  makeExamples(p, on);
+  makeHistory(p, on);
+  makeModelMenu(p, on);
   p.look = make("div", { class: "look", hidden: true });
   p.field = make("div", { class: "field" });
   const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
@@ -52,21 +52,21 @@ export function page(on) {
 }
 
 /** @type {(properties: object, text: string) => HTMLElement} */
-export const quietButton = (properties, text) =>
+export const makeQuietButton = (properties, text) =>
   make("button", { type: "button", class: "quiet", ...properties }, text);
 
 /** @type {(p: Parts, on: Actions) => void} */
-function fieldsOf(p, on) {
-  p.text = field("Sentence", "Type a sentence and press Enter", on);
-  p.pair = field("Second sentence", "A second sentence, read after [SEP]", on);
+function makeFields(p, on) {
+  p.text = makeField("Sentence", "Type a sentence and press Enter", on);
+  p.pair = makeField("Second sentence", "A second sentence, read after [SEP]", on);
   p.pair.className = "second";
   p.pairRow = make("div", { class: "pair field", hidden: true }, p.pair);
   p.read = make("button", { type: "button", class: "read", hidden: true, onclick: on.read }, READ);
-  p.addPair = quietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");
+  p.addPair = makeQuietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");
 }
 
 /** @type {(label: string, placeholder: string, on: Actions) => HTMLTextAreaElement} */
-function field(label, placeholder, on) {
+function makeField(label, placeholder, on) {
   /** @type {(event: KeyboardEvent) => void} */
   const onkeydown = (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -87,11 +87,11 @@ function field(label, placeholder, on) {
 }
 
 /** @type {(p: Parts, on: Actions) => void} */
-function examplesOf(p, on) {
-  p.examples = quietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
+function makeExamples(p, on) {
+  p.examples = makeQuietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
   p.examples.classList.add("examples");
   p.list = make("ul", { hidden: true });
-  closedByEscape(
+  closeOnEscape(
     p.examples,
     p.list,
     () => !p.list.hidden,
@@ -101,11 +101,11 @@ function examplesOf(p, on) {
 
 // Make the list of sentences typed earlier in this browser.
 /** @type {(p: Parts, on: Actions) => void} */
-function historyOf(p, on) {
+function makeHistory(p, on) {
   const title = "Sentences you typed; only this browser remembers them";
-  p.history = quietButton({ title, "aria-expanded": false, hidden: true, onclick: on.history }, "History");
+  p.history = makeQuietButton({ title, "aria-expanded": false, hidden: true, onclick: on.history }, "History");
   p.past = make("ul", { hidden: true });
-  closedByEscape(
+  closeOnEscape(
     p.history,
     p.past,
     () => !p.past.hidden,
@@ -117,7 +117,7 @@ function historyOf(p, on) {
 /** @type {(p: Parts, typed: Typed[], open: (typed: Typed) => void, clear: () => void) => void} */
 export function listPast(p, typed, open, clear) {
   /** @type {(one: Typed) => HTMLElement} */
-  const ofSentence = (one) => exampleOf({ ...one, look: "" }, () => open(one));
+  const ofSentence = (sentence) => makeExample({ ...sentence, look: "" }, () => open(sentence));
   const forget = make("li", {}, make("button", { type: "button", class: "soft", onclick: clear }, "Clear history"));
   p.past.replaceChildren(...typed.map(ofSentence), forget);
   p.history.hidden = !typed.length;
@@ -130,14 +130,14 @@ export function showPast(p, isOpen) {
 }
 
 /** @type {(example: Example, onclick: () => void) => HTMLElement} */
-export function exampleOf({ text, pair, look }, onclick) {
+export function makeExample({ text, pair, look }, onclick) {
   const second = pair ? [make("span", { class: "and" }, " / "), make("bdi", {}, pair)] : [];
   const what = make("span", { class: "what" }, make("bdi", {}, text), ...second);
   return make("li", {}, make("button", { type: "button", onclick }, what, make("span", { class: "soft" }, look)));
 }
 
 /** @type {(p: Parts, on: Actions) => void} */
-function modelOf(p, on) {
+function makeModelMenu(p, on) {
   p.model = make("select", { onchange: on.choose, "aria-label": "Model" });
   /** @type {(event: KeyboardEvent) => void} */
   const onkeydown = (event) => {
@@ -179,7 +179,7 @@ export function offerModels(p, data) {
 // Grow the field with its text; longer texts get smaller letters. Browsers that support `field-sizing` grow it by
 // themselves.
 /** @type {(area: HTMLTextAreaElement) => void} */
-export function grow(area) {
+export function growField(area) {
   const length = area.value.length;
   area.dataset.length = length > 400 ? "text" : length > 120 ? "paragraph" : "sentence";
   if (CSS.supports("field-sizing", "content")) return;
@@ -197,9 +197,9 @@ function growAgain(area) {
   new ResizeObserver(() => {
     if (area.clientWidth === width) return;
     width = area.clientWidth;
-    requestAnimationFrame(() => grow(area)); // resizing inside the observer would be reported as a loop
+    requestAnimationFrame(() => growField(area)); // resizing inside the observer would be reported as a loop
   }).observe(area);
-  void document.fonts?.ready.then(() => grow(area));
+  void document.fonts?.ready.then(() => growField(area));
 }
 
 /** @type {(p: Parts, isOpen: boolean) => void} */
@@ -220,7 +220,7 @@ export function showExamples(p, isOpen) {
 // A field in which the user types while the server reads: it keeps the last text sent and the server's last answer.
 
 /** @type {(text: string) => string} */
-const plain = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
+const normalize = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
 
 /** @type {Map<string, { taken: string | undefined, value: string }>} */
 const drafts = new Map(); // text typed but not read yet; another page has other fields
@@ -251,10 +251,10 @@ export class TypedField {
   /** @type {(text: string) => void} */
   take(text) {
     const draft = drafts.get(this.#name);
-    const sent = this.#sent;
-    const answers = sent !== null && plain(sent).startsWith(text) && (text !== "" || sent === "");
+    const sentText = this.#sent;
+    const answers = sentText !== null && normalize(sentText).startsWith(text) && (text !== "" || sentText === "");
     const isNew = this.taken === undefined;
-    this.taken = answers ? sent : text;
+    this.taken = answers ? sentText : text;
     if (!answers) this.area.value = isNew && draft?.taken === text ? draft.value : text;
     if (!isNew && !answers) drafts.delete(this.#name); // another text has arrived
     this.#sent = null;

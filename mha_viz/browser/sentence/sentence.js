@@ -1,16 +1,16 @@
 // The sentence component: the text in large type, examples, an optional second sentence, and the choice of the model.
 import { make } from "../dom.js";
-import { forgetSentences, rememberSentence, typedSentences } from "../memory.js";
-import { mounted, queued } from "../mount.js";
+import { forgetSentences, rememberSentence, loadSentences } from "../memory.js";
+import { mountComponent, queueMessages } from "../mount.js";
 import { Arched } from "./arched.js";
 import {
   TypedField,
-  exampleOf,
-  grow,
+  makeExample,
+  growField,
   listPast,
   offerModels,
-  page,
-  quietButton,
+  makePage,
+  makeQuietButton,
   showExamples,
   showIntro,
   showPair,
@@ -26,7 +26,7 @@ const onPage = /** @type {{ mhaVizBows?: Bows }} */ (globalThis); // set by the 
 class Sentence {
   #last = /** @type {Partial<SentenceData>} */ ({});
   #send;
-  #part = page({
+  #part = makePage({
     read: () => this.#read(),
     typed: (area) => this.#onTyped(area),
     pair: () => this.#togglePair(),
@@ -60,9 +60,9 @@ class Sentence {
   #onHistory = () => {
     for (const field of Object.values(this.#fields)) {
       field.takeBack();
-      grow(field.area);
+      growField(field.area);
     }
-    this.#follow();
+    this.#updateReadButton();
   };
 
   // ---- Data from the server: typed text stays; a field changes only if the server's value does -----------------
@@ -75,36 +75,37 @@ class Sentence {
     for (const name of /** @type {const} */ (["text", "pair"])) {
       if (!isOther(name)) continue;
       this.#fields[name].take(data[name]);
-      grow(this.#fields[name].area);
+      growField(this.#fields[name].area);
     }
     if (data.arched || isOther("text") || isOther("pair")) this.#arched.show(data.arched);
     if (isOther("pair")) showPair(part, data.pair !== "");
     if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
-    if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => this.#offered(example, i)));
+    if (isOther("examples"))
+      part.list.replaceChildren(...data.examples.map((example, i) => this.#makeExampleButton(example, i)));
     if (isOther("intro")) showIntro(part, data.intro);
     part.all.classList.toggle("plain", data.plain);
     if (["look", "answer", "opens"].some((name) => isOther(/** @type {keyof SentenceData} */ (name))))
       this.#drawLook(data);
     if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers examples
     this.#last = data;
-    this.#follow();
+    this.#updateReadButton();
   }
 
   // Show a hint and, if another head is open, a button to the head that the hint names. In class mode, show the answer,
   // which the arcs would reveal while it is hidden.
   /** @type {(data: SentenceData) => void} */
   #drawLook({ look, answer, opens }) {
-    const open = opens && quietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
-    const ontoggle = () => this.#arched.hide(!hidden[0]?.open);
-    const hidden = answer ? [make("details", { ontoggle }, make("summary", {}, "Answer"), answer)] : [];
-    this.#part.look.replaceChildren(look, ...(open ? [" ", open] : []), ...hidden);
+    const open = opens && makeQuietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
+    const ontoggle = () => this.#arched.hide(!answerBox[0]?.open);
+    const answerBox = answer ? [make("details", { ontoggle }, make("summary", {}, "Answer"), answer)] : [];
+    this.#part.look.replaceChildren(look, ...(open ? [" ", open] : []), ...answerBox);
     this.#part.look.hidden = !look;
-    this.#arched.hide(hidden.length > 0);
+    this.#arched.hide(answerBox.length > 0);
   }
 
   /** @type {(example: Example, index: number) => HTMLElement} */
-  #offered(example, index) {
-    return exampleOf(example, () => {
+  #makeExampleButton(example, index) {
+    return makeExample(example, () => {
       this.#closeExamples();
       this.#send("example", index);
     });
@@ -115,16 +116,16 @@ class Sentence {
   /** @type {(area: HTMLTextAreaElement) => void} */
   #onTyped(area) {
     this.#fields.text.keep();
-    grow(area);
+    growField(area);
     this.#arched.draw();
-    this.#follow();
+    this.#updateReadButton();
   }
 
   #togglePair() {
     const part = this.#part;
     showPair(part, part.pairRow.hidden);
     if (!part.pairRow.hidden) part.pair.focus();
-    this.#follow();
+    this.#updateReadButton();
   }
 
   // Open or close one list; close the other one.
@@ -141,22 +142,22 @@ class Sentence {
   }
 
   /** @type {() => Typed} */
-  #typed() {
+  #readTyped() {
     const { text, pair, pairRow } = this.#part;
     return { text: text.value, pair: pairRow.hidden ? "" : pair.value };
   }
 
   #hasChanged() {
     const { text, pair } = this.#fields;
-    const before = this.#part.pairRow.hidden ? this.#last.pair : pair.taken;
-    return text.value !== text.taken || this.#typed().pair !== before;
+    const previousPair = this.#part.pairRow.hidden ? this.#last.pair : pair.taken;
+    return text.value !== text.taken || this.#readTyped().pair !== previousPair;
   }
 
   #read() {
-    if (this.#hasChanged()) rememberSentence(this.#typed());
+    if (this.#hasChanged()) rememberSentence(this.#readTyped());
     this.#drawPast();
     Object.values(this.#fields).forEach((field) => field.send());
-    this.#send("read", this.#typed());
+    this.#send("read", this.#readTyped());
   }
 
   #drawPast() {
@@ -166,7 +167,7 @@ class Sentence {
       this.#drawPast();
       this.#part.text.focus();
     };
-    listPast(this.#part, typedSentences(), (one) => this.#reopen(one), clear);
+    listPast(this.#part, loadSentences(), (sentence) => this.#reopen(sentence), clear);
   }
 
   // Read a sentence of the history as if it were typed again.
@@ -177,12 +178,12 @@ class Sentence {
     showPair(part, pair !== "");
     showPast(part, false);
     part.history.focus();
-    grow(part.text);
+    growField(part.text);
     this.#read();
   }
 
   // Show the read button while there is something to read.
-  #follow() {
+  #updateReadButton() {
     const { read, examples } = this.#part;
     const isRead = !this.#hasChanged();
     if (isRead && read.matches(":focus")) examples.focus();
@@ -199,5 +200,5 @@ class Sentence {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-sentence", (root, send) => new Sentence(root, queued(send)));
+  return mountComponent(component, ".mha-sentence", (root, send) => new Sentence(root, queueMessages(send)));
 }

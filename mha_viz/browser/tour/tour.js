@@ -1,6 +1,6 @@
 // Show a step of the tour: scroll to its element, and keep the focus on the button for the next step.
-import { still } from "../dom.js";
-import { whileDrawn } from "../scheme/arrival.js";
+import { prefersReducedMotion } from "../dom.js";
+import { repeatWhileDrawn } from "../scheme/arrival.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
 const LOOKS = 250; // maximum number of searches for the step's element
@@ -10,21 +10,21 @@ const page = /** @type {{ mhaVizTour?: { step: string } }} */ (globalThis);
 
 // Return the last step shown, on any page with the component.
 /** @type {() => { step: string }} */
-const led = () => (page.mhaVizTour ??= { step: "" });
+const getTourState = () => (page.mhaVizTour ??= { step: "" });
 
 /** @param {StreamlitComponent} component */
 export default function ({ data, parentElement }) {
   let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
   let leave = () => {};
-  const isSame = led().step === data.step;
-  led().step = data.step;
+  const isSame = getTourState().step === data.step;
+  getTourState().step = data.step;
   /** @type {(left: number) => void} */
-  const lead = (left) => {
-    if (led().step !== data.step) return;
-    const way = wayOn();
-    if (way && hasNoKeyboard()) way.focus({ preventScroll: true });
-    if (way && placeOf(data.place)) leave = whileDrawn(() => bring(data.place));
-    else if (left > 0) timer = setTimeout(() => lead(left - 1), WAIT);
+  const lead = (attempts) => {
+    if (getTourState().step !== data.step) return;
+    const control = findNextControl();
+    if (control && hasNoKeyboard()) control.focus({ preventScroll: true });
+    if (control && findPlace(data.place)) leave = repeatWhileDrawn(() => scrollToPlace(data.place));
+    else if (attempts > 0) timer = setTimeout(() => lead(attempts - 1), WAIT);
   };
   if (!isSame) lead(LOOKS);
   return () => {
@@ -35,11 +35,11 @@ export default function ({ data, parentElement }) {
 }
 
 /** @type {() => HTMLElement | null} */
-const wayOn = () => document.querySelector(".st-key-tour_ways :is(a, button)");
+const findNextControl = () => document.querySelector(".st-key-tour_ways :is(a, button)");
 
 // Find an element. The selector `OUTER *::part(NAME)` works only in style sheets: the part is inside a shadow root.
 /** @type {(selector: string) => Element | null} */
-function placeOf(selector) {
+function findPlace(selector) {
   const [, outer, name] = /^(.+)::part\((.+)\)$/.exec(selector) ?? [];
   if (!name) return document.querySelector(selector);
   const roots = [...document.querySelectorAll(outer)].map((host) => host.shadowRoot);
@@ -54,11 +54,11 @@ const hasNoKeyboard = () =>
 // Scroll to the top of the page if the element is then in the upper half of the window. Otherwise scroll to the
 // element, unless it is already there.
 /** @type {(selector: string) => void} */
-function bring(selector) {
-  const [place, main] = [placeOf(selector), document.querySelector(".stMain")];
+function scrollToPlace(selector) {
+  const [place, main] = [findPlace(selector), document.querySelector(".stMain")];
   if (!place || !main) return;
-  const [{ top }, low] = [place.getBoundingClientRect(), window.innerHeight * 0.55];
-  const behavior = still() ? "auto" : "smooth";
-  if (top + main.scrollTop < low) main.scrollTo({ top: 0, behavior });
-  else if (top <= 0 || top >= low) place.scrollIntoView({ behavior, block: "start" });
+  const [{ top }, limit] = [place.getBoundingClientRect(), window.innerHeight * 0.55];
+  const behavior = prefersReducedMotion() ? "auto" : "smooth";
+  if (top + main.scrollTop < limit) main.scrollTo({ top: 0, behavior });
+  else if (top <= 0 || top >= limit) place.scrollIntoView({ behavior, block: "start" });
 }

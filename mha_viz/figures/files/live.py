@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from mha_viz.browser.bundle import FOLDER, constant, joined, page_style, style
+from mha_viz.browser.bundle import FOLDER, build_page_style, build_style, join_modules, name_constant
 from mha_viz.figures.files.page import (
     MADE_WITH,
     Look,
@@ -67,11 +67,11 @@ def build_site(
     end = f'{_render_section(live)}<p class="caption">{MADE_WITH} {note}</p>\n'
     body = render_main(parts, title, introduction, end)
     reader = _fill_placeholder(
-        joined(FOLDER / "live" / "reader.js"), "({})", {name: build_address(name, fetched) for name in fetched}
+        join_modules(FOLDER / "live" / "reader.js"), "({})", {name: build_address(name, fetched) for name in fetched}
     )
     files = {**fetched, "reader.js": reader}
     files["page.js"] = _fill_placeholder(_build_page_script(), '"reader.js"', build_address("reader.js", files))
-    sheets = page_style("published") + page_style("live")
+    sheets = build_page_style("published") + build_page_style("live")
     files["style.css"] = build_style_sheet("compare", look, sheets, (title, *body)).encode()
     head = f'<link rel="stylesheet" href="{build_address("style.css", files)}">'
     script = f'<script type="module" src="{build_address("page.js", files)}"></script>'
@@ -100,9 +100,10 @@ def _build_page_script() -> str:
     compare, explorer, alone, page = (
         FOLDER / name for name in ("compare/compare.js", "explorer/explorer.js", "alone.js", "live/page.js")
     )
-    draw = f"await {constant(alone)}.openParts({constant(compare)}.compare);\n"
-    live = f"await {constant(page)}.openLive({constant(explorer)}.explorer, {json.dumps(style('explorer'))})"
-    return f"{joined(compare, explorer, alone, page)}{live}.catch(console.error);\n{draw}"
+    draw = f"await {name_constant(alone)}.openParts({name_constant(compare)}.compare);\n"
+    style = json.dumps(build_style("explorer"))
+    live = f"await {name_constant(page)}.openLive({name_constant(explorer)}.explorer, {style})"
+    return f"{join_modules(compare, explorer, alone, page)}{live}.catch(console.error);\n{draw}"
 
 
 def _render_section(live: Live) -> str:

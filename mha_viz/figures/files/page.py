@@ -17,8 +17,8 @@ from html import escape
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
-from mha_viz.browser.bundle import page_style, script_alone, style
-from mha_viz.browser.promise import older_note
+from mha_viz.browser.bundle import build_page_style, build_standalone_script, build_style
+from mha_viz.browser.promise import render_older_note
 from mha_viz.figures.files.letters import SANS, SERIF, build_page_fonts
 from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
@@ -75,7 +75,7 @@ def render_published_page(
     """Return one HTML file with several drawings of the component "compare", each below its remark."""
     footer = f'<p class="caption">{MADE_WITH} This page needs no network and sends nothing.</p>\n'
     body = render_main(parts, title, introduction, footer)
-    return _render_document("compare", "openParts", title, body, look, page_style("published"))
+    return _render_document("compare", "openParts", title, body, look, build_page_style("published"))
 
 
 def render_main(parts: Sequence[PagePart], title: str, introduction: str, end: str) -> list[str]:
@@ -107,7 +107,7 @@ def _render_document(
     component: str, opener: str, title: str, body: Sequence[str], look: Look, more_style: str
 ) -> bytes:
     """Return the complete file: security policy, styles, the ``body``, and the script that draws."""
-    code = script_alone(component, opener)
+    code = build_standalone_script(component, opener)
     styles = build_style_sheet(component, look, more_style, (title, *body))
     policy = f"script-src {_hash(code)}; style-src {_hash(styles)}"
     return render_html(policy, title, f"<style>{styles}</style>", body, f'<script type="module">{code}</script>')
@@ -115,7 +115,9 @@ def _render_document(
 
 def build_style_sheet(component: str, look: Look, more: str, texts: Iterable[str]) -> str:
     """Return the style of a page with a component, ``more`` style, and the fonts for its ``texts``."""
-    return "".join((build_page_fonts(texts), _build_variables(look), page_style("exported"), more, style(component)))
+    return "".join(
+        (build_page_fonts(texts), _build_variables(look), build_page_style("exported"), more, build_style(component))
+    )
 
 
 def render_html(policy: str, title: str, styles: str, body: Sequence[str], script: str) -> bytes:
@@ -128,7 +130,7 @@ def render_html(policy: str, title: str, styles: str, body: Sequence[str], scrip
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
             '<link rel="icon" href="data:,">\n',  # else browsers ask for one, which the policy refuses
-            f"<title>{escape(title)}</title>\n{styles}\n</head>\n<body>\n{older_note()}",
+            f"<title>{escape(title)}</title>\n{styles}\n</head>\n<body>\n{render_older_note()}",
             *body,
             "<noscript>This drawing needs JavaScript, which this browser does not run.</noscript>\n",
             f"{script}\n</body>\n</html>\n",

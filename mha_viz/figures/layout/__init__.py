@@ -170,7 +170,7 @@ class GridLayout(NamedTuple):
 
 
 def grid_layout(width: float, layers: int, heads: int, height: float = UNLIMITED, largest: float = 80) -> GridLayout:
-    """Lay out a grid as ``gridLayout`` does: cells with a step of 20 to ``largest`` pixels."""
+    """Lay out a grid as ``computeGridLayout`` does: cells with a step of 20 to ``largest`` pixels."""
     left, top = 30, 22
     fit = min((width - left) / heads, max(45, (height - top) / layers))
     step = max(20, min(largest, math.floor(fit)))
@@ -223,7 +223,7 @@ def links_layout(
     spacing: Spacing = ON_SCREEN,
     numbers: tuple[float, int] = (3.2, 1),
 ) -> LinksLayout:
-    """Lay out links as ``linksLayout`` does.
+    """Lay out links as ``computeLinksLayout`` does.
 
     ``label``: the width of the widest token; ``numbers``: the width of a number, in heights of its letters, and how
     many may stand behind a token.
@@ -258,7 +258,7 @@ def heatmap_layout(
     largest: float = 44,
     above: float | None = None,
 ) -> HeatmapLayout:
-    """Lay out a heatmap as ``heatmapLayout`` does.
+    """Lay out a heatmap as ``computeHeatmapLayout`` does.
 
     ``label``: the room for the labels on both axes; ``above``: the room for the labels of columns if it differs;
     ``largest``: the greatest size of a cell, which may be raised so that a file becomes as wide as requested.

@@ -287,7 +287,7 @@ def compute_hidden_share(parts: Sequence[Block]) -> float:
 def describe_hidden(attentions: Sequence[Attention], view: View, parts: Sequence[Block]) -> str:
     """Return the sentence about the share that is not shown; empty if everything is."""
     is_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
-    choice = OPTIONS["special"].choice("rescale" if is_before else view.special)
+    choice = OPTIONS["special"].find_choice("rescale" if is_before else view.special)
     hidden_words = choice[0].hides if choice else ""
     if not hidden_words and (view.side == "all" or not any(attention.queries.pair for attention in attentions)):
         return ""

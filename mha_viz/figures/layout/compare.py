@@ -231,7 +231,7 @@ def _is_integer(value: object) -> bool:
 def count_columns(count: int, width: float, kind: PanelKind) -> int:
     """Return how many of ``count`` panels fit in a row of ``width`` pixels: as few rows as possible, evenly filled.
 
-    Equal to ``columns`` in ``browser/compare/together.js``.
+    Equal to ``chooseColumnCount`` in ``browser/compare/together.js``.
     """
     fit = max(1, min(count, int((width + GAP) // (NARROWEST[kind] + GAP))))
     return math.ceil(count / math.ceil(count / fit))

@@ -24,7 +24,7 @@ from mha_viz.figures.drawing.theme import Theme, palette
 from mha_viz.options import ViewOptions
 from mha_viz.text import TokenizedText
 from mha_viz.view.quantities import QUANTITIES
-from mha_viz.view.settings import default_scale
+from mha_viz.view.settings import choose_default_scale
 
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
 CROWDED_WORDS, MAX_CROWDED_LINKS = (
@@ -53,7 +53,9 @@ class View(ViewOptions):
 
     def of(self, attentions: Sequence[Attention]) -> View:
         """Return the view for these readings, with the default scale of their quantities unless it states one."""
-        return replace(self, scale=self.scale or default_scale(*(attention.quantity for attention in attentions)))
+        return replace(
+            self, scale=self.scale or choose_default_scale(*(attention.quantity for attention in attentions))
+        )
 
     @property
     def pinned(self) -> tuple[int | None, int | None]:

@@ -288,7 +288,9 @@ def _ask_child(model: Model, watch: _DownloadState, seconds: float, **request: A
     ModelError's family, Cancelled, and Failed or TooLarge for a child that dies.
     """
     watch.moved = math.inf
-    bounds = Bounds(what=f"The download of {quote_model(model.name)}", writable=(request["folder"],) if request else ())
+    bounds = Bounds(
+        subject=f"The download of {quote_model(model.name)}", writable=(request["folder"],) if request else ()
+    )
     request |= {"model": asdict(model), "seconds": seconds}
     answer = run(TRANSFER, request, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
     if isinstance(answer, dict) and UNEXPLAINED in answer:

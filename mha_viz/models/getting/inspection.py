@@ -16,7 +16,7 @@ from mha_viz.models.getting.catalog import Model
 from mha_viz.models.getting.folder import Facts, inspect_folder, set_inspector
 from mha_viz.process import children
 
-BOUNDS = children.Bounds(seconds=20, megabytes=1500, what="The check of the model’s files")
+BOUNDS = children.Bounds(seconds=20, megabytes=1500, subject="The check of the model’s files")
 _check_slots = threading.BoundedSemaphore(2)
 
 

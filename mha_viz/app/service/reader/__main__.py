@@ -61,8 +61,8 @@ def _convert_error(error: BaseException) -> ReadingFailed:
         _LOG.error("There was not enough memory for a request.")
         return ReadingFailed("There was not enough memory to read this.", verbs.MEMORY_REMEDY)
     _LOG.error("A request failed.", exc_info=error)
-    why = "" if catalog.is_hosted() else f": {type(error).__name__}: {str(error)[:200]}"
-    return ReadingFailed(f"The model could not read this{why}.", "Try another text or another model.")
+    detail = "" if catalog.is_hosted() else f": {type(error).__name__}: {str(error)[:200]}"
+    return ReadingFailed(f"The model could not read this{detail}.", "Try another text or another model.")
 
 
 def main() -> None:

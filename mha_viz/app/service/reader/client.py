@@ -52,16 +52,16 @@ class Reader:
 
         The first of the ``values`` is the request, or the name of the model, if the verb needs one.
         """
-        packed, arrays = CODEC.pack((values, options))
-        message = {"verb": verb.__name__, "values": packed}
+        packed_values, arrays = CODEC.pack((values, options))
+        message = {"verb": verb.__name__, "values": packed_values}
         model = verbs.find_model_name(*values)
         with self._lock:
             try:
                 heading, answer = self._load_and_ask(model, message, arrays)
             except EOFError:  # the process may have been killed since the last request: try once more
                 heading, answer = self._load_and_ask(model, message, arrays, is_retry=True)
-            if used := heading.pop("used", ""):  # recorded here, because a confined process cannot
-                budget.record_use(Path(used))
+            if used_folder := heading.pop("used", ""):  # recorded here, because a confined process cannot
+                budget.record_use(Path(used_folder))
             with suppress(OSError):  # no spare process can start now, but the answer has arrived
                 self._starter.prepare()
         if "error" in heading:
@@ -75,9 +75,9 @@ class Reader:
         return self._loaded
 
     def rest(self) -> None:
-        """Make the process return free memory to the system. Does nothing if no process runs.
+        """Make the process, if there is one, return free memory to the system.
 
-        To be called when there are no visitors.
+        Call this when there are no visitors.
         """
         if self._loaded:
             self.ask(verbs.free_memory)
@@ -114,7 +114,7 @@ class Reader:
         the second attempt (``is_retry``) it never raises EOFError.
         """
         try:
-            is_new, process = self._running()
+            is_new, process = self._ensure_process()
         except OSError as error:
             raise _make_failure(model, isinstance(error, TimeoutError), LOAD_SECONDS) from error
         timed_out = threading.Event()
@@ -134,7 +134,7 @@ class Reader:
         finally:
             timer.cancel()
 
-    def _running(self) -> tuple[bool, Process]:
+    def _ensure_process(self) -> tuple[bool, Process]:
         """Start the process if necessary; return whether it was just started, and the process.
 
         Raises OSError if none can be started.

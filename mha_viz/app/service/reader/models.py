@@ -45,9 +45,9 @@ class Models:
     def get_model(self, name: str) -> AnyModel:
         """Return the model, with one stack of layers or two; load it if necessary. Raises ModelError or a subclass."""
         if name in self._encoders:
-            folder, before = self._encoders[name].folder, self._stamps.get(name)
+            folder, old_stamps = self._encoders[name].folder, self._stamps.get(name)
             if (
-                folder is not None and before and read_stamps(folder) not in (before, frozenset())
+                folder is not None and old_stamps and read_stamps(folder) not in (old_stamps, frozenset())
             ):  # the files have changed
                 del self._encoders[name]
                 self._means.pop(name, None)
@@ -70,13 +70,13 @@ class Models:
         Sentences that were already added are skipped. Raises MeansMissing if sentences before ``first`` have not been
         added since this process loaded the model.
         """
-        means, added = self._means.get(name, (Means(self[name]), 0))
-        if first > added:
+        means, added_count = self._means.get(name, (Means(self[name]), 0))
+        if first > added_count:
             raise _make_missing_error()
         self._means.pop(name, None)  # incomplete sums are not stored
-        sentences = built_in().sentences
-        means.add(" ".join(sentence.forms) for sentence in sentences[added:end])
-        self._means[name] = means, max(added, min(end, len(sentences)))
+        sentences = load_built_in_corpus().sentences
+        means.add(" ".join(sentence.forms) for sentence in sentences[added_count:end])
+        self._means[name] = means, max(added_count, min(end, len(sentences)))
 
     def get_means(self, request: Request) -> Weights | None:
         """Return the mean outputs of a model's heads over the built-in sentences, [layer, head, d_head].
@@ -85,8 +85,8 @@ class Models:
         """
         if request.method != "mean":
             return None
-        means, added = self._means.get(request.model, (None, 0))
-        if means is None or added < len(built_in().sentences):
+        means, added_count = self._means.get(request.model, (None, 0))
+        if means is None or added_count < len(load_built_in_corpus().sentences):
             raise _make_missing_error()
         return means.values()
 
@@ -96,7 +96,7 @@ def _make_missing_error() -> MeansMissing:
 
 
 @cache
-def built_in() -> Corpus:
+def load_built_in_corpus() -> Corpus:
     """Return the built-in corpus."""
     from mha_viz.corpus import grammar
 

@@ -36,7 +36,7 @@ class _Starter:
         self._began = 0.0  # time of the last start that a request waited for, on the monotonic clock
         self.folder = ""
 
-    def _command(self, function: str) -> tuple[list[str], dict[str, str]]:
+    def _build_command(self, function: str) -> tuple[list[str], dict[str, str]]:
         """Return the command that runs a function of ``app.service.reader.__main__``, and its environment."""
         if not self.folder:
             with suppress(OSError):  # no folder can be created, so the process cannot write either
@@ -74,11 +74,11 @@ class CopyStarter(_Starter):
 
     def prepare(self) -> None:
         """Restart the template if it has ended, so that the next start is fast."""
-        if self._is_late() and (self._template is None or not self._template.runs):
+        if self._is_late() and (self._template is None or not self._template.is_running):
             self._begin()
 
     def _make_copy(self) -> Process:
-        template = self._template if self._template is not None and self._template.runs else self._begin()
+        template = self._template if self._template is not None and self._template.is_running else self._begin()
         try:
             return template.copy(LOAD_SECONDS)
         except TimeoutError:
@@ -87,7 +87,7 @@ class CopyStarter(_Starter):
 
     def _begin(self) -> Template:
         self._began = time.monotonic()
-        self._template = Template(*self._command("template"))
+        self._template = Template(*self._build_command("template"))
         return self._template
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class SpareStarter(_Starter):
 
     def _start_process(self) -> Process:
         """Start a process that imports the libraries and then waits for requests."""
-        command, environment = self._command("main")
+        command, environment = self._build_command("main")
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 

@@ -63,7 +63,7 @@ def find_revision(models: Models, model: str) -> str:
 
 def free_memory(models: Models) -> None:
     """Return free memory to the system."""
-    process.release_memory(of_all=False)
+    process.release_memory(includes_frozen=False)
 
 
 def read(models: Models, request: Request) -> Attention:
@@ -183,10 +183,10 @@ def measure_means(models: Models, model: str, first: int, end: int) -> None:
 
 def find_pointers(models: Models, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
     """Find where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
-    from mha_viz.app.service.reader.models import built_in
+    from mha_viz.app.service.reader.models import load_built_in_corpus
     from mha_viz.study.plan import point
 
-    corpus = built_in()
+    corpus = load_built_in_corpus()
     return tuple(point(models[model], replace(corpus, sentences=corpus.sentences[first:end])))
 
 

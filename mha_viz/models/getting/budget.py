@@ -73,14 +73,14 @@ def record_use(folder: Path) -> None:
 
 
 @contextmanager
-def reserve_space(size: int, who: str) -> Iterator[None]:
+def reserve_space(size: int, label: str) -> Iterator[None]:
     """Reserve space to download ``size`` bytes inside this block. The least recently used models are deleted if
     necessary.
 
     Raises ModelUnsupported if ``size`` exceeds the total limit, ModelError if all models are in use, SettingError.
     """
     with _lock:
-        _make_room(size, who)
+        _make_room(size, label)
         _reserved.append(size)
     try:
         yield
@@ -131,12 +131,12 @@ class _Download:
         return before - self.bytes
 
 
-def _make_room(size: int, who: str) -> None:
+def _make_room(size: int, label: str) -> None:
     """Delete the least recently used models until ``size`` more bytes fit. Raises ModelUnsupported, ModelError."""
     limit = read_megabytes(SETTING) * 10**6
     if size > limit:
         raise ModelUnsupported(
-            f"{who} has {size / 1e6:,.0f} MB, more than this server’s limit for all downloads.",
+            f"{label} has {size / 1e6:,.0f} MB, more than this server’s limit for all downloads.",
             "Choose a smaller model.",
         )
     downloads = list[_Download]()
@@ -158,7 +158,7 @@ def _make_room(size: int, who: str) -> None:
             used_bytes -= model.remove()
     if used_bytes + size > limit:
         raise ModelError(
-            f"There is no room for {who}: the stored models are in use.",
+            f"There is no room for {label}: the stored models are in use.",
             "Try again later, or choose a stored model.",
         )
 

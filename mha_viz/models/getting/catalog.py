@@ -418,11 +418,11 @@ _OTHER_FORMS = (
 )
 
 
-def check_form(files: Collection[str], who: str) -> None:
+def check_form(files: Collection[str], label: str) -> None:
     """Raise ModelUnsupported if ``files`` have no config.json and show that the model has another form."""
     for file, problem, remedy in _OTHER_FORMS:
         if "config.json" not in files and any(map(file.fullmatch, files)):
-            raise ModelUnsupported(f"{who} {problem}.", remedy)
+            raise ModelUnsupported(f"{label} {problem}.", remedy)
 
 
 def _check_path(name: str) -> None:

@@ -254,11 +254,11 @@ def _run_download(answer: Future[Path], model: Model, watch: _DownloadState) -> 
 
 def _download(model: Model, watch: _DownloadState) -> Path:
     """Download a model and return its folder."""
-    who = quote_model(model.name)
+    label = quote_model(model.name)
     listing = _list_files(model, watch)
     watch.total = sum(f.size for f in listing.files.values())
     place = model_storage(model.hub_id)
-    with budget.reserve_space(watch.total, who), _partial_folder(place, watch.total, who) as partial:
+    with budget.reserve_space(watch.total, label), _partial_folder(place, watch.total, label) as partial:
         files = {name: [*file] for name, file in listing.files.items()}
         arrived = _ask_child(model, watch, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial))
         digests.write(partial, arrived)
@@ -269,13 +269,13 @@ def _download(model: Model, watch: _DownloadState) -> Path:
 
 def _list_files(model: Model, watch: _DownloadState) -> _Listing:
     """Ask the Hub for the files of a model. Raises ModelUnsupported if they are larger than allowed."""
-    who, listed = quote_model(model.name), _ask_child(model, watch, METADATA_SECONDS)
+    label, listed = quote_model(model.name), _ask_child(model, watch, METADATA_SECONDS)
     files = {name: _ListedFile(*file) for name, file in listed["files"].items()}
-    names, limit = _choose_files(files, who), read_max_megabytes()
+    names, limit = _choose_files(files, label), read_max_megabytes()
     total = sum(files[n].size for n in names)
     if total > limit * 1e6:
         raise ModelUnsupported(
-            f"{who} has {total / 1e6:,.0f} MB, more than the {limit:,} MB allowed here.",
+            f"{label} has {total / 1e6:,.0f} MB, more than the {limit:,} MB allowed here.",
             "Choose a smaller model" + ("." if is_hosted() else f", or start the app with a larger {SIZE_SETTING}."),
         )
     return _Listing(listed["commit"], {n: files[n] for n in names})
@@ -296,17 +296,17 @@ def _ask_child(model: Model, watch: _DownloadState, seconds: float, **request: A
     return answer
 
 
-def _choose_files(names: Collection[str], who: str) -> list[str]:
+def _choose_files(names: Collection[str], label: str) -> list[str]:
     """Return the names of the files to download, config.json first and weights last."""
-    check_form(names, who)
+    check_form(names, label)
     if "config.json" not in names:
-        raise ModelUnsupported(f"{who} has no config.json, so it is not a transformers model.", OTHER)
+        raise ModelUnsupported(f"{label} has no config.json, so it is not a transformers model.", OTHER)
     if not has_tokenizer(names):
-        raise no_tokenizer_error(who)
+        raise no_tokenizer_error(label)
     shards = sorted(n for n in names if SHARD.fullmatch(n))
     weights = [WEIGHTS] if WEIGHTS in names else [INDEX, *shards] if INDEX in names and shards else []
     if not weights:
-        raise no_safetensors_error(who)
+        raise no_safetensors_error(label)
     return [*sorted(_SMALL_FILES.intersection(names), key=lambda n: n != "config.json"), *weights]
 
 
@@ -316,15 +316,15 @@ def read_max_megabytes() -> int:
 
 
 @contextmanager
-def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
+def _partial_folder(place: Path, total: int, label: str) -> Iterator[Path]:
     """Yield a temporary folder next to the final folder. Raises ModelError if the disk has too little space."""
     with temporary_folder(place) as partial:
         free = shutil.disk_usage(place).free
         if total > free:
             raise ModelError(
                 choose_message(
-                    f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
-                    f"This server has no room for {who}.",
+                    f"{label} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
+                    f"This server has no room for {label}.",
                 ),
                 choose_message(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
             )

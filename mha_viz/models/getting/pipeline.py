@@ -81,37 +81,37 @@ class _DisallowedPart(Exception):
     """A part of the tokenizer is not allowed. Its message completes the sentence "its tokenizer …"."""
 
 
-def check_tokenizer(tokenizer: JsonObject, who: str) -> None:
+def check_tokenizer(tokenizer: JsonObject, label: str) -> None:
     """Check a tokenizer.json. Raises ModelUnsupported for anything that could stop the app."""
-    with _convert_errors(who):
+    with _convert_errors(label):
         _check_sections(tokenizer)
         _check_model(tokenizer["model"])
         _check_other_parts(tokenizer)
 
 
-def check_steps(sections: JsonObject, who: str) -> None:
+def check_steps(sections: JsonObject, label: str) -> None:
     """Check only the steps of a tokenizer, each section of SECTIONS as in a tokenizer.json. Raises ModelUnsupported."""
-    with _convert_errors(who):
+    with _convert_errors(label):
         _check_sections(sections)
 
 
-def check_tokenizer_settings(settings: JsonObject, who: str) -> None:
+def check_tokenizer_settings(settings: JsonObject, label: str) -> None:
     """Check a tokenizer_config.json. Raises ModelUnsupported."""
-    with _convert_errors(who):
+    with _convert_errors(label):
         _check_added_tokens([*(settings.get("added_tokens_decoder") or {}).values()])
         if settings.get("_spm_precompiled_charsmap"):
             _check_encoded_map(settings["_spm_precompiled_charsmap"])
 
 
-def check_extra_tokens(added: JsonObject, who: str) -> None:
+def check_extra_tokens(added: JsonObject, label: str) -> None:
     """Check an added_tokens.json. Raises ModelUnsupported."""
-    with _convert_errors(who):
+    with _convert_errors(label):
         _check_added_tokens([{"content": content} for content in added])
 
 
-def check_sentencepiece(raw: bytes, who: str) -> None:
+def check_sentencepiece(raw: bytes, label: str) -> None:
     """Check the character map in a SentencePiece model: field 2 of field 3. Raises ModelUnsupported."""
-    with _convert_errors(who):
+    with _convert_errors(label):
         for spec in (value for number, value in iter_fields(raw) if number == 3 and isinstance(value, bytes)):
             for number, value in iter_fields(spec):
                 if number == 2 and value and isinstance(value, bytes):
@@ -119,16 +119,16 @@ def check_sentencepiece(raw: bytes, who: str) -> None:
 
 
 @contextmanager
-def _convert_errors(who: str) -> Iterator[None]:
-    """Turn errors about a tokenizer into ModelUnsupported. ``who``: the model's name in the message."""
+def _convert_errors(label: str) -> Iterator[None]:
+    """Turn errors about a tokenizer into ModelUnsupported. ``label``: the model's name in the message."""
     remedy = "Choose a model with the usual tokenizer of its family."
     try:
         yield
     except _DisallowedPart as refusal:
-        problem = f"{who}: its tokenizer {refusal}, which could stop the app and is not opened here."
+        problem = f"{label}: its tokenizer {refusal}, which could stop the app and is not opened here."
         raise ModelUnsupported(problem, remedy) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        raise ModelUnsupported(f"{who} has a tokenizer in an unknown format.", remedy) from None
+        raise ModelUnsupported(f"{label} has a tokenizer in an unknown format.", remedy) from None
 
 
 # ---- steps ----------------------------------------------------------------------------------------------------------

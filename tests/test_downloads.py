@@ -588,9 +588,9 @@ def test_a_download_killed_while_it_is_put_in_place_is_never_used(
 
     monkeypatch.setattr(Path, "replace", until)
     monkeypatch.setattr(hub_module.shutil, "rmtree", lambda *_, **__: None)
-    watch = hub_module._DownloadState()
+    state = hub_module._DownloadState()
     try:
-        hub_module._download(TINY, watch)
+        hub_module._download(TINY, state)
     except KeyboardInterrupt:
         assert find_local_folder(TINY) is None
     else:

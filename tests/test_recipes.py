@@ -635,12 +635,12 @@ def test_heads_that_are_their_own_attention_lose_nothing_and_even_ones_what_unif
         heads = [[Head(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]]
         states = partial(ablation.compute_states_without, encoder, heads, text="", words=forms)
         np.testing.assert_allclose(
-            states(by=ablation.attend_with(weights))[0], encoder.states("", words=forms)[0], atol=1e-5
+            states(substitute=ablation.attend_with(weights))[0], encoder.states("", words=forms)[0], atol=1e-5
         )
         visible = (weights > 0).any(axis=(0, 1)).astype(np.float32)
         even = np.broadcast_to(visible / visible.sum(axis=1, keepdims=True), weights.shape).copy()
-        expected = states(by=ablation.make_substitute(encoder, "uniform"))
-        np.testing.assert_allclose(states(by=ablation.attend_with(even)), expected, atol=1e-5)
+        expected = states(substitute=ablation.make_substitute(encoder, "uniform"))
+        np.testing.assert_allclose(states(substitute=ablation.attend_with(even)), expected, atol=1e-5)
 
 
 def test_heads_replaced_by_their_recipes_are_those_of_a_hook_on_the_plain_model(minilm: Encoder) -> None:
@@ -954,9 +954,9 @@ def test_over_a_corpus_heads_become_recipes_that_know_the_annotation(toy: Encode
         request = Request(words=sentence.forms, method="recipe")
         by, plain = (effects.substitute(toy, request, 0, gold=gold) for gold in (sentence, None))
         states = partial(ablation.compute_states_without, toy, [off], text="", words=sentence.forms)
-        expected = states(by=ablation.attend_with(rows.reshape(2, 4, *rows.shape[1:])))
-        np.testing.assert_allclose(states(by=by), expected, atol=1e-6)
-        lost.append(float(np.abs(states(by=plain) - expected).max()))
+        expected = states(substitute=ablation.attend_with(rows.reshape(2, 4, *rows.shape[1:])))
+        np.testing.assert_allclose(states(substitute=by), expected, atol=1e-6)
+        lost.append(float(np.abs(states(substitute=plain) - expected).max()))
     assert max(lost) > 1e-3, "the rules that need annotation matter here"
 
 

@@ -349,7 +349,7 @@ def explain_by_rule(attention: Attention, gold: Sentence | None = None, recipes:
 
     It is the mean over rows of Σ_j min(A[i, j], P[i, j]) times the rule's part of P[i, j]; the sum over rules is the
     explained share. With the annotation of ``gold``, rules that need it apply, too; where no rule applies, uniform
-    attention explains. Raises as :func:`predict_attention` does.
+    attention explains. Raises the errors of :func:`predict_attention` does.
     """
     shares, text = _find_shares(attention, recipes), make_rule_text(attention, gold)
     weights = attention.weights.reshape(shares.shape[1], len(text), len(text))
@@ -376,7 +376,7 @@ def explain_by_rule(attention: Attention, gold: Sentence | None = None, recipes:
 def _find_shares(attention: Attention, recipes: Recipes | None) -> Numbers:
     """Return [class, head, rule], the shares of recipes that fit a reading.
 
-    Raises as :func:`predict_attention` does.
+    Raises the errors of :func:`predict_attention` does.
     """
     recipes = recipes or require_recipes(attention.model, attention.revision)
     shape = list_layers(recipes.facts["layers"]), recipes.facts["heads"]

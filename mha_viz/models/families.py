@@ -1,9 +1,8 @@
 """Describe the model families that can be read, one row per family.
 
-These rows are the only place for what is particular to a family, whether it has one stack of layers or two. The module
-imports neither torch nor transformers, so that menus can open and folders can be checked before those are loaded. A new
-family needs a row here and a tiny model in ``tests/tiny_models.py``, whose attention is compared with that of
-transformers.
+Everything specific to a family, with one stack of layers or two, is in its row. The module imports neither torch nor
+transformers, so that menus can open and folders can be checked before those are loaded. A new family needs a row here
+and a tiny model in ``tests/tiny_models.py``, whose attention is compared with that of transformers.
 """
 
 from __future__ import annotations

@@ -89,11 +89,14 @@ def check_function(module: str) -> None:
     check_parts([LibraryPart(module, "eager_attention_forward", "the attention of its family")])
 
 
-def layers_unseen_error(name: str, family: str, seen: int, layers: int) -> ModelUnsupported:
-    """Return the error for a listed family of whose ``layers`` only ``seen`` were recorded, naming the versions."""
+def layers_unseen_error(name: str, family: str, seen_layers: int, layers: int) -> ModelUnsupported:
+    """Return the error for a listed family of which only ``seen_layers`` of ``layers`` were recorded.
+
+    It names the versions that work.
+    """
     versions = FAMILY_VERSIONS.get(family, TESTED_VERSIONS["transformers"])
     return ModelUnsupported(
-        f"{shorten_name(name)} shows the attention of {seen} of its {layers} layers with transformers "
+        f"{shorten_name(name)} shows the attention of {seen_layers} of its {layers} layers with transformers "
         f"{version('transformers')}.",
         f'It was tested with these versions: pip install "transformers{versions}".',
     )

@@ -26,7 +26,7 @@ from mha_viz.study.run import study
 def work(order: dict[str, Any], report: children.ReportProgress, cancelled: children.IsCancelled) -> Mapping[str, str]:
     """Return the files of the requested profile.
 
-    Raises as :func:`mha_viz.study.run.study`, and ExportError when the sums cannot be saved.
+    Raises the errors of :func:`mha_viz.study.run.study`, and ExportError when the sums cannot be saved.
     """
     corpus = reading.parse_file(order["data"], NEUTRAL_NAME) if order["data"] else grammar.corpus()
     encoder = Encoder.from_folder(Path(order["folder"]), name=order["name"], revision=order["revision"])

@@ -71,7 +71,7 @@ def corpus_ablation_effects(
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
     Returns the effects (:class:`mha_viz.analysis.corpus_effects.CorpusEffect`). Raises CorpusError, also if the corpus
-    lacks the relation; SettingError; UnknownHead; ModelError's family; ClusterError.
+    lacks the relation; SettingError; UnknownHead; ModelError; ClusterError.
 
     >>> mv.corpus_ablation_effects("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
     ['head', 'control', 'control', 'control']

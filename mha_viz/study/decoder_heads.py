@@ -64,7 +64,7 @@ def find_induction_heads(
 
     Returns the mean weights for induction, the duplicate token, the previous token and the sink
     (:class:`mha_viz.analysis.repeats.DecoderHeads`). Raises ModelUnsupported for a model that is not causal,
-    SettingError for a length or a number of draws out of range, ModelError's family.
+    SettingError for a length or a number of draws out of range, ModelError.
 
     >>> roles = mv.find_induction_heads("repeater", draws=10).roles()
     >>> sorted({role.measure for role in roles})

@@ -95,7 +95,7 @@ def measure_part(
 ) -> Effects:
     """Return the effects of some heads of one layer: the fields of Effects with one layer and these heads.
 
-    Each text takes one forward pass. Raises as :func:`mha_viz.models.intervening.ablation.run_forked_pass`.
+    Each text takes one forward pass. Raises the errors of :func:`mha_viz.models.intervening.ablation.run_forked_pass`.
     """
     variants = ablation.ablate_one_by_one(heads)
     whole_passes = [ablation.run_full_pass(encoder, *texts) for texts in request.passes]

@@ -80,7 +80,7 @@ def group_links(
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`; the recipe is chosen here.
 
     Returns the links and the groups (:class:`mha_viz.analysis.link_groups.LinkGroups`). Raises CorpusError,
-    SettingError, UnknownHead; ModelError's family, with the reason for families whose queries and keys cannot be shown.
+    SettingError, UnknownHead; ModelError, with the reason for families whose queries and keys cannot be shown.
 
     >>> groups = mv.roles.group_links("grammar", "L0H2", "toy", most=40, links=100)
     >>> groups.table_of_groups()["share"].sum().round(6)

@@ -51,8 +51,8 @@ def profile_all(
         progress: as for :func:`mha_viz.profile`.
         client: as for :func:`mha_viz.profile`.
 
-    Returns the profiles, the corpora of one model after the other. Raises as :func:`mha_viz.profile`, and SettingError
-    if a list is empty.
+    Returns the profiles, the corpora of one model after the other. Raises the errors of :func:`mha_viz.profile`, and
+    SettingError if a list is empty.
 
     >>> [p.model for p in mv.roles.profile_all(["grammar"], ["toy@0", "toy@100"])]
     ['toy@0', 'toy@100']

@@ -133,7 +133,7 @@ def ablation_effects(
         **fields: the question and how heads are off (:class:`RequestFields`).
 
     Returns the effects on the sentence vector, on each token, on later heads and, where the model has an answer to
-    give, on the answer (:class:`mha_viz.analysis.effects.Effects`). Raises as
+    give, on the answer (:class:`mha_viz.analysis.effects.Effects`). Raises the errors of
     :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`.
 
     >>> alone = mv.ablation_effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
@@ -176,7 +176,7 @@ def predict(
         recipes: as for :func:`mha_viz.ablation_effects`.
         **fields: as for :func:`mha_viz.ablation_effects`.
 
-    Returns the answer before and after (:class:`mha_viz.attention.answers.Answer`). Raises as
+    Returns the answer before and after (:class:`mha_viz.attention.answers.Answer`). Raises the errors of
     :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`, and SettingError for heads and a
     tap at once.
 
@@ -209,7 +209,7 @@ def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: 
 
     This is |Att_h · ∂L/∂Att_h|, mean over tokens, normalised within each layer
     (:func:`mha_viz.models.intervening.gradients.compute_importance`). ``fields``: the question
-    (:class:`RequestFields`); no head is off. Raises as :func:`mha_viz.models.reading.answers.make_question`.
+    (:class:`RequestFields`); no head is off. Raises the errors of :func:`mha_viz.models.reading.answers.make_question`.
 
     >>> text = "The girl smiles because [MASK] sings ."
     >>> mv.gradient_importance(mv.load("toy"), text).table().loc["L1H1", "importance"]
@@ -262,8 +262,8 @@ def minimal_ablation(
         recipes: as for :func:`mha_viz.ablation_effects`.
         progress: as for :func:`mha_viz.ablation_effects`.
 
-    Returns the heads in the order in which they were found (:class:`mha_viz.analysis.removal.Switch`). Raises as
-    :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`.
+    Returns the heads in the order in which they were found (:class:`mha_viz.analysis.removal.Switch`). Raises the
+    errors of :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`.
 
     >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
     >>> switch = mv.minimal_ablation(mv.load("toy"), text, "he", method="text", source=other)
@@ -281,7 +281,7 @@ def minimal_ablation(
 def question_of(model: AnyModel, request: Request) -> Question:
     """Return the question of a request, with its word looked up.
 
-    Raises as :func:`mha_viz.models.reading.answers.make_question`.
+    Raises the errors of :func:`mha_viz.models.reading.answers.make_question`.
     """
     return request.question or answers.make_question(
         model,

@@ -77,7 +77,7 @@ def compare_heads(
 
     Returns how much more often ``head`` is right, with a 95 % interval from the same draws of documents for both.
     Sentences that one of the models cannot read are left out. Raises CorpusError for a corpus without trees or without
-    the relation, SettingError for another direction, UnknownHead, ModelError's family.
+    the relation, SettingError for another direction, UnknownHead, ModelError.
 
     >>> mv.roles.compare_heads("grammar", "L1H1", "L1H2", "nsubj", model="toy")[0].n
     787

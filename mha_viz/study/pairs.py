@@ -174,14 +174,14 @@ class PairCases(CaseKind):
             means = self.means
             if self.method == RESAMPLE:
                 drawn_for = pair[0] if _have_same_draws(pair[0], sentence) else sentence
-                means = other_texts.choose_outputs(encoder, RESAMPLE, drawn_for.read, "", self.sentences)
+                means = other_texts.choose_outputs(encoder, RESAMPLE, drawn_for.pieces, "", self.sentences)
             substitute = ablation.make_substitute(encoder, self.method, means)
             yield partial(_ignore_copies, substitute)
 
 
 def _have_same_draws(first: SentencePieces, second: SentencePieces) -> bool:
     """Return whether two sentences have equally many tokens, and special ones at the same places."""
-    return first.read.tokenized().special == second.read.tokenized().special
+    return first.pieces.tokenized().special == second.pieces.tokenized().special
 
 
 def _ignore_copies(substitute: ablation.Substitute, _: range) -> ablation.Substitute:
@@ -253,7 +253,7 @@ def _predict_copies(
     encoder: Encoder, sentence: SentencePieces, recipes: Recipes | None, numbers: range
 ) -> ablation.Substitute:
     """Return the substitute that attends as recipes predict for each of some copies of a sentence."""
-    reading = encoder.encode(sentence.read.text)
+    reading = encoder.encode(sentence.pieces.text)
     text = make_rule_text(reading)
     predicted = [_predict_copy(encoder, reading, text, sentence, number, recipes) for number in numbers]
     return ablation.attend_with(np.stack(predicted, axis=1))

@@ -109,7 +109,7 @@ def profile(
             to ``out``.
 
     Returns the profile. Raises CorpusError for a corpus that cannot be read or is given twice and for a profile of
-    another model, ModelError's family, ExportError where ``out`` cannot be written, and ClusterError where a cluster
+    another model, ModelError, ExportError where ``out`` cannot be written, and ClusterError where a cluster
     fails.
 
     >>> mv.profile("grammar", model="toy").tables["entropy"].columns.tolist()

@@ -94,7 +94,7 @@ def fit_recipes(
         client: a client of a Dask cluster, whose workers measure the chosen recipes; corpora are then names of files.
 
     Returns the recipes. Raises CorpusError, also where ``score`` lacks the annotation that the recipes need;
-    SettingError, also where they are those of a model of another shape; ModelError's family; ClusterError; Cancelled
+    SettingError, also where they are those of a model of another shape; ModelError; ClusterError; Cancelled
     soon after ``cancelled`` returns True.
 
     >>> mv.recipes.fit("grammar", "toy", most=40).tables["recipes"].columns.tolist()
@@ -128,7 +128,7 @@ def choose_shares(
 ) -> tuple[str, Numbers]:
     """Choose recipes on a corpus, and return its name and their shares [class, head, rule].
 
-    Raises as :func:`fit_recipes`.
+    Raises the errors of :func:`fit_recipes`.
     """
     opened = open_sentences(corpus)
 

@@ -96,7 +96,7 @@ def ablate_recipes(
     those that its recipe predicts, and everything after it is computed anew; "mean": its output becomes its mean over
     these sentences; "uniform": its weights become equal; "recipe of another head": as "recipe", with the heads of the
     model in random order; "recipe of random heads": as "recipe", of as many heads as in the other rows, drawn anew for
-    each sentence. Raises as :func:`mha_viz.recipes.fit` with recipes in place of a corpus.
+    each sentence. Raises the errors of :func:`mha_viz.recipes.fit` with recipes in place of a corpus.
 
     >>> mv.recipes.ablate(mv.recipes.load("toy"), "grammar", most=5)["method"].unique()[0]
     'recipe'
@@ -139,8 +139,8 @@ def score_recipes(
     how often the most probable word at a masked pronoun with an antecedent is that pronoun; NaN where there is none, or
     the model is not asked for masked words. Each has its 95 % interval over documents (``roles_low``, ``roles_high``):
     below five documents Wilson's of all cases, which speaks of these documents alone. ``role_documents``: how many have
-    a case; 1 if the corpus names none. Raises as :func:`ablate_recipes`, and SettingError for a model without bundled
-    roles.
+    a case; 1 if the corpus names none. Raises the errors of :func:`ablate_recipes`, and SettingError for a model
+    without bundled roles.
 
     >>> mv.recipes.score(mv.recipes.load("toy"), "grammar", most=5)["method"].unique()[0]
     'none'
@@ -313,7 +313,7 @@ class ReplacedStudy:
     ) -> ReplacedStudy:
         """Open the model and the corpus, and compute the mean outputs, in all ``passes`` but the last.
 
-        Raises as :func:`ablate_recipes`.
+        Raises the errors of :func:`ablate_recipes`.
         """
         passes = passes or Passes()
         check_most(most)

@@ -99,7 +99,7 @@ def search_links(
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
     Returns the links and the counts (:class:`mha_viz.analysis.links.Search`). Raises CorpusError, also if the corpus
-    lacks the annotation that a condition needs; UnknownHead; ModelError's family.
+    lacks the annotation that a condition needs; UnknownHead; ModelError.
 
     >>> mv.roles.search_links("grammar", "L1H2", "toy", relation="nsubj", dependent_pos="PRON").table()["query"][0]
     'They'

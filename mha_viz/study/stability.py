@@ -46,8 +46,8 @@ def compare_recipes(
 
     Returns the recipes with the table ``stability``, one row per head and corpus. ``overlap``: Σ_r min(β_r, β'_r), 1
     for equal shares; ``rule`` and ``other_rule``: those with the largest shares, and whether they are the ``same``;
-    ``rules_in_common``: of the rules of either, the share that both have. Raises as :func:`mha_viz.recipes.fit`, and
-    SettingError for recipes of another model.
+    ``rules_in_common``: of the rules of either, the share that both have. Raises the errors of
+    :func:`mha_viz.recipes.fit`, and SettingError for recipes of another model.
 
     >>> both = mv.recipes.compare(mv.recipes.load("toy"), mv.recipes.load("toy"))
     >>> both.tables["stability"][["overlap", "same"]].mean().tolist()

@@ -59,9 +59,9 @@ def explain_corpus_scores(
         cancelled: returns True to stop the measurement in this process.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
-    Returns the shares (:class:`mha_viz.analysis.corpus_why.CorpusWhy`). Raises CorpusError, SettingError, ModelError's
-    family, with the reason for families whose scores cannot be taken apart; Cancelled soon after ``cancelled`` returns
-    True; ClusterError.
+    Returns the shares (:class:`mha_viz.analysis.corpus_why.CorpusWhy`). Raises CorpusError, SettingError, ModelError,
+    with the reason for families whose scores cannot be taken apart; Cancelled soon after ``cancelled`` returns True;
+    ClusterError.
 
     >>> mv.explain_corpus_scores("repeats", "repeater", most=5).arrows().iloc[0][["from", "side"]].tolist()
     ['L0H0', 'key']
@@ -89,7 +89,10 @@ def explain_on_cluster(
     folder: Path | None,
     progress: Callable[[Progress], None],
 ) -> CorpusWhy:
-    """Measure a corpus that the cluster has opened with its workers. Raises as :func:`explain_corpus_scores`."""
+    """Measure a corpus, which the cluster has opened, with its workers.
+
+    Raises the errors of :func:`explain_corpus_scores`.
+    """
     spans = [span for part in layout.parts for span in part.documents]
     step = choose_step(layout.sentences, most)
     documents = take_every(step, [name for name, count in spans for _ in range(count)])

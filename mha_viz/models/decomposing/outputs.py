@@ -91,7 +91,7 @@ def explain_output(
         words: the sentence as words, in place of ``text``.
 
     Returns, for each key, the norm of what is moved, its share of what the layer adds, and the words of the vocabulary
-    that it moves the token towards and away from (:class:`mha_viz.attention.outputs.HeadOutput`). Raises as
+    that it moves the token towards and away from (:class:`mha_viz.attention.outputs.HeadOutput`). Raises the errors of
     :meth:`Encoder.score_parts`, and ModelUnsupported for models in which more than norms and one matrix lies between a
     head's output and words.
 
@@ -107,8 +107,9 @@ def explain_output(
         check_tokens(trace, query)
         number = trace.number(checked_head)
         links = compute_links(trace, number, query)
-        moved = trace.v[number] @ trace.slice_w_o(number)  # a weight changes the length alone, and so no word's rank
-        written = name_words(encoder, norms.after.apply(np.vstack([moved, links.vectors.sum(axis=0)]), query))
+        # Leave the weights out: they change the lengths of vectors, not the ranks of words.
+        contributions = trace.v[number] @ trace.slice_w_o(number)
+        written = name_words(encoder, norms.after.apply(np.vstack([contributions, links.vectors.sum(axis=0)]), query))
     weights = trace.weights[number, query]
     by_key = tuple(of_key if weight else NO_WORDS for of_key, weight in zip(written[:-1], weights, strict=True))
     return HeadOutput(
@@ -124,7 +125,7 @@ def name_words_by_key(
     """Return the ``count`` words that each key's vector moves a token towards in a head, the strongest first.
 
     They are those of :func:`explain_output` for every query, because the weight and the standard deviation of the norm
-    change the length of a vector alone. Raises as :func:`explain_output`.
+    change the length of a vector alone. Raises the errors of :func:`explain_output`.
     """
     encoder = require_one_stack(encoder)
     checked_head = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
@@ -141,7 +142,7 @@ def find_writing_links(
     """Find the strongest link of each head among those that move a token towards ``word``, the strongest first.
 
     A link does if the word is among the WORDS first of its key (:func:`name_words_by_key`); upper and lower case are
-    not distinguished. Links from and to special tokens are left out. Raises as :func:`explain_output`.
+    not distinguished. Links from and to special tokens are left out. Raises the errors of :func:`explain_output`.
     """
     encoder, folded = require_one_stack(encoder), word.casefold()
     weights, found = list[Floats](), list[tuple[Head, int, int, tuple[str, ...]]]()
@@ -214,7 +215,7 @@ def copying_scores(encoder: AnyModel) -> pd.DataFrame:
     The score is Σ λ / Σ |λ| over the eigenvalues of the circuit from words to words, E W_V W_O U, −1 to 1. E are the
     input embeddings as the first norm passes them on, without its standard deviation; U are the words after the norm
     behind the heads (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "Copying heads").
-    It depends on weights alone. Raises as :func:`explain_output`.
+    It depends on weights alone. Raises the errors of :func:`explain_output`.
 
     Returns a table with one row per head, named "L0H0" and so on, and the columns ``copying`` and ``untrained``, the
     score of the same head with random weights.
@@ -235,7 +236,7 @@ def measure_copying(encoder: Encoder) -> npt.NDArray[np.float64]:
     vectors, product = load_word_vectors(encoder), _load_product(encoder)
     scores = [
         [
-            compute_copying_score(_push_on(norms, w_o) @ product @ _pull_back(vectors, norms, w_v))
+            compute_copying_score(_push_forward(norms, w_o) @ product @ _pull_back(vectors, norms, w_v))
             for w_v, w_o in (_slice_circuit(trace, head) for head in range(trace.heads))
         ]
         for trace, norms in _iter_layers(encoder, encoder.layer_numbers)
@@ -246,8 +247,8 @@ def measure_copying(encoder: Encoder) -> npt.NDArray[np.float64]:
 def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) -> pd.DataFrame:
     """List the largest directions of a head: what it reads along each, and what it writes then.
 
-    They are the largest singular pairs of W_V W_O of the head. Raises as :func:`explain_output`, and SettingError
-    unless ``most`` is a number from 1 to 100.
+    They are the largest singular pairs of W_V W_O of the head. Raises the errors of :func:`explain_output`, and
+    SettingError unless ``most`` is a number from 1 to 100.
 
     Returns a table with one row per direction, the largest first. The columns are ``share``, its share of the squared
     Frobenius norm of the matrix; ``untrained``, that of the same direction with random weights; ``reads`` and
@@ -268,7 +269,7 @@ def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) 
     w_v, w_o = _slice_circuit(trace, trace.number(checked_head))
     read, sizes, written = _decompose(w_v, w_o)
     read_scores = _multiply(vectors.reads, _pull_back(vectors, norms, read[:, :most]).T)
-    written_scores = _multiply(vectors.writes, _push_on(norms, written[:most]))
+    written_scores = _multiply(vectors.writes, _push_forward(norms, written[:most]))
     # The signs of both vectors of a pair may change together: what is written most strongly is written towards.
     signs = np.where(written_scores.max(axis=-1) >= -written_scores.min(axis=-1), 1, -1).astype(np.float32)[:, None]
     reads, writes = (_rank_words(encoder, signs * scores, vectors.is_word) for scores in (read_scores, written_scores))
@@ -306,22 +307,22 @@ def _slice_circuit(trace: Trace, head: int) -> tuple[FloatSums, FloatSums]:
 
 
 def _pull_back(vectors: WordVectors, norms: LayerNorms, directions: FloatSums) -> FloatSums:
-    """Return the directions of word vectors, [width, direction], that heads read along ``directions`` behind the norm.
+    """Return the directions of word vectors, [width, direction], that become ``directions`` after the norm.
 
-    ``directions``: [d_model, direction]. The standard deviation of the norm is left out.
+    ``directions``: [d_model, direction]. The norm's division by the standard deviation is left out.
     """
     if vectors.projection is not None:
         directions = vectors.projection @ directions
     if norms.before is None:
         return directions
-    pulled: FloatSums = norms.before.centre(directions.T * norms.before.weight).T
-    return pulled
+    word_directions: FloatSums = norms.before.centre(directions.T * norms.before.weight).T
+    return word_directions
 
 
-def _push_on(norms: LayerNorms, directions: FloatSums) -> FloatSums:
-    """Return directions, [direction, d_model], behind the norm after the heads, without its standard deviation."""
-    pushed: FloatSums = norms.after.centre(directions) * norms.after.weight
-    return pushed
+def _push_forward(norms: LayerNorms, directions: FloatSums) -> FloatSums:
+    """Apply the norm after the heads to directions, [direction, d_model], without dividing by standard deviations."""
+    written_directions: FloatSums = norms.after.centre(directions) * norms.after.weight
+    return written_directions
 
 
 def _decompose(w_v: FloatSums, w_o: FloatSums) -> tuple[FloatSums, FloatSums, FloatSums]:

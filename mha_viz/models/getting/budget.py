@@ -54,14 +54,14 @@ def check_settings() -> None:
         read_megabytes(setting)
 
 
-def write_note(place: Path, commit: str, names: Collection[str], written: Path) -> None:
-    """Write the note in ``place``, a model's folder in the cache, that lists the files about to be put there.
+def write_note(model_folder: Path, commit: str, names: Collection[str], temporary_path: Path) -> None:
+    """Write the note that lists the files about to be moved to ``model_folder``, a model's folder in the cache.
 
-    ``written`` is the path of a temporary file, which then replaces the note.
+    The note is written to ``temporary_path`` and then moved, so that it is never incomplete.
     """
-    names_by_commit = _read_note(place) | {commit: sorted(names)}
-    written.write_text(json.dumps(names_by_commit), encoding="utf-8")
-    written.replace(place / NOTE)
+    names_by_commit = _read_note(model_folder) | {commit: sorted(names)}
+    temporary_path.write_text(json.dumps(names_by_commit), encoding="utf-8")
+    temporary_path.replace(model_folder / NOTE)
 
 
 def record_use(folder: Path) -> None:
@@ -97,9 +97,9 @@ _reserved: list[int] = []  # bytes reserved by current downloads
 class _Download:
     """The downloaded files of one model, and when it was last used."""
 
-    place: Path
+    model_folder: Path
     files: tuple[Path, ...]
-    used: float  # seconds since 1970
+    last_used: float  # seconds since 1970
 
     @property
     def bytes(self) -> int:
@@ -109,26 +109,26 @@ class _Download:
     @property
     def in_use(self) -> bool:
         """Whether the model was used recently."""
-        return time.time() - self.used < KEEP_SECONDS
+        return time.time() - self.last_used < KEEP_SECONDS
 
     def remove(self) -> int:
         """Remove the files and then empty folders. Return the number of bytes freed.
 
         config.json is removed first, because a folder without it counts as absent.
         """
-        before = self.bytes
+        size_before = self.bytes
         with suppress(OSError):  # no permission
             for path in sorted(self.files, key=lambda p: p.name != "config.json"):
                 path.unlink(missing_ok=True)
-            (self.place / NOTE).unlink(missing_ok=True)
+            (self.model_folder / NOTE).unlink(missing_ok=True)
         for folder in {f.parent for f in self.files}:
             with suppress(OSError):  # it contains another program's files
                 folder.rmdir()
         with suppress(OSError):
-            (self.place / "snapshots").rmdir()
-            shutil.rmtree(self.place / "refs", ignore_errors=True)  # their targets are gone
-            self.place.rmdir()
-        return before - self.bytes
+            (self.model_folder / "snapshots").rmdir()
+            shutil.rmtree(self.model_folder / "refs", ignore_errors=True)  # their targets are gone
+            self.model_folder.rmdir()
+        return size_before - self.bytes
 
 
 def _make_room(size: int, label: str) -> None:
@@ -151,7 +151,7 @@ def _make_room(size: int, label: str) -> None:
             downloads.append(
                 _Download(model_folder, tuple(f for f in files if not f.is_symlink()), path.stat().st_mtime)
             )
-    downloads.sort(key=lambda model: model.used)
+    downloads.sort(key=lambda model: model.last_used)
     used_bytes = sum(model.bytes for model in downloads) + sum(_reserved)
     for model in downloads:
         if used_bytes + size > limit and not model.in_use:
@@ -163,12 +163,12 @@ def _make_room(size: int, label: str) -> None:
         )
 
 
-def _read_note(place: Path) -> dict[str, list[str]]:
+def _read_note(model_folder: Path) -> dict[str, list[str]]:
     """Read the note of a model: commit → names of files. Return an empty dictionary for anything that is not such a
     note.
     """
     try:
-        content = json.loads((place / NOTE).read_text(encoding="utf-8"))
+        content = json.loads((model_folder / NOTE).read_text(encoding="utf-8"))
         names_by_commit = {
             commit: [name for name in names if Path(name).name == name]
             for commit, names in content.items()

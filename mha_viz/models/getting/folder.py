@@ -124,17 +124,19 @@ def check_folder(folder: Path, model: Model | None = None) -> Model:
     return inspect_folder(folder, model).model
 
 
-def inspect_folder(folder: Path, model: Model | None = None, whole: bool = True) -> Facts:
+def inspect_folder(folder: Path, model: Model | None = None, includes_weights: bool = True) -> Facts:
     """Return the facts of a folder that passes :func:`check_folder`.
 
-    If not ``whole``, only its config is checked. Raises the same errors.
+    Without ``includes_weights``, only its config is checked. Raises the errors of :func:`check_folder`.
     """
     row = model or Model(str(folder), folder.name, kind="folder", path=str(folder.absolute()))
     label = quote_model(row.name)
     try:
         config = read_object(folder / "config.json", MAX_CONFIG_BYTES, label)
         check_config(config, label)
-        return _read_config_facts(_fill_in_shape(row, config, folder, label) if whole else row, config, label)
+        return _read_config_facts(
+            _fill_in_shape(row, config, folder, label) if includes_weights else row, config, label
+        )
     except OSError as error:
         raise ModelBroken(f"{label} cannot be read: {error.strerror}.", "Check the folder's permissions.") from error
 
@@ -145,9 +147,9 @@ def select_text_config(config: Json) -> Json:
     return inner if isinstance(inner, dict) and not is_listed(config.get("model_type", "")) else config
 
 
-def _read_config_facts(row: Model, whole: Json, label: str) -> Facts:
+def _read_config_facts(row: Model, full_config: Json, label: str) -> Facts:
     """Return the facts that follow from a config."""
-    config = select_text_config(whole)
+    config = select_text_config(full_config)
     heads = _find_largest(config, _HEADS)
     try:
         keys = families.count_key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
@@ -162,7 +164,7 @@ def _read_config_facts(row: Model, whole: Json, label: str) -> Facts:
         causal,
         parts,
         shared,
-        read_config_name(row.name, whole),
+        read_config_name(row.name, full_config),
         not is_listed(family),
         _count_attention_layers(config),
     )
@@ -197,9 +199,9 @@ def set_inspector(inspector: Inspector) -> None:
     _inspector = inspector
 
 
-def run_inspector(folder: Path, model: Model, whole: bool = True) -> Facts:
+def run_inspector(folder: Path, model: Model, includes_weights: bool = True) -> Facts:
     """Inspect a folder as :func:`inspect_folder` does, with the function that :func:`set_inspector` set last."""
-    return _inspector(folder, model, whole)
+    return _inspector(folder, model, includes_weights)
 
 
 def inspect_cached(folder: Path, model: Model) -> Facts:

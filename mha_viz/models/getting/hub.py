@@ -114,7 +114,7 @@ def _read_own_facts(folder: Path, model: Model) -> Facts:
     """Return the facts of a model that comes with the app. They are cached, since nobody changes its files while it
     runs.
     """
-    return inspect_folder(folder, model, whole=False)
+    return inspect_folder(folder, model, includes_weights=False)
 
 
 def _find_checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
@@ -185,14 +185,14 @@ class _DownloadState:
     done: int = 0  # bytes
     total: int = 0  # bytes; 0 until the Hub has announced the size
     stop: threading.Event = field(default_factory=threading.Event)
-    moved: float = math.inf  # time of the last progress, in seconds
+    last_progress: float = math.inf  # time of the last progress, in seconds
 
-    def beat(self, fresh_bytes: int = 0) -> None:
+    def record_progress(self, fresh_bytes: int = 0) -> None:
         """Record progress. Raises Cancelled if nobody waits any more."""
         if self.stop.is_set():
             raise Cancelled("The download was stopped.")
         self.done += fresh_bytes
-        self.moved = time.monotonic()
+        self.last_progress = time.monotonic()
 
 
 class _ListedFile(NamedTuple):
@@ -227,50 +227,52 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
             f"{quote_model(model.name)} is not completely downloaded, and this server does not download models.",
             OTHER,
         )
-    watch, answer, start_time = _DownloadState(), Future[Path](), time.monotonic()
+    state, answer, start_time = _DownloadState(), Future[Path](), time.monotonic()
     # The thread ends with its child process, shortly after nobody waits any more.
-    threading.Thread(target=_run_download, args=(answer, model, watch), name=f"fetch {model.name}", daemon=True).start()
+    threading.Thread(target=_run_download, args=(answer, model, state), name=f"fetch {model.name}", daemon=True).start()
     try:
         while not answer.done():
             wait([answer], timeout=TICK_SECONDS)
             if progress is not None:
-                progress(watch.done, watch.total)
-            if not answer.done() and time.monotonic() - watch.moved > STALL_SECONDS:
+                progress(state.done, state.total)
+            if not answer.done() and time.monotonic() - state.last_progress > STALL_SECONDS:
                 raise no_answer_error(model)
-            if not answer.done() and time.monotonic() - start_time > SPARE_SECONDS + watch.total / MIN_BYTES_PER_SECOND:
-                raise too_slow_error(model, watch.done, watch.total)
+            if not answer.done() and time.monotonic() - start_time > SPARE_SECONDS + state.total / MIN_BYTES_PER_SECOND:
+                raise too_slow_error(model, state.done, state.total)
         return answer.result()
     finally:
-        watch.stop.set()
+        state.stop.set()
 
 
-def _run_download(answer: Future[Path], model: Model, watch: _DownloadState) -> None:
+def _run_download(answer: Future[Path], model: Model, state: _DownloadState) -> None:
     """Download a model and put the folder, or an explained error, into the future."""
     try:
-        answer.set_result(_download(model, watch))
+        answer.set_result(_download(model, state))
     except Exception as error:
         answer.set_exception(explain_error(error, model))
 
 
-def _download(model: Model, watch: _DownloadState) -> Path:
+def _download(model: Model, state: _DownloadState) -> Path:
     """Download a model and return its folder."""
     label = quote_model(model.name)
-    listing = _list_files(model, watch)
-    watch.total = sum(f.size for f in listing.files.values())
-    place = model_storage(model.hub_id)
-    with budget.reserve_space(watch.total, label), _partial_folder(place, watch.total, label) as partial:
+    listing = _list_files(model, state)
+    state.total = sum(f.size for f in listing.files.values())
+    model_folder = model_storage(model.hub_id)
+    with budget.reserve_space(state.total, label), _partial_folder(model_folder, state.total, label) as partial:
         files = {name: [*file] for name, file in listing.files.items()}
-        arrived = _ask_child(model, watch, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial))
-        digests.write(partial, arrived)
+        digests_by_name = _ask_child(
+            model, state, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial)
+        )
+        digests.write(partial, digests_by_name)
         run_inspector(partial, model)
-        watch.beat()
-        return _publish(partial, place, listing.commit, model.revision or MAIN)
+        state.record_progress()
+        return _publish(partial, model_folder, listing.commit, model.revision or MAIN)
 
 
-def _list_files(model: Model, watch: _DownloadState) -> _Listing:
+def _list_files(model: Model, state: _DownloadState) -> _Listing:
     """Ask the Hub for the files of a model. Raises ModelUnsupported if they are larger than allowed."""
-    label, listed = quote_model(model.name), _ask_child(model, watch, METADATA_SECONDS)
-    files = {name: _ListedFile(*file) for name, file in listed["files"].items()}
+    label, answer = quote_model(model.name), _ask_child(model, state, METADATA_SECONDS)
+    files = {name: _ListedFile(*file) for name, file in answer["files"].items()}
     names, limit = _choose_files(files, label), read_max_megabytes()
     total = sum(files[n].size for n in names)
     if total > limit * 1e6:
@@ -278,19 +280,21 @@ def _list_files(model: Model, watch: _DownloadState) -> _Listing:
             f"{label} has {total / 1e6:,.0f} MB, more than the {limit:,} MB allowed here.",
             "Choose a smaller model" + ("." if is_hosted() else f", or start the app with a larger {SIZE_SETTING}."),
         )
-    return _Listing(listed["commit"], {n: files[n] for n in names})
+    return _Listing(answer["commit"], {n: files[n] for n in names})
 
 
-def _ask_child(model: Model, watch: _DownloadState, seconds: float, **request: Any) -> Any:
+def _ask_child(model: Model, state: _DownloadState, seconds: float, **request: Any) -> Any:
     """Return the answer of a child process that asks the Hub (``models.getting.transfer``).
 
     The child is ended when nobody waits any more. Until it has begun, the Hub does not count as silent. Raises
-    ModelError's family, Cancelled, and Failed or TooLarge for a child that dies.
+    ModelError, Cancelled, and Failed or TooLarge for a child that dies.
     """
-    watch.moved = math.inf
+    state.last_progress = math.inf
     bounds = Bounds(what=f"The download of {quote_model(model.name)}", writable=(request["folder"],) if request else ())
     request |= {"model": asdict(model), "seconds": seconds}
-    answer = run(TRANSFER, request, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
+    answer = run(
+        TRANSFER, request, bounds, lambda done: state.record_progress(int(done) - state.done), state.stop.is_set
+    )
     if isinstance(answer, dict) and UNEXPLAINED in answer:
         raise unknown_error(model, answer[UNEXPLAINED])
     return answer
@@ -316,32 +320,32 @@ def read_max_megabytes() -> int:
 
 
 @contextmanager
-def _partial_folder(place: Path, total: int, label: str) -> Iterator[Path]:
+def _partial_folder(model_folder: Path, total: int, label: str) -> Iterator[Path]:
     """Yield a temporary folder next to the final folder. Raises ModelError if the disk has too little space."""
-    with temporary_folder(place) as partial:
-        free = shutil.disk_usage(place).free
+    with temporary_folder(model_folder) as partial:
+        free = shutil.disk_usage(model_folder).free
         if total > free:
             raise ModelError(
                 choose_message(
                     f"{label} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
                     f"This server has no room for {label}.",
                 ),
-                choose_message(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
+                choose_message(f"Make room in {model_folder.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
             )
         yield partial
 
 
-def _publish(partial: Path, place: Path, commit: str, revision: str) -> Path:
+def _publish(partial: Path, model_folder: Path, commit: str, revision: str) -> Path:
     """Move the files to their final places.
 
     config.json and the reference are moved last, so that an incomplete folder never looks complete. For a revision that
     is a commit there is no reference.
     """
-    folder, reference = place / "snapshots" / commit, place / "refs" / revision
+    folder, reference = model_folder / "snapshots" / commit, model_folder / "refs" / revision
     files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")
     reference_file = partial / MAIN
     reference_file.write_text(commit, encoding="ascii")  # do everything that needs disk space before the first move
-    budget.write_note(place, commit, [path.name for path in files], partial / budget.NOTE)
+    budget.write_note(model_folder, commit, [path.name for path in files], partial / budget.NOTE)
     folder.mkdir(parents=True, exist_ok=True)
     reference.parent.mkdir(parents=True, exist_ok=True)
     for path in files:

@@ -18,7 +18,7 @@ from typing import Any
 from mha_viz.errors import ModelUnsupported, shorten_value
 
 MAX_GROWTH = 8  # factor by which all replacements together may lengthen a text
-MAX_GROWTH_MAPPED = 2  # the same factor if there is a character map, which lengthens a text by itself
+MAX_GROWTH_MAPPED = 2  # as above, with a character map, which lengthens a text by itself
 MAX_MAPPED = 24  # characters that replace a single character; the longest replacement in Unicode has 18
 MAX_STEPS = 32
 MAX_ADDED = 20_000  # tokens added to the vocabulary

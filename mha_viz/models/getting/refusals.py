@@ -59,14 +59,14 @@ def explain_error(error: Exception, model: Model) -> MhaVizError:
     return answer
 
 
-def unknown_error(model: Model, what: str) -> ModelError:
+def unknown_error(model: Model, message: str) -> ModelError:
     """Return the error for a network that failed.
 
-    Its cause, for the log and a traceback, contains the library's message, ``what``.
+    Its cause, for the log and a traceback, contains the library's message, ``message``.
     """
-    _log.info("%s: %s", model.name, what)
+    _log.info("%s: %s", model.name, message)
     answer = no_answer_error(model)
-    answer.__cause__ = ConnectionError(what)
+    answer.__cause__ = ConnectionError(message)
     return answer
 
 

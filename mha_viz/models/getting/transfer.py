@@ -33,22 +33,22 @@ from mha_viz.models.getting.storage import COMMIT
 from mha_viz.process.children import IsCancelled, ReportProgress, serve
 
 
-def work(order: dict[str, Any], tell: ReportProgress, stop: IsCancelled) -> object:
+def work(order: dict[str, Any], report_progress: ReportProgress, stop: IsCancelled) -> object:
     """List the files of the ``model``, or download ``files`` of a ``commit`` to a ``folder`` and return their digests.
 
-    The request has these entries. After ``seconds`` without a byte the Hub counts as silent; ``tell`` receives the
-    number of bytes so far. Raises the errors that :func:`explain_error` returns. A network error that it cannot explain
-    is returned under UNEXPLAINED.
+    ``order`` has these entries. After ``seconds`` without a byte the Hub counts as silent. ``report_progress`` receives
+    the number of bytes so far. Raises the errors that :func:`explain_error` returns. A network error that it cannot
+    explain is returned under UNEXPLAINED.
     """
     model = Model(**order["model"])
 
     def report(done: float) -> None:
         """Report progress. Raises Cancelled if the waiting process has ended."""
-        if stop():  # the waiting process has ended
+        if stop():
             raise Cancelled("The download was stopped.")
-        tell(done)
+        report_progress(done)
 
-    report(0)  # tell the waiting process that the work has begun
+    report(0)  # the Hub cannot count as silent before the work has begun
     try:
         if "folder" not in order:
             return _list_files(model, order["seconds"])
@@ -85,14 +85,14 @@ def _list_files(model: Model, seconds: float) -> dict[str, object]:
     return {"commit": repository.sha, "files": files}
 
 
-def _download_files(model: Model, request: dict[str, Any], tell: ReportProgress) -> dict[str, str]:
+def _download_files(model: Model, request: dict[str, Any], report_progress: ReportProgress) -> dict[str, str]:
     """Download files and return their digests."""
     folder, done, digests = Path(request["folder"]), 0, dict[str, str]()
     for name, (size, sha256) in request["files"].items():
-        digests[name] = _download_file(model, request, name, _AnnouncedFile(size, sha256, done), tell)
+        digests[name] = _download_file(model, request, name, _AnnouncedFile(size, sha256, done), report_progress)
         done += size
         if name == "config.json":  # check it before downloading hundreds of megabytes
-            inspect_folder(folder, model, whole=False)
+            inspect_folder(folder, model, includes_weights=False)
     return digests
 
 
@@ -101,10 +101,12 @@ class _AnnouncedFile(NamedTuple):
 
     size: int
     sha256: str | None
-    before: int
+    offset: int
 
 
-def _download_file(model: Model, request: dict[str, Any], name: str, file: _AnnouncedFile, tell: ReportProgress) -> str:
+def _download_file(
+    model: Model, request: dict[str, Any], name: str, file: _AnnouncedFile, report_progress: ReportProgress
+) -> str:
     """Download a file chunk by chunk, and return its SHA-256.
 
     Raises ModelUnreachable unless its size and SHA-256 match the announced values.
@@ -120,10 +122,10 @@ def _download_file(model: Model, request: dict[str, Any], name: str, file: _Anno
     ):
         if response.status_code != 200:
             raise http_error(response.status_code, response.headers.get("X-Error-Code"), quote_model(model.name))
-        tell(file.before)
+        report_progress(file.offset)
         for chunk in response.iter_bytes():
             size += len(chunk)
-            tell(file.before + size)
+            report_progress(file.offset + size)
             if size > file.size:  # a server that never stops must not fill the disk
                 break
             digest.update(chunk)

@@ -170,7 +170,8 @@ def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
 def score_pieces(encoder: Encoder, states: torch.Tensor, pieces: Sequence[int]) -> Numbers:
     """Return the log-probability of one piece for each of the last states [state, d_model]: [state], in float64.
 
-    The probabilities of the whole vocabulary exist for a few states at a time. Raises as :func:`log_probabilities`.
+    The probabilities of the whole vocabulary exist for a few states at a time. Raises the errors of
+    :func:`log_probabilities`.
     """
     head, scores = load_word_head(encoder), list[Numbers]()
     with torch.inference_mode():
@@ -201,7 +202,7 @@ def compute_logits(head: Any, states: torch.Tensor) -> torch.Tensor:
 def find_output_matrix(encoder: Encoder) -> torch.Tensor:
     """Return the matrix between the last states of a causal model and its logits, [piece, d_model].
 
-    Raises as :func:`load_word_head`.
+    Raises the errors of :func:`load_word_head`.
     """
     head = load_word_head(encoder)
     unembedding = getattr(head, "embed_out", None) or getattr(head, "lm_head", None)  # GPT-NeoX has embed_out

@@ -79,14 +79,14 @@ class LoadedModel(ABC):
                 "Look at single texts, or choose another model.",
             )
 
-    def check_every_layer(self, what: str) -> None:
+    def check_every_layer(self, quantity: str) -> None:
         """Raise ModelUnsupported if only some layers of the model have attention.
 
-        ``what`` names the quantity that cannot be measured, for the message.
+        ``quantity`` names the quantity that cannot be measured, for the message.
         """
         if not self.has_every_layer:
             raise ModelUnsupported(
-                f"{quote_model(self.name)} has attention in only some of its layers, so {what} cannot be measured.",
+                f"{quote_model(self.name)} has attention in only some of its layers, so {quantity} cannot be measured.",
                 "Measure a profile of it, or choose another model.",
             )
 
@@ -140,13 +140,13 @@ class LoadedModel(ABC):
         from mha_viz.models.reading.opening import silence_transformers  # imports transformers: 3 s
 
         with silence_transformers():
-            model = cls._opened(folder, name, revision, device, dtype)
+            model = cls._open(folder, name, revision, device, dtype)
             model._prepare()
         return model
 
     @classmethod
     @abstractmethod
-    def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+    def _open(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
         """Open the model in ``folder`` without running it."""
 
     @abstractmethod
@@ -158,15 +158,15 @@ class LoadedModel(ABC):
         """Return the attention of every head on ``text``."""
 
     def tokenize(self, text: str, pair: str = "") -> TokenizedText:
-        """Return the tokens of a text without running the model. Raises as :meth:`encode`."""
+        """Return the tokens of a text without running the model. Raises the errors of :meth:`encode`."""
         return self._tokenizer.read(text, pair).tokenized()
 
     def _read(self, text: str, pair: str = "") -> TextPieces:
         """Return the pieces of a text, with a warning if the model's limit cuts it."""
-        read = self._tokenizer.read(text, pair)
-        if read.cut:
-            warn(TextCutWarning, read.describe_cut(shorten_name(self.name)))
-        return read
+        pieces = self._tokenizer.read(text, pair)
+        if pieces.cut:
+            warn(TextCutWarning, pieces.describe_cut(shorten_name(self.name)))
+        return pieces
 
     def _allocate_weights(self, *shape: int) -> torch.Tensor:
         """Allocate memory for attention weights on the device."""

@@ -128,7 +128,7 @@ def from_folder(
 def load_one_stack(model: ModelOrName, device: str = "cpu") -> Encoder:
     """Return a model with one stack of layers, loading it if it is given by name.
 
-    Raises ModelUnsupported for an encoder–decoder, ModelError's family.
+    Raises ModelUnsupported for an encoder–decoder, ModelError.
     """
     return require_one_stack(load(model, device) if isinstance(model, str | os.PathLike) else model)
 
@@ -137,7 +137,7 @@ def load_as_measured(facts: Mapping[str, Any], model: ModelOrName | None = None,
     """Return the model with which something was measured, loaded in the same type.
 
     It is loaded by the name in ``facts``, which has the entries "model" and "revision", unless ``model`` is given.
-    Raises as :func:`load_one_stack`, and SettingError for a model in another type.
+    Raises the errors of :func:`load_one_stack`, and SettingError for a model in another type.
     """
     model_or_name, dtype = facts["model"] if model is None else model, get_dtype(str(facts.get("revision", "")))
     encoder = require_one_stack(

@@ -76,13 +76,16 @@ def find_tensors_to_convert(files: Sequence[Path], dtype: torch.dtype) -> dict[s
     If it is empty, transformers leaves the tensors in their files, which the system reads where they are needed.
     """
     stored: dict[str, StoredTensor] = {}
-    is_other = False
+    has_other_dtype = False
     for path in files:
         with safe_open(path, "pt") as file:
             for name in file.offset_keys():
-                is_other = is_other or file.get_slice(name).get_dtype() not in (_DTYPE_CODES[dtype], *_INTEGER_CODES)
+                has_other_dtype = has_other_dtype or file.get_slice(name).get_dtype() not in (
+                    _DTYPE_CODES[dtype],
+                    *_INTEGER_CODES,
+                )
                 stored[name] = StoredTensor(path, name)
-    return stored if is_other else {}
+    return stored if has_other_dtype else {}
 
 
 _DTYPE_CODES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}

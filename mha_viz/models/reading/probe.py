@@ -100,22 +100,22 @@ class LayerProbe:
             )
         return self
 
-    def _bind_arguments(self, arguments: Any, named: dict[str, Any]) -> dict[str, Any]:
+    def _bind_arguments(self, arguments: Any, keywords: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of the layer's attention module, by name."""
-        return inspect.signature(self._place.holder.forward).bind(*arguments, **named).arguments
+        return inspect.signature(self._place.holder.forward).bind(*arguments, **keywords).arguments
 
-    def _find_rotations(self, _: Any, named: dict[str, Any]) -> _Rotations:
+    def _find_rotations(self, _: Any, keywords: dict[str, Any]) -> _Rotations:
         """Return the rotations passed to the layer or, in GPT-J until transformers 5.23, looked up by position."""
-        turns: Any = named.get("position_embeddings")
+        turns: Any = keywords.get("position_embeddings")
         if self._family.sines_first:
-            turns = turns or self._place.holder.embed_positions[named["position_ids"]].chunk(2, -1)
+            turns = turns or self._place.holder.embed_positions[keywords["position_ids"]].chunk(2, -1)
             turns = [numbers.repeat_interleave(2, -1) for numbers in turns[::-1]]
         cos, sin = turns
-        return _Rotations(cos, sin, named["attention_mask"])
+        return _Rotations(cos, sin, keywords["attention_mask"])
 
-    def _hook_before(self, module: Any, name: str, takes: Callable[[Any, Any], Any]) -> Any:
+    def _hook_before(self, module: Any, name: str, extract: Callable[[Any, Any], Any]) -> Any:
         """Register a hook that records something about the arguments of a module. Return its handle."""
-        return module.register_forward_pre_hook(self._hook(name, self._layer, takes), with_kwargs=True)
+        return module.register_forward_pre_hook(self._hook(name, self._layer, extract), with_kwargs=True)
 
     def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
@@ -132,18 +132,20 @@ class LayerProbe:
         self._tap = tap
         return tap
 
-    def _hook(self, name: str, after: int, takes: Callable[[Any, Any], Any]) -> Callable[..., None]:
-        """Return a hook that records ``takes(…)`` under a name, for the first call after ``after`` layers.
+    def _hook(self, name: str, layers_before: int, extract: Callable[[Any, Any], Any]) -> Callable[..., None]:
+        """Return a hook that records ``takes(…)`` under a name, for the first call after ``layers_before`` layers.
 
         Later calls are ignored: ALBERT runs one module many times, and DeBERTa calls its input layers again with
-        distances. The second argument of ``takes`` is the result of the module or, for hooks that run before it, its
+        distances. The second argument of ``extract`` is the result of the module or, for hooks that run before it, its
         keyword arguments. Another thread's pass may call a hook without these while it is being removed.
         """
 
         def hook(_: Any, arguments: Any, result: Any = None) -> None:
-            is_own_pass = threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after
+            is_own_pass = (
+                threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == layers_before
+            )
             if is_own_pass and name not in self._recorded:
-                self._recorded[name] = takes(arguments, result)
+                self._recorded[name] = extract(arguments, result)
 
         return hook
 
@@ -235,9 +237,9 @@ def check_full_precision(dtype: torch.dtype, name: str) -> None:
         )
 
 
-def _copy_hidden_states(arguments: Sequence[torch.Tensor], named: dict[str, Any]) -> torch.Tensor:
+def _copy_hidden_states(arguments: Sequence[torch.Tensor], keywords: dict[str, Any]) -> torch.Tensor:
     """Return a copy of the hidden states among the arguments of a module."""
-    return (arguments[0] if arguments else named["hidden_states"]).clone()
+    return (arguments[0] if arguments else keywords["hidden_states"]).clone()
 
 
 def _make_rotation(holder: Any, turns: _Rotations, config: Any) -> Rotation:
@@ -314,10 +316,10 @@ def _look_up_modules(model: Any, layer: int) -> AttentionModules:
     return AttentionModules(holder, inputs, model.get_submodule(family.output.format(*numbers)), block)
 
 
-def _unsupported_error(name: str, why: str) -> ModelUnsupported:
+def _unsupported_error(name: str, reason: str) -> ModelUnsupported:
     """Return the error for a model whose steps inside a head cannot be shown."""
     return ModelUnsupported(
-        f"The inside of {quote_model(name)} cannot be shown: {why}.",
+        f"The inside of {quote_model(name)} cannot be shown: {reason}.",
         "Choose a model such as BERT, RoBERTa, GPT-2, Llama or Qwen.",
     )
 

@@ -112,8 +112,8 @@ def _check_reproducible(tokenizer_json: JsonObject, name: str) -> None:
     fits = {"BPE": steps == ["ByteLevel"], "WordPiece": model.get("continuing_subword_prefix") == "##"}
     if not fits.get(kind, kind == "WordLevel"):
         raise ModelUnsupported(f"{label}: a page cannot split words as its tokenizer does ({kind}).", remedy)
-    changed = any(flatten_steps(tokenizer_json["normalizer"]))
-    if any(added["single_word"] or (added["normalized"] and changed) for added in tokenizer_json["added_tokens"]):
+    changes_text = any(flatten_steps(tokenizer_json["normalizer"]))
+    if any(added["single_word"] or (added["normalized"] and changes_text) for added in tokenizer_json["added_tokens"]):
         raise ModelUnsupported(f"{label}: its tokenizer adds words of its own.", remedy)
 
 

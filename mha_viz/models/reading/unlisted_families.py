@@ -45,7 +45,7 @@ class Unlisted(Encoder):
         super().__init__(model, tokenizer, name, revision, device)
         self.layer_numbers = _find_attention_layers(model.config)
         self.has_sinks = any(path.endswith(".sinks") for path, _ in model.named_parameters())
-        self.how = (WEIGHTS_ONLY, *make_layer_step(self.layer_numbers), *[REST_AS_SINK] * self.has_sinks)
+        self.own_steps = (WEIGHTS_ONLY, *make_layer_step(self.layer_numbers), *[REST_AS_SINK] * self.has_sinks)
 
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
@@ -95,7 +95,7 @@ class Unlisted(Encoder):
 class UnlistedEncoderDecoder(EncoderDecoder):
     """A model with two stacks of which only the weights are read."""
 
-    how: ClassVar[tuple[Step, ...]] = (WEIGHTS_ONLY,)
+    own_steps: ClassVar[tuple[Step, ...]] = (WEIGHTS_ONLY,)
     remedy: ClassVar = BY_HAND
 
     @classmethod
@@ -145,7 +145,7 @@ class UnlistedEncoderDecoder(EncoderDecoder):
         weights_by_layer = _collect_weights(outputs, field, self.name, axes)
         for slot, weights in zip(tap.weights, weights_by_layer, strict=True):
             slot.copy_(weights[0])
-        tap.taken = len(weights_by_layer)
+        tap.recorded_layers = len(weights_by_layer)
 
 
 def _run_part(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
@@ -204,10 +204,11 @@ def _collect_weights(
     shapes = {tuple(layer.shape[1:]) for layer in maps}
     misfits = sorted(shape for shape in shapes if shape[1:] != axes)
     if misfits or len(shapes) > 1:
-        why = "not one for each pair of these, as where a family reads in windows or at several lengths"
+        reason = "not one for each pair of these, as where a family reads in windows or at several lengths"
         raise ModelUnsupported(
             f"For {axes[0]} queries and {axes[1]} keys transformers returns weights of {quote_model(name)} with axes "
-            f"{', '.join(map(str, misfits or sorted(shapes)))}: {why if misfits else 'its layers have other heads'}.",
+            f"{', '.join(map(str, misfits or sorted(shapes)))}: "
+            f"{reason if misfits else 'its layers have other heads'}.",
             BY_HAND,
         )
     return maps

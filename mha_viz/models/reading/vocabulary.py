@@ -54,7 +54,7 @@ class Vocabulary:
         self.mask_token = tokens.get("mask")
 
     @cached_property
-    def _whole(self) -> Any:
+    def _full_tokenizer(self) -> Any:
         """The tokenizer of transformers for the same folder."""
         from mha_viz.models.reading.opening import open_tokenizer  # imports transformers: 3 s
 
@@ -63,11 +63,11 @@ class Vocabulary:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # asked by copy and pickle of an object without attributes
             raise AttributeError(name)
-        return getattr(self._whole, name)
+        return getattr(self._full_tokenizer, name)
 
     def __call__(self, *texts: Any, **options: Any) -> Any:
         """Call the tokenizer of transformers."""
-        return self._whole(*texts, **options)
+        return self._full_tokenizer(*texts, **options)
 
     def __len__(self) -> int:
         return self.backend_tokenizer.get_vocab_size()

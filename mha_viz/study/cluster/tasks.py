@@ -62,7 +62,7 @@ class Measure(Protocol):
         """Return everything that the result depends on besides the model, as values that JSON can hold."""
 
     def measured(self, model: WorkerModel, part: Part) -> PartResult:
-        """Measure a part. Raises CorpusError, ModelError's family, ClusterError."""
+        """Measure a part. Raises CorpusError, ModelError, ClusterError."""
 
     def read(self, path: Path, key: str) -> PartResult | None:
         """Read a result that was saved under this key; None if there is no complete file."""
@@ -83,7 +83,7 @@ class PartTask(NamedTuple):
 
 
 def measure(task: PartTask) -> PartResult:
-    """Read the result of a part from disk, or measure it. Raises CorpusError, ModelError's family, ClusterError."""
+    """Read the result of a part from disk, or measure it. Raises CorpusError, ModelError, ClusterError."""
     path = Path(task.folder, f"{task.key}.npz") if task.folder else None
     result = task.measure.read(path, task.key) if path else None
     if result is None:
@@ -147,7 +147,7 @@ def _open_models(model: WorkerModel) -> tuple[Encoder, Encoder]:
 
 @lru_cache(maxsize=2)
 def _open_once(model: WorkerModel) -> tuple[Encoder, Encoder]:
-    """Open a model, and check that it has the right revision. Raises ClusterError and ModelError's family."""
+    """Open a model, and check that it has the right revision. Raises ClusterError and ModelError."""
     process.set_environment()
     process.keep_memory()
     if model.folder and Path(model.folder).is_dir():

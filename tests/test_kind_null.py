@@ -196,13 +196,15 @@ def test_the_sums_are_equal_for_any_shards(toy: Encoder) -> None:
     parts = []
     for number, (first, last) in enumerate(pairwise(cuts)):
         part = replace(corpus, sentences=corpus.sentences[first:last])
-        parts.append(StudyRun([toy], part, first=first, number=number, kind=kind, size=64).measured())
+        parts.append(StudyRun([toy], part, first=first, number=number, kind=kind, size=64).measure())
     together = merge_sums(parts)
     assert together.relations.names == whole.relations.names
     assert [*together.documents] == [*whole.documents]
-    for name, array in whole.of("trained/kinds").items():
-        assert np.array_equal(together.of("trained/kinds")[name], array), name
-    assert not np.array_equal(whole.of("trained/kinds")["correct"][:, 1], whole.of("trained/kinds")["correct"][:, 2])
+    for name, array in whole.select("trained/kinds").items():
+        assert np.array_equal(together.select("trained/kinds")[name], array), name
+    assert not np.array_equal(
+        whole.select("trained/kinds")["correct"][:, 1], whole.select("trained/kinds")["correct"][:, 2]
+    )
     assert whole.counted["left_out"] == 0
 
 

@@ -235,11 +235,11 @@ def test_classes_have_shares_of_their_own_where_that_gains() -> None:
         at = text.classes == CLASSES.index("punctuation")
         weights[:, at] = other[:, at]
     rows = fitting.make_rows_by_class(read)
-    fitted = fitting.choice(rows, read)
+    fitted = fitting.choose_recipes(rows, read)
     assert fitted.by_class.tolist() == [True]
     assert fitted.shares[CLASSES.index("punctuation"), 0, NAMES.index("[SEP]")] > 0.9
     assert fitted.shares[CLASSES.index("content"), 0, NAMES.index("its head")] > 0.8
-    assert fitting.choice(fitting.make_rows_by_class(even), even).by_class.tolist() == [False]
+    assert fitting.choose_recipes(fitting.make_rows_by_class(even), even).by_class.tolist() == [False]
 
 
 def test_rows_and_texts_are_predicted_alike() -> None:
@@ -302,7 +302,9 @@ def test_of_a_corpus_that_is_cut_every_second_sentence_is_read() -> None:
 
 def test_a_choice_for_which_memory_has_no_room_thins_both_halves() -> None:
     corpus = plain(*["the dog ran"] * 20)  # of 5 pieces each: 5 of them have room, and every fourth of ten are 3
-    assert [len(half) for half in study.split_halves(study.numbered(mv.load("toy"), corpus, 20), 1, 5 * 25)] == [2, 2]
+    assert [
+        len(half) for half in study.split_halves(study.list_numbered_texts(mv.load("toy"), corpus, 20), 1, 5 * 25)
+    ] == [2, 2]
 
 
 def test_tables_are_read_as_they_were_saved(measured: Recipes, tmp_path: Path) -> None:
@@ -572,7 +574,7 @@ def test_a_study_goes_on_where_it_was_stopped(
                 progress=lambda so_far, shares=shares: shares.append(so_far.fraction),  # type: ignore[misc]
                 cancelled=lambda share=share, shares=shares: bool(shares) and shares[-1] > share,  # type: ignore[misc]
             )
-    monkeypatch.setattr(fitting, "choice", lambda *_: pytest.fail("it is known what was chosen"))
+    monkeypatch.setattr(fitting, "choose_recipes", lambda *_: pytest.fail("it is known what was chosen"))
     seen: list[float] = []
     report = lambda so_far: seen.append(so_far.fraction)  # noqa: E731
     again = mv.recipes.fit("grammar", "toy", score=OTHER, most=24, resume=tmp_path, progress=report)
@@ -620,8 +622,8 @@ def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy
     parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
     assert len(parts) > 2
     model, summing = WorkerModel.opened_by(toy), PartSums(("trained",), 512, kind)
-    sums = merge_sums([summing.measured(model, part) for part in reversed(parts)])
-    ours, theirs = (explained_sums.Explained.of(one, [1]) for one in (sums, whole))
+    sums = merge_sums([summing.measure_part(model, part) for part in reversed(parts)])
+    ours, theirs = (explained_sums.Explained.from_sums(one, [1]) for one in (sums, whole))
     for array, expected in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(array, expected, rtol=1e-12)
     assert theirs.sentences.sum(axis=0).tolist() == [6, 5]
@@ -715,7 +717,7 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
 
 
 def test_random_heads_are_as_many_drawn_for_each_sentence() -> None:
-    prepared = ReplacedStudy.of(mv.recipes.load("toy"), "grammar", None, 3)
+    prepared = ReplacedStudy.prepare(mv.recipes.load("toy"), "grammar", None, 3)
     replacing, toy = Lost(*prepared.settings), prepared.encoder
     texts = {number: texts_of.read_text(toy, grammar.corpus().sentences[number]) for number in prepared.texts.numbers}
     assert len(texts) == 3
@@ -778,7 +780,7 @@ def test_what_is_replaced_continues_after_a_stop_and_does_not_depend_on_parts(
         pd.testing.assert_frame_equal(resumed, expected, check_exact=True)
         assert [(so_far.done, so_far.total) for so_far in seen] == [(done, 24) for done in range(before + 2, 25)]
         assert not [*tmp_path.iterdir()]
-    prepared, together = ReplacedStudy.of(shipped, corpus, toy, 100), Cases()
+    prepared, together = ReplacedStudy.prepare(shipped, corpus, toy, 100), Cases()
     kind = Lost(*prepared.settings)
     for first, end in ((0, 3), (3, 4), (4, 8)):
         part = LocalRun(toy, replace(corpus, sentences=corpus.sentences[first:end]), kind, first=first)

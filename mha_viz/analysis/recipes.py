@@ -311,7 +311,7 @@ class RecipeChoice(NamedTuple):
     single: npt.NDArray[np.intp]
 
 
-def choice(
+def choose_recipes(
     rows: Sequence[RuleRows],
     others: Sequence[tuple[RuleText, Weights]],
     progress: Callable[[float], None] = lambda _: None,

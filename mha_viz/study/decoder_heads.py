@@ -109,17 +109,17 @@ def check_settings(encoder: Encoder, length: int, draws: int) -> None:
             f"{quote_model(encoder.name)} is not a causal model: its tokens attend to later ones too.",
             "Choose a model such as GPT-2, or measure this one on a corpus.",
         )
-    most = min(encoder.limit // 2, len(_list_ordinary_tokens(encoder)))
-    if not 2 <= length <= most:
-        raise SettingError(f"length is {length}.", f"Repeat 2 to {most} tokens.")
+    max_length = min(encoder.limit // 2, len(_list_ordinary_tokens(encoder)))
+    if not 2 <= length <= max_length:
+        raise SettingError(f"length is {length}.", f"Repeat 2 to {max_length} tokens.")
     if not 1 <= draws <= MAX_DRAWS:
         raise SettingError(f"draws is {draws}.", f"Draw 1 to {MAX_DRAWS:,} sequences.")
 
 
 def measure_draws(encoder: Encoder, part: range, length: int, draws: int, seed: int) -> Numbers:
     """Return the mean weights over some of the draws, [measure, layer, head]."""
-    drawn = draw_repeats(_list_ordinary_tokens(encoder), length, draws, seed)[part.start : part.stop].tolist()
-    return compute_scores(encoder.batch([_Sequence(ids, [0] * len(ids)) for ids in drawn]), length)
+    sequences = draw_repeats(_list_ordinary_tokens(encoder), length, draws, seed)[part.start : part.stop].tolist()
+    return compute_scores(encoder.batch([_Sequence(ids, [0] * len(ids)) for ids in sequences]), length)
 
 
 def _list_ordinary_tokens(encoder: Encoder) -> npt.NDArray[np.int64]:

@@ -28,12 +28,12 @@ HALVES = 2  # even and odd sentences, by their numbers among those that are read
 class RecipeSums(NamedTuple):
     """The sums of explained attention over every ``step``-th sentence, without those of more than 256 tokens.
 
-    The sums are kept by the units of resampling ``drawn``. ``shares`` has, for each pass, the shares [class, head,
+    The sums are kept by the units of resampling ``units``. ``shares`` has, for each pass, the shares [class, head,
     rule] of each recipe that is applied to its weights.
     """
 
     step: int
-    drawn: ResamplingUnits
+    units: ResamplingUnits
     shares: Mapping[str, Sequence[Numbers]]
     has_cases: bool = False
 
@@ -43,7 +43,7 @@ class RecipeSums(NamedTuple):
             [name, *(hashlib.sha256(shares.tobytes()).hexdigest() for shares in recipes)]
             for name, recipes in self.shares.items()
         ]
-        return [NAME, FORMAT, self.step, self.drawn, [rule.name for rule in RULES], *digests]
+        return [NAME, FORMAT, self.step, self.units, [rule.name for rule in RULES], *digests]
 
     def sentences(self, count: int, first: int) -> int:
         """Count every ``step``-th sentence."""
@@ -51,7 +51,7 @@ class RecipeSums(NamedTuple):
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """Return the sentences without their annotation."""
-        return read_plain_shard(encoder, corpus, first, self.step, self.drawn)
+        return read_plain_shard(encoder, corpus, first, self.step, self.units)
 
     def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
         """Return the sentences, batched by length."""
@@ -101,7 +101,7 @@ class Explained(NamedTuple):
         return cls(*(np.zeros((documents, HALVES, *size)) for size in sizes))
 
     @classmethod
-    def of(cls, sums: Sums, recipes: Sequence[int]) -> Explained:
+    def from_sums(cls, sums: Sums, recipes: Sequence[int]) -> Explained:
         """Return the sums of all passes, documents in order; ``recipes`` gives how many recipes each pass has.
 
         The recipes of all passes come one after the other.
@@ -109,7 +109,7 @@ class Explained(NamedTuple):
         total = cls.zeros(len(sums.documents), sum(recipes), sums.heads)
         firsts = np.cumsum([0, *recipes])
         for name, first, last in zip(PASSES, firsts, firsts[1:], strict=False):
-            arrays = sums.of(f"{name}/{NAME}")
+            arrays = sums.select(f"{name}/{NAME}")
             total.weight[:, :, first:last] = arrays["weight"]
             if name == PASSES[0]:
                 for quantity in ("iou", "rows", "sentences"):

@@ -83,7 +83,7 @@ def count_roles(kind: KindNullSums, measured: Sequence[Sums]) -> list[int]:
 
 def _name_roles(sums: Sums, draw: int, is_alone: bool) -> frozenset[tuple[int, str]]:
     """Return the roles that one draw names, as pairs of head and detail: suggested roles if the corpus ``is_alone``."""
-    arrays, relations = sums.of(f"{PASSES[0]}/{NAME}"), sums.relations
+    arrays, relations = sums.select(f"{PASSES[0]}/{NAME}"), sums.relations
     cases = arrays["cases"][:, draw]
     gold = GoldCounts(cases.sum(axis=0), arrays["offset"][draw], cases[0, ..., :0])
     counts = CorrectCounts(relations, gold, sums.rows, cases, arrays["correct"][:, draw])

@@ -182,10 +182,10 @@ def _measure_differences(
         kind = JudgedCases(1, tuple(dict.fromkeys(questions)))
         runs.append(source.run(model, kind, folder))
         cases = collect_cases(runs[-1], partial(_report_model, report, model_number, len(questions_by_model)))
-        answered: dict[_Question, dict[int, list[bool]]] = {question: {} for question in kind.questions}
+        answers_by_question: dict[_Question, dict[int, list[bool]]] = {question: {} for question in kind.questions}
         for (question, is_right), (_, number) in zip(cases.cases, cases.units, strict=True):
-            answered[kind.questions[int(question)]].setdefault(number, []).append(bool(is_right))
-        rights[model] = answered
+            answers_by_question[kind.questions[int(question)]].setdefault(number, []).append(bool(is_right))
+        rights[model] = answers_by_question
     for run in runs:
         run.forget()
     documents = Documents(source.documents, MAX_UNITS)
@@ -204,5 +204,5 @@ def _measure_differences(
     return PairedDifferences(differences)
 
 
-def _report_model(progress: Callable[[Progress], None], number: int, models: int, so_far: Progress) -> None:
-    progress(so_far.scale_to_passes(number, models))
+def _report_model(progress: Callable[[Progress], None], number: int, models: int, state: Progress) -> None:
+    progress(state.scale_to_passes(number, models))

@@ -87,23 +87,23 @@ def minimal_pairs(
     >>> pairs = mv.minimal_pairs("toy", "toy-pairs")
     >>> needed = pairs.heads("reflexive").query("needed")
     """
-    encoder, read = load_one_stack(model), read_pairs(pairs)
+    encoder, pair_set = load_one_stack(model), read_pairs(pairs)
     score = check_scorable(encoder)
     ablated = _list_sets(encoder, heads)
-    kind = _make_kind(encoder, read, ablated, method, means, sentences, recipes)
-    run = LocalRun(encoder, _make_corpus(read), kind, folder=None if resume is None else Path(resume))
+    kind = _make_kind(encoder, pair_set, ablated, method, means, sentences, recipes)
+    run = LocalRun(encoder, _make_corpus(pair_set), kind, folder=None if resume is None else Path(resume))
     cases = collect_cases(run, called(progress), cancelled)
     if not cases.cases:
-        problem = f"No pair of {read.name} can be scored: a sentence is too long, or a single token."
+        problem = f"No pair of {pair_set.name} can be scored: a sentence is too long, or a single token."
         raise CorpusError(problem, "Give shorter or longer sentences.")
     run.forget()
     values = np.array(cases.cases)
     return MinimalPairs(
         encoder.name,
-        read.name,
+        pair_set.name,
         method,
         score if scores_first_token(encoder) else f"{score} without the first token",
-        tuple(read.pairs[number] for _, number in cases.units),
+        tuple(pair_set.pairs[number] for _, number in cases.units),
         values[:, :2],
         ablated,
         values[:, 2:],
@@ -160,8 +160,8 @@ class PairCases(CaseKind):
             score_without(encoder, sentence, self.ablated, substitute, shared)
             for sentence, substitute in zip((good, bad), substitutes, strict=True)
         ]
-        (log_p, without), (other_log_p, other_without) = scores
-        return np.array([log_p, other_log_p, *(without - other_without)])
+        (log_p, margins_good), (other_log_p, other_without) = scores
+        return np.array([log_p, other_log_p, *(margins_good - other_without)])
 
     def _iter_substitutes(
         self, encoder: Encoder, pair: tuple[SentencePieces, SentencePieces]
@@ -173,8 +173,8 @@ class PairCases(CaseKind):
                 continue
             means = self.means
             if self.method == RESAMPLE:
-                drawn_for = pair[0] if _have_same_draws(pair[0], sentence) else sentence
-                means = other_texts.choose_outputs(encoder, RESAMPLE, drawn_for.pieces, "", self.sentences)
+                draw_source = pair[0] if _have_same_draws(pair[0], sentence) else sentence
+                means = other_texts.choose_outputs(encoder, RESAMPLE, draw_source.pieces, "", self.sentences)
             substitute = ablation.make_substitute(encoder, self.method, means)
             yield partial(_ignore_copies, substitute)
 
@@ -206,7 +206,7 @@ def _list_sets(encoder: Encoder, heads: Iterable[AnyHead | list[AnyHead]] | None
 
 def _make_kind(
     encoder: Encoder,
-    read: Pairs,
+    pair_set: Pairs,
     ablated: tuple[tuple[Head, ...], ...],
     method: str,
     means: Weights | None,
@@ -220,11 +220,11 @@ def _make_kind(
             raise SettingError(problem, "Leave one of them out.")
     if method == TEXT:
         raise SettingError("Over pairs, one other text cannot take every sentence’s place.", "Choose resample.")
-    step = choose_step(len(read.pairs), MAX_SAMPLED_SENTENCES)
+    step = choose_step(len(pair_set.pairs), MAX_SAMPLED_SENTENCES)
     if method == "mean" and means is None:
-        means = _compute_means(encoder, [text for pair in read.pairs[::step] for text in pair[:2]])
+        means = _compute_means(encoder, [text for pair in pair_set.pairs[::step] for text in pair[:2]])
     if method == RESAMPLE and not sentences:
-        sentences = [pair.good.split() for pair in read.pairs[::step]]
+        sentences = [pair.good.split() for pair in pair_set.pairs[::step]]
     recipes = choose_recipes(encoder, method, recipes) if method == RECIPE or recipes is not None else None
     if method != RECIPE:
         check_method(encoder, method, means)
@@ -243,10 +243,10 @@ def _compute_means(encoder: Encoder, texts: Sequence[str]) -> Weights:
     return means.values()
 
 
-def _make_corpus(read: Pairs) -> Corpus:
+def _make_corpus(pair_set: Pairs) -> Corpus:
     """Return pairs as sentences of two words each, in documents by kind."""
-    sentences = (Sentence((Word(pair.good), Word(pair.bad)), (), pair.kind, pair.line) for pair in read.pairs)
-    return Corpus(read.name, tuple(sentences), read.digest)
+    sentences = (Sentence((Word(pair.good), Word(pair.bad)), (), pair.kind, pair.line) for pair in pair_set.pairs)
+    return Corpus(pair_set.name, tuple(sentences), pair_set.digest)
 
 
 def _predict_copies(

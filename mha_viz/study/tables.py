@@ -62,7 +62,7 @@ def build_profile(
     sentences: Callable[[Sequence[SentenceSpan]], tuple[Sentence, ...]],
 ) -> Profile:
     """Return the profile of a corpus from its sums; ``sentences`` returns the sentences of the table ``evidence``."""
-    trained, untrained = (PassSums.of(sums, name) if sums.of(name) else None for name in PASSES)
+    trained, untrained = (PassSums.from_sums(sums, name) if sums.select(name) else None for name in PASSES)
     assert trained is not None
     measured = MeasuredCorpus(corpus, sums, trained, untrained)
     tables_of_model, tables_of_untrained = build_tables(measured, encoder)
@@ -277,7 +277,7 @@ def _iter_distance_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
 
 def _count_syntax(measured: MeasuredCorpus) -> roles.SyntaxCounts:
     """Return the counts of syntax from the sums of both passes."""
-    gold_sums = measured.sums.of("gold")
+    gold_sums = measured.sums.select("gold")
     results = GoldCounts(*(gold_sums[name] for name in GoldCounts._fields))
     trained = roles.SyntaxCounts(
         measured.sums.relations,

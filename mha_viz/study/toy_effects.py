@@ -72,15 +72,17 @@ def measure_without_heads(
 
     layers = [[Head(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)]
     single_heads = {str(head): (head,) for heads in layers for head in heads}
-    off = {"none": ()} | single_heads | {f"layer {layer}": tuple(heads) for layer, heads in enumerate(layers)}
-    run = LocalRun(encoder, grammar.corpus(sentences, seed), AnswerCases(1, tuple(off.values())), folder=folder)
+    ablated_sets = {"none": ()} | single_heads | {f"layer {layer}": tuple(heads) for layer, heads in enumerate(layers)}
+    run = LocalRun(
+        encoder, grammar.corpus(sentences, seed), AnswerCases(1, tuple(ablated_sets.values())), folder=folder
+    )
     cases = collect_cases(run, progress)
     run.forget()
     n = len(cases.cases)
-    correct = np.sum(cases.cases, axis=0).astype(np.int64) if n else np.zeros(len(off), np.int64)
+    correct = np.sum(cases.cases, axis=0).astype(np.int64) if n else np.zeros(len(ablated_sets), np.int64)
     baseline = cases.counts.most_common(1)[0][1] / n if n else np.nan
     rows = [
         (name, n, right, right / n if n else np.nan, baseline)
-        for name, right in zip(off, correct.tolist(), strict=True)
+        for name, right in zip(ablated_sets, correct.tolist(), strict=True)
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))

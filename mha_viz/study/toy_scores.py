@@ -62,7 +62,7 @@ def evaluate_snapshots(
 def _iter_rows(corpus: Corpus, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of :func:`evaluate`."""
     sums = measure_one_pass(encoder, corpus)
-    trained = PassSums.of(sums, PASSES[0])
+    trained = PassSums.from_sums(sums, PASSES[0])
     measured = (
         _score_previous_token(corpus, trained, encoder),
         _score_verb_subject(corpus, sums.relations, trained),

@@ -73,12 +73,12 @@ def explain_corpus_scores(
 
         cluster = ClusterEngine(client)
         return explain_on_cluster(cluster, cluster.open(corpus), encoder, most, folder, called(progress))
-    read = open_sentences(corpus)
-    step = choose_step(len(read.sentences), most)
-    documents = [sentence.document for sentence in take_every(step, read.sentences)]
+    source = open_sentences(corpus)
+    step = choose_step(len(source.sentences), most)
+    documents = [sentence.document for sentence in take_every(step, source.sentences)]
     kind = _make_kind(encoder, documents, step)
-    sums = measure_sums([encoder], read, kind, resume=folder, progress=called(progress), cancelled=cancelled)
-    return _make_result(encoder, read.name, step, documents, sums)
+    sums = measure_sums([encoder], source, kind, resume=folder, progress=called(progress), cancelled=cancelled)
+    return _make_result(encoder, source.name, step, documents, sums)
 
 
 def explain_on_cluster(
@@ -101,10 +101,10 @@ def explain_on_cluster(
 
 
 class ScoreSums(NamedTuple):
-    """The sums of score variances over every ``step``-th sentence, by the units of resampling ``drawn``."""
+    """The sums of score variances over every ``step``-th sentence, by the units of resampling ``units``."""
 
     step: int
-    drawn: ResamplingUnits
+    units: ResamplingUnits
     has_cases: bool = False
 
     def definition(self) -> list[object]:
@@ -117,7 +117,7 @@ class ScoreSums(NamedTuple):
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """Return the sentences without their annotation."""
-        return read_plain_shard(encoder, corpus, first, self.step, self.drawn)
+        return read_plain_shard(encoder, corpus, first, self.step, self.units)
 
     def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
         """Return the sentences, in batches of one."""
@@ -128,25 +128,25 @@ class ScoreSums(NamedTuple):
 
 def _make_kind(encoder: Encoder, documents: Sequence[str], step: int) -> ScoreSums:
     """Return the sums to measure over sentences of these documents."""
-    return ScoreSums(step, ResamplingUnits.of(documents, count_cells(encoder.layers * encoder.heads)))
+    return ScoreSums(step, ResamplingUnits.choose(documents, count_cells(encoder.layers * encoder.heads)))
 
 
 def _add_variations(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
     """Add the variations of scores on some sentences."""
-    gathered = ShareSums(len(sums.documents), encoder.layers, encoder.heads)
+    share_sums = ShareSums(len(sums.documents), encoder.layers, encoder.heads)
     for place, row in zip(places, sums.places("document", [shard.labels[place] for place in places]), strict=True):
         pieces = shard.plan.sentences[place]
         assert pieces is not None
         with one_blas_thread:
             layers = encoder.iter_parts(pieces, range(encoder.layers))
-            gathered.add(row, [compute_variation(trace, parts) for trace, parts in layers])
-    sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in gathered.sums.items()}
+            share_sums.add(row, [compute_variation(trace, parts) for trace, parts in layers])
+    sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in share_sums.sums.items()}
 
 
 def _make_result(encoder: Encoder, name: str, step: int, documents: Sequence[str], sums: Sums) -> CorpusWhy:
     """Return the shares from the sums of all sentences."""
-    gathered = ShareSums(len(sums.documents), encoder.layers, encoder.heads, sums.of(f"{PASSES[0]}/{NAME}"))
+    share_sums = ShareSums(len(sums.documents), encoder.layers, encoder.heads, sums.select(f"{PASSES[0]}/{NAME}"))
     counted = sums.counted
     count, left_out = len({*documents}), counted["left_out"]
-    rows, composed = tuple(gathered.rows()), tuple(gathered.composed())
+    rows, composed = tuple(share_sums.rows()), tuple(share_sums.composed())
     return CorpusWhy(encoder.name, encoder.revision, name, counted["sentences"], step, count, left_out, rows, composed)

@@ -64,7 +64,7 @@ def patch_paths(
         _, patched_sources = encoder.last_states(pieces, partial(_PathTap, to=to, outputs=outputs), len(sources))
         assert isinstance(patched_sources, _PathTap)
         make_patched_tap = partial(
-            _PathTap, to=to, outputs=unpatched.outputs, received=(side_index, patched_sources.sides[side_index])
+            _PathTap, to=to, outputs=unpatched.outputs, patched_side=(side_index, patched_sources.sides[side_index])
         )
         yield sources, encoder.last_states(pieces, make_patched_tap, len(sources))[0].cpu().numpy()
 

@@ -371,10 +371,9 @@ class Encoder(DecomposableStack, LoadedModel):
     def prepare_text(self, text: str | Sequence[str]) -> PreparedText:
         """Prepare a text, or a sentence given as words, for :meth:`batch`. Raises the errors of :meth:`encode`."""
         if isinstance(text, str):
-            pieces = self._read(text)
-            return PreparedText(
-                pieces.ids, pieces.types, pieces.tokenized(), make_first_steps((), *self.own_steps, prefix=self.prefix)
-            )
+            typed_pieces = self._read(text)
+            steps = make_first_steps((), *self.own_steps, prefix=self.prefix)
+            return PreparedText(typed_pieces.ids, typed_pieces.types, typed_pieces.tokenized(), steps)
         if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
             raise TextError(f"{shorten_value(text)!r} is not a text.", "Give a string, or a list of words.")
         pieces = self.read_words(text)

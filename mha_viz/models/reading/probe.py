@@ -83,9 +83,9 @@ class LayerProbe:
     def __enter__(self) -> LayerProbe:
         self._thread = threading.get_ident()
         self._hooks = [
-            self._place.inputs[0].register_forward_hook(self._hook("x", self._layer, takes=_copy_input)),
+            self._place.inputs[0].register_forward_hook(self._hook("x", self._layer, extract=_copy_input)),
             self._place.output.register_forward_hook(
-                self._hook("output", self._layer + 1, takes=lambda _, result: result.clone())
+                self._hook("output", self._layer + 1, extract=lambda _, result: result.clone())
             ),
         ]
         if is_setting_true(self._family.pre_norm, self._model.config):

@@ -61,7 +61,7 @@ class Measure(Protocol):
     def depends_on(self, part: Part) -> list[object]:
         """Return everything that the result depends on besides the model, as values that JSON can hold."""
 
-    def measured(self, model: WorkerModel, part: Part) -> PartResult:
+    def measure_part(self, model: WorkerModel, part: Part) -> PartResult:
         """Measure a part. Raises CorpusError, ModelError, ClusterError."""
 
     def read(self, path: Path, key: str) -> PartResult | None:
@@ -87,7 +87,7 @@ def measure(task: PartTask) -> PartResult:
     path = Path(task.folder, f"{task.key}.npz") if task.folder else None
     result = task.measure.read(path, task.key) if path else None
     if result is None:
-        result = task.measure.measured(task.model, task.part)
+        result = task.measure.measure_part(task.model, task.part)
         try:
             if path:
                 result.save(path, task.key)
@@ -110,13 +110,11 @@ class PartSums(NamedTuple):
         """Return what the sums depend on besides the model: the part, and what comes before it in the corpus."""
         return [FORMAT, SEED, self.passes, *part.content, part.number, part.first, *self.kind.definition()]
 
-    def measured(self, model: WorkerModel, part: Part) -> Sums:
+    def measure_part(self, model: WorkerModel, part: Part) -> Sums:
         """Measure the sums of the part."""
         models = _open_models(model)[: len(self.passes)]
         corpus = read_part_corpus(part)
-        return StudyRun(
-            models, corpus, size=self.batch, first=part.first, number=part.number, kind=self.kind
-        ).measured()
+        return StudyRun(models, corpus, size=self.batch, first=part.first, number=part.number, kind=self.kind).measure()
 
     def read(self, path: Path, key: str) -> Sums | None:
         """Read sums as :func:`mha_viz.study.sums.read` does."""

@@ -223,7 +223,7 @@ def test_the_explained_share_by_hand() -> None:
 def test_a_planted_mixture_is_found_again() -> None:
     mixture = {"its head": 0.5, "the token before": 0.3, "everywhere": 0.2}
     rows = [fitting.join_rows(fitting.make_rows_by_class(planted(mixture)))]
-    shares = fitting.chosen(rows)[0, 0]
+    shares = fitting.choose_rules(rows)[0, 0]
     assert {NAMES[rule]: shares[rule] for rule in np.flatnonzero(shares > 0.01)} == pytest.approx(mixture, abs=0.02)
     assert fitting.compute_explained_shares(rows, shares[None, None]) == pytest.approx([1], abs=0.01)
 
@@ -702,7 +702,7 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
         for which, weights in enumerate((read.weights, replaced.weights)):
             pointed = find_pointers(reduce_to_words(weights.reshape(8, *weights.shape[2:]), words))
             of_roles = [list_arcs(sentence, pointed, role.head.place(4), *role.detail.split()) for role in roles]
-            right[number % 6, which] += sum(arc.right for found in of_roles for arc in found)
+            right[number % 6, which] += sum(arc.is_right for found in of_roles for arc in found)
         cases[number % 6] += sum(map(len, of_roles))
     assert whole[["role_cases", "role_documents"]].tolist() == [cases.sum(), 6]
     assert [whole["roles"], all_recipes["roles"]] == pytest.approx(right.sum(axis=0) / cases.sum())

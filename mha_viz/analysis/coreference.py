@@ -71,21 +71,21 @@ def pack_chunks(
         documents: the document of each sentence.
         most: the maximum number of subwords in a chunk. A longer sentence is a chunk by itself.
     """
-    chunk: list[int] = []
+    make_chunk: list[int] = []
     room = most
     for number, length in enumerate(lengths):
-        if chunk and (length is None or length > room or documents[chunk[-1]] != documents[number]):
-            yield tuple(chunk)
-            chunk, room = [], most
+        if make_chunk and (length is None or length > room or documents[make_chunk[-1]] != documents[number]):
+            yield tuple(make_chunk)
+            make_chunk, room = [], most
         if length is not None:
-            chunk.append(number)
+            make_chunk.append(number)
             room -= length
-    if chunk:
-        yield tuple(chunk)
+    if make_chunk:
+        yield tuple(make_chunk)
 
 
-def chunk(sentences: Sequence[Sentence], numbers: Sequence[int], first: int = 0) -> Chunk:
-    """Join the sentences with these numbers to one text and find its anaphors.
+def make_chunk(sentences: Sequence[Sentence], numbers: Sequence[int], first: int = 0) -> Chunk:
+    """Join the sentences with these numbers into one text and find its anaphors.
 
     ``first`` is the number of the first of ``sentences`` in its corpus.
     """
@@ -142,18 +142,18 @@ class Coreference:
             "both": np.zeros((documents, 2, heads), np.int64),
         }
 
-    def add(self, block: Weights, chunk: Chunk, document: int = 0) -> None:
+    def add(self, block: Weights, make_chunk: Chunk, document: int = 0) -> None:
         """Count the anaphors of a chunk. ``block`` is [head, word, word]."""
-        for anaphor in chunk.anaphors:
+        for anaphor in make_chunk.anaphors:
             types = [TYPES.index(name) for name in anaphor.types]
             candidates = np.array(anaphor.candidates)
             right = np.array([candidate in anaphor.right for candidate in anaphor.candidates])
             chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; the first of equal weights
             self.sums["correct"][document, anaphor.half, types] += right[chosen]
             self.sums["n"][document, anaphor.half, types] += 1
-            guesses = [guess in anaphor.right for guess in guess_by_baselines(anaphor, chunk.words)]
+            guesses = [guess in anaphor.right for guess in guess_by_baselines(anaphor, make_chunk.words)]
             self.sums["baseline"][document, anaphor.half, types] += np.array(guesses, np.int64)
-            if THIRD_PERSON in anaphor.types and guess_by_agreement(anaphor, chunk.words) in anaphor.right:
+            if THIRD_PERSON in anaphor.types and guess_by_agreement(anaphor, make_chunk.words) in anaphor.right:
                 self.sums["agreement"][document, anaphor.half] += 1
                 self.sums["both"][document, anaphor.half] += right[chosen]
 
@@ -213,7 +213,7 @@ class AgreementComparison(NamedTuple):
     outcomes: Counts
 
     @classmethod
-    def of(cls, sums: RunningSums) -> AgreementComparison:
+    def from_sums(cls, sums: RunningSums) -> AgreementComparison:
         """Compute the comparison from the ``sums`` of :class:`Coreference`."""
         third_person = TYPES.index(THIRD_PERSON)
         n, right, both = (

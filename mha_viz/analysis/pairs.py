@@ -232,7 +232,7 @@ def check_same_model(profile: Profile, model: str, revision: str) -> None:
 
 
 def check_single_heads(ablated: Iterable[Sequence[Head]]) -> None:
-    """Raise SettingError unless a head is off alone, as the table in a profile requires."""
+    """Raise SettingError unless at least one set is a single head, as the table in a profile requires."""
     if not any(len({*heads}) == 1 for heads in ablated):
         problem = "The table in a profile is of heads that are off alone, and none was."
         raise SettingError(problem, "Name single heads, or leave the heads out for all of them.")

@@ -138,7 +138,7 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
     measured = _ScoreTables(here)
     replications = []
     for finding in findings:
-        score = measured.of(finding)
+        score = measured.find_score(finding)
         outcome = ABSENT if score is None else FEW if score.n < CASES else _find_outcome(finding, score)
         replications.append(Replication(finding, score, outcome))
     return Replications(replications)
@@ -167,7 +167,7 @@ class _ScoreTables:
         self._index: dict[str, Any] = {}
         self._uniform: dict[tuple[str, str, bool], tuple[int, float]] = {}
 
-    def of(self, finding: Finding) -> RoleScore | None:
+    def find_score(self, finding: Finding) -> RoleScore | None:
         """Return the score of a role's head; None if the corpus lacks the annotation for the role."""
         if finding.role == "syntax":
             return self._score_syntax(finding)
@@ -200,10 +200,10 @@ class _ScoreTables:
         """
         roles = self._tables.get("candidates", self._tables.get("roles"))
         if roles is not None:
-            same = roles[(roles["role"] == role) & (roles["detail"] == detail)]
-            same = same[same["ci_low"].isna() == has_no_interval]
-            if len(same):
-                return int(same["n"].iloc[0]), float(same["baseline"].iloc[0])
+            role_rows = roles[(roles["role"] == role) & (roles["detail"] == detail)]
+            role_rows = role_rows[role_rows["ci_low"].isna() == has_no_interval]
+            if len(role_rows):
+                return int(role_rows["n"].iloc[0]), float(role_rows["baseline"].iloc[0])
         return self._rows, math.nan
 
     def _score_syntax(self, finding: Finding) -> RoleScore | None:

@@ -177,12 +177,12 @@ class Attention:
                 of the others are their positions.
             mask: 1 for each of ``tokens`` that is read and 0 for padding, which is left out, as in the tokenizer's
                 ``attention_mask``.
-            keys_mask: the same for ``keys``.
+            keys_mask: the mask of ``keys``.
             text: the typed text, or a pair for two sentences. With ``offsets``, it is shown where names are
                 lower-cased, without accents, or of a single word.
-            keys_text: the same for ``keys``.
+            keys_text: the typed text of ``keys``.
             offsets: the position of each token in ``text``, as from ``tokenizer(text, return_offsets_mapping=True)``.
-            keys_offsets: the same for ``keys``.
+            keys_offsets: the position of each of ``keys`` in ``keys_text``.
             sentence_b_start: the index of the first of ``tokens`` that belongs to a second sentence.
             sink: for a model with learned sinks, such as gpt-oss, True to add a last column, "sink", that makes each
                 row sum to 1.

@@ -46,9 +46,9 @@ class Cases:
     Attributes:
         cases: the values of each case.
         units: (document, sentence number) of each case.
-        read: how many sentences were read.
-        left_out: how many words or sentences were left out.
-        counts: how often labels were seen.
+        read: the number of sentences read.
+        left_out: the number of words or sentences that could not be measured.
+        counts: how often each tuple of labels occurred.
         unsaved: reasons why results of shards could not be saved, with counts.
         is_complete: False while :meth:`add` is running or after it was interrupted.
     """
@@ -120,7 +120,7 @@ class CaseKind:
         raise NotImplementedError
 
     def reduce(self, cases: Cases) -> Cases:
-        """Return those of the cases so far that must be kept; by default all."""
+        """Drop cases that the result does not need; by default none."""
         return cases
 
 

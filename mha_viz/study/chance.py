@@ -94,7 +94,7 @@ def _copy_annotation(sentence: Sentence, donor: Sentence) -> Sentence:
 
 
 class _Null(NamedTuple):
-    """Permutation of a corpus, and the annotation that it needs, as an attribute and in words."""
+    """A permutation of a corpus, and the annotation that it needs: the name of the attribute, and a description."""
 
     permute: Callable[[Corpus, int], Corpus]
     needs: str

@@ -45,7 +45,7 @@ def substitute(
     sentences: Sequence[Sequence[str]] = (),
     recipes: Recipes | None = None,
 ) -> ablation.Substitute:
-    """Return what replaces the outputs of heads that are off, by the method of a request, in one of its ``passes``.
+    """Return the replacement for the outputs of heads that are off, in one of the ``passes`` of a request.
 
     Args:
         encoder: the model.
@@ -75,8 +75,8 @@ def substitute(
 def check_method(encoder: Encoder, method: str, means: Weights | None = None, recipes: Recipes | None = None) -> None:
     """Raise SettingError unless a method can be used on this model.
 
-    It is raised for an unknown method, for one that lacks what it needs of this model, and for recipes with another
-    method.
+    It is raised for an unknown method, for a method whose data is missing for this model, and for recipes given with
+    another method.
     """
     if recipes is not None and method != RECIPE:
         raise SettingError(f"Recipes are given, and heads are switched off by {method}.", 'Set method="recipe" alone.')

@@ -75,7 +75,7 @@ class RecipeSums(NamedTuple):
 
 
 def count_cells(heads: int, recipes: int) -> int:
-    """Return how many sums a document has, for a model with this many heads in all."""
+    """Count the sums of a document for a model with this many heads in all."""
     return HALVES * heads * (recipes + 1)
 
 
@@ -102,7 +102,7 @@ class Explained(NamedTuple):
 
     @classmethod
     def from_sums(cls, sums: Sums, recipes: Sequence[int]) -> Explained:
-        """Return the sums of all passes, documents in order; ``recipes`` gives how many recipes each pass has.
+        """Return the sums of all passes, documents in order; ``recipes`` has the number of recipes of each pass.
 
         The recipes of all passes come one after the other.
         """
@@ -148,7 +148,7 @@ class Explained(NamedTuple):
         return np.array([self.means()[0].mean(), *self._interval(sums)[:, 0]])
 
     def _interval(self, sums: Numbers) -> Numbers:
-        documents = Documents.numbered((), len(sums))
+        documents = Documents.from_numbers((), len(sums))
         return documents.compute_mean_intervals(sums, self.rows.sum(axis=(1, 2)))
 
     @property

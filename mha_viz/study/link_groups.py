@@ -131,7 +131,7 @@ class DrawnCases(CaseKind):
 
     @property
     def depends_on_position(self) -> bool:
-        """Always True: the links of a text are drawn by its place."""
+        """Always True: the position of a text seeds the draw of its links."""
         return True
 
     def definition(self, offset: int) -> list[object]:

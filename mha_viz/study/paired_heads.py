@@ -159,7 +159,7 @@ class JudgedCases(CaseKind):
             number, sentence = numbered[place]
             for question_number, (head, relation, direction) in enumerate(self.questions):
                 answers = list_arcs(sentence, pointed[place], heads.index(head), relation, direction)
-                cases.cases += [np.array([question_number, answer.right], float) for answer in answers]
+                cases.cases += [np.array([question_number, answer.is_right], float) for answer in answers]
                 cases.units += [(sentence.document, number)] * len(answers)
         return cases
 

@@ -166,7 +166,7 @@ class PairCases(CaseKind):
     def _iter_substitutes(
         self, encoder: Encoder, pair: tuple[SentencePieces, SentencePieces]
     ) -> Iterator[MakeCopySubstitute]:
-        """Yield for each sentence of a pair what replaces the outputs of heads."""
+        """Yield the replacement for the outputs of heads, for each sentence of a pair."""
         for sentence in pair:
             if self.method == RECIPE:
                 yield partial(_predict_copies, encoder, sentence, self.recipes)

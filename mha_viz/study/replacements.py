@@ -185,7 +185,7 @@ class Replacing(CaseKind):
 
     @property
     def depends_on_position(self) -> bool:
-        """Always True: random heads are drawn by the number of the sentence."""
+        """Always True: the number of a sentence seeds the draw of random heads."""
         return True
 
     def definition(self, offset: int) -> list[object]:
@@ -210,7 +210,7 @@ class Replacing(CaseKind):
     def substitutes(
         self, encoder: Encoder, number: int, text: RuleText
     ) -> Iterator[tuple[Substitute, Sequence[tuple[Head, ...]]]]:
-        """Yield for each of METHODS what replaces the outputs of heads in a text, and in which parts.
+        """Yield, for each of METHODS, the replacement for the outputs of heads in a text, and the parts to replace.
 
         ``number`` is that of the sentence; random heads depend on its place among the readable sentences.
         """
@@ -341,7 +341,7 @@ class ReplacedStudy:
 
 
 def rank_heads(recipes: Recipes, heads: int) -> list[Head]:
-    """Return all heads, sorted by how well their recipe explains the sentences that it was not fitted to."""
+    """Rank all heads by how well their recipe explains the held-out sentences, best first."""
     explained = recipes.tables["explained"]["held_out"].to_numpy()
     return [Head(*divmod(int(place), heads)) for place in np.argsort(-explained, kind="stable")]
 
@@ -381,7 +381,7 @@ def _count_right_roles(
             reduce_to_words(weights[:, :, variant].reshape(-1, *weights.shape[3:]), text.pieces.words)
         )
         places = [(role.head.place(encoder.heads), *_parse_role(role)) for role in roles]
-        counts.append(sum(arc.right for place in places for arc in list_arcs(text.sentence, pointed, *place)))
+        counts.append(sum(arc.is_right for place in places for arc in list_arcs(text.sentence, pointed, *place)))
     return np.array(counts)
 
 
@@ -428,7 +428,7 @@ def _check_answers(
     ablated_sets: Sequence[Sequence[Head]],
     substitute: Substitute,
 ) -> Counts:
-    """Return 1 where the most probable word is the masked one, [variant]."""
+    """Check whether the most probable word is the masked one. Return 1 or 0, [variant]."""
     request = Request(words=masked.sentence.forms, question=question)
     values = compute_values(encoder, ablated_sets, request, lambda *_: substitute)
     is_right: Counts = (values.argmax(axis=1) == question.piece).astype(np.int64)

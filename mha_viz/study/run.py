@@ -277,7 +277,7 @@ class StudyRun:
     def _count_gold(self, sums: Sums) -> dict[str, Array]:
         """Return the counts that depend only on the annotation, over the sentences that were read."""
         shard = self.shard
-        documents = Documents.numbered(sums.places("document", shard.labels), len(sums.documents))
+        documents = Documents.from_numbers(sums.places("document", shard.labels), len(sums.documents))
         were_read = np.flatnonzero(_find_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
         numbered_trees = [(shard.first + place, shard.trees[place]) for place in were_read]
         gold_sums = count_gold(shard.relations, numbered_trees)._asdict()

@@ -101,13 +101,13 @@ class Sums:
         return object.__sizeof__(self) + self.bytes
 
     def select(self, name: str) -> dict[str, Array]:
-        """Return the arrays whose names begin with ``name`` and a slash, by the rest of their names."""
+        """Select the arrays whose names begin with ``name`` and a slash, and return them by the rest of their names."""
         return {key.removeprefix(f"{name}/"): array for key, array in self.arrays.items() if key.startswith(f"{name}/")}
 
     @property
     def rows(self) -> Documents:
         """The documents to resample for intervals."""
-        return Documents.numbered((), len(self.documents))
+        return Documents.from_numbers((), len(self.documents))
 
     @cached_property
     def _labels(self) -> dict[str, tuple[Any, ...]]:
@@ -161,7 +161,7 @@ class Sums:
         target[rows] = (target[rows] | array) if array.dtype == bool else target[rows] + array
 
     def group_into_blocks(self, bits: int) -> Sums:
-        """Return the same sums with a row for each block of documents instead of each document."""
+        """Return these sums with a row for each block of documents instead of each document."""
         labels = [label_block(document, bits) for document in self.documents]
         joined = replace(self, documents=number_labels(labels), arrays=dict(self.arrays))
         rows = joined.places("document", labels)

@@ -384,7 +384,7 @@ def _iter_coreference_rows(pass_sums: PassSums, documents: Documents, heads: lis
     both = pass_sums.coreference["both"].sum(axis=(0, 1))
     rule_bounds = np.full((2, len(heads)), np.nan)
     if n[TYPES.index(THIRD_PERSON)] >= roles.CASES:
-        rule_bounds = documents.compute_net_intervals(*AgreementComparison.of(pass_sums.coreference))
+        rule_bounds = documents.compute_net_intervals(*AgreementComparison.from_sums(pass_sums.coreference))
     for index, head in enumerate(heads):
         for i, name in enumerate(TYPES):
             accuracy = int(n[i]), *_score(correct[i, index], int(n[i]))

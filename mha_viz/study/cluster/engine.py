@@ -169,7 +169,7 @@ class ClusterEngine:
             yield Arrival(place, future, [waiting_results.pop(number) for number in range(first_due, next_place)])
 
     def report(self, reporter: ProgressReporter, future: Future[Any], sentences: int) -> Progress:
-        """Return the progress, now that a task on this many sentences is done."""
+        """Record that a task on this many sentences is done. Return the progress."""
         with self._convert_errors():
             worker = next(iter(self.client.who_has([future]).get(future.key, ())), "")
             lost = self._workers.count_lost()
@@ -285,7 +285,7 @@ class Workers:
         self._lost_count = 0
 
     def count_lost(self) -> int:
-        """Return how many workers are gone without having retired."""
+        """Count the workers that disappeared without retiring."""
         addresses = {*self._client.nthreads()}
         for address in self._addresses - addresses:
             events = [event for _, event in self._client.get_events(address) if isinstance(event, dict)]

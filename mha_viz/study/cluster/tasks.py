@@ -107,7 +107,7 @@ class PartSums(NamedTuple):
     kind: SumKind = PROFILE_SUMS
 
     def depends_on(self, part: Part) -> list[object]:
-        """Return what the sums depend on besides the model: the part, and what comes before it in the corpus."""
+        """Return everything that the sums depend on besides the model: the part, and its place in the corpus."""
         return [FORMAT, SEED, self.passes, *part.content, part.number, part.first, *self.kind.definition()]
 
     def measure_part(self, model: WorkerModel, part: Part) -> Sums:

@@ -13,16 +13,25 @@ from typing import Any, Literal, Protocol, TypedDict
 
 from mha_viz.view.settings import OPTIONS, check_value
 
-__all__ = ["AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options", "ViewOptions", "draws", "get_function"]
+__all__ = [
+    "AnyFigure",
+    "CacheOptions",
+    "GridOptions",
+    "HeadOptions",
+    "Options",
+    "ViewOptions",
+    "get_function",
+    "register_function",
+]
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}  # functions for figures, files and tables, by name
 
 
-def draws(name: str, function: Callable[..., Any]) -> None:
+def register_function(name: str, function: Callable[..., Any]) -> None:
     """Register the function that draws, measures or saves a reading.
 
-    Only the package itself calls this. Drawings, measures and files are in higher layers of the package, which lower
-    layers must not import.
+    Only the package itself calls this, because drawings, measures and files are in higher layers, which lower layers
+    must not import.
     """
     if name in _FUNCTIONS:
         raise ValueError(f"Two functions draw {name}.")

@@ -121,7 +121,7 @@ class Request:
     prefix: str = ""
 
     def checked(self, called: Callable[[str], str] = str) -> Request:
-        """Return the request itself after checking it.
+        """Check the request and return it.
 
         ``called`` maps a field to its name where the request was written, such as an option. Raises SettingError for
         fields that exclude each other, and for values that do not exist.
@@ -183,7 +183,7 @@ class Request:
 
     @property
     def manner(self) -> str:
-        """Replacement for the output of heads that are off, in words.
+        """The replacement for the output of heads that are off, in words.
 
         "replaced by zeros", "replaced by another text, “A dog slept.”".
         """

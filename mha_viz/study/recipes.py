@@ -172,7 +172,7 @@ class _Fit(NamedTuple):
 
     Attributes:
         choice: the chosen rules with their shares.
-        untrained_shares: the shares [class, head, rule] that untrained weights have for the same rules.
+        untrained_shares: the shares [class, head, rule] of these rules, fitted to untrained weights.
         half: the half of the sentences that chose them, 0 for the even ones.
     """
 

@@ -167,7 +167,7 @@ class LayerProbe:
             rotation=rotation,
             relative=relative,
             memory=self._memory,
-            of_model=(weights[self._layer], to_array(self._recorded["output"].reshape(n, -1))),
+            model_results=(weights[self._layer], to_array(self._recorded["output"].reshape(n, -1))),
         )
         if max(trace.agreement) > TOLERANCE:
             raise _unsupported_error(self._name, "its attention is not softmax(q kᵀ / √d_k) v")
@@ -260,7 +260,7 @@ def _reorder_rotated_entries(rotation: Rotation, p: Parameters, heads: int) -> t
 
     The products of queries and keys stay the same.
     """
-    r, d_k = rotation.turned, p.w_q.shape[1] // heads
+    r, d_k = rotation.rotated_size, p.w_q.shape[1] // heads
     order = np.array([*range(0, r, 2), *range(1, r, 2), *range(r, d_k)])
 
     def ordered(columns: Floats) -> Floats:

@@ -307,5 +307,5 @@ def count_documents_with_cases(n: Counts | FloatSums) -> int:
 
 
 def count_separate_documents(cells: int) -> int:
-    """Return how many documents can be counted separately if each has ``cells`` counts."""
+    """Compute the number of documents that can be counted separately if each has ``cells`` counts."""
     return max(FEWEST_BLOCKS, CELLS // max(1, cells))

@@ -124,7 +124,7 @@ def find_matches(
         one, other: the names of the models.
         sums: divergences added over ``rows``.
         rows: the number of rows.
-        heads, others: the heads of the two models, in order.
+        heads, other_heads: the heads of the two models, in order.
     """
     from scipy.optimize import linear_sum_assignment
 

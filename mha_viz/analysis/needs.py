@@ -55,7 +55,7 @@ class PairsWithout(NamedTuple):
 
     Attributes:
         pairs: the name of the pairs.
-        method: what replaces the output of the head.
+        method: the replacement for the output of the head.
         all_pairs: what all pairs together show.
         by_kind: what those of each kind show; empty if the pairs have no kinds.
     """

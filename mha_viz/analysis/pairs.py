@@ -106,7 +106,7 @@ class MinimalPairs:
 
     Attributes:
         name: the name of the pairs.
-        method: what replaces the output of a head that is off.
+        method: the replacement for the output of a head that is off.
         score: the score of a sentence in words.
         pairs: the pairs.
         log_p: [pair, good and bad], the score of each sentence, in nats.

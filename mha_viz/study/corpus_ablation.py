@@ -55,13 +55,13 @@ def corpus_ablation_effects(
         corpus: as for :func:`mha_viz.profile`.
         heads: the heads to switch off, such as "L3H1".
         model: as for :func:`mha_viz.profile`.
-        method: what replaces their outputs: "zero", "mean", "uniform", "recipe", or "resample", the output on random
-            sentences of the corpus.
+        method: the replacement for their outputs: "zero", "mean", "uniform", "recipe", or "resample", the output on
+            random sentences of the corpus.
         relation: the relation of the words to measure, such as "nsubj"; "coreference" for the pronouns that have an
             earlier mention in their sentence.
         direction: "dep_to_head" for the dependents of ``relation``, "head_to_dep" or "head_row" for their heads.
         same_role: other heads with the role, which must not be used as controls.
-        most: how many sentences are read of each corpus, at most: of N, every ⌈N / most⌉-th.
+        most: the maximum number of sentences to read of each corpus: of N, every ⌈N / most⌉-th.
         means: another corpus to compute means over or draw sentences from, in place of this one, or the mean outputs
             themselves [layer, head, d_head].
         recipes: as for :func:`mha_viz.ablate`.

@@ -47,7 +47,7 @@ from mha_viz.text import WordPieces
 
 FORMAT = 4  # version of the cases on disk and of how they are measured
 SUMS_FORMAT = 1  # version of the sums of outputs on disk
-DEFAULT_SENTENCES = 400  # sentences that are read by default, at most
+DEFAULT_SENTENCES = 400  # maximum number of sentences, by default
 MAX_SENTENCES = 1_000_000
 MAX_SAMPLED_SENTENCES = 400  # the method "resample" draws from at most this many sentences
 CORPUS_METHODS = ("mean", RESAMPLE)  # the methods that need a corpus
@@ -457,7 +457,7 @@ class OutputSums(CaseKind):
     longest: int | None = None
 
     def definition(self, offset: int) -> list[object]:
-        """Return which sentences are read."""
+        """Return the settings that determine which sentences are read."""
         return [SUMS_FORMAT, "outputs", self.step, self.longest, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:

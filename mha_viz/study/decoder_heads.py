@@ -57,7 +57,7 @@ def find_induction_heads(
     Args:
         model: a name as for :func:`mha_viz.load`, or a model.
         length: how many different tokens a sequence has before they are repeated; special tokens are not used.
-        draws: how many sequences are read.
+        draws: the number of sequences read.
         seed: determines the sequences and the random weights.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         progress: True for a bar, or a function that is called with the completed fraction, 0 to 1.

@@ -39,9 +39,9 @@ from mha_viz.study.texts import ReadableTexts, find_place, read_text
 if TYPE_CHECKING:
     from distributed import Client
 
-DEFAULT_SENTENCES = 300  # sentences that are read, at most
+DEFAULT_SENTENCES = 300  # maximum number of sentences
 DEFAULT_LINKS = 400  # links that are drawn
-MAX_LINKS = 2_000  # the distances of so many links take 32 MB
+MAX_LINKS = 2_000  # the distances of this many links take 32 MB
 PROGRESS_STEPS = 1_000  # progress steps
 FORMAT = 1  # version of the cases on disk
 
@@ -72,7 +72,7 @@ def group_links(
         model: as for :func:`mha_viz.profile`.
         recipes: by default those that are known of the model, its own or bundled ones, else the head's recipe is chosen
             on every second sentence that is read.
-        most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
+        most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
         links: how many are drawn.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         resume: a folder for the drawn links, from which a call that was stopped continues.

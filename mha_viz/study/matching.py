@@ -17,7 +17,7 @@ from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.study.plan import plan
 from mha_viz.study.run import Progress
 
-DEFAULT_SENTENCES = 100  # sentences that are read by default
+DEFAULT_SENTENCES = 100  # maximum number of sentences, by default
 
 
 @with_bar("sentences")
@@ -39,7 +39,7 @@ def match_heads(
         other: a model that splits text into the same tokens; or a reading of the same text.
         corpus: as for :func:`mha_viz.profile`. A sentence that one of the models cannot read, or that they split
             differently, is left out.
-        most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
+        most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
         device: as for :func:`mha_viz.load`, where a model is loaded.
         progress: True for a bar, or a function that is called after each sentence.
 

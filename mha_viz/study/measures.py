@@ -128,7 +128,7 @@ class SumKind(Protocol):
         """Return everything that the sums depend on besides the model and the corpus, as values that JSON can hold."""
 
     def sentences(self, count: int, first: int) -> int:
-        """Return how many of ``count`` sentences are read; the first sentence has the number ``first``."""
+        """Count the sentences to read, of ``count`` sentences; the first sentence has the number ``first``."""
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """Return a corpus, or a part of one, as the model reads it."""

@@ -51,7 +51,7 @@ class RequestFields(TypedDict, total=False):
         other: a second text, to ask how similar the two are.
         off_in: in which of the two texts heads are off, and over whose tokens importance is a mean: "both", "first" or
             "second".
-        method: what replaces the output of heads that are off: zero, mean, uniform, recipe, resample or text.
+        method: the replacement for the output of heads that are off: zero, mean, uniform, recipe, resample or text.
         source: the text that outputs are taken from by the method "text".
     """
 
@@ -84,8 +84,8 @@ def ablate(
         heads: the heads to switch off, such as "L3H1".
         text: the text that the model reads.
         pair: a second text, read together with the first.
-        method: what replaces the outputs of the heads: zero, mean, uniform, recipe, resample (their outputs on random
-            ones of the built-in sentences) or text.
+        method: the replacement for the outputs of the heads: zero, mean, uniform, recipe, resample (their outputs on
+            random ones of the built-in sentences) or text.
         means: for "mean", the mean outputs [layer, head, d_head] over a corpus (``compute_means``); for "recipe", the
             predicted weights [layer, head, query, key], in place of ``recipes``.
         words: the sentence as words, in place of ``text``.
@@ -255,7 +255,7 @@ def minimal_ablation(
         pair: a second text, read together with the first.
         place: the token that is asked about, counted from 0, if several are masked; −1 for the first of them.
         most: the largest number of heads in the set.
-        method: what replaces the outputs of heads that are off, as for :func:`mha_viz.ablate`.
+        method: the replacement for the outputs of heads that are off, as for :func:`mha_viz.ablate`.
         means: as for :func:`mha_viz.ablation_effects`.
         source: as for :func:`mha_viz.ablate`.
         sentences: as for :func:`mha_viz.ablation_effects`.

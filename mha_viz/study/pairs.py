@@ -68,7 +68,7 @@ def minimal_pairs(
         model: a model that predicts words, or a name as for :func:`mha_viz.load`.
         pairs: a file with GOOD, BAD and perhaps KIND per line, separated by tabs; a file of BLiMP (JSON lines);
             "toy-pairs" or "repeater-pairs", which are built in; or a list of (good, bad) or (good, bad, kind).
-        method: what replaces the output of a head that is off: "zero", "mean", "uniform", "recipe" or "resample".
+        method: the replacement for the output of a head that is off: "zero", "mean", "uniform", "recipe" or "resample".
         heads: the heads to switch off, one at a time; by default all. "L0H0+L0H3", or a list of heads, is a set of
             heads that are off together. q-values are over all that are off in turn.
         means: for "mean", the mean outputs [layer, head, d_head]; by default those over the sentences of the pairs.
@@ -121,7 +121,7 @@ class PairCases(CaseKind):
 
     Attributes:
         ablated: the heads that are off in turn, alone or as a set.
-        method: what replaces their outputs.
+        method: the replacement for their outputs.
         means: their mean outputs, for "mean".
         sentences: the sentences to draw from, for "resample".
         recipes: those that predict the weights, for "recipe".
@@ -213,7 +213,7 @@ def _make_kind(
     sentences: Sequence[Sequence[str]],
     recipes: Recipes | None,
 ) -> PairCases:
-    """Return the measurement, with what replaces the outputs of heads. Raises SettingError."""
+    """Return the measurement, with the replacement for the outputs of heads. Raises SettingError."""
     for name, is_given, needed in (("means", means is not None, "mean"), ("sentences", len(sentences), RESAMPLE)):
         if is_given and method != needed:
             problem = f"{name}= goes with the method “{needed}”, and this is “{method}”."

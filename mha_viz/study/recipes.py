@@ -84,7 +84,7 @@ def fit_recipes(
             version, without shares for them.
         model: as for :func:`mha_viz.profile`, by default that of the recipes.
         score: another corpus to measure on.
-        most: how many sentences are read of each corpus, at most: of N, every ⌈N / most⌉-th; those of more than 256
+        most: the maximum number of sentences to read of each corpus: of N, every ⌈N / most⌉-th; those of more than 256
             tokens are left out.
         resume: a folder for the chosen rules and for intermediate sums, from which a stopped study continues.
         device: as for :func:`mha_viz.load`, where the model is loaded.

@@ -84,7 +84,7 @@ def ablate_recipes(
         recipes: the recipes of the heads, from :func:`mha_viz.recipes.fit` or :func:`mha_viz.recipes.load`.
         corpus: as for :func:`mha_viz.profile`.
         model: as for :func:`mha_viz.profile`, by default that of the recipes.
-        most: how many sentences are read, at most, each in three passes: of N, every ⌈N / most⌉-th.
+        most: the maximum number of sentences to read, each in three passes: of N, every ⌈N / most⌉-th.
         resume: a folder for the cases, from which a call that was stopped continues.
         progress: True for a bar, or a function that is called with ``done`` and ``total`` passes.
         cancelled: returns True to stop the measurement in this process.

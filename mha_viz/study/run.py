@@ -49,7 +49,7 @@ class Progress(NamedTuple):
         rate: on a cluster, how many sentences are measured per second.
         seconds_left: the estimated time left; None if there is no estimate yet.
         by_worker: how many sentences each worker has measured, by address.
-        lost: how many workers were lost.
+        lost: the number of workers were lost.
     """
 
     done: int

@@ -37,7 +37,7 @@ class TextCases(CaseKind):
     """A case for each sentence that can be read, with its number of tokens."""
 
     def definition(self, offset: int) -> list[object]:
-        """Return which sentences are tried."""
+        """Return the settings that determine which sentences are tried."""
         return [FORMAT, "texts", self.step, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mha_viz.study.cluster.engine import ClusterEngine
     from mha_viz.study.cluster.layout import Layout
 
-DEFAULT_SENTENCES = 100  # sentences that are read by default, at most
+DEFAULT_SENTENCES = 100  # maximum number of sentences, by default
 FORMAT = 2  # version of the sums and of how they are measured
 NAME = "why"  # name of the sums
 
@@ -52,7 +52,7 @@ def explain_corpus_scores(
     Args:
         corpus: as for :func:`mha_viz.profile`.
         model: as for :func:`mha_viz.profile`.
-        most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
+        most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
         resume: a folder for intermediate sums, from which a stopped measurement continues.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         progress: True for a bar, or a function that is called as the work goes on.
@@ -60,7 +60,7 @@ def explain_corpus_scores(
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
     Returns the shares (:class:`mha_viz.analysis.corpus_why.CorpusWhy`). Raises CorpusError, SettingError, ModelError,
-    with the reason for families whose scores cannot be taken apart; Cancelled soon after ``cancelled`` returns True;
+    with the reason for families whose scores cannot be decomposed; Cancelled soon after ``cancelled`` returns True;
     ClusterError.
 
     >>> mv.explain_corpus_scores("repeats", "repeater", most=5).arrows().iloc[0][["from", "side"]].tolist()

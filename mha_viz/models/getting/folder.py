@@ -410,7 +410,7 @@ def weight_files(folder: Path, label: str) -> list[Path]:
 
 
 def _count_elements(path: Path, label: str) -> int:
-    """Return how many numbers a safetensors file holds.
+    """Count the numbers in a safetensors file.
 
     The file consists of 8 bytes with the length of the header, the JSON header, then the tensors.
     """

@@ -3,8 +3,8 @@
 A model comes from the bundle, a folder or the Hub. In each case, the folder is checked (``folder.check_folder``) before
 any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a silent server.
 
-A child process (``models.getting.transfer``) communicates with the Hub. It ends when nobody waits for it any more.
-Files are stored in the Hugging Face cache, in its layout, so that other programs find them.
+A child process (``models.getting.transfer``) communicates with the Hub. It ends when nobody is waiting for it any
+longer. Files are stored in the Hugging Face cache, in its layout, so that other programs find them.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class _DownloadState:
     last_progress: float = math.inf  # time of the last progress, in seconds
 
     def record_progress(self, fresh_bytes: int = 0) -> None:
-        """Record progress. Raises Cancelled if nobody waits any more."""
+        """Record progress. Raises Cancelled if nobody is waiting any longer."""
         if self.stop.is_set():
             raise Cancelled("The download was stopped.")
         self.done += fresh_bytes
@@ -228,7 +228,7 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
             OTHER,
         )
     state, answer, start_time = _DownloadState(), Future[Path](), time.monotonic()
-    # The thread ends with its child process, shortly after nobody waits any more.
+    # The thread ends with its child process, shortly after nobody is waiting any longer.
     threading.Thread(target=_run_download, args=(answer, model, state), name=f"fetch {model.name}", daemon=True).start()
     try:
         while not answer.done():
@@ -286,7 +286,7 @@ def _list_files(model: Model, state: _DownloadState) -> _Listing:
 def _ask_child(model: Model, state: _DownloadState, seconds: float, **request: Any) -> Any:
     """Return the answer of a child process that asks the Hub (``models.getting.transfer``).
 
-    The child is ended when nobody waits any more. Until it has begun, the Hub does not count as silent. Raises
+    The child is ended when nobody is waiting any longer. Until it has begun, the Hub does not count as silent. Raises
     ModelError, Cancelled, and Failed or TooLarge for a child that dies.
     """
     state.last_progress = math.inf

@@ -38,7 +38,7 @@ Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def make_substitute(encoder: Encoder, method: str, means: Weights | None = None) -> Substitute:
-    """Return the function that computes what replaces the output of a head that is off.
+    """Return the function that computes the replacement for the output of a head that is off.
 
     The methods are:
 
@@ -191,7 +191,7 @@ def encode_without(
         heads: the heads that are off.
         text: the text that the model reads.
         pair: a second text, read together with the first.
-        method: what replaces the output of a head (:func:`make_substitute`).
+        method: the replacement for the output of a head (:func:`make_substitute`).
         means: as for :func:`make_substitute`.
         words: the sentence as words, in place of ``text``.
         source: with the method "text", the text whose outputs are used instead. "resample" uses random sentences of the

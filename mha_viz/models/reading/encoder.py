@@ -89,7 +89,7 @@ class DecomposableStack:
         2021).
 
         Raises the errors of :meth:`encode`, UnknownHead, SettingError for tokens that do not exist or do not see each
-        other, and ModelUnsupported, with the reason, for families whose scores cannot be taken apart.
+        other, and ModelUnsupported, with the reason, for families whose scores cannot be decomposed.
 
         >>> parts = encoder.score_parts("The cat sat on the mat.", "L0H2", 3, 2)
         >>> print(parts.table()[["query_part", "key_part"]].iloc[0].tolist())

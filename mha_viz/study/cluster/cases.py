@@ -32,7 +32,7 @@ class PartCases(NamedTuple):
     kind: CaseKind
 
     def sentences(self, part: Part) -> int:
-        """Return how many sentences of the part are read."""
+        """Count the sentences of the part that are read."""
         return count_every(self.kind.step, part.sentences, part.first)
 
     def depends_on(self, part: Part) -> list[object]:

@@ -146,7 +146,7 @@ class AnyFigure(Protocol):
         """Write the figure, or its numbers, in the format that the suffix names."""
 
     def to_bytes(self, suffix: str, dpi: int = 300) -> bytes:
-        """Return the content of such a file."""
+        """Return the bytes that :meth:`save` would write."""
 
     def to_html(self) -> str:
         """Return the interactive figure as one HTML page."""

@@ -203,7 +203,7 @@ class AgreementComparison(NamedTuple):
     The fields are the arguments of :meth:`mha_viz.analysis.intervals.Documents.compute_net_intervals`.
 
     Attributes:
-        net: [document, head], how many more cases the head gets right.
+        net: [document, head], the right cases of the head minus those of the rule.
         n: [document], the number of cases.
         outcomes: [outcome, head], cases in which both are right, the head alone, the rule alone, or neither.
     """

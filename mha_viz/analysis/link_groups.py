@@ -183,7 +183,7 @@ class LinkGroup:
         links: the numbers of its links, strongest first.
         pairs: the most frequent pairs of words, with counts.
         common: traits that at least a quarter of the links have in common.
-        tenths: [tenth], how many links are in each tenth by weight.
+        tenths: [tenth], the number of links in each tenth by weight.
     """
 
     name: str

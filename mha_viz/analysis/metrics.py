@@ -278,8 +278,8 @@ def average_on_delimiters(sums: RunningSums) -> tuple[FloatSums, FloatSums]:
     They are [head, detail] and, for uniform attention, [detail]. BOTH is the sum over the special tokens.
     """
     mass, even = (compute_share(sums[name], sums["rows"]) for name in ("delimiter", "even_delimiter"))
-    together, even_together = (values[..., :2].sum(axis=-1, keepdims=True) for values in (mass, even))
-    return np.append(mass, together, axis=1), np.append(even, even_together)
+    special, even_special = (values[..., :2].sum(axis=-1, keepdims=True) for values in (mass, even))
+    return np.append(mass, special, axis=1), np.append(even, even_special)
 
 
 # ---- Measures of sentences whose special tokens are at the same positions -------------------------------------------
@@ -386,24 +386,24 @@ def table_of(attention: Attention) -> pd.DataFrame:
     import pandas as pd
 
     heads = attention.every_head()
-    measured = measure_all(attention) | {"normalised_entropy": normalised_entropy(attention)}
+    values_by_name = measure_all(attention) | {"normalised_entropy": normalised_entropy(attention)}
     columns = {"layer": [head.layer for head in heads], "head": [head.head for head in heads]}
     return pd.DataFrame(
-        columns | {name: values.ravel() for name, values in measured.items()},
+        columns | {name: values.ravel() for name, values in values_by_name.items()},
         index=pd.Index([name_map(attention.quantity, head) for head in heads], name="name"),
         columns=("layer", "head", *METRICS, "normalised_entropy"),
     )
 
 
-def average_measures(measured: Sequence[Mapping[str, PerHead]]) -> dict[str, PerHead]:
+def average_measures(results: Sequence[Mapping[str, PerHead]]) -> dict[str, PerHead]:
     """Return the means of measures over several readings, [layer, head] for each measure.
 
     Each reading counts once, whatever its length; a reading in which a measure is undefined does not count for that
-    measure. ``measured`` has the results of ``measure_all``.
+    measure. ``results`` has the results of ``measure_all``.
     """
     means: dict[str, PerHead] = {}
-    for name in measured[0] if measured else ():
-        values = np.stack([reading_values[name] for reading_values in measured])  # [reading, layer, head]
+    for name in results[0] if results else ():
+        values = np.stack([reading_values[name] for reading_values in results])  # [reading, layer, head]
         counts = (~np.isnan(values)).sum(axis=0)
         means[name] = np.where(counts > 0, np.nansum(values, axis=0) / np.maximum(counts, 1), np.nan)
     return means

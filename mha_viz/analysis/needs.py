@@ -83,7 +83,7 @@ class PairsWithout(NamedTuple):
 
 
 def find_needs(table: pd.DataFrame | None) -> dict[Head, PairsWithout]:
-    """Return what the table ``needed`` of a profile shows about each head, in its order; empty without a table."""
+    """Read the rows about each head in the table ``needed`` of a profile, in its order; empty without a table."""
     rows: list[Any] = [] if table is None else list(table.itertuples(index=False))
     by_kind: dict[Head, dict[str, KindWithout]] = {}
     for row in rows:

@@ -228,7 +228,7 @@ def _explain_texts(texts: Iterable[tuple[RuleText, Weights]], mixtures_of_heads:
 
 
 def estimate_gains(rows: RuleRows, shares: Numbers) -> Numbers:
-    """Estimate [head, rule], how much Σ A ln P would rise by adding a little of one more rule.
+    """Estimate [head, rule], the gain in Σ A ln P from adding a little of one more rule.
 
     The estimate is one step of Newton's method; it is 0 where the sum would fall.
     """

@@ -176,7 +176,7 @@ class _ScoreTables:
         if (table := THRESHOLD_TABLES[finding.role]) not in self._tables:
             return None
         key = (finding.role, finding.detail, math.isnan(finding.low))
-        if key not in self._uniform:  # the same for all heads with this role
+        if key not in self._uniform:  # computed once, because it is equal for all heads with this role
             self._uniform[key] = self._find_uniform_score(*key)
         n, baseline = self._uniform[key]
         if finding.role == "position":

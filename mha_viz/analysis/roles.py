@@ -204,7 +204,7 @@ class SyntaxCounts(CorrectCounts):
         return NearestRule(int(side[0]) if side.size else 0, sort_tags(self.relations.upos[tag] for tag in tags))
 
     def compare_with_rule(self, direction: int, row: int, halves: slice) -> IntervalBounds:
-        """Return [low and high, head], how much more often heads are right than the rule by parts of speech."""
+        """Return [low and high, head], intervals of the accuracy of heads minus that of the rule by parts of speech."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
         by_rule, n = (counts[:, halves, direction, row].sum(axis=1) for counts in (self.ruled, self.cases))

@@ -251,7 +251,7 @@ class GoldCounts(NamedTuple):
 
     Attributes:
         n: [half, direction, row], the number of cases.
-        offset: [half, direction, row, offset], how many of them a fixed offset gets right.
+        offset: [half, direction, row, offset], the number of these cases that a fixed offset gets right.
         kinds: [half, direction, base], the cases of kind and choice.
     """
 

@@ -307,7 +307,7 @@ class Kind(NamedTuple):
 
 
 def compute_surprise(value: float, expected: float) -> float:
-    """Return how unusual a share is compared with the expected share, in bits; never below 0."""
+    """Compute how unusual a share is, compared with the expected share, in bits; never below 0."""
     return max(0.0, value * math.log2(value / max(expected, 1e-6))) if value > 0 else 0.0
 
 

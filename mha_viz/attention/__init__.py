@@ -587,7 +587,7 @@ class Attention:
 def _read_axis(
     names: Sequence[str], mask: Any, text: Any, offsets: Any, sentence_b_start: Any = None, prefix: str = ""
 ) -> tuple[list[int], TokenizedText]:
-    """Return which tokens of an axis are read, and their text.
+    """Return the tokens of an axis that are read, and their text.
 
     ``prefix`` comes before the names of arguments in messages.
     """

@@ -136,7 +136,7 @@ def _drop_sink(layer: Any) -> npt.NDArray[Any]:
 
 
 def find_guessed_axis(attentions: Any, layers: Sequence[Any], is_numbered: bool) -> str:
-    """Return how an ambiguous axis was interpreted, or "" if axes or numbers leave no doubt.
+    """Return the interpretation of an ambiguous axis, or "" if axes or numbers leave no doubt.
 
     "heads" is the first axis of layers with three axes in a list, "layers" that of a single array without layer
     numbers; either might be the axis of texts.
@@ -385,7 +385,7 @@ def find_axes(value: Any, name: str = LAYER) -> tuple[int, ...]:
 
 
 def _write_expected(name: str) -> str:
-    """Return what to give for an argument instead."""
+    """Describe the values that an argument accepts."""
     return EXPECTED_AXES if name == LAYER else "Give an array of numbers."
 
 

@@ -118,7 +118,7 @@ class Links(NamedTuple):
 
 
 def compute_links(trace: Trace, head: int, query: int) -> Links:
-    """Compute what a head of a layer moves to a token. ``head`` is its number in the layer."""
+    """Compute the vectors that a head of a layer moves to a token. ``head`` is its number in the layer."""
     vectors = (trace.v[head] @ trace.slice_w_o(head)) * trace.weights[head, query][:, None]
     total = trace.output[query].astype(np.float64)
     parts = [trace.contribution(other)[query] for other in range(trace.heads)] + [trace.parameters.b_o]

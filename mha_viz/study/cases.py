@@ -79,7 +79,7 @@ class Cases:
 
 
 def read_cases(path: Path, key: str) -> Cases | None:
-    """Return what :meth:`Cases.save` wrote under this key; None if there is no complete file."""
+    """Read the cases that :meth:`Cases.save` wrote under this key; None if there is no complete file."""
     try:
         arrays = load_arrays(path)
         facts = json.loads(str(arrays["facts"]))

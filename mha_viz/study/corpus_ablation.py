@@ -44,7 +44,7 @@ def corpus_ablation_effects(
     progress: OrBar[Progress] = False,
     client: Client | None = None,
 ) -> CorpusEffect:
-    """Measure the effect of switching heads off over a corpus, beside every other head of their layers.
+    """Measure the effect of switching heads off over a corpus, compared with every other head of their layers.
 
     What is measured depends on the model: how much log p of one masked word per sentence falls; how much the loss of a
     causal model rises, per token; or else 1 − cosine of the sentence vector. With ``relation``, it is log p of each

@@ -130,20 +130,20 @@ class Explained(NamedTuple):
         return Explained(*(array[:, number : number + 1] for array in self))
 
     def means(self) -> Numbers:
-        """Return what each recipe explains over all rows, [recipe, head]; NaN without any row."""
+        """Return the explained share of each recipe over all rows, [recipe, head]; NaN without any row."""
         with np.errstate(invalid="ignore"):
             means: Numbers = self.weight.sum(axis=(0, 1)) / self.rows.sum()
         return means
 
     def interval(self) -> Numbers:
-        """Return the 95 % interval of what the first recipe explains, over documents, [low and high, head].
+        """Return the 95 % interval of the explained share of the first recipe, over documents, [low and high, head].
 
         It is NaN if only one document has a sentence.
         """
         return self._interval(self.weight[:, :, 0].sum(axis=1))
 
     def mean(self) -> Numbers:
-        """Return what the first recipe explains, averaged over heads, with its interval: [share, low and high]."""
+        """Return the explained share of the first recipe, averaged over heads, and its interval: [share, low, high]."""
         sums = self.weight[:, :, 0].mean(axis=2, keepdims=True).sum(axis=1)  # [document, 1]
         return np.array([self.means()[0].mean(), *self._interval(sums)[:, 0]])
 

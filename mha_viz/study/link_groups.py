@@ -120,7 +120,7 @@ def group_in_steps(
 class DrawnCases(CaseKind):
     """The sample of ``links`` of a head: a case for each draw, a row of :class:`LinkSample`.
 
-    ``unread`` has the numbers of the sentences that are left out, because the links of a text are drawn by its place
+    ``unread`` has the numbers of the sentences that are left out, because the links of a text are drawn by its position
     among the readable sentences.
     """
 

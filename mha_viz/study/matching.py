@@ -45,7 +45,7 @@ def match_heads(
 
     Returns the matches, each with whether it is closer than chance (:class:`mha_viz.analysis.matching.HeadMatch`).
     Raises CorpusError if no sentence is left, ShapeError for readings of different texts, SettingError for less than
-    one sentence and for a reading beside a model, ModelError.
+    one sentence and for a reading together with a model, ModelError.
 
     >>> mv.roles.match_heads("toy", "toy", most=5)[mv.Head(1, 2)]
     Head(layer=1, head=2)

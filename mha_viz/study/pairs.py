@@ -277,6 +277,6 @@ def _predict_copy(
     ids[place], names[place] = max(ids) + 1, mask
     if (word := pieces.words[place]) is not None:
         words[word] = words[word]._replace(form=mask)
-    forms = tuple(each.form for each in words)
+    forms = tuple(item.form for item in words)
     masked = replace(pieces, forms=forms, names=tuple(names), ids=tuple(ids))
     return predict_attention(reading, recipes, RuleText(Sentence(tuple(words)), masked, text.causal))

@@ -404,7 +404,7 @@ class _Study:
 
 
 def _make_mean_facts(explained: Explained) -> dict[str, list[float | None]]:
-    """Return what is explained on average over heads, with its interval, as facts."""
+    """Return the explained share, averaged over heads, with its interval, as facts."""
     return {MEAN: [None if np.isnan(number) else round(float(number), 9) for number in explained.mean()]}
 
 
@@ -444,7 +444,7 @@ def _make_uniform_shares(heads: int) -> Numbers:
 
 
 def list_readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
-    """Return every k-th sentence, ``most`` at most, that a model can read, without the longest ones."""
+    """List every k-th sentence that a model can read, at most ``most``, without the longest ones."""
     return [text for _, text in list_numbered_texts(encoder, corpus, most)]
 
 

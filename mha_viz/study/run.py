@@ -46,7 +46,7 @@ class Progress(NamedTuple):
 
     Attributes:
         done, total: tokens; on a cluster, sentences.
-        rate: on a cluster, how many sentences are measured per second.
+        rate: on a cluster, the number of sentences measured per second.
         seconds_left: the estimated time left; None if there is no estimate yet.
         by_worker: how many sentences each worker has measured, by address.
         lost: the number of workers were lost.
@@ -115,7 +115,7 @@ def measure_sums(
 ) -> Sums:
     """Measure the sums of a kind over a corpus, with a model and, if given, its untrained copy.
 
-    ``keep`` says whether the sums stay in ``resume``, so that the next call has them at once. The other arguments and
+    With ``keep``, the sums stay in ``resume``, so that the next call finds them there. The other arguments and
     the errors are as for :func:`study`.
     """
     with _open_sums_file(resume, keep) as file:

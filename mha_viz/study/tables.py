@@ -293,7 +293,7 @@ def _count_syntax(measured: MeasuredCorpus) -> roles.SyntaxCounts:
 
 
 def _select_head_counts(pass_sums: PassSums) -> dict[str, Any]:
-    """Return what a pass counted for each head."""
+    """Select the counts per head from the sums of a pass."""
     return {name: pass_sums.syntax[name] for name in ("correct", "both", "kinds", "choices")}
 
 

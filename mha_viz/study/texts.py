@@ -69,7 +69,7 @@ class ReadableTexts(NamedTuple):
     def find(
         cls, encoder: Encoder, source: MeasurableCorpus, most: int, collect: Callable[[CaseKind], Cases] | None = None
     ) -> ReadableTexts:
-        """Find the readable sentences of a corpus, trying ``most`` at most. Raises CorpusError and ClusterError.
+        """Find the readable sentences of a corpus, trying at most ``most``. Raises CorpusError and ClusterError.
 
         ``collect`` returns the cases of a kind over the corpus.
         """

@@ -64,7 +64,7 @@ class WordVectors(NamedTuple):
 
     Attributes:
         reads: [piece, width], the input embeddings.
-        projection: [width, d_model], if these are narrower than the model; it is applied behind their norm.
+        projection: [width, d_model], if these are narrower than the model; it is applied after their norm.
         writes: [piece, d_model], what relates the output of heads to words.
         matrix: names ``writes``, OUTPUT_MATRIX or INPUT_EMBEDDINGS.
         is_word: [piece], False for special and unused pieces.
@@ -132,8 +132,8 @@ def name_words_by_key(
     with one_blas_thread:
         ((trace, norms),) = encoder.iter_norms(encoder.pieces(text, pair, words), [checked_head.layer])
         number = trace.number(checked_head)
-        moved = trace.v[number] @ trace.slice_w_o(number)
-        return tuple(written.towards[:count] for written in name_words(encoder, norms.after.apply(moved, 0)))
+        contributions = trace.v[number] @ trace.slice_w_o(number)
+        return tuple(written.towards[:count] for written in name_words(encoder, norms.after.apply(contributions, 0)))
 
 
 def find_writing_links(
@@ -145,38 +145,43 @@ def find_writing_links(
     not distinguished. Links from and to special tokens are left out. Raises the errors of :func:`explain_output`.
     """
     encoder, folded = require_one_stack(encoder), word.casefold()
-    weights, found = list[Floats](), list[tuple[Head, int, int, tuple[str, ...]]]()
+    weights, candidates = list[Floats](), list[tuple[Head, int, int, tuple[str, ...]]]()
     with one_blas_thread:
         for trace, norms in encoder.iter_norms(encoder.pieces(text, pair, words), encoder.layer_numbers):
             is_ordinary = np.logical_not(trace.text.special)
             weights.append(trace.weights)
             for head in range(trace.heads):
-                moved = trace.v[head] @ trace.slice_w_o(head)
-                by_key = name_words(encoder, norms.after.apply(moved, 0))
+                contributions = trace.v[head] @ trace.slice_w_o(head)
+                by_key = name_words(encoder, norms.after.apply(contributions, 0))
                 writes = np.array([folded in map(str.casefold, of_key.towards) for of_key in by_key]) & is_ordinary
                 links = trace.weights[head] * writes * is_ordinary[:, None]
                 query, key = map(int, np.unravel_index(int(links.argmax()), links.shape))
                 if links[query, key] > 0:
-                    found.append((Head(trace.layer, head), query, key, by_key[key].towards))
-    every = np.concatenate(weights)  # [head of any layer, query, key]
+                    candidates.append((Head(trace.layer, head), query, key, by_key[key].towards))
+    all_weights = np.concatenate(weights)  # [head of any layer, query, key]
     numbers = {head: row for row, head in enumerate(list_heads(encoder.layer_numbers, encoder.heads))}
-    links_found = [
+    writing_links = [
         WritingLink(
-            head, query, key, float(every[numbers[head], query, key]), float(every[:, query, key].mean()), towards
+            head,
+            query,
+            key,
+            float(all_weights[numbers[head], query, key]),
+            float(all_weights[:, query, key].mean()),
+            towards,
         )
-        for head, query, key, towards in found
+        for head, query, key, towards in candidates
     ]
-    return tuple(sorted(links_found, key=lambda link: -link.weight))
+    return tuple(sorted(writing_links, key=lambda link: -link.weight))
 
 
 def name_words(encoder: Encoder, directions: Floats) -> list[Written]:
-    """Return the words that each of some vectors, [vector, d_model], moves a token towards and away from."""
-    vectors, written = load_word_vectors(encoder), list[Written]()
+    """Name the words that each vector, [vector, d_model], moves a token towards and away from."""
+    vectors, words_by_vector = load_word_vectors(encoder), list[Written]()
     for start in range(0, len(directions), _DIRECTIONS_AT_ONCE):
         block = directions[start : start + _DIRECTIONS_AT_ONCE]
         words = _rank_words(encoder, _multiply(vectors.writes, block), vectors.is_word)
-        written += [of_row if row.any() else NO_WORDS for of_row, row in zip(words, block, strict=True)]
-    return written
+        words_by_vector += [of_row if row.any() else NO_WORDS for of_row, row in zip(words, block, strict=True)]
+    return words_by_vector
 
 
 def _multiply(words: torch.Tensor, directions: npt.NDArray[Any]) -> Floats:
@@ -188,15 +193,15 @@ def _multiply(words: torch.Tensor, directions: npt.NDArray[Any]) -> Floats:
 
 def _rank_words(encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_]) -> list[Written]:
     """Return the words with the largest and the smallest of some scores, [vector, piece]."""
-    pieces, written = np.flatnonzero(is_word), []
+    pieces, ranked = np.flatnonzero(is_word), []
     for row in scores[:, pieces]:
         places = _find_largest(row), _find_largest(-row)
-        written.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in places)))
-    return written
+        ranked.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in places)))
+    return ranked
 
 
 def _find_largest(numbers: Floats) -> npt.NDArray[np.intp]:
-    """Return the places of the WORDS largest numbers, the largest first; of equal numbers, the first comes first."""
+    """Return the indices of the WORDS largest numbers, largest first; of equal numbers, the first comes first."""
     last = np.partition(numbers, -WORDS)[-WORDS] if len(numbers) > WORDS else -np.inf
     places = np.flatnonzero(numbers >= last)
     largest: npt.NDArray[np.intp] = places[np.argsort(-numbers[places], kind="stable")][:WORDS]
@@ -267,9 +272,9 @@ def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) 
     vectors = load_word_vectors(encoder)
     ((trace, norms),) = _iter_layers(encoder, [checked_head.layer])
     w_v, w_o = _slice_circuit(trace, trace.number(checked_head))
-    read, sizes, written = _decompose(w_v, w_o)
-    read_scores = _multiply(vectors.reads, _pull_back(vectors, norms, read[:, :most]).T)
-    written_scores = _multiply(vectors.writes, _push_forward(norms, written[:most]))
+    read_directions, sizes, written_directions = _decompose(w_v, w_o)
+    read_scores = _multiply(vectors.reads, _pull_back(vectors, norms, read_directions[:, :most]).T)
+    written_scores = _multiply(vectors.writes, _push_forward(norms, written_directions[:most]))
     # The signs of both vectors of a pair may change together: what is written most strongly is written towards.
     signs = np.where(written_scores.max(axis=-1) >= -written_scores.min(axis=-1), 1, -1).astype(np.float32)[:, None]
     reads, writes = (_rank_words(encoder, signs * scores, vectors.is_word) for scores in (read_scores, written_scores))
@@ -381,8 +386,8 @@ def _load_output_matrix(encoder: Encoder, reads: torch.Tensor) -> torch.Tensor:
     if getattr(encoder.config, "tie_word_embeddings", True):
         return reads
     if encoder.folder is not None:
-        stored = _read_output_matrix(encoder.folder)
-        return answers.find_output_matrix(encoder) if stored is None else stored.to(reads.device)
+        output_matrix = _read_output_matrix(encoder.folder)
+        return answers.find_output_matrix(encoder) if output_matrix is None else output_matrix.to(reads.device)
     generator = torch.Generator().manual_seed(UNTRAINED_SEED)
     return torch.randn(reads.shape, generator=generator) * getattr(encoder.config, "initializer_range", 0.02)
 
@@ -392,15 +397,15 @@ def _read_output_matrix(folder: Path) -> torch.Tensor | None:
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, "pt") as tensors:
             for name in sorted(_OUTPUT_MATRICES & {*tensors.keys()}):
-                stored: torch.Tensor = tensors.get_tensor(name).float()
-                return stored
+                output_matrix: torch.Tensor = tensors.get_tensor(name).float()
+                return output_matrix
     return None
 
 
 def _load_product(encoder: Encoder) -> FloatSums:
     """Return [d_model, width], the products of what words write with what they read, summed over words; cached.
 
-    Of what they write, the mean over words is subtracted.
+    The mean over words is subtracted from what they write.
     """
     vectors = load_word_vectors(encoder)
     with _cache_lock:

@@ -102,7 +102,10 @@ def find_local_folder(model: Model) -> Path | None:
 
 
 def read_facts(model: Model) -> Facts | None:
-    """Return the facts in a model's files; None where :func:`find_local_folder` is None. Raises the same errors."""
+    """Return the facts in a model's files, or None if it is not on this machine.
+
+    Raises the errors of :func:`find_local_folder`.
+    """
     if model.kind in ("bundled", "own"):
         folder = find_local_folder(model)
         return None if folder is None else _read_own_facts(folder, model)
@@ -286,7 +289,7 @@ def _list_files(model: Model, state: _DownloadState) -> _Listing:
 def _ask_child(model: Model, state: _DownloadState, seconds: float, **request: Any) -> Any:
     """Return the answer of a child process that asks the Hub (``models.getting.transfer``).
 
-    The child is ended when nobody is waiting any longer. Until it has begun, the Hub does not count as silent. Raises
+    The child is stopped when nobody is waiting any longer. Until it has begun, the Hub does not count as silent. Raises
     ModelError, Cancelled, and Failed or TooLarge for a child that dies.
     """
     state.last_progress = math.inf
@@ -336,10 +339,10 @@ def _partial_folder(model_folder: Path, total: int, label: str) -> Iterator[Path
 
 
 def _publish(partial: Path, model_folder: Path, commit: str, revision: str) -> Path:
-    """Move the files to their final places.
+    """Move the files to their final places and return the folder.
 
-    config.json and the reference are moved last, so that an incomplete folder never looks complete. For a revision that
-    is a commit there is no reference.
+    config.json and the reference are moved last, so that an incomplete folder never looks complete. A revision that is
+    a commit has no reference.
     """
     folder, reference = model_folder / "snapshots" / commit, model_folder / "refs" / revision
     files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")

@@ -119,7 +119,7 @@ def _draw_sentences(
 ) -> Iterator[WordPieces]:
     """Yield the sentences in random order, repeating them without end.
 
-    The text itself and sentences that the model cannot read are left out; nothing is yielded if no sentence is left.
+    The text itself and sentences that the model cannot read are left out. If none remains, nothing is yielded.
     """
     ids = tuple(pieces.ids)
     random_order = Random(f"{SEED} {ids}").sample(range(len(sentences)), len(sentences))

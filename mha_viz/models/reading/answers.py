@@ -111,13 +111,13 @@ def _choose_mask(masks: tuple[int, ...], place: int | None, mask: str) -> int:
             f"The text has no {mask}, so there is no word to predict.",
             f"Write {mask} in place of a word, or give a second text to compare it with (other=, --other).",
         )
-    listed = ", ".join(map(str, masks))
+    mask_list = ", ".join(map(str, masks))
     if place is None and len(masks) > 1:
         raise TextError(
-            f"The text has {len(masks)} masked tokens: {listed}.", "Say which one to predict (place=, --place)."
+            f"The text has {len(masks)} masked tokens: {mask_list}.", "Say which one to predict (place=, --place)."
         )
     if place not in (None, FIRST_MASK, *masks):
-        raise SettingError(f"Token {place} is not masked.", f"Choose one of {listed}.")
+        raise SettingError(f"Token {place} is not masked.", f"Choose one of {mask_list}.")
     return masks[0] if place is None or place == FIRST_MASK else place
 
 
@@ -177,9 +177,9 @@ def score_pieces(encoder: Encoder, states: torch.Tensor, pieces: Sequence[int]) 
     with torch.inference_mode():
         for start in range(0, len(pieces), MAX_SCORED_STATES):
             part = slice(start, start + MAX_SCORED_STATES)
-            logits, wanted = compute_logits(head, states[part]).double(), torch.tensor(pieces[part])
-            chosen = logits.gather(1, wanted.to(logits.device)[:, None])[:, 0]
-            scores.append((chosen - logits.logsumexp(-1)).cpu().numpy())
+            logits, piece_ids = compute_logits(head, states[part]).double(), torch.tensor(pieces[part])
+            piece_logits = logits.gather(1, piece_ids.to(logits.device)[:, None])[:, 0]
+            scores.append((piece_logits - logits.logsumexp(-1)).cpu().numpy())
     return _check_probabilities(encoder, np.concatenate(scores) if scores else np.zeros(0))
 
 

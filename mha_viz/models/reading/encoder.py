@@ -128,7 +128,7 @@ class DecomposableStack:
             yield probe.trace(self.revision, pieces.tokenized(), weights), norms
 
     def _record_stream(self, pieces: TextPieces | WordPieces, last: int) -> tuple[Stream, Weights]:
-        """Run one pass. Return what was recorded up to the layer ``last``, and the weights."""
+        """Run one pass. Return the stream recorded up to the layer ``last``, and the weights."""
         stream = Stream(self._model, self.name, self.layers, last)
         with stream:
             weights, _ = self._run(pieces, stream.tap)
@@ -304,10 +304,10 @@ class Encoder(DecomposableStack, LoadedModel):
     @classmethod
     def _load_prepared(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
         """Open a plain BERT or GPT-2 on the CPU without transformers; open other models as the base class does."""
-        opened = open_plain(folder, name) if device == "cpu" and dtype == torch.float32 else None
-        if opened is None:
+        plain_parts = open_plain(folder, name) if device == "cpu" and dtype == torch.float32 else None
+        if plain_parts is None:
             return super()._load_prepared(folder, name, revision, device, dtype)
-        model = cls(*opened, name, revision, device)
+        model = cls(*plain_parts, name, revision, device)
         model._prepare()
         return model
 

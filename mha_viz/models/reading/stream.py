@@ -81,9 +81,9 @@ class FrozenNorm(NamedTuple):
 class LayerNorms(NamedTuple):
     """The norms around the heads of a layer.
 
-    ``before`` is the layer's own norm before its heads or, if it has none, that of the embeddings. None if there is
-    neither. ``after`` is the first norm that the output of the heads passes
-    after it was added to the residual stream: the layer's or, in pre-norm models, the last one.
+    ``before`` is the layer's own norm before its heads or, if it has none, the norm of the embeddings; None if there is
+    neither. ``after`` is the first norm that the output of the heads passes once it has been added to the residual
+    stream: the layer's or, in pre-norm models, the last one.
     """
 
     before: FrozenNorm | None

@@ -36,7 +36,7 @@ class PartCases(NamedTuple):
         return count_every(self.kind.step, part.sentences, part.first)
 
     def depends_on(self, part: Part) -> list[object]:
-        """Return what the cases depend on besides the model.
+        """Return everything that the cases depend on besides the model.
 
         They depend on the sentences before the part only if cases depend on sentence numbers, or if not all sentences
         are read.

@@ -36,7 +36,7 @@ from mha_viz.study.tables import build_profile
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-SUMS_FOLDER = ".parts"  # the folder of sums, beside the tables
+SUMS_FOLDER = ".parts"  # the folder of sums, next to the tables
 MERGE_SIZE = 8  # how many sums are merged in one task
 TASKS_PER_THREAD = 2  # how many tasks per thread are submitted at a time
 RATE_SECONDS = 60
@@ -308,7 +308,10 @@ class ProgressReporter:
         self._recent = deque([(time.monotonic(), 0)])  # (time, sentences done by then)
 
     def add(self, worker: str, sentences: int, lost: int) -> Progress:
-        """Return the progress after a worker has done this many more sentences. ``lost`` workers were lost in all."""
+        """Record that a worker has measured this many more sentences, and that ``lost`` workers were lost so far.
+
+        Returns the progress.
+        """
         self._by_worker[worker] += sentences
         done, now = self._by_worker.total(), time.monotonic()
         self._recent.append((now, done))

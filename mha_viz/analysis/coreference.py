@@ -71,17 +71,17 @@ def pack_chunks(
         documents: the document of each sentence.
         most: the maximum number of subwords in a chunk. A longer sentence is a chunk by itself.
     """
-    make_chunk: list[int] = []
+    chunk: list[int] = []
     room = most
     for number, length in enumerate(lengths):
-        if make_chunk and (length is None or length > room or documents[make_chunk[-1]] != documents[number]):
-            yield tuple(make_chunk)
-            make_chunk, room = [], most
+        if chunk and (length is None or length > room or documents[chunk[-1]] != documents[number]):
+            yield tuple(chunk)
+            chunk, room = [], most
         if length is not None:
-            make_chunk.append(number)
+            chunk.append(number)
             room -= length
-    if make_chunk:
-        yield tuple(make_chunk)
+    if chunk:
+        yield tuple(chunk)
 
 
 def make_chunk(sentences: Sequence[Sentence], numbers: Sequence[int], first: int = 0) -> Chunk:

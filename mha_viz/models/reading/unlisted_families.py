@@ -53,7 +53,7 @@ class Unlisted(Encoder):
 
         Raises ModelUnsupported if it returns no weights, or a layer is missing.
         """
-        outputs, expected = _run_part(model, model, name, _PROBE_IDS), _find_attention_layers(model.config)
+        outputs, expected = _run_module(model, model, name, _PROBE_IDS), _find_attention_layers(model.config)
         weights_by_layer = _collect_weights(outputs, "attentions", name, (_PROBE_IDS.shape[1],) * 2, expected)
         if len(weights_by_layer) != len(expected):
             raise ModelUnsupported(
@@ -69,7 +69,7 @@ class Unlisted(Encoder):
             raise weights_only_error(self.family)
         type_argument = {"token_type_ids": torch.tensor(types, device=self.device)} if self._typed else {}
         with cores.pass_lock:
-            outputs = _run_part(self._model, self._model, self.name, self._tokens(*ids), **type_argument)
+            outputs = _run_module(self._model, self._model, self.name, self._tokens(*ids), **type_argument)
         for weights in _collect_weights(outputs, "attentions", self.name, (len(ids[0]),) * 2, self.layer_numbers):
             tap.take(weights)
         states: torch.Tensor = outputs.last_hidden_state
@@ -99,13 +99,13 @@ class UnlistedEncoderDecoder(EncoderDecoder):
     remedy: ClassVar = BY_HAND
 
     @classmethod
-    def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
+    def _read_shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
         """Return the numbers of layers and heads that transformers returns.
 
         Raises ModelUnsupported if it returns no weights, or the stacks do not fit.
         """
         outputs, axes = (
-            _run_part(model, model, name, _PROBE_IDS, decoder_input_ids=_PROBE_IDS),
+            _run_module(model, model, name, _PROBE_IDS, decoder_input_ids=_PROBE_IDS),
             (_PROBE_IDS.shape[1],) * 2,
         )
         encoder, decoder, cross = (
@@ -127,18 +127,18 @@ class UnlistedEncoderDecoder(EncoderDecoder):
         except ShapeError as error:
             raise no_shares_error(self.name, error, self.remedy) from error
 
-    def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
+    def _run_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
         """Run one part, and copy its weights to ``tap``."""
         with cores.pass_lock:
             if part == ENCODER:
                 outputs, field = (
-                    _run_part(self._model, self._model.get_encoder(), self.name, self._tokens(source)),
+                    _run_module(self._model, self._model.get_encoder(), self.name, self._tokens(source)),
                     "attentions",
                 )
             else:
                 decoder_input = {"decoder_input_ids": self._tokens(target)}
                 outputs, field = (
-                    _run_part(self._model, self._model, self.name, self._tokens(source), **decoder_input),
+                    _run_module(self._model, self._model, self.name, self._tokens(source), **decoder_input),
                     _FIELDS[part],
                 )
         axes = (len(source),) * 2 if part == ENCODER else (len(target), len(source if part == CROSS else target))
@@ -148,7 +148,7 @@ class UnlistedEncoderDecoder(EncoderDecoder):
         tap.recorded_layers = len(weights_by_layer)
 
 
-def _run_part(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
+def _run_module(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
     """Run a part of a model on texts without padding, and return its output. Raises ModelUnsupported if it fails."""
     accepts = inspect.signature(part.forward).parameters
     if "input_ids" not in accepts:

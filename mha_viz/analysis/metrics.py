@@ -109,20 +109,20 @@ def compute_share(correct: npt.ArrayLike, n: npt.ArrayLike) -> FloatSums:
     return shares
 
 
-def _text_of_columns(attention: Attention) -> TokenizedText:
+def _get_column_text(attention: Attention) -> TokenizedText:
     """Return the text of the columns, without a sink."""
     return attention.queries if attention.has_sink else attention.keys
 
 
 def _make_batch(attention: Attention) -> Weights:
     """Return [head, 1, query, key], one sentence without a sink; heads are in the order L0H0, L0H1, …."""
-    weights = attention.weights[..., : len(_text_of_columns(attention))]
+    weights = attention.weights[..., : len(_get_column_text(attention))]
     return weights.reshape(-1, 1, *weights.shape[2:])
 
 
 def _find_ordinary(attention: Attention) -> OrdinaryTokens:
     """Return [token], False for special tokens."""
-    return np.logical_not(_text_of_columns(attention).special)
+    return np.logical_not(_get_column_text(attention).special)
 
 
 def _make_undefined(attention: Attention) -> PerHead:
@@ -169,7 +169,7 @@ def sep(attention: Attention) -> PerHead:
 @metric("on punctuation", table="delimiter")
 def punctuation(attention: Attention) -> PerHead:
     """Mean weight that a row gives to pieces made of punctuation only."""
-    text = _text_of_columns(attention)
+    text = _get_column_text(attention)
     marks = [[not t.special and is_punctuation(text.typed(t).strip()) for t in text.tokens]]
     return _divide_by_rows(attention, sum_mass_on(_make_batch(attention), np.array(marks)))
 

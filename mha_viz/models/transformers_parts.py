@@ -89,7 +89,7 @@ def check_function(module: str) -> None:
     check_parts([LibraryPart(module, "eager_attention_forward", "the attention of its family")])
 
 
-def layers_unseen_error(name: str, family: str, seen_layers: int, layers: int) -> ModelUnsupported:
+def make_layers_unseen_error(name: str, family: str, seen_layers: int, layers: int) -> ModelUnsupported:
     """Return the error for a listed family of which only ``seen_layers`` of ``layers`` were recorded.
 
     It names the versions that work.
@@ -104,14 +104,14 @@ def layers_unseen_error(name: str, family: str, seen_layers: int, layers: int) -
 
 def __getattr__(name: str) -> Any:
     """Import the part of transformers that a row of PARTS names (3 s). Raises SettingError if any part is missing."""
-    row = next((part for part in PARTS if part.package == "transformers" and _export_name(part) == name), None)
+    row = next((part for part in PARTS if part.package == "transformers" and _make_export_name(part) == name), None)
     if row is None:
         raise AttributeError(name)
     check_parts(PARTS)
     return resolve_name(f"{row.owner}:{row.name}")
 
 
-def _export_name(part: LibraryPart) -> str:
+def _make_export_name(part: LibraryPart) -> str:
     """Return the name under which a part is re-exported from this module."""
     return "transformers_logging" if part.name == "logging" else part.name
 

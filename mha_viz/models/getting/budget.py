@@ -140,7 +140,7 @@ def _make_room(size: int, label: str) -> None:
             "Choose a smaller model.",
         )
     downloads = list[_Download]()
-    for path in storage.cache_root().glob(f"models--*/{NOTE}"):
+    for path in storage.find_cache_root().glob(f"models--*/{NOTE}"):
         model_folder = path.parent
         files = [
             model_folder / "snapshots" / commit / name

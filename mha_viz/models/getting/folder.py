@@ -243,7 +243,7 @@ def read_stamps(folder: Path) -> FileStamps:
 def _fill_in_shape(row: Model, config: Json, folder: Path, label: str) -> Model:
     """Check the tokenizer and the weights. Return the row with layers, heads, width and size."""
     _check_tokenizer(folder, label)
-    files = weight_files(folder, label)
+    files = list_weight_files(folder, label)
     text = select_text_config(config)
     check_described(_estimate_parameters(text), folder, label)
     layers, heads, d_model = (_find_largest(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
@@ -253,7 +253,7 @@ def _fill_in_shape(row: Model, config: Json, folder: Path, label: str) -> Model:
 
 def check_described(described: int, folder: Path, label: str, sharing: int = _MAX_SHARING) -> None:
     """Raise ModelBroken for a config that describes many more parameters than ``sharing`` times the weights."""
-    elements = sum(_count_elements(file, label) for file in weight_files(folder, label))
+    elements = sum(_count_elements(file, label) for file in list_weight_files(folder, label))
     if described > sharing * elements + _SPARE_PARAMETERS:
         raise ModelBroken(
             f"{label}: config.json describes about {described:,} parameters, the weights hold {elements:,}.",
@@ -288,7 +288,7 @@ def _parse_object(raw: bytes, name: str, label: str) -> Json:
 def check_config(config: Json, label: str) -> None:
     """Check a config. Raises ModelBroken, ModelUnsupported."""
     if "auto_map" in config:
-        raise custom_code_error(label)
+        raise make_custom_code_error(label)
     family = config.get("model_type")
     if not isinstance(family, str) or not _FAMILY.fullmatch(family):
         shown_family = quote(family) if isinstance(family, str) else "no family"
@@ -296,7 +296,7 @@ def check_config(config: Json, label: str) -> None:
             f"{label}: its config.json names {shown_family} as model_type, which transformers does not know.", BY_HAND
         )
     if family in NO_ATTENTION:
-        raise no_attention_error(label, family)
+        raise make_no_attention_error(label, family)
     if "quantization_config" in config:
         raise ModelUnsupported(f"{label} is quantised.", "Choose the version with ordinary weights.")
     if not is_listed(family):
@@ -314,7 +314,7 @@ def _check_every_number(config: Json, label: str, depth: int = 0) -> None:
     for name, value in config.items():
         if isinstance(value, dict):
             if "auto_map" in value:
-                raise custom_code_error(label)
+                raise make_custom_code_error(label)
             if depth == _MAX_DEPTH:
                 raise ModelBroken(f"{label}: config.json is nested too deeply.", "Get the file again.")
             _check_every_number(value, label, depth + 1)
@@ -326,7 +326,7 @@ def _check_every_number(config: Json, label: str, depth: int = 0) -> None:
                 _check_number(value, name, limit, label)
 
 
-def no_attention_error(label: str, family: str) -> ModelUnsupported:
+def make_no_attention_error(label: str, family: str) -> ModelUnsupported:
     """Return the error for a family without attention."""
     return ModelUnsupported(
         f"{label} has no attention: models of the family {family} mix tokens in another way.",
@@ -365,14 +365,14 @@ def _check_tokenizer(folder: Path, label: str) -> None:
     """Check the files of a tokenizer. Raises ModelBroken, ModelUnsupported."""
     names = {p.name for p in folder.iterdir() if p.is_file()}
     if not has_tokenizer(names):
-        raise no_tokenizer_error(label)
+        raise make_no_tokenizer_error(label)
     for name in sorted(names & set().union(*TOKENIZERS)):
         if (folder / name).stat().st_size > MAX_TOKENIZER_BYTES:
             raise ModelBroken(f"{label}: {name} is larger than {MAX_TOKENIZER_BYTES:,} bytes.", "Get the file again.")
     if "tokenizer_config.json" in names:
         settings = read_object(folder / "tokenizer_config.json", MAX_TOKENIZER_BYTES, label)
         if "auto_map" in settings:
-            raise custom_code_error(label)
+            raise make_custom_code_error(label)
         pipeline.check_tokenizer_settings(settings, label)
     if "tokenizer.json" in names:
         tokenizer = read_object(folder / "tokenizer.json", MAX_TOKENIZER_BYTES, label)
@@ -392,12 +392,12 @@ def has_tokenizer(names: Collection[str]) -> bool:
     return any(needed <= set(names) for needed in TOKENIZERS)
 
 
-def weight_files(folder: Path, label: str) -> list[Path]:
+def list_weight_files(folder: Path, label: str) -> list[Path]:
     """Return the safetensors files that transformers will read: one file, or the shards that the index names."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if not (folder / INDEX).is_file():
-        raise no_safetensors_error(label)
+        raise make_no_safetensors_error(label)
     shards = read_object(folder / INDEX, _MAX_INDEX_BYTES, label).get("weight_map")
     files = shards.values() if isinstance(shards, dict) else ()
     names = set(files) if all(isinstance(name, str) and SHARD.fullmatch(name) for name in files) else set()
@@ -418,15 +418,15 @@ def _count_elements(path: Path, label: str) -> int:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > min(_MAX_HEADER_BYTES, size - 8):
-            raise _damaged_error(path, label)
+            raise _make_damaged_error(path, label)
         header = _parse_object(file.read(length), path.name, label)
     tensors = [v for name, v in header.items() if name != "__metadata__"]
     try:
         spans = [_read_span(t) for t in tensors]
     except (TypeError, ValueError, KeyError):
-        raise _damaged_error(path, label) from None
+        raise _make_damaged_error(path, label) from None
     if not spans or max(end for _, end, _ in spans) != size - 8 - length:
-        raise _damaged_error(path, label)
+        raise _make_damaged_error(path, label)
     return sum(elements for _, _, elements in spans)
 
 
@@ -445,12 +445,12 @@ def _read_span(tensor: Json) -> tuple[int, int, int]:
     return begin, end, elements
 
 
-def _damaged_error(path: Path, label: str) -> ModelBroken:
+def _make_damaged_error(path: Path, label: str) -> ModelBroken:
     """Return the error for a damaged file."""
     return ModelBroken(f"{label}: {path.name} is cut off or damaged.", "Get the file again.")
 
 
-def custom_code_error(label: str) -> ModelUnsupported:
+def make_custom_code_error(label: str) -> ModelUnsupported:
     """Return the error for a model that brings its own program code."""
     return ModelUnsupported(
         f"{label} brings its own program code (auto_map), which is never run here.",
@@ -458,12 +458,12 @@ def custom_code_error(label: str) -> ModelUnsupported:
     )
 
 
-def no_tokenizer_error(label: str) -> ModelUnsupported:
+def make_no_tokenizer_error(label: str) -> ModelUnsupported:
     """Return the error for a model without a tokenizer."""
     return ModelUnsupported(f"{label} has no tokenizer.", "It needs tokenizer.json, vocab.txt or a similar file.")
 
 
-def no_safetensors_error(label: str) -> ModelUnsupported:
+def make_no_safetensors_error(label: str) -> ModelUnsupported:
     """Return the error for a model without weights as safetensors."""
     return ModelUnsupported(
         f"{label} has no {WEIGHTS}; older weight files can run code and are never opened here.",

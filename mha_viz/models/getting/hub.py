@@ -45,8 +45,8 @@ from mha_viz.models.getting.folder import (
     has_tokenizer,
     inspect_cached,
     inspect_folder,
-    no_safetensors_error,
-    no_tokenizer_error,
+    make_no_safetensors_error,
+    make_no_tokenizer_error,
     run_inspector,
 )
 from mha_viz.models.getting.refusals import (
@@ -54,11 +54,11 @@ from mha_viz.models.getting.refusals import (
     UNEXPLAINED,
     choose_message,
     explain_error,
-    no_answer_error,
-    too_slow_error,
-    unknown_error,
+    make_no_answer_error,
+    make_too_slow_error,
+    make_unknown_error,
 )
-from mha_viz.models.getting.storage import INDEX, MAIN, WEIGHTS, find_snapshot, model_storage
+from mha_viz.models.getting.storage import INDEX, MAIN, WEIGHTS, find_model_storage, find_snapshot
 from mha_viz.process.children import Bounds, run
 
 SIZE_SETTING = budget.MODEL_SETTING
@@ -239,9 +239,9 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
             if progress is not None:
                 progress(state.done, state.total)
             if not answer.done() and time.monotonic() - state.last_progress > STALL_SECONDS:
-                raise no_answer_error(model)
+                raise make_no_answer_error(model)
             if not answer.done() and time.monotonic() - start_time > SPARE_SECONDS + state.total / MIN_BYTES_PER_SECOND:
-                raise too_slow_error(model, state.done, state.total)
+                raise make_too_slow_error(model, state.done, state.total)
         return answer.result()
     finally:
         state.stop.set()
@@ -260,8 +260,8 @@ def _download(model: Model, state: _DownloadState) -> Path:
     label = quote_model(model.name)
     listing = _list_files(model, state)
     state.total = sum(f.size for f in listing.files.values())
-    model_folder = model_storage(model.hub_id)
-    with budget.reserve_space(state.total, label), _partial_folder(model_folder, state.total, label) as partial:
+    model_folder = find_model_storage(model.hub_id)
+    with budget.reserve_space(state.total, label), _create_partial_folder(model_folder, state.total, label) as partial:
         files = {name: [*file] for name, file in listing.files.items()}
         digests_by_name = _ask_child(
             model, state, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial)
@@ -299,7 +299,7 @@ def _ask_child(model: Model, state: _DownloadState, seconds: float, **request: A
         TRANSFER, request, bounds, lambda done: state.record_progress(int(done) - state.done), state.stop.is_set
     )
     if isinstance(answer, dict) and UNEXPLAINED in answer:
-        raise unknown_error(model, answer[UNEXPLAINED])
+        raise make_unknown_error(model, answer[UNEXPLAINED])
     return answer
 
 
@@ -309,11 +309,11 @@ def _choose_files(names: Collection[str], label: str) -> list[str]:
     if "config.json" not in names:
         raise ModelUnsupported(f"{label} has no config.json, so it is not a transformers model.", OTHER)
     if not has_tokenizer(names):
-        raise no_tokenizer_error(label)
+        raise make_no_tokenizer_error(label)
     shards = sorted(n for n in names if SHARD.fullmatch(n))
     weights = [WEIGHTS] if WEIGHTS in names else [INDEX, *shards] if INDEX in names and shards else []
     if not weights:
-        raise no_safetensors_error(label)
+        raise make_no_safetensors_error(label)
     return [*sorted(_SMALL_FILES.intersection(names), key=lambda n: n != "config.json"), *weights]
 
 
@@ -323,7 +323,7 @@ def read_max_megabytes() -> int:
 
 
 @contextmanager
-def _partial_folder(model_folder: Path, total: int, label: str) -> Iterator[Path]:
+def _create_partial_folder(model_folder: Path, total: int, label: str) -> Iterator[Path]:
     """Yield a temporary folder next to the final folder. Raises ModelError if the disk has too little space."""
     with temporary_folder(model_folder) as partial:
         free = shutil.disk_usage(model_folder).free

@@ -177,10 +177,10 @@ def _check_growth(normalizers: list[JsonObject]) -> None:
     for step in normalizers:
         match step["type"]:
             case "Prepend":
-                growth *= 1 + _max_length(step["prepend"])
+                growth *= 1 + _compute_max_length(step["prepend"])
             case "Replace":
                 shortest = len(step["pattern"].get("String", "1"))
-                growth *= max(1.0, _max_length(step["content"]) / shortest)
+                growth *= max(1.0, _compute_max_length(step["content"]) / shortest)
             case "Precompiled":
                 maps += 1
                 _check_encoded_map(step["precompiled_charsmap"])
@@ -188,7 +188,7 @@ def _check_growth(normalizers: list[JsonObject]) -> None:
         raise _DisallowedPart("makes a text many times as long")
 
 
-def _max_length(content: str) -> int:
+def _compute_max_length(content: str) -> int:
     """Return the greatest length of a text after a later step that decomposes its characters."""
     return len(unicodedata.normalize("NFKD", content[: 2 * MAX_GROWTH])) + len(content[2 * MAX_GROWTH :])
 

@@ -45,7 +45,7 @@ def explain_error(error: Exception, model: Model) -> MhaVizError:
             OTHER if is_hosted() else "Unset it, or choose another model.",
         )
     if isinstance(error, HfHubHTTPError):
-        return http_error(error.response.status_code, error.response.headers.get("X-Error-Code"), label)
+        return make_http_error(error.response.status_code, error.response.headers.get("X-Error-Code"), label)
     if isinstance(error, OSError):
         return ModelError(
             choose_message(
@@ -54,18 +54,18 @@ def explain_error(error: Exception, model: Model) -> MhaVizError:
             ),
             OTHER if is_hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
         )
-    answer = unknown_error(model, f"{type(error).__name__}: {error}")
+    answer = make_unknown_error(model, f"{type(error).__name__}: {error}")
     answer.__cause__ = error
     return answer
 
 
-def unknown_error(model: Model, message: str) -> ModelError:
+def make_unknown_error(model: Model, message: str) -> ModelError:
     """Return the error for a network that failed.
 
     Its cause, for the log and a traceback, contains the library's message, ``message``.
     """
     _log.info("%s: %s", model.name, message)
-    answer = no_answer_error(model)
+    answer = make_no_answer_error(model)
     answer.__cause__ = ConnectionError(message)
     return answer
 
@@ -82,10 +82,10 @@ def choose_message(of_this_machine: str, for_strangers: str) -> str:
     return for_strangers
 
 
-def http_error(status: int, code: str | None, label: str) -> ModelError:
+def make_http_error(status: int, code: str | None, label: str) -> ModelError:
     """Return the error for an HTTP status of the Hub other than success."""
     if code == "GatedRepo" or status == 403:
-        return gated_error(label)
+        return make_gated_error(label)
     if code == "RevisionNotFound":
         return ModelMissing(
             f"The Hub does not have this revision: {label}.", "Give a branch, a tag or a commit of the model."
@@ -97,7 +97,7 @@ def http_error(status: int, code: str | None, label: str) -> ModelError:
     return ModelUnreachable(f"The Hub could not send {label} (HTTP status {status}).", "Try again later.")
 
 
-def gated_error(label: str) -> ModelUnsupported:
+def make_gated_error(label: str) -> ModelUnsupported:
     """Return the error for a model that the Hub gives only to approved members."""
     return ModelUnsupported(
         f"{label} is gated: its owner shares it only with people who have signed in and agreed to terms.",
@@ -105,7 +105,7 @@ def gated_error(label: str) -> ModelUnsupported:
     )
 
 
-def no_answer_error(model: Model) -> ModelUnreachable:
+def make_no_answer_error(model: Model) -> ModelUnreachable:
     """Return the error for a Hub that does not answer, or stops answering."""
     label = quote_model(model.name)
     return ModelUnreachable(
@@ -117,7 +117,7 @@ def no_answer_error(model: Model) -> ModelUnreachable:
     )
 
 
-def too_slow_error(model: Model, done: int, total: int) -> ModelUnreachable:
+def make_too_slow_error(model: Model, done: int, total: int) -> ModelUnreachable:
     """Return the error for a download of which only ``done`` of ``total`` bytes arrived in the allowed time."""
     return ModelUnreachable(
         f"{quote_model(model.name)} arrives too slowly: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB so far.",

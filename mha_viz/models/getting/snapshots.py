@@ -40,10 +40,10 @@ def unpack(folder: Path, step: int) -> Path:
     with _lock:  # two simultaneous first visitors share one unpacking
         try:
             return _unpack_into(folder, step, storage_folder() / "snapshots" / subfolder)
-        except (OSError, RuntimeError, _library_error()):  # no permission, no room, or an account without a home
+        except (OSError, RuntimeError, _get_library_error()):  # no permission, no room, or an account without a home
             try:
-                return _unpack_into(folder, step, _temporary_folder() / subfolder)
-            except (OSError, _library_error()) as error:
+                return _unpack_into(folder, step, _get_temporary_folder() / subfolder)
+            except (OSError, _get_library_error()) as error:
                 full = "the disk is full" if "No space left" in str(error) else ""
                 reason = full or (getattr(error, "strerror", None) or "it cannot be written").lower()
                 raise ModelBroken(
@@ -55,7 +55,7 @@ def unpack(folder: Path, step: int) -> Path:
 _lock = threading.Lock()
 
 
-def _library_error() -> type[Exception]:
+def _get_library_error() -> type[Exception]:
     """Return the exception class of the library that writes the weights."""
     from safetensors import SafetensorError  # raised by its writer, also for a full disk
 
@@ -98,7 +98,7 @@ def _is_intact(target: Path) -> bool:
 
 
 @cache
-def _temporary_folder() -> Path:
+def _get_temporary_folder() -> Path:
     """Return a temporary folder that is removed when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="mha_viz-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -26,8 +26,8 @@ from mha_viz.models.getting.refusals import (
     choose_message,
     endpoint,
     explain_error,
-    gated_error,
-    http_error,
+    make_gated_error,
+    make_http_error,
 )
 from mha_viz.models.getting.storage import COMMIT
 from mha_viz.process.children import IsCancelled, ReportProgress, serve
@@ -69,7 +69,7 @@ def _list_files(model: Model, seconds: float) -> dict[str, object]:
     revision = model.revision or None
     repository = hub.model_info(model.hub_id, revision=revision, files_metadata=True, timeout=seconds)
     if repository.gated:
-        raise gated_error(quote_model(model.name))
+        raise make_gated_error(quote_model(model.name))
     if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
         raise ModelUnreachable(
             choose_message(
@@ -121,7 +121,7 @@ def _download_file(
         (Path(request["folder"]) / name).open("wb") as out,
     ):
         if response.status_code != 200:
-            raise http_error(response.status_code, response.headers.get("X-Error-Code"), quote_model(model.name))
+            raise make_http_error(response.status_code, response.headers.get("X-Error-Code"), quote_model(model.name))
         report_progress(file.offset)
         for chunk in response.iter_bytes():
             size += len(chunk)

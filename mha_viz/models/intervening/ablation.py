@@ -55,7 +55,7 @@ def make_substitute(encoder: Encoder, method: str, means: Weights | None = None)
     if method == "zero":
         return lambda _, __, ___, outputs: torch.zeros_like(outputs)
     if method == "uniform":
-        return _uniform_outputs
+        return _compute_uniform_outputs
     if method not in METHODS:
         raise SettingError(
             f"{quote(method)} is not a way to switch a head off.", f"Choose one of {', '.join(METHODS)}."
@@ -102,7 +102,9 @@ def _average_values(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor
     return (by_sentence @ shared).transpose(1, 2)
 
 
-def _uniform_outputs(_: int, weights: torch.Tensor, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+def _compute_uniform_outputs(
+    _: int, weights: torch.Tensor, values: torch.Tensor, outputs: torch.Tensor
+) -> torch.Tensor:
     """Return the outputs with equal weights on all keys that are not masked."""
     # A masked key, such as a later token or one beyond a window, has weight 0 in all heads.
     visible = (weights.flatten(0, -3) > 0).any(0).to(values.dtype)  # [query, key]

@@ -24,7 +24,7 @@ from mha_viz.models.families import find_family
 from mha_viz.models.reading import capture
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
-from mha_viz.models.reading.properties import torch_device, torch_dtype
+from mha_viz.models.reading.properties import parse_device, parse_dtype
 from mha_viz.models.reading.tokenizer import convert_panics
 from mha_viz.quotes import quote
 from mha_viz.request import BOTH, COSINE, FIRST_MASK, MASK, NEXT, OFF_CHOICES, Question
@@ -252,7 +252,7 @@ def _open_word_head(encoder: Encoder) -> Any:
             encoder.folder,
             config=config,
             attn_implementation=capture.choose_implementation(encoder.family),
-            dtype=torch_dtype(encoder.dtype),
+            dtype=parse_dtype(encoder.dtype),
             use_safetensors=True,
             output_loading_info=True,
             **local,
@@ -261,7 +261,7 @@ def _open_word_head(encoder: Encoder) -> Any:
     if missing:
         return f"its files lack the weights for that (such as {missing[0]}), because it was trained for another task"
     setattr(model, model.base_model_prefix, _IdentityLayers())
-    return model.eval().to(torch_device(encoder.device))
+    return model.eval().to(parse_device(encoder.device))
 
 
 @cache

@@ -20,7 +20,7 @@ MAX_WORKERS = 4  # maximum number of workers in a pool, because each holds a bat
 
 
 @cache
-def _thread_controller() -> Any:
+def _get_thread_controller() -> Any:
     """Return the controller of the thread pools of numeric libraries."""
     return ThreadpoolController()
 
@@ -39,7 +39,7 @@ class SingleBlasThread:
         with self._lock:
             self._uses += 1
             if self._uses == 1:
-                self._limit = _thread_controller().limit(limits=1, user_api="blas")
+                self._limit = _get_thread_controller().limit(limits=1, user_api="blas")
 
     def __exit__(self, *_: object) -> None:
         with self._lock:

@@ -24,7 +24,7 @@ from mha_viz.attention.trace import Floats, Trace
 from mha_viz.errors import MhaVizError, SettingError, ShapeError, TextError, check_kind, shorten_value
 from mha_viz.heads import AnyHead, Head
 from mha_viz.model_names import quote_model
-from mha_viz.models.families import count_layers, no_shares_error
+from mha_viz.models.families import count_layers, make_no_shares_error
 from mha_viz.models.reading import capture, cores, linear
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.cores import one_blas_thread, pass_lock
@@ -35,7 +35,7 @@ from mha_viz.models.reading.plain_models import open_plain
 from mha_viz.models.reading.probe import LayerProbe, find_attention_modules, matrix, read_weights
 from mha_viz.models.reading.stream import LayerNorms, Stream, find_projection
 from mha_viz.models.reading.tokenizer import TextPieces
-from mha_viz.models.transformers_parts import layers_unseen_error
+from mha_viz.models.transformers_parts import make_layers_unseen_error
 from mha_viz.request import DTYPES
 from mha_viz.text import TokenizedText, WordPieces, clean
 
@@ -573,7 +573,7 @@ class Encoder(DecomposableStack, LoadedModel):
         with _one_pass, torch.inference_mode(not tap.differentiable), capture.use_tap(tap):
             states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
         if tap.seen != self.layers:
-            raise layers_unseen_error(self.name, self.family, tap.seen, self.layers)
+            raise make_layers_unseen_error(self.name, self.family, tap.seen, self.layers)
         return states.float()
 
     def _prepare(self) -> None:
@@ -585,9 +585,9 @@ class Encoder(DecomposableStack, LoadedModel):
             self._straight = make_straight(self._model)
             linear.pack_layers(self._model)
         install_hooks(self._model)
-        self._first_weights()
+        self._compute_first_weights()
 
-    def _first_weights(self) -> Weights:
+    def _compute_first_weights(self) -> Weights:
         """Return the weights of a first sentence, [layer, head, query, key]. Raises ModelUnsupported if rows do not sum
         to 1.
         """
@@ -595,4 +595,4 @@ class Encoder(DecomposableStack, LoadedModel):
             probe = self._tokenizer.read(_PROBE)
             return self.reading(probe.tokenized(), self._run(probe, Tap)[0]).weights
         except ShapeError as error:
-            raise no_shares_error(self.name, error, self.remedy) from error
+            raise make_no_shares_error(self.name, error, self.remedy) from error

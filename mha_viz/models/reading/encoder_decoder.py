@@ -35,7 +35,7 @@ from mha_viz.models.reading.generation import MAX_TARGET_TOKENS, generate_greedi
 from mha_viz.models.reading.loaded_model import LoadedModel
 from mha_viz.models.reading.stream import Stream
 from mha_viz.models.reading.tokenizer import TextPieces, Tokenizer
-from mha_viz.models.transformers_parts import layers_unseen_error
+from mha_viz.models.transformers_parts import make_layers_unseen_error
 from mha_viz.request import CROSS, DECODER, ENCODER, PARTS
 from mha_viz.text import Piece, WordPieces
 
@@ -365,7 +365,7 @@ class EncoderDecoder(LoadedModel):
         tap = PartTap(self._allocate_weights(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
         self._run_part(source, target, part, tap)
         if tap.recorded_layers != layers:
-            raise layers_unseen_error(self.name, self.family, tap.recorded_layers, layers)
+            raise make_layers_unseen_error(self.name, self.family, tap.recorded_layers, layers)
         weights = tap.fetched()
         weights.flags.writeable = False
         return weights

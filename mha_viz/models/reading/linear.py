@@ -168,16 +168,16 @@ def is_conv(module: Any) -> bool:
     It is recognised by the name of its class, because importing the class takes as long as importing all of
     transformers.
     """
-    return type(module) is TransposedLinear or _class_name(module) == "transformers.pytorch_utils.Conv1D"
+    return type(module) is TransposedLinear or _get_class_name(module) == "transformers.pytorch_utils.Conv1D"
 
 
 def _is_gelu(module: Any) -> bool:
     """Return whether a module is the exact GELU."""
     is_plain = type(module) is nn.GELU and module.approximate == "none"
-    return is_plain or _class_name(module) == "transformers.activations.GELUActivation"
+    return is_plain or _get_class_name(module) == "transformers.activations.GELUActivation"
 
 
-def _class_name(module: Any) -> str:
+def _get_class_name(module: Any) -> str:
     """Return the full name of a module's class."""
     return f"{type(module).__module__}.{type(module).__name__}"
 

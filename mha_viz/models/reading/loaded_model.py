@@ -16,16 +16,16 @@ from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError, ModelBroken, ModelUnsupported, TextCutWarning, warn
 from mha_viz.heads import list_layers
 from mha_viz.model_names import ModelName, quote_model, shorten_name
-from mha_viz.models.families import cannot_open_error, is_causal
+from mha_viz.models.families import is_causal, make_cannot_open_error
 from mha_viz.models.getting import catalog
 from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.properties import (
     DType,
     compute_piece_limit,
+    compute_weights_digest,
+    parse_device,
+    parse_dtype,
     read_config_number,
-    torch_device,
-    torch_dtype,
-    weights_digest,
 )
 from mha_viz.models.reading.tokenizer import TextPieces, Tokenizer, convert_panics
 from mha_viz.process import is_out_of_memory
@@ -62,7 +62,7 @@ class LoadedModel(ABC):
         self.vocabulary = vocabulary  # the tokenizer of transformers
         self.mask: int | None = vocabulary.mask_token_id
         self.causal = is_causal(config)  # no token attends to a later one (GPT-2)
-        self._model = model.to(torch_device(device))
+        self._model = model.to(parse_device(device))
         self._tokenizer = Tokenizer(vocabulary, name, self.limit, pairs=not self.parts)
 
     @property
@@ -119,7 +119,9 @@ class LoadedModel(ABC):
             raise ModelUnsupported(f"{quote_model(name)} has {stacks} of layers.", "Load it with mha_viz.load.")
         try:
             with convert_panics(name):
-                model = cls._load_prepared(folder, name, revision or weights_digest(folder), device, torch_dtype(dtype))
+                model = cls._load_prepared(
+                    folder, name, revision or compute_weights_digest(folder), device, parse_dtype(dtype)
+                )
                 model.folder = folder
         except MhaVizError:
             raise
@@ -130,7 +132,7 @@ class LoadedModel(ABC):
             _log.warning("%s cannot be loaded: %s", name, message)
             reason = "" if catalog.is_hosted() else f": {message[:MAX_QUOTED]}"
             if facts.weights_only:
-                raise cannot_open_error(name, reason) from error
+                raise make_cannot_open_error(name, reason) from error
             raise ModelBroken(f"{quote_model(name)} cannot be loaded{reason}.", "Download it again.") from error
         return model
 

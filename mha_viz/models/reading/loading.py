@@ -14,7 +14,7 @@ from mha_viz.models.getting import budget, catalog, hub
 from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, EncoderDecoder, require_one_stack
-from mha_viz.models.reading.properties import DType, torch_device, torch_dtype
+from mha_viz.models.reading.properties import DType, parse_device, parse_dtype
 from mha_viz.models.reading.unlisted_families import Unlisted, UnlistedEncoderDecoder
 from mha_viz.quotes import quote
 from mha_viz.request import DTYPES, get_dtype
@@ -69,8 +69,8 @@ def load(
     >>> half.weights.dtype.name, half.revision.rpartition(" ")[2]
     ('float32', 'bfloat16')
     """
-    torch_device(device)
-    in_type = str(torch_dtype(dtype)).removeprefix("torch.")
+    parse_device(device)
+    in_type = str(parse_dtype(dtype)).removeprefix("torch.")
     check_display_name(name)
     model = get_name(model)
     with catalog.add_suggestions(model, f"Choose one of {', '.join(catalog.CATALOG)}"):

@@ -35,9 +35,9 @@ from mha_viz.models.getting import pipeline
 from mha_viz.models.getting.folder import (
     MAX_CONFIG_BYTES,
     check_described,
-    no_attention_error,
+    list_weight_files,
+    make_no_attention_error,
     read_object,
-    weight_files,
 )
 from mha_viz.models.reading import capture, marian
 from mha_viz.models.reading.attention_rewrites import rewrite
@@ -183,7 +183,7 @@ def _read_config(folder: Path, name: str, mapping: Any) -> Any:
     check_family(text_config.model_type)
     parts = (text_config, getattr(text_config, "encoder", None), getattr(text_config, "decoder", None))
     if not any(getattr(part, "num_attention_heads", 0) for part in parts):
-        raise no_attention_error(quote_model(name), text_config.model_type)
+        raise make_no_attention_error(quote_model(name), text_config.model_type)
     return config
 
 
@@ -256,7 +256,9 @@ def _check_tokenizer(tokenizer: Any, name: str) -> Any:
 def _load_model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
     """Load a model. Return it with the names of missing weights that attention does not need."""
     stored = (
-        {} if kind is AutoModelForSeq2SeqLM else find_tensors_to_convert(weight_files(folder, quote_model(name)), dtype)
+        {}
+        if kind is AutoModelForSeq2SeqLM
+        else find_tensors_to_convert(list_weight_files(folder, quote_model(name)), dtype)
     )
     source: dict[str, Any] = {"state_dict": stored} if stored else {"use_safetensors": True}
     model, report = kind.from_pretrained(

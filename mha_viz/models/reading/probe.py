@@ -27,7 +27,7 @@ from mha_viz.models.families import (
     is_listed,
     is_setting_true,
     locate_attention,
-    weights_only_error,
+    make_weights_only_error,
 )
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.distances import TERMS_BY_FAMILY
@@ -63,7 +63,7 @@ class LayerProbe:
 
     def __init__(self, model: Any, name: str, layer: int, layers: int, splits_scores: bool = False) -> None:
         if not is_listed(model.config.model_type):
-            raise weights_only_error(model.config.model_type)
+            raise make_weights_only_error(model.config.model_type)
         if not 0 <= layer < layers:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
         check_full_precision(model.dtype, name)
@@ -72,7 +72,7 @@ class LayerProbe:
         self._family, reason = find_family(model.config, layer), find_opaque_reason(model.config, layer)
         self._relative = TERMS_BY_FAMILY.get(model.config.model_type) if splits_scores and reason else None
         if reason and self._relative is None:
-            raise _unsupported_error(name, reason)
+            raise _make_unsupported_error(name, reason)
         self._turns = is_setting_true(self._family.rotary, model.config)
         self._place = find_attention_modules(model, layer)
         self._thread = 0
@@ -170,7 +170,7 @@ class LayerProbe:
             model_results=(weights[self._layer], to_array(self._recorded["output"].reshape(n, -1))),
         )
         if max(trace.agreement) > TOLERANCE:
-            raise _unsupported_error(self._name, "its attention is not softmax(q kᵀ / √d_k) v")
+            raise _make_unsupported_error(self._name, "its attention is not softmax(q kᵀ / √d_k) v")
         return trace
 
     def inputs(self, n: int) -> tuple[Floats, Floats | None]:
@@ -316,7 +316,7 @@ def _look_up_modules(model: Any, layer: int) -> AttentionModules:
     return AttentionModules(holder, inputs, model.get_submodule(family.output.format(*numbers)), block)
 
 
-def _unsupported_error(name: str, reason: str) -> ModelUnsupported:
+def _make_unsupported_error(name: str, reason: str) -> ModelUnsupported:
     """Return the error for a model whose steps inside a head cannot be shown."""
     return ModelUnsupported(
         f"The inside of {quote_model(name)} cannot be shown: {reason}.",

@@ -221,7 +221,7 @@ class Stream:
         for layer in sorted(layers):
             after = [norm for norm in self._norms if norm.attention_count == (self._count if is_pre else layer + 1)]
             if len(after) < 2 - is_pre:
-                raise _unsupported_error(self._name, "its layers do not have a norm after each of their halves")
+                raise _make_unsupported_error(self._name, "its layers do not have a norm after each of their halves")
             x, layer_input = self._probes[layer].inputs(len(after[0].norm_input))
             if layer_input is not None:
                 before = [self._norm(layer, x, layer_input)]
@@ -237,7 +237,7 @@ class Stream:
         """
         is_pre = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
         streams = [probe.inputs(len(text_pieces.ids)) for probe in self._probes]
-        part_sum = self._embed(text_pieces, is_typed, _residual_stream(*streams[0]))
+        part_sum = self._embed(text_pieces, is_typed, _select_residual_stream(*streams[0]))
         for layer, (x, layer_input) in enumerate(streams):
             yield part_sum, x, layer_input
             if layer + 1 == len(streams):
@@ -246,12 +246,14 @@ class Stream:
             if not is_pre:
                 norms = [norm for norm in self._norms if norm.attention_count == layer + 1]
                 if len(norms) < 2:
-                    raise _unsupported_error(self._name, "its layers do not have a norm after each of their halves")
+                    raise _make_unsupported_error(
+                        self._name, "its layers do not have a norm after each of their halves"
+                    )
                 part_sum.pass_through(norms[0])
                 part_sum.add_feed_forward(layer, norms[1].norm_input)
                 part_sum.pass_through(norms[1])
             elif not find_family(self._model.config, layer + 1).crossing:
-                part_sum.add_feed_forward(self._probes[layer].layer, _residual_stream(*streams[layer + 1]))
+                part_sum.add_feed_forward(self._probes[layer].layer, _select_residual_stream(*streams[layer + 1]))
 
     def _name_prefix(self, layer: int) -> str:
         """Return the beginning of the names of a layer's heads."""
@@ -278,7 +280,7 @@ class Stream:
             if n.attention_count == layer and n.norm_output.shape == x.shape and np.array_equal(n.norm_output, x)
         ]
         if not norms or not np.array_equal(norms[-1].norm_input, layer_input):
-            raise _unsupported_error(self._name, "the input of its layers is not the input of their norms")
+            raise _make_unsupported_error(self._name, "the input of its layers is not the input of their norms")
         return norms[-1]
 
     def _embed(self, text_pieces: Any, is_typed: bool, stream: Floats) -> _PartSum:
@@ -312,7 +314,7 @@ class Stream:
     def _checked(self, parts: Parts, x: Floats) -> Parts:
         """Return the parts if they sum to x. Raises ModelUnsupported otherwise."""
         if not _is_close(parts.x.sum(axis=0), x):
-            raise _unsupported_error(
+            raise _make_unsupported_error(
                 self._name, "something other than its heads and feed-forward parts adds to its vectors"
             )
         return parts
@@ -343,12 +345,12 @@ def _freeze(norm: _NormCall) -> FrozenNorm:
 def check_decomposable(config: Any, name: str) -> None:
     """Raise ModelUnsupported, with the reason, for a model whose vectors are not a sum of known parts."""
     if config.model_type in _UNSUPPORTED_FAMILIES:
-        raise _unsupported_error(name, _UNSUPPORTED_FAMILIES[config.model_type])
+        raise _make_unsupported_error(name, _UNSUPPORTED_FAMILIES[config.model_type])
     if getattr(config, "rescale_embeddings", False):  # BigBird
-        raise _unsupported_error(name, "it scales the vectors of words before it adds those of positions")
+        raise _make_unsupported_error(name, "it scales the vectors of words before it adds those of positions")
 
 
-def _unsupported_error(name: str, reason: str) -> ModelUnsupported:
+def _make_unsupported_error(name: str, reason: str) -> ModelUnsupported:
     """Return the error for a model whose scores cannot be decomposed."""
     return ModelUnsupported(
         f"The scores of {quote_model(name)} cannot be decomposed: {reason}.",
@@ -442,7 +444,7 @@ class _PartSum:
         )
 
 
-def _residual_stream(x: Floats, layer_input: Floats | None) -> Floats:
+def _select_residual_stream(x: Floats, layer_input: Floats | None) -> Floats:
     """Return the residual stream that enters a layer."""
     return x if layer_input is None else layer_input
 

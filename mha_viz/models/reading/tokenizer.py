@@ -164,7 +164,7 @@ class Tokenizer:
             )
         words = tuple(None if number is None or number < 0 else number for number in numbers)
         names = [
-            name if number is None or number >= 0 else _readable_name(prefix_words[number][slice(*span)], name)
+            name if number is None or number >= 0 else _make_readable_name(prefix_words[number][slice(*span)], name)
             for name, number, span in zip(encoding.tokens, numbers, encoding.offsets, strict=True)
         ]
         in_vocabulary = tuple(word is None or token != self.unknown for word, token in zip(words, ids, strict=True))
@@ -210,7 +210,7 @@ class Tokenizer:
             start, end = spans[i]
             if segment == 0 and self.prefix:
                 if end <= len(self.prefix):
-                    pieces.append(Piece(_readable_name(self.prefix[start:end], names[i]), 0, 0, None, segment))
+                    pieces.append(Piece(_make_readable_name(self.prefix[start:end], names[i]), 0, 0, None, segment))
                     continue
                 start, end = max(0, start - len(self.prefix)), end - len(self.prefix)
             pieces.append(Piece(names[i], start, end, word, segment, ids[i] != self.unknown))
@@ -233,9 +233,9 @@ def convert_panics(name: str) -> Iterator[None]:
         raise ModelBroken(problem, "Try another text, or another model.") from None
 
 
-def _readable_name(written: str, name: str) -> str:
+def _make_readable_name(text: str, name: str) -> str:
     """Return the text of a prefix's piece, or the name of the piece if that text is blank."""
-    return written.strip() or name
+    return text.strip() or name
 
 
 def _supports_pairs(tokenizer: Any) -> bool:

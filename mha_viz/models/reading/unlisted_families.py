@@ -21,7 +21,7 @@ from mha_viz.attention.steps import REST_AS_SINK, WEIGHTS_ONLY, Step, make_layer
 from mha_viz.attention.tensors import make_read_only
 from mha_viz.errors import MhaVizError, ModelUnsupported, ShapeError
 from mha_viz.model_names import quote_model
-from mha_viz.models.families import BY_HAND, has_weights, no_shares_error, weights_only_error
+from mha_viz.models.families import BY_HAND, has_weights, make_no_shares_error, make_weights_only_error
 from mha_viz.models.reading import cores
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
@@ -66,7 +66,7 @@ class Unlisted(Encoder):
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
         """Run the model as :meth:`Encoder._pass` does. Raises ModelUnsupported if the tap needs more than weights."""
         if not tap.only_weights or type(tap).attends is not Tap.attends:
-            raise weights_only_error(self.family)
+            raise make_weights_only_error(self.family)
         type_argument = {"token_type_ids": torch.tensor(types, device=self.device)} if self._typed else {}
         with cores.pass_lock:
             outputs = _run_module(self._model, self._model, self.name, self._tokens(*ids), **type_argument)
@@ -88,7 +88,7 @@ class Unlisted(Encoder):
 
     def _prepare(self) -> None:
         """Run once to refuse a model that cannot be drawn, and to find out whether it is causal."""
-        weights = self._first_weights()
+        weights = self._compute_first_weights()
         self.causal = not np.triu(weights[..., : weights.shape[2]], 1).any()
 
 
@@ -125,7 +125,7 @@ class UnlistedEncoderDecoder(EncoderDecoder):
         try:
             super()._prepare()
         except ShapeError as error:
-            raise no_shares_error(self.name, error, self.remedy) from error
+            raise make_no_shares_error(self.name, error, self.remedy) from error
 
     def _run_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
         """Run one part, and copy its weights to ``tap``."""

@@ -131,8 +131,12 @@ def _is_as_built(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], s
     model = {key: value for key, value in tokenizer_json["model"].items() if key != "vocab"}
     cls, sep, vocabulary = tokens["cls"], tokens["sep"], tokenizer_json["model"]["vocab"]
     ends = {token: {"id": token, "ids": [vocabulary[token]], "tokens": [token]} for token in (cls, sep)}
-    first: list[Any] = [_template_token(cls, 0), {"Sequence": {"id": "A", "type_id": 0}}, _template_token(sep, 0)]
-    second: list[Any] = [{"Sequence": {"id": "B", "type_id": 1}}, _template_token(sep, 1)]
+    first: list[Any] = [
+        _make_template_token(cls, 0),
+        {"Sequence": {"id": "A", "type_id": 0}},
+        _make_template_token(sep, 0),
+    ]
+    second: list[Any] = [{"Sequence": {"id": "B", "type_id": 1}}, _make_template_token(sep, 1)]
     return (
         model
         == {
@@ -155,6 +159,6 @@ def _is_as_built(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], s
     )
 
 
-def _template_token(token: str, segment: int) -> dict[str, Any]:
+def _make_template_token(token: str, segment: int) -> dict[str, Any]:
     """Return a special token of a template."""
     return {"SpecialToken": {"id": token, "type_id": segment}}

@@ -21,7 +21,7 @@ UNEXPLAINED = "unexplained"  # key of a library's message in the answer of a chi
 OTHER = "Choose another model."
 
 
-def endpoint() -> str:
+def get_endpoint() -> str:
     """Return the Hub's address: the current value of HF_ENDPOINT, or else huggingface.co.
 
     huggingface_hub reads the variable only once.
@@ -110,7 +110,7 @@ def make_no_answer_error(model: Model) -> ModelUnreachable:
     label = quote_model(model.name)
     return ModelUnreachable(
         choose_message(
-            f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {label}.",
+            f"The Hugging Face Hub ({get_endpoint()}) cannot be reached, or stopped answering, for {label}.",
             f"The Hugging Face Hub cannot be reached, or stopped answering, for {label}.",
         ),
         "Check the connection and try again, or choose a model that is already on this machine.",

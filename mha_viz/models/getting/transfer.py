@@ -24,8 +24,8 @@ from mha_viz.models.getting.refusals import (
     OTHER,
     UNEXPLAINED,
     choose_message,
-    endpoint,
     explain_error,
+    get_endpoint,
     make_gated_error,
     make_http_error,
 )
@@ -65,7 +65,7 @@ def _list_files(model: Model, seconds: float) -> dict[str, object]:
 
     ``files`` maps names to the size in bytes and the SHA-256, which the Hub gives for large files only.
     """
-    hub = HfApi(endpoint=endpoint(), token=False)
+    hub = HfApi(endpoint=get_endpoint(), token=False)
     revision = model.revision or None
     repository = hub.model_info(model.hub_id, revision=revision, files_metadata=True, timeout=seconds)
     if repository.gated:
@@ -73,7 +73,7 @@ def _list_files(model: Model, seconds: float) -> dict[str, object]:
     if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
         raise ModelUnreachable(
             choose_message(
-                f"{endpoint()} does not answer like the Hugging Face Hub.",
+                f"{get_endpoint()} does not answer like the Hugging Face Hub.",
                 "The Hugging Face Hub sent an unexpected response.",
             ),
             choose_message("Check HF_ENDPOINT.", OTHER),
@@ -111,7 +111,7 @@ def _download_file(
 
     Raises ModelUnreachable unless its size and SHA-256 match the announced values.
     """
-    url = hf_hub_url(model.hub_id, name, revision=request["commit"], endpoint=endpoint())
+    url = hf_hub_url(model.hub_id, name, revision=request["commit"], endpoint=get_endpoint())
     headers = {"Accept-Encoding": "identity", "User-Agent": "mha-viz"}
     digest, size = hashlib.sha256(), 0
     with (

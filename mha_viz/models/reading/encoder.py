@@ -32,7 +32,7 @@ from mha_viz.models.reading.fast_layers import StraightRunner, make_straight
 from mha_viz.models.reading.listening import install_hooks
 from mha_viz.models.reading.loaded_model import LoadedModel
 from mha_viz.models.reading.plain_models import open_plain
-from mha_viz.models.reading.probe import LayerProbe, find_attention_modules, matrix, read_weights
+from mha_viz.models.reading.probe import LayerProbe, find_attention_modules, read_matrix, read_weights
 from mha_viz.models.reading.stream import LayerNorms, Stream, find_projection
 from mha_viz.models.reading.tokenizer import TextPieces
 from mha_viz.models.transformers_parts import make_layers_unseen_error
@@ -496,7 +496,7 @@ class Encoder(DecomposableStack, LoadedModel):
 
     def w_o(self, layer: int) -> torch.Tensor:
         """Return W_O of a layer, [head · d_head, d_model], in float32, with the heads stacked along the first axis."""
-        return matrix(find_attention_modules(self._model, layer).output).float()
+        return read_matrix(find_attention_modules(self._model, layer).output).float()
 
     @property
     def word_vectors(self) -> torch.Tensor:

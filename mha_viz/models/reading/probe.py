@@ -153,7 +153,7 @@ class LayerProbe:
         """Return the recorded layer, recomputed step by step. Raises ModelUnsupported if the result differs."""
         config, n = self._model.config, len(text)
         x, entered = self.inputs(n)
-        scaling, relative = self._distances(n)
+        scaling, relative = self._compute_distance_terms(n)
         rotation = _make_rotation(self._place.holder, self._recorded["turns"], config) if self._turns else None
         parameters = _read_parameters(self._place, self._family, config)
         if rotation is not None and self._family.adjacent:
@@ -176,9 +176,9 @@ class LayerProbe:
     def inputs(self, n: int) -> tuple[Floats, Floats | None]:
         """Return x, the input of the layer's attention, and the layer's input if it differs; both [n, d_model]."""
         x = to_array(self._recorded["x"].reshape(n, -1))
-        return x, self._entered(x)
+        return x, self._find_layer_input(x)
 
-    def _distances(self, n: int) -> tuple[float, Relative | None]:
+    def _compute_distance_terms(self, n: int) -> tuple[float, Relative | None]:
         """Return the scale of the scores, and the terms that distances add to them."""
         d_k = self._model.config.hidden_size / self._model.config.num_attention_heads
         scaling = float(getattr(self._place.holder, "scaling", d_k**-0.5))
@@ -186,7 +186,7 @@ class LayerProbe:
             return scaling, None
         return self._relative(self._place.holder, self._recorded["given"], scaling, n)
 
-    def _entered(self, x: Floats) -> Floats | None:
+    def _find_layer_input(self, x: Floats) -> Floats | None:
         """Return the input of the layer's norm; None if the layer passes its input to attention unchanged.
 
         ModernBERT's first layer does so.
@@ -351,14 +351,14 @@ def _split_columns(joined: Floats, query_columns: int, heads: int, keys: int, in
     return np.split(joined, [query_columns, query_columns + keys * query_columns // heads], axis=-1)
 
 
-def matrix(module: Any) -> torch.Tensor:
+def read_matrix(module: Any) -> torch.Tensor:
     """Return the weight of a linear layer as [in, out], however it is stored."""
     weight: torch.Tensor = module.weight if is_conv(module) else module.weight.T
     return weight.detach()
 
 
 def read_weights(module: Any) -> Floats:
-    """Return :func:`matrix` in CPU memory. The array must not be changed.
+    """Return :func:`read_matrix` in CPU memory. The array must not be changed.
 
     Unless it is large, it is cached for the version of the weights from which it was made.
     """
@@ -367,7 +367,7 @@ def read_weights(module: Any) -> Floats:
     )  # packed weights never change
     if module in _matrices and _matrices[module][0] == version:
         return _matrices[module][1]
-    weights = to_array(matrix(module))
+    weights = to_array(read_matrix(module))
     if weights.nbytes <= MAX_CACHED_BYTES:
         _matrices[module] = version, weights
     return weights

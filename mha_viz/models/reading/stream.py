@@ -31,8 +31,8 @@ from mha_viz.models.reading.probe import (
     find_attention_modules,
     get_epsilon,
     is_centred,
-    matrix,
     read_bias,
+    read_matrix,
     read_weights,
     to_array,
 )
@@ -200,9 +200,9 @@ class Stream:
         for layer, (part_sum, x, layer_input) in enumerate(self._iter_layer_inputs(text_pieces, is_typed)):
             if layer in layers:
                 attention_input = (
-                    part_sum if layer_input is None else part_sum.copy_through(self._norm(layer, x, layer_input))
+                    part_sum if layer_input is None else part_sum.copy_through(self._find_norm(layer, x, layer_input))
                 )
-                yield self._probes[layer], self._checked(attention_input.to_parts(), x)
+                yield self._probes[layer], self._check_sum(attention_input.to_parts(), x)
 
     def last_state(self, text_pieces: Any) -> tuple[Floats, Parts]:
         """Return the output of a stack after its last norm, [n, d_model], and its parts.
@@ -213,7 +213,7 @@ class Stream:
         layer, norm = len(self._probes) - 1, self._norms[-1]
         part_sum.add_heads(self._name_prefix(layer), *self._get_head_outputs(layer))
         part_sum.add_feed_forward(layer, norm.norm_input)
-        return norm.norm_output, self._checked(part_sum.copy_through(norm).to_parts(), norm.norm_output)
+        return norm.norm_output, self._check_sum(part_sum.copy_through(norm).to_parts(), norm.norm_output)
 
     def iter_norms(self, layers: Collection[int]) -> Iterator[tuple[LayerProbe, LayerNorms]]:
         """Yield, for each of ``layers`` in order, the norms around its heads."""
@@ -224,7 +224,7 @@ class Stream:
                 raise _make_unsupported_error(self._name, "its layers do not have a norm after each of their halves")
             x, layer_input = self._probes[layer].inputs(len(after[0].norm_input))
             if layer_input is not None:
-                before = [self._norm(layer, x, layer_input)]
+                before = [self._find_norm(layer, x, layer_input)]
             else:  # post-norm, or ModernBERT's first layer
                 before = [norm for norm in self._norms if norm.attention_count == 0][:1]
             frozen = [_freeze(norm) for norm in (*before, after[-1 if is_pre else 0])]
@@ -272,7 +272,7 @@ class Stream:
         slices = read_weights(module).reshape(len(contexts), contexts.shape[-1], -1)
         return contexts, slices, read_bias(module, slices.shape[-1])
 
-    def _norm(self, layer: int, x: Floats, layer_input: Floats) -> _NormCall:
+    def _find_norm(self, layer: int, x: Floats, layer_input: Floats) -> _NormCall:
         """Return the norm whose output is x, the input of a layer's attention, and whose input is the layer's."""
         norms = [
             n
@@ -295,7 +295,9 @@ class Stream:
         type_table, type_vectors = find_module(self._model, "embeddings.token_type_embeddings"), np.zeros_like(total)
         if type_table is not None:
             type_vectors = to_array(type_table.weight)[list(text_pieces.types) if is_typed else [0] * len(total)]
-        word_vectors = self._words(text_pieces.ids) if _find_modules(self._model).has_tables else total - type_vectors
+        word_vectors = (
+            self._embed_words(text_pieces.ids) if _find_modules(self._model).has_tables else total - type_vectors
+        )
         part_sum.add("word", WORD, word_vectors)
         part_sum.add("position", POSITION, total - type_vectors - word_vectors)
         part_sum.add("type", POSITION, type_vectors)
@@ -303,7 +305,7 @@ class Stream:
             part_sum.pass_through(norm)
         return part_sum if project is None else part_sum.project(project, max_parts)
 
-    def _words(self, ids: Sequence[int]) -> Floats:
+    def _embed_words(self, ids: Sequence[int]) -> Floats:
         """Return the vectors of words alone."""
         device = next(self._model.parameters()).device
         with torch.inference_mode():
@@ -311,7 +313,7 @@ class Stream:
             project = find_module(self._model, "decoder.project_in")  # OPT
             return to_array((vectors if project is None else project(vectors))[0])
 
-    def _checked(self, parts: Parts, x: Floats) -> Parts:
+    def _check_sum(self, parts: Parts, x: Floats) -> Parts:
         """Return the parts if they sum to x. Raises ModelUnsupported otherwise."""
         if not _is_close(parts.x.sum(axis=0), x):
             raise _make_unsupported_error(
@@ -422,7 +424,7 @@ class _PartSum:
 
     def project(self, module: Any, max_parts: int) -> _PartSum:
         """Return a copy with a linear layer applied to it and with room for ``max_parts`` parts."""
-        weight = to_array(matrix(module))
+        weight = to_array(read_matrix(module))
         other = _PartSum(max_parts, (*self.x.shape[1:-1], weight.shape[1]))
         other.names, other.groups = list(self.names), list(self.groups)
         other.x[:] = self.x @ weight
@@ -451,9 +453,9 @@ def _select_residual_stream(x: Floats, layer_input: Floats | None) -> Floats:
 
 def _project(vectors: Floats, module: Any) -> Floats:
     """Apply a projection to vectors of the width that it takes; return others unchanged."""
-    if module is None or vectors.shape[-1] != matrix(module).shape[0]:
+    if module is None or vectors.shape[-1] != read_matrix(module).shape[0]:
         return vectors
-    projected: Floats = vectors @ to_array(matrix(module)) + read_bias(module, matrix(module).shape[1])
+    projected: Floats = vectors @ to_array(read_matrix(module)) + read_bias(module, read_matrix(module).shape[1])
     return projected
 
 

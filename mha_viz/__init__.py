@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mha_viz.heads import Head
-from mha_viz.options import draws
+from mha_viz.options import register_function
 from mha_viz.version import __version__
 
 if TYPE_CHECKING:
@@ -165,13 +165,13 @@ def _save(attention: Attention, path: str | os.PathLike[str]) -> Path:
     return write(attention, path)
 
 
-def _measures(attention: Attention) -> Any:
+def _make_measures(attention: Attention) -> Any:
     from mha_viz.analysis.metrics import table_of
 
     return table_of(attention)
 
 
-draws("save", _save)
-draws("measures", _measures)
+register_function("save", _save)
+register_function("measures", _make_measures)
 for _name in ("grid", "heatmap", "links"):
-    draws(_name, _make_drawer(_name))
+    register_function(_name, _make_drawer(_name))

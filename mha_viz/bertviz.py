@@ -85,16 +85,16 @@ def head_view(
     attentions = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     figures = {}
     for name, reading, included in _iter_stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
-        opened = included[0] if layer is None else layer
-        if not is_number(opened) or opened not in included:
+        opened_layer = included[0] if layer is None else layer
+        if not is_number(opened_layer) or opened_layer not in included:
             raise SettingError(
-                f"layer is {shorten_value(opened)}, which is not in include_layers.",
+                f"layer is {shorten_value(opened_layer)}, which is not in include_layers.",
                 f"Layers: {shorten_value(included, 200)}.",
             )
         numbers = range(reading.heads) if heads is None else list_items(heads, "heads", "Give numbers of heads.")
-        chosen = [reading.head((opened, head)) for head in numbers]
+        chosen_heads = [reading.head((opened_layer, head)) for head in numbers]
         layer_figure, model_figure = (
-            links(reading, heads=chosen, unit="pieces"),
+            links(reading, heads=chosen_heads, unit="pieces"),
             grid(reading, layers=included, unit="pieces"),
         )
         assert layer_figure.page is not None
@@ -183,8 +183,8 @@ def _iter_stacks(
 def _get_names(names: dict[str, Sequence[str] | None], part: str, stack: str) -> Sequence[str]:
     token_names = names[part]
     if token_names is None:
-        argument, needed = (f"{name}_{kind}".strip("_") for name, kind in ((part, "tokens"), (stack, "attention")))
-        raise SettingError(f"{argument} is missing, which {needed} needs.", "Give the names of its tokens.")
+        argument, needed_by = (f"{name}_{kind}".strip("_") for name, kind in ((part, "tokens"), (stack, "attention")))
+        raise SettingError(f"{argument} is missing, which {needed_by} needs.", "Give the names of its tokens.")
     return token_names
 
 

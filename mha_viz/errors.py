@@ -225,55 +225,55 @@ _NESTED_REPR.maxlevel, _NESTED_REPR.maxlist, _NESTED_REPR.maxtuple, _NESTED_REPR
 )
 
 
-def shorten_value(given: object, most: int = 40) -> str:
-    """Return the beginning of any value as text, at most ``most`` characters, however large the value is."""
-    kind = type(given)
+def shorten_value(value: object, max_length: int = 40) -> str:
+    """Return the beginning of any value as text, at most ``max_length`` characters, however large the value is."""
+    kind = type(value)
     try:
-        if isinstance(given, str):
-            return given[:most]
-        if isinstance(given, int) and given.bit_length() > 4 * most:
-            return f"a number of {int(given.bit_length() * log10(2)) + 1:,} digits"[:most]
+        if isinstance(value, str):
+            return value[:max_length]
+        if isinstance(value, int) and value.bit_length() > 4 * max_length:
+            return f"a number of {int(value.bit_length() * log10(2)) + 1:,} digits"[:max_length]
         if kind in (list, tuple, dict, set, frozenset):
-            return _NESTED_REPR.repr(given)[:most]
-        if isinstance(given, abc.Collection) and not hasattr(given, "shape") and len(given) > _LONG_COLLECTION:
-            return f"{kind.__name__} of {len(given):,}"[:most]
-        return str(given)[:most]
+            return _NESTED_REPR.repr(value)[:max_length]
+        if isinstance(value, abc.Collection) and not hasattr(value, "shape") and len(value) > _LONG_COLLECTION:
+            return f"{kind.__name__} of {len(value):,}"[:max_length]
+        return str(value)[:max_length]
     except Exception:  # a foreign type may raise anything when it is converted to text
-        return kind.__name__[:most]
+        return kind.__name__[:max_length]
 
 
-def list_items(given: object, name: str, remedy: str, most: int = MAX_ITEMS) -> list[Any]:
-    """Return the items of a list of at most ``most`` items.
+def list_items(value: object, name: str, remedy: str, max_items: int = MAX_ITEMS) -> list[Any]:
+    """Return the items of a list of at most ``max_items`` items.
 
-    Raises SettingError if there are more, or if ``given`` is not a list.
+    Raises SettingError if there are more, or if ``value`` is not a list.
     """
     try:
-        if isinstance(given, (str, bytes, abc.Mapping)) or not isinstance(given, abc.Iterable):
+        if isinstance(value, (str, bytes, abc.Mapping)) or not isinstance(value, abc.Iterable):
             raise TypeError
-        items = [*itertools.islice(given, most + 1)]
+        items = [*itertools.islice(value, max_items + 1)]
     except TypeError as error:
-        kind = type(given).__name__
-        raise SettingError(f"{name} is {shorten_value(given)!r}: {kind}, which is not a list.", remedy) from error
-    if len(items) > most:
-        raise SettingError(f"{name} has more than {most:,} entries: {shorten_value(given)}.", remedy)
+        kind = type(value).__name__
+        raise SettingError(f"{name} is {shorten_value(value)!r}: {kind}, which is not a list.", remedy) from error
+    if len(items) > max_items:
+        raise SettingError(f"{name} has more than {max_items:,} entries: {shorten_value(value)}.", remedy)
     return items
 
 
-def check_kind(given: object, kind: Any, expected: str, remedy: str) -> None:
-    """Raise SettingError unless ``given`` is of the ``kind``, which ``expected`` names: "a reading"."""
-    if not isinstance(given, kind):
-        text = shorten_value(given, 60) if isinstance(given, (int, float)) else repr(shorten_value(given, 60))
-        raise SettingError(f"{text} is {type(given).__name__}, not {expected}.", remedy)
+def check_kind(value: object, kind: Any, expected: str, remedy: str) -> None:
+    """Raise SettingError unless ``value`` is of the ``kind``, which ``expected`` names: "a reading"."""
+    if not isinstance(value, kind):
+        text = shorten_value(value, 60) if isinstance(value, (int, float)) else repr(shorten_value(value, 60))
+        raise SettingError(f"{text} is {type(value).__name__}, not {expected}.", remedy)
 
 
-def check_items(given: object, kind: Any, expected: str, remedy: str) -> None:
+def check_items(value: object, kind: Any, expected: str, remedy: str) -> None:
     """Check the kind of each item of a list, as :func:`check_kind` does.
 
     Raises SettingError, also for a value that is not a list.
     """
-    check_kind(given, abc.Collection, "a list", f"{remedy.rstrip('.')}, in a list.")
-    assert isinstance(given, abc.Collection)
-    for item in given:
+    check_kind(value, abc.Collection, "a list", f"{remedy.rstrip('.')}, in a list.")
+    assert isinstance(value, abc.Collection)
+    for item in value:
         check_kind(item, kind, expected, remedy)
 
 
@@ -290,7 +290,7 @@ class SumsUnsavedWarning(UserWarning):
 
 
 class TextCutWarning(UserWarning):
-    """A text has more tokens than the model reads: its end was left out."""
+    """A text has more tokens than the model reads, so its end was cut."""
 
 
 def warn(category: type[UserWarning], message: str) -> None:

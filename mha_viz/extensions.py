@@ -6,7 +6,7 @@
 * a rule of a recipe: a row of ``RULES`` (``analysis/rules.py``)
 * a finding about a sentence: a row of ``KINDS`` (``analysis/unusual_heads.py``)
 
-Pages and figures read the rows when they are imported. So extend right after ``import mha_viz as mv``.
+Pages and figures read the rows when they are imported, so add yours right after ``import mha_viz as mv``.
 """
 
 from __future__ import annotations

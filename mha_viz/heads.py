@@ -49,8 +49,8 @@ class Head(NamedTuple):
         try:
             layer, head = (index(part) for part in given)
         except (TypeError, ValueError) as error:
-            several = " Several heads are given as heads=[…]." if isinstance(given, list) else ""
-            raise UnknownHead(f"{shorten_value(given)!r} is not a head.", f"{_NAME_REMEDY}{several}") from error
+            hint = " Several heads are given as heads=[…]." if isinstance(given, list) else ""
+            raise UnknownHead(f"{shorten_value(given)!r} is not a head.", f"{_NAME_REMEDY}{hint}") from error
         if any(isinstance(part, bool) for part in given) or max(abs(layer), abs(head)) >= MAX_NUMBER:
             raise UnknownHead(f"{shorten_value(given)!r} is not a head.", _NAME_REMEDY)
         return cls(layer, head)
@@ -72,15 +72,17 @@ class Head(NamedTuple):
         model does not have.
         """
         layers = range(layers) if isinstance(layers, int) else layers
-        joined = heads == 0 and isinstance(given, str) and re.fullmatch(r"[Ll]\d{1,3}", given.strip(), re.ASCII)
-        head = cls.of(f"{given.strip()}H0" if joined else given)
+        is_layer_name = heads == 0 and isinstance(given, str) and re.fullmatch(r"[Ll]\d{1,3}", given.strip(), re.ASCII)
+        head = cls.of(f"{given.strip()}H0" if is_layer_name else given)
         if not (head.layer in layers and 0 <= head.head < max(1, heads)):
             listing = "" if layers[-1] < len(layers) else f" ({', '.join(map(str, layers))})"
             heads_text = f"× {heads} heads" if heads else "whose heads are joined"
             layout = f"{len(layers)} layers{listing} {heads_text}"
             first, last = layers[0], layers[-1]
             names = (cls(first, 0), cls(last, heads - 1)) if heads else (f"L{first}", f"L{last}")
-            problem = f"{str(given).strip() if joined else head} does not exist: {shorten_name(model)} has {layout}."
+            problem = (
+                f"{str(given).strip() if is_layer_name else head} does not exist: {shorten_name(model)} has {layout}."
+            )
             raise UnknownHead(problem, f"Choose between {names[0]} and {names[1]}.")
         return head
 

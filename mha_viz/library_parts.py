@@ -61,7 +61,7 @@ def check_parts(parts: Sequence[LibraryPart]) -> None:
 
 
 def find_losses(parts: Sequence[LibraryPart]) -> dict[str, LibraryPart]:
-    """Return what is lost with the installed libraries, each with the first part that is missing."""
+    """Find the features that are lost with the installed libraries, each with the first part that is missing."""
     return {part.loss: part for part in reversed(parts) if part.loss and not has_part(part)}
 
 

@@ -128,12 +128,12 @@ def read_config_name(folder: str, config: Mapping[str, object]) -> str:
     ``name`` is the model's own name. ``_name_or_path`` says from where the files were loaded: for a fine-tuned model,
     that is the model it began with. So if the folder has another name, both names are given.
     """
-    stated, loaded = (
+    config_name, loaded_name = (
         value if isinstance(value, str) and is_hub_id(value) else ""
         for value in (config.get("name"), config.get("_name_or_path"))
     )
-    if stated or not loaded:
-        return stated
+    if config_name or not loaded_name:
+        return config_name
     folder_name = shorten_name(folder)
-    is_same = folder_name.casefold() == loaded.rpartition("/")[2].casefold()
-    return loaded if is_same else f"{folder_name}{_BY_CONFIG.format(loaded)}"
+    is_same = folder_name.casefold() == loaded_name.rpartition("/")[2].casefold()
+    return loaded_name if is_same else f"{folder_name}{_BY_CONFIG.format(loaded_name)}"

@@ -13,16 +13,25 @@ from typing import Any, Literal, Protocol, TypedDict
 
 from mha_viz.view.settings import OPTIONS, check_value
 
-__all__ = ["AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options", "ViewOptions", "draws", "get_function"]
+__all__ = [
+    "AnyFigure",
+    "CacheOptions",
+    "GridOptions",
+    "HeadOptions",
+    "Options",
+    "ViewOptions",
+    "get_function",
+    "register_function",
+]
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}  # functions for figures, files and tables, by name
 
 
-def draws(name: str, function: Callable[..., Any]) -> None:
+def register_function(name: str, function: Callable[..., Any]) -> None:
     """Register the function that draws, measures or saves a reading.
 
-    Only the package itself calls this. Drawings, measures and files are in higher layers of the package, which lower
-    layers must not import.
+    Only the package itself calls this, because drawings, measures and files are in higher layers, which lower layers
+    must not import.
     """
     if name in _FUNCTIONS:
         raise ValueError(f"Two functions draw {name}.")
@@ -137,7 +146,7 @@ class AnyFigure(Protocol):
         """Write the figure, or its numbers, in the format that the suffix names."""
 
     def to_bytes(self, suffix: str, dpi: int = 300) -> bytes:
-        """Return the content of such a file."""
+        """Return the bytes that :meth:`save` would write."""
 
     def to_html(self) -> str:
         """Return the interactive figure as one HTML page."""

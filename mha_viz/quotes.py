@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-__all__ = ["did_you_mean", "join_names", "printable", "quote", "shorten"]
+__all__ = ["did_you_mean", "join_names", "make_printable", "quote", "shorten"]
 
 MAX_QUOTED = 60
 MIN_SIMILARITY = 0.6  # minimum similarity of a suggestion: difflib's ratio, from 0 to 1
@@ -25,37 +25,40 @@ _TAGS = range(0xE0020, 0xE0080)
 _MAX_SYMBOL = 16  # maximum characters of an emoji, or of a letter with its accents
 
 
-def quote(text: str, most: int = MAX_QUOTED) -> str:
-    """Return a text in quotation marks, cut to ``most`` characters; U+FFFD replaces characters that cannot be shown."""
-    return f"“{printable(shorten(text, most), _REPLACEMENT)}”"
+def quote(text: str, max_length: int = MAX_QUOTED) -> str:
+    """Return a text in quotation marks, cut to ``max_length`` characters.
+
+    U+FFFD replaces characters that cannot be shown.
+    """
+    return f"“{make_printable(shorten(text, max_length), _REPLACEMENT)}”"
 
 
-def printable(text: str, instead: str) -> str:
-    """Replace line breaks, control characters and marks that change the writing direction by ``instead``."""
-    joined = {index for match in _JOINED_SYMBOLS.finditer(text) for index in range(*match.span())}
-    return "".join(c if c.isprintable() or index in joined else instead for index, c in enumerate(text))
+def make_printable(text: str, replacement: str) -> str:
+    """Replace line breaks, control characters and marks that change the writing direction by ``replacement``."""
+    joined_indices = {index for match in _JOINED_SYMBOLS.finditer(text) for index in range(*match.span())}
+    return "".join(c if c.isprintable() or index in joined_indices else replacement for index, c in enumerate(text))
 
 
-def shorten(text: str, most: int) -> str:
-    """Shorten a text to ``most`` characters; an ellipsis replaces what was cut, and no symbol is cut in two."""
-    if len(text) <= most:
+def shorten(text: str, max_length: int) -> str:
+    """Shorten a text to ``max_length`` characters; an ellipsis replaces what was cut, and no symbol is cut in two."""
+    if len(text) <= max_length:
         return text
-    end = most - 1
+    end = max_length - 1
     for _ in range(_MAX_SYMBOL):
-        if end < 2 or not (_continues(text[end]) or text[end - 1] == _JOINER):
+        if end < 2 or not (_is_continuation(text[end]) or text[end - 1] == _JOINER):
             break
         end -= 1
     return f"{text[:end].rstrip()}…"
 
 
-def did_you_mean(name: str, names: Iterable[str], likeness: float = MIN_SIMILARITY) -> str:
+def did_you_mean(name: str, names: Iterable[str], min_similarity: float = MIN_SIMILARITY) -> str:
     """Return a question with the most similar of the names, ignoring case; empty if none is similar."""
     spelled = {candidate.lower(): candidate for candidate in names}
-    match = get_close_matches(name[:100].lower(), spelled, 1, likeness)
+    match = get_close_matches(name[:100].lower(), spelled, 1, min_similarity)
     return f"Did you mean {spelled[match[0]]}?" if match else ""
 
 
-def _continues(c: str) -> bool:
+def _is_continuation(c: str) -> bool:
     """Return whether a character belongs to the symbol before it."""
     return c == _JOINER or ord(c) in _SKIN_TONES or ord(c) in _TAGS or unicodedata.category(c) in ("Mn", "Me")
 

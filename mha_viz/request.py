@@ -21,7 +21,7 @@ __all__ = ["METHODS", "OVER_CORPUS", "PARTS", "RECIPE", "RESAMPLE", "TEXT", "Que
 RECIPE = "recipe"  # the output with the weights that a head's recipe predicts
 RESAMPLE, TEXT = "resample", "text"  # the output on random sentences of a corpus, or on one other text
 OVER_CORPUS = ("zero", "mean", "uniform", RECIPE, RESAMPLE)  # methods that need nothing but the sentences of a corpus
-METHODS = (*OVER_CORPUS, TEXT)  # what replaces the output of a head that is off; the first by default
+METHODS = (*OVER_CORPUS, TEXT)  # the replacement for the output of a head that is off; the first by default
 METHOD_WORDS: Mapping[str, str] = MappingProxyType(  # the methods in words
     {
         "zero": "zeros",
@@ -98,7 +98,7 @@ class Request:
     ``pair`` is a second text that is read together with ``text``; ``words``, the sentence as words, replace both.
     ``prefix``, such as "query: ", is read before the text but is not part of it. ``part`` and ``target`` are for
     encoder–decoders; without a target the model generates one. ``off`` are the heads that are switched off, and
-    ``method`` is what replaces their output; for "text", that is their output on ``source``. ``place``, ``word``,
+    ``method`` is the replacement for their output; for "text", that is their output on ``source``. ``place``, ``word``,
     ``other`` and ``off_in`` describe the score whose gradient is computed, as in
     ``models.reading.answers.make_question``. Once the model has looked the word up, ``question`` replaces them.
     """
@@ -121,7 +121,7 @@ class Request:
     prefix: str = ""
 
     def checked(self, called: Callable[[str], str] = str) -> Request:
-        """Return the request itself after checking it.
+        """Check the request and return it.
 
         ``called`` maps a field to its name where the request was written, such as an option. Raises SettingError for
         fields that exclude each other, and for values that do not exist.
@@ -183,7 +183,7 @@ class Request:
 
     @property
     def manner(self) -> str:
-        """Replacement for the output of heads that are off, in words.
+        """The replacement for the output of heads that are off, in words.
 
         "replaced by zeros", "replaced by another text, “A dog slept.”".
         """

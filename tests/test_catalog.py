@@ -211,7 +211,7 @@ def test_the_cache_lies_where_its_library_puts_it(setting: dict[str, str], monke
     assert spec.loader is not None
     constants = importlib.util.module_from_spec(spec)  # reads the environment when it is imported
     spec.loader.exec_module(constants)
-    assert str(storage.cache_root()) == constants.HF_HUB_CACHE
+    assert str(storage.find_cache_root()) == constants.HF_HUB_CACHE
 
 
 # ---- a public server ------------------------------------------------------------------------------------------------
@@ -222,11 +222,11 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache with GPT-2 and an incomplete RoBERTa."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     for hub_id in ("openai-community/gpt2", "FacebookAI/roberta-base"):
-        place, commit = storage.model_storage(hub_id), "0" * 40
+        place, commit = storage.find_model_storage(hub_id), "0" * 40
         model_at(place / "snapshots" / commit)
         (place / "refs").mkdir()
         (place / "refs" / "main").write_text(commit)
-    (storage.model_storage("FacebookAI/roberta-base") / "snapshots" / ("0" * 40) / WEIGHTS).unlink()
+    (storage.find_model_storage("FacebookAI/roberta-base") / "snapshots" / ("0" * 40) / WEIGHTS).unlink()
     return tmp_path
 
 

@@ -13,7 +13,7 @@ from mha_viz import figures as figure_api
 from mha_viz.cli import main
 from mha_viz.models.reading import loading
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.quotes import printable
+from mha_viz.quotes import make_printable
 from tests import hostile, lanes
 from tests.files import FORMATS, opens
 
@@ -293,7 +293,7 @@ def test_hostile_texts_are_drawn_or_refused_in_one_line(
             assert shown.err.count("\n") == 1
         else:
             assert shown.out.count("\n") == 1, "line breaks of the text stay out of the terminal"
-            assert printable(shown.out[:-1], "") == shown.out[:-1]
+            assert make_printable(shown.out[:-1], "") == shown.out[:-1]
             opens(out.suffix, out.read_bytes())
     assert {path.stem for path in tmp_path.iterdir()} in ({*EVERY}, set())
 

@@ -265,10 +265,10 @@ def test_the_built_in_corpus_has_a_name(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_gpu_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     if torch.cuda.is_available():
-        assert properties.torch_device("cuda").type == "cuda"
+        assert properties.parse_device("cuda").type == "cuda"
     else:
         with pytest.raises(properties.SettingError, match="No GPU was found"):
-            properties.torch_device("cuda")
+            properties.parse_device("cuda")
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lost_of(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
-    settings = replacements.ReplacedStudy.of(mv.recipes.load("toy"), source.corpus, toy, 30).settings
+    settings = replacements.ReplacedStudy.prepare(mv.recipes.load("toy"), source.corpus, toy, 30).settings
     return replacements.Lost(*settings)
 
 
@@ -67,14 +67,14 @@ def strongest(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
 
 
 def drawn(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
-    return link_groups.DrawnCases(1, Head(0, 2), 50, texts.ReadableTexts.of(toy, source, 100).unread)
+    return link_groups.DrawnCases(1, Head(0, 2), 50, texts.ReadableTexts.find(toy, source, 100).unread)
 
 
 @pytest.mark.parametrize("kind_of", [effects_of, lost_of, judged, strongest, drawn])
 def test_cases_are_those_of_one_process_in_the_same_order(
     kind_of: Callable[[MeasurableCorpus, Encoder], CaseKind], client: Any, toy: Encoder, corpus: Path, tmp_path: Path
 ) -> None:
-    here, there = LocalCorpus.of(corpus), ClusterCorpus.of(ClusterEngine(client, size=SHARD), corpus)
+    here, there = LocalCorpus.from_source(corpus), ClusterCorpus.from_source(ClusterEngine(client, size=SHARD), corpus)
     kind, reports = kind_of(here, toy), list[Progress]()
     ours = collect_cases(there.run(toy, kind, tmp_path), reports.append)
     theirs = collect_cases(here.run(toy, kind), lambda _: None)
@@ -116,7 +116,7 @@ def test_the_functions_of_notebooks_take_a_client(client: Any, toy: Encoder, cor
 
 
 def test_sentences_and_labels_are_those_of_one_process(client: Any, corpus: Path) -> None:
-    here, there = LocalCorpus.of(corpus), ClusterCorpus.of(ClusterEngine(client, size=SHARD), corpus)
+    here, there = LocalCorpus.from_source(corpus), ClusterCorpus.from_source(ClusterEngine(client, size=SHARD), corpus)
     numbers = [0, 3, 4, 20, 39]
     assert there.sentences(numbers) == here.sentences(numbers)
     assert (there.count, there.documents) == (here.count, here.documents)

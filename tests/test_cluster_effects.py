@@ -66,7 +66,7 @@ def of_one_process(toy: Encoder, corpus: Path, settings: EffectSettings) -> Corp
 def on_cluster(
     cluster: ClusterEngine, toy: Encoder, corpus: Any, settings: EffectSettings, folder: Path
 ) -> Measurement:
-    return Measurement(toy, ClusterCorpus.of(cluster, corpus), settings, folder=folder)
+    return Measurement(toy, ClusterCorpus.from_source(cluster, corpus), settings, folder=folder)
 
 
 def effects_of(settings: EffectSettings, step: int = 1) -> PartCases:
@@ -215,7 +215,7 @@ def test_a_command_that_is_killed_is_resumed(
     def stopped(self: Measurement) -> Iterator[Progress]:
         for report in all_sentences(self):
             yield report
-            if self.taken.cases:  # a part counts when those before it have come
+            if self.measured_cases.cases:  # a part counts when those before it have come
                 raise KeyboardInterrupt
 
     monkeypatch.setattr(Measurement, "sentences", stopped)
@@ -337,9 +337,9 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
     for part in layout.parts:
         if cases.sentences(part) > 0:
             together.add(cases_of_parts.measure_part_cases(PartTask(part, WorkerModel.opened_by(toy), cases, "")))
-    assert together.units == whole.taken.units
+    assert together.units == whole.measured_cases.units
     assert len(together.units) > 10
-    np.testing.assert_allclose(together.cases, whole.taken.cases, atol=1e-6)
+    np.testing.assert_allclose(together.cases, whole.measured_cases.cases, atol=1e-6)
 
 
 def test_shares_over_a_corpus_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path) -> None:

@@ -26,12 +26,12 @@ def test_workers_that_retire_are_not_lost() -> None:
         retires, dies, stays = client.nthreads()
         client.retire_workers(workers=[retires])
         until(lambda: retires not in client.nthreads())
-        assert workers.lost() == 0
+        assert workers.count_lost() == 0
         os.kill(client.run(os.getpid, workers=[dies])[dies], signal.SIGKILL)
         until(lambda: dies not in client.nthreads())
-        assert workers.lost() == 1
+        assert workers.count_lost() == 1
         until(lambda: len(client.nthreads()) == 2)  # another has been started in its place
-        assert workers.lost() == 1
+        assert workers.count_lost() == 1
         assert stays in client.nthreads()
 
 

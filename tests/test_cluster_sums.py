@@ -59,7 +59,7 @@ def measure(task: PartTask) -> Sums:
 
 
 def in_one_process(encoder: Encoder, files: list[Path]) -> Sums:
-    return StudyRun((encoder, encoder.untrained(0)), read_corpus(files)).measured()
+    return StudyRun((encoder, encoder.untrained(0)), read_corpus(files)).measure()
 
 
 def assert_equal(ours: Sums, theirs: Sums) -> None:
@@ -120,7 +120,7 @@ def test_sums_on_disk_are_read_and_not_measured_again(
     layout = laid_out("a", files[:1], 2500)
     first = [measure(task) for task in tasks_of(toy, layout, str(tmp_path))]
     assert len(list(tmp_path.glob("*.npz"))) == len(layout.parts)
-    monkeypatch.setattr(PartSums, "measured", pytest.fail)
+    monkeypatch.setattr(PartSums, "measure_part", pytest.fail)
     for one, other in zip(first, [measure(task) for task in tasks_of(toy, layout, str(tmp_path))], strict=True):
         assert_equal(one, other)
         assert one.left_out == other.left_out
@@ -184,7 +184,7 @@ def test_sums_by_other_definitions_are_measured_again(
     task = tasks_of(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
     measure(task)
     monkeypatch.setattr(measures if name == "DEFINITIONS" else tasks, name, 1000)
-    monkeypatch.setattr(PartSums, "measured", lambda *_: 1 / 0)
+    monkeypatch.setattr(PartSums, "measure_part", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         measure(task)
 

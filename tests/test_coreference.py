@@ -18,10 +18,10 @@ from mha_viz.analysis.coreference import (
     TYPES,
     AgreementComparison,
     Coreference,
-    chunk,
     guess_by_agreement,
     guess_by_baselines,
     list_mention_types,
+    make_chunk,
     pack_chunks,
 )
 from mha_viz.analysis.intervals import Documents, newcombe_interval
@@ -47,7 +47,7 @@ def sentence_of(*words: str) -> Sentence:
 def counts(block: Any, *sentences: Sentence, half: int | None = None) -> dict[str, tuple[int, int]]:
     """Type → (right, cases) of one head; types without a case are left out."""
     coreference = Coreference(1)
-    coreference.add(np.array([block], np.float32), chunk(sentences, range(len(sentences))))
+    coreference.add(np.array([block], np.float32), make_chunk(sentences, range(len(sentences))))
     halves = [0, 1] if half is None else [half]
     right, n = (coreference.sums[name][0, halves].sum(axis=0) for name in ("correct", "n"))
     return {name: (int(right[i, 0]), int(n[i])) for i, name in enumerate(TYPES) if n[i]}
@@ -73,13 +73,13 @@ def test_of_equal_weights_the_first_mention_is_chosen() -> None:
 
 
 def test_first_mentions_and_those_of_one_chain_alone_are_not_asked() -> None:
-    (anaphor,) = chunk([ANN], [0]).anaphors
+    (anaphor,) = make_chunk([ANN], [0]).anaphors
     assert (anaphor.word, anaphor.candidates, anaphor.right) == (4, (0, 2), {0})
 
 
 def test_candidates_are_the_words_of_all_earlier_mentions_and_any_of_the_chain_is_right() -> None:
     text = sentence_of("a NOUN 1", "b NOUN 2", "c NOUN 1", "d NOUN 3", "e NOUN 1", "f NOUN 4")
-    third, fifth = chunk([text], [0]).anaphors
+    third, fifth = make_chunk([text], [0]).anaphors
     assert (third.word, third.candidates, third.right) == (2, (0, 1), {0})
     assert (fifth.word, fifth.candidates, fifth.right) == (4, (0, 1, 2, 3), {0, 2})
 
@@ -87,7 +87,7 @@ def test_candidates_are_the_words_of_all_earlier_mentions_and_any_of_the_chain_i
 def test_two_mentions_with_the_same_head_word() -> None:
     # "Tom and Ben": the pair (3) and Tom (1) have one head word; they: the pair, he: Tom
     text = sentence_of("Tom PROPN 3 1", "and CCONJ", "Ben PROPN 2", "they PRON3 3", "he PRON3 1")
-    they, he = chunk([text], [0]).anaphors
+    they, he = make_chunk([text], [0]).anaphors
     assert (they.candidates, they.right) == ((0, 2), {0})
     assert (he.candidates, he.right) == ((0, 2, 3), {0})
 
@@ -95,14 +95,14 @@ def test_two_mentions_with_the_same_head_word() -> None:
 def test_a_mention_is_its_chain_and_head_word_so_the_same_twice_is_one() -> None:
     words = sentence_of("Ann PROPN", "she PRON3").words
     text = Sentence(words, (Mention("1", 0, 1, 0), Mention("1", 1, 2, 1), Mention("1", 0, 2, 1)))
-    assert len(chunk([text], [0]).anaphors) == 1
+    assert len(make_chunk([text], [0]).anaphors) == 1
 
 
 def test_antecedents_may_stand_in_sentences_before() -> None:
     first, second = sentence_of("Ann PROPN 1", "slept VERB"), sentence_of("she PRON3 1", "woke VERB")
-    (anaphor,) = chunk([first, second], [0, 1]).anaphors
+    (anaphor,) = make_chunk([first, second], [0, 1]).anaphors
     assert (anaphor.word, anaphor.right) == (2, {0})
-    assert chunk([first, second], [1]).anaphors == ()  # in a separate chunk it has none
+    assert make_chunk([first, second], [1]).anaphors == ()  # in a separate chunk it has none
 
 
 def test_the_half_is_that_of_the_sentence_where_the_anaphor_stands() -> None:
@@ -135,11 +135,11 @@ def test_types_of_mentions(word: Word, types: tuple[str, ...]) -> None:
 
 def test_the_nearest_candidate_and_the_nearest_of_the_same_form() -> None:
     text = sentence_of("Ann PROPN 1", "Cat NOUN 2", "cat NOUN 3", "Eve PROPN 4", "cat NOUN 2", "ann PROPN 1")
-    made = chunk([text], [0])
+    made = make_chunk([text], [0])
     cat, ann = made.anaphors
     assert guess_by_baselines(cat, made.words) == (3, 2)  # Eve is nearest; of Cat and cat the nearer one
     assert guess_by_baselines(ann, made.words) == (4, 0)  # ignoring case
-    she = chunk([ANN], [0]).anaphors[0]
+    she = make_chunk([ANN], [0]).anaphors[0]
     assert guess_by_baselines(she, ANN.words) == (2, 2)  # none has the same form: the nearest
     coreference = Coreference(1)
     coreference.add(np.full((1, 6, 6), 1 / 6, np.float32), made)
@@ -164,7 +164,7 @@ def test_the_nearest_candidate_and_the_nearest_of_the_same_form() -> None:
 def test_the_rule_of_agreement(earlier: list[str], pronoun: str, answer: int) -> None:
     places = range(len(earlier))
     text = sentence_of(*(f"{word} {place}" for place, word in enumerate(earlier)), f"{pronoun} 0")
-    (anaphor,) = chunk([text], [0]).anaphors
+    (anaphor,) = make_chunk([text], [0]).anaphors
     assert anaphor.candidates == tuple(places)
     assert guess_by_agreement(anaphor, text.words) == answer
 
@@ -172,15 +172,15 @@ def test_the_rule_of_agreement(earlier: list[str], pronoun: str, answer: int) ->
 def test_heads_are_compared_with_agreement_on_the_same_pronouns() -> None:
     """Of three pronouns in two documents agreement gets two right: she → Eve, it → it, but Ann and Eve are alike to it
     in the second. One head is right where it is, the other only where it is not."""
-    one = chunk([sentence_of("Eve PROPN 1", "it PRON3 2", "she PRON3 1", "it PRON3 2", "Eve PROPN 1")], [0])
-    other = chunk([sentence_of("Ann PROPN 1", "Eve PROPN 2", "she PRON3 1")], [0], 1)
+    one = make_chunk([sentence_of("Eve PROPN 1", "it PRON3 2", "she PRON3 1", "it PRON3 2", "Eve PROPN 1")], [0])
+    other = make_chunk([sentence_of("Ann PROPN 1", "Eve PROPN 2", "she PRON3 1")], [0], 1)
     first, second = (np.zeros((2, len(made.words), len(made.words)), np.float32) for made in (one, other))
     first[0, [2, 3], [0, 1]] = first[1, [2, 3], [1, 0]] = second[0, 2, 1] = second[1, 2, 0] = 1
     coreference = Coreference(2, 2)
     coreference.add(first, one, 0)
     coreference.add(second, other, 1)
     assert coreference.sums["agreement"].tolist() == [[2, 0], [0, 0]]
-    beside = AgreementComparison.of(coreference.sums)
+    beside = AgreementComparison.from_sums(coreference.sums)
     assert beside.n.tolist() == [2, 1]
     assert beside.net.tolist() == [[0, -2], [0, 1]]
     assert beside.outcomes.T.tolist() == [[2, 0, 0, 1], [0, 1, 2, 0]]
@@ -247,7 +247,7 @@ def test_all_counts_are_those_of_the_plain_loops(words: list[str], seed: int) ->
     text = sentence_of(*words)
     block = np.random.default_rng(seed).integers(0, 4, (2, len(words), len(words))) / 4  # ties are common
     coreference = Coreference(2)
-    coreference.add(block.astype(np.float32), chunk([text], [0]))
+    coreference.add(block.astype(np.float32), make_chunk([text], [0]))
     plain = brute.Chunk(
         list(text.forms),
         [w.upos for w in text.words],

@@ -240,9 +240,9 @@ def test_of_a_corpus_that_is_cut_every_third_sentence_is_read(method: str) -> No
     ours, theirs = (Measurement(load("toy"), corpus, settings) for corpus in (whole, cut))
     for run in (ours, theirs):
         assert max(done.done for done in run.sentences()) == (24 if method == "mean" else 12)
-    assert {number for _, number in ours.taken.units} <= {*range(0, 35, 3)}
+    assert {number for _, number in ours.measured_cases.units} <= {*range(0, 35, 3)}
     assert (ours.result().sentences, ours.result().every, theirs.result().every) == (12, 3, 1)
-    np.testing.assert_array_equal(ours.taken.cases, theirs.taken.cases)
+    np.testing.assert_array_equal(ours.measured_cases.cases, theirs.measured_cases.cases)
 
 
 def test_intervals_are_those_of_drawn_documents() -> None:
@@ -400,9 +400,9 @@ def test_another_measurement_does_not_continue_from_it(trees: Corpus, tiny: Tiny
     others = [{"request": uniform}, {"relation": "nsubj"}, {"most": 2}, {"same_role": ["L0H1"]}]
     for other in others:
         settings = EffectSettings(OFF, most=1)._replace(**other)
-        assert not Measurement(tiny("bert"), trees, settings, folder=tmp_path).taken.read
+        assert not Measurement(tiny("bert"), trees, settings, folder=tmp_path).measured_cases.read
     again = Measurement(tiny("bert"), trees, EffectSettings(OFF, most=1), folder=tmp_path)
-    assert [again.taken.read, *again.sentences()] == [1]
+    assert [again.measured_cases.read, *again.sentences()] == [1]
     assert repr(again.result()) == repr(run.result())
 
 

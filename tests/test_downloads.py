@@ -413,7 +413,7 @@ def add(hub: FakeHub, *names: str) -> None:
 def age(name: str, seconds: float) -> None:
     """Set the time at which the model was last loaded to this long ago."""
     then = time.time() - seconds
-    os.utime(storage.model_storage(name) / budget.NOTE, (then, then))
+    os.utime(storage.find_model_storage(name) / budget.NOTE, (then, then))
 
 
 def here(*names: str) -> list[str]:
@@ -429,7 +429,7 @@ def test_what_was_loaded_longest_ago_makes_room(hub: FakeHub, hub_cache: Path, m
     age("b/b", 8000)
     fetch(resolve("c/c"))
     assert here("a/a", "b/b", "c/c") == ["a/a", "c/c"]
-    assert not storage.model_storage("b/b").exists()
+    assert not storage.find_model_storage("b/b").exists()
 
 
 @pytest.fixture
@@ -461,7 +461,7 @@ def test_what_another_process_reads_with_stays(
 def test_a_use_is_noted_once_a_minute(hub: FakeHub, hub_cache: Path) -> None:
     add(hub, "a/a")
     folder = fetch(resolve("a/a"))
-    noted = storage.model_storage("a/a") / budget.NOTE
+    noted = storage.find_model_storage("a/a") / budget.NOTE
     for seconds, again in ((30, False), (90, True)):
         age("a/a", seconds)
         before = noted.stat().st_mtime_ns
@@ -473,7 +473,7 @@ def test_the_server_notes_what_the_process_that_reads_has_used(hub: FakeHub, hub
     """A process that is confined cannot change the time of a file."""
     add(hub, "a/a")
     fetch(resolve("a/a"))
-    noted = storage.model_storage("a/a") / budget.NOTE
+    noted = storage.find_model_storage("a/a") / budget.NOTE
     for _ in range(2):  # when it is loaded, and when it is there
         age("a/a", 90)
         before = noted.stat().st_mtime_ns
@@ -503,17 +503,17 @@ def test_the_files_of_other_programs_stay(hub: FakeHub, hub_cache: Path, monkeyp
     """Other programs store their files in blobs/ and link to them."""
     monkeypatch.setenv(budget.SETTING, "1")
     add(hub, "a/a", "b/b")
-    theirs = storage.model_storage("other/model") / "snapshots" / ("1" * 40)
+    theirs = storage.find_model_storage("other/model") / "snapshots" / ("1" * 40)
     theirs.mkdir(parents=True)
     (theirs / "model.safetensors").write_bytes(b"x" * 5_000_000)
     folder = fetch(resolve("a/a"))
-    blob = storage.model_storage("a/a") / "blobs" / "1"
+    blob = storage.find_model_storage("a/a") / "blobs" / "1"
     blob.parent.mkdir()
     (folder / "vocab.txt").rename(blob)
     (folder / "vocab.txt").symlink_to(blob)
     (folder / "README.md").write_text("theirs")
     age("a/a", 8000)
-    (storage.model_storage("a/a") / "snapshots" / ("2" * 40)).mkdir()
+    (storage.find_model_storage("a/a") / "snapshots" / ("2" * 40)).mkdir()
     hub.add("b/b", Repository({**LARGE, "vocab.txt": b"x" * 920_000}))
     fetch(resolve("b/b"))
     assert (theirs / "model.safetensors").exists()
@@ -528,7 +528,7 @@ def test_a_note_that_is_not_ours_removes_nothing(
 ) -> None:
     monkeypatch.setenv(budget.SETTING, "1")
     add(hub, "a/a")
-    place = storage.model_storage("other/model")
+    place = storage.find_model_storage("other/model")
     (place / "snapshots" / ("0" * 40)).mkdir(parents=True)
     (place / "keep").write_bytes(b"x" * 900_000)
     (place / budget.NOTE).write_text(noted)
@@ -562,7 +562,7 @@ def test_nothing_of_a_killed_download_is_ever_used(hub: FakeHub, hub_cache: Path
         assert hub.stalled.acquire(timeout=PATIENCE)
     finally:
         assert process.kill() == -signal.SIGKILL
-    partial = next(storage.model_storage("someone/tiny").glob("partial-*"))
+    partial = next(storage.find_model_storage("someone/tiny").glob("partial-*"))
     assert (partial / "config.json").exists(), "it was killed too early"
     assert find_local_folder(TINY) is None
     os.utime(partial, (0, 0))
@@ -588,9 +588,9 @@ def test_a_download_killed_while_it_is_put_in_place_is_never_used(
 
     monkeypatch.setattr(Path, "replace", until)
     monkeypatch.setattr(hub_module.shutil, "rmtree", lambda *_, **__: None)
-    watch = hub_module._DownloadState()
+    state = hub_module._DownloadState()
     try:
-        hub_module._download(TINY, watch)
+        hub_module._download(TINY, state)
     except KeyboardInterrupt:
         assert find_local_folder(TINY) is None
     else:

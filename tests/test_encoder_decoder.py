@@ -117,15 +117,15 @@ def test_a_target_is_written_as_transformers_writes_it(
     with torch.no_grad():
         theirs = model.generate(input_ids=source, **settings)[0].tolist()
     ends = [at for at, token in enumerate(theirs) if at and token in encoder._writing.ends]
-    written = encoder._target(encoder._read(SENTENCE), "").ids
+    written = encoder._make_target(encoder._read(SENTENCE), "").ids
     assert written == theirs[: ends[0] if ends else None]
 
 
 def test_a_written_target_is_bounded_and_the_same_each_time(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = opened("t5")
-    short = encoder._target(encoder._read(SENTENCE), "").ids
+    short = encoder._make_target(encoder._read(SENTENCE), "").ids
     monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MAX_TARGET_TOKENS", MAX_TARGET_TOKENS)
-    written = encoder._target(encoder._read(SENTENCE), "").ids
+    written = encoder._make_target(encoder._read(SENTENCE), "").ids
     assert written[: len(short)] == short
     assert len(written) <= MAX_TARGET_TOKENS + 1
 
@@ -138,7 +138,7 @@ def test_a_reading_of_a_written_target_equals_transformers(
     written = encoder.encode(SENTENCE)
     assert written.made == ("typed", "cross-attention", "target generated")
     check_text(written.queries)
-    source, target = encoder._read(SENTENCE).ids, encoder._target(encoder._read(SENTENCE), "").ids
+    source, target = encoder._read(SENTENCE).ids, encoder._make_target(encoder._read(SENTENCE), "").ids
     with torch.no_grad():
         theirs = plain(family)(
             input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([target]), output_attentions=True

@@ -49,7 +49,7 @@ def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return counting
 
-    for name in ("compute", "added"):
+    for name in ("compute", "add_to"):
         monkeypatch.setattr(PackedLinear, name, counted(getattr(PackedLinear, name)))
     return widths
 

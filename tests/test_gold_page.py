@@ -155,8 +155,8 @@ def test_arcs_of_a_head_beside_the_gold(relation: str, direction: str, expected:
 
 
 def test_an_arc_is_right_when_it_ends_on_gold() -> None:
-    assert Arc(1, 2, (0, 2), "all").right
-    assert not Arc(2, 0, (1,), "obj").right
+    assert Arc(1, 2, (0, 2), "all").is_right
+    assert not Arc(2, 0, (1,), "obj").is_right
 
 
 def test_gold_stands_above_the_words_and_the_rest_below() -> None:

@@ -545,13 +545,13 @@ def test_silence_is_answered(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.
 def test_slowness_is_not_silence(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock on which each piece takes a third of the time that the Hub may be silent."""
     beats: list[int] = []
-    beat = hub_module._DownloadState.beat
+    record_progress = hub_module._DownloadState.record_progress
 
-    def slow(watch: hub_module._DownloadState, fresh_bytes: int = 0) -> None:
+    def slow(state: hub_module._DownloadState, fresh_bytes: int = 0) -> None:
         beats.append(fresh_bytes)
-        beat(watch, fresh_bytes)
+        record_progress(state, fresh_bytes)
 
-    monkeypatch.setattr(hub_module._DownloadState, "beat", slow)
+    monkeypatch.setattr(hub_module._DownloadState, "record_progress", slow)
     clock = SimpleNamespace(monotonic=lambda: len(beats) * hub_module.STALL_SECONDS / 3)
     monkeypatch.setattr(hub_module, "time", clock)
     hub.add("someone/tiny", Repository(files(), chunk_pause=0.01))

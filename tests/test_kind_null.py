@@ -52,7 +52,7 @@ DOGS = sentence(
 
 def drawn(one: Sentence, seed: int = 0) -> Replacements:
     relations = Relations([one])
-    return Replacements.drawn(relations, relations.make_tree(one), np.random.default_rng(seed))
+    return Replacements.draw(relations, relations.make_tree(one), np.random.default_rng(seed))
 
 
 def test_another_word_of_its_kind_takes_the_place_of_the_right_one() -> None:
@@ -60,8 +60,8 @@ def test_another_word_of_its_kind_takes_the_place_of_the_right_one() -> None:
     above, below = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for seed in range(400):
         others = drawn(DOGS, seed)
-        above.update(enumerate(others.above.tolist()))
-        below.update(enumerate(others.below.tolist()))
+        above.update(enumerate(others.heads.tolist()))
+        below.update(enumerate(others.dependents.tolist()))
     # the looks for dog: cat or tree; dog, cat and tree for saw: barked; and for barked: saw; barked for saw: none
     assert {at for at, _ in above} == {*range(6)}
     assert {place for at, place in above if at == 0} == {3, 4}
@@ -78,10 +78,10 @@ def test_of_several_dependents_of_one_relation_others_take_the_place_of_each() -
     object, a pronoun, has one other; without enough words the last is left out."""
     words = ["a NOUN 2 obj", "give VERB 0 root", "b NOUN 2 obj:x", "it PRON 2 obj"]
     rest = ["c NOUN 2 obl", "d NOUN 2 obl", "she PRON 2 nsubj"]
-    pairs = Counter(tuple(drawn(sentence(*words, *rest), seed).below[:3].tolist()) for seed in range(200))
+    pairs = Counter(tuple(drawn(sentence(*words, *rest), seed).dependents[:3].tolist()) for seed in range(200))
     assert {(a, b) for a, b, _ in pairs} == {(4, 5), (5, 4)}
     assert {pronoun for *_, pronoun in pairs} == {6}
-    left = drawn(sentence(*words, "c NOUN 2 obl"), 0).below[:3].tolist()
+    left = drawn(sentence(*words, "c NOUN 2 obl"), 0).dependents[:3].tolist()
     assert left == [4, -1, -1]
 
 
@@ -90,8 +90,8 @@ def test_the_word_that_looks_takes_no_place() -> None:
     text = sentence("a NOUN 2 compound", "b NOUN 0 root", "c NOUN 2 conj")
     for seed in range(20):
         others = drawn(text, seed)
-        assert others.above.tolist() == [2, 0]  # a looks for b: c; c looks for b: a
-        assert others.below.tolist() == [2, 0]  # b looks for a: c; for c: a
+        assert others.heads.tolist() == [2, 0]  # a looks for b: c; c looks for b: a
+        assert others.dependents.tolist() == [2, 0]  # b looks for a: c; for c: a
 
 
 # ---- Counts ----------------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def by_loops(
     offsets: dict[tuple[str, str, int], int] = defaultdict(int)
     asked: dict[tuple[int, str], list[tuple[int, str]]] = defaultdict(list)
     dependents = [at for at, word in enumerate(one.words) if word.head is not None]
-    for at, (above, below) in enumerate(zip(others.above.tolist(), others.below.tolist(), strict=True)):
+    for at, (above, below) in enumerate(zip(others.heads.tolist(), others.dependents.tolist(), strict=True)):
         place, word = dependents[at], one.words[dependents[at]]
         assert word.head is not None
         if below >= 0:
@@ -174,7 +174,7 @@ def test_all_counts_are_those_of_the_plain_loops(one: Sentence, seed: int, numbe
             expected: Any = ({}, {}, {})
         else:
             random = np.random.default_rng([seed, at, number])
-            others = Replacements.drawn(relations, tree, random) if at else Replacements.gold(tree)
+            others = Replacements.draw(relations, tree, random) if at else Replacements.from_tree(tree)
             expected = tuple(by_loops(one, pointed.row.tolist(), pointed.column.tolist(), others))
         assert stored(counted, at, number % 2) == expected
 
@@ -196,13 +196,15 @@ def test_the_sums_are_equal_for_any_shards(toy: Encoder) -> None:
     parts = []
     for number, (first, last) in enumerate(pairwise(cuts)):
         part = replace(corpus, sentences=corpus.sentences[first:last])
-        parts.append(StudyRun([toy], part, first=first, number=number, kind=kind, size=64).measured())
+        parts.append(StudyRun([toy], part, first=first, number=number, kind=kind, size=64).measure())
     together = merge_sums(parts)
     assert together.relations.names == whole.relations.names
     assert [*together.documents] == [*whole.documents]
-    for name, array in whole.of("trained/kinds").items():
-        assert np.array_equal(together.of("trained/kinds")[name], array), name
-    assert not np.array_equal(whole.of("trained/kinds")["correct"][:, 1], whole.of("trained/kinds")["correct"][:, 2])
+    for name, array in whole.select("trained/kinds").items():
+        assert np.array_equal(together.select("trained/kinds")[name], array), name
+    assert not np.array_equal(
+        whole.select("trained/kinds")["correct"][:, 1], whole.select("trained/kinds")["correct"][:, 2]
+    )
     assert whole.counted["left_out"] == 0
 
 

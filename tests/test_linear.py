@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.analysis.coreference import chunk
+from mha_viz.analysis.coreference import make_chunk
 from mha_viz.app.url import annotated_texts
 from mha_viz.app.url.address import MAX_ENCODED, MAX_OTHER, cut_parameters
 from mha_viz.corpus import conllu as parser
@@ -191,7 +191,7 @@ def test_twice_the_mentions_make_anaphors_in_twice_the_steps(chains: int) -> Non
         mentions = [Mention(f"{chain}", i, i + 1, i) for i in range(n) for chain in range(chains)]
         return Sentence((Word("a"),) * n, tuple(mentions))
 
-    check_proportional(lambda n: partial(chunk, [sentence(n)], [0]))
+    check_proportional(lambda n: partial(make_chunk, [sentence(n)], [0]))
 
 
 # ---- Patterns --------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from mha_viz.corpus.conllu import format_conllu
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.study.cases import Cases
 from mha_viz.study.link_groups import DrawnCases, group_links
-from mha_viz.study.recipes import numbered
+from mha_viz.study.recipes import list_numbered_texts
 from mha_viz.study.run import Progress
 from tests.libraries import MISSING
 
@@ -94,7 +94,7 @@ def test_links_rules_and_queries_are_those_of_the_model(toy: Encoder) -> None:
     head = mv.Head(1, 2)
     groups = group_links(corpus, head, toy, recipes=recipes, links=150)
     shares = make_shares(recipes)[:, [head.place(toy.heads)]]
-    texts = dict(numbered(toy, corpus, 12))
+    texts = dict(list_numbered_texts(toy, corpus, 12))
     for at, link in enumerate(groups.links):
         text = texts[link.number]
         query, key = link.query.token, link.key.token

@@ -32,7 +32,7 @@ from mha_viz.figures.layout.difference import compute_difference
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.view import View
 from mha_viz.models.reading.encoder import Encoder
-from mha_viz.options import draws
+from mha_viz.options import register_function
 from tests.readings import reading
 from tests.waiting import PATIENCE
 
@@ -310,7 +310,7 @@ def test_a_look_that_was_asked_for_is_the_pages_too() -> None:
 def test_nobody_draws_readings_in_another_way() -> None:
     before = reading().grid().to_bytes(".svg")
     with pytest.raises(ValueError, match="Two functions draw grid"):
-        draws("grid", lambda attention: None)
+        register_function("grid", lambda attention: None)
     assert reading().grid().to_bytes(".svg") == before
     assert not hasattr(mv.attention, "FIGURES")
 

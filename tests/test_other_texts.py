@@ -159,7 +159,7 @@ def test_one_text_is_resampled_from_given_sentences(toy: Encoder) -> None:
     ours = mv.ablation_effects(toy, masked, **asked, sentences=sentences)
     request = Request(text=masked, method="resample", question=make_question(toy, masked, word="sees"))
     by = partial(effects.substitute, sentences=sentences)
-    assert (ours.sentence == effects.measure_effects(toy, request, by=by).sentence).all()
+    assert (ours.sentence == effects.measure_effects(toy, request, make_substitute=by).sentence).all()
     assert (ours.sentence != mv.ablation_effects(toy, masked, **asked).sentence).any()
     for name, given in {"means": "grammar", "source": masked}.items():
         with pytest.raises(SettingError, match=f"{name}= goes with the method"):

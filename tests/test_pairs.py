@@ -158,7 +158,7 @@ def test_margins_of_a_causal_model_are_those_of_each_sentence_alone(method: str)
     totals = []
     for text in typed:
         sentence = sentence_scores.split_sentence(encoder, text)
-        outputs = other_texts.choose_outputs(encoder, method, sentence.read, "", sentences) if options else None
+        outputs = other_texts.choose_outputs(encoder, method, sentence.pieces, "", sentences) if options else None
         off_substitute = ablation.make_substitute(encoder, method, outputs)
         by = partial(lambda chosen, _: chosen, off_substitute)
         totals.append(sentence_scores.score_without(encoder, sentence, heads, by)[1])

@@ -151,7 +151,7 @@ def rows_moved(encoder: Encoder, text: str, to: Head, side: str) -> dict[Head, f
     assert isinstance(sent, paths._PathTap)
     received = SIDES.index(side), sent.sides[SIDES.index(side)]
     _, moved = encoder.last_states(
-        read, partial(paths._PathTap, to=to, outputs=whole.outputs, received=received), len(earlier)
+        read, partial(paths._PathTap, to=to, outputs=whole.outputs, patched_side=received), len(earlier)
     )
     rows = whole.weights[to.layer, to.head].double().numpy()
     return {

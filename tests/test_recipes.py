@@ -223,7 +223,7 @@ def test_the_explained_share_by_hand() -> None:
 def test_a_planted_mixture_is_found_again() -> None:
     mixture = {"its head": 0.5, "the token before": 0.3, "everywhere": 0.2}
     rows = [fitting.join_rows(fitting.make_rows_by_class(planted(mixture)))]
-    shares = fitting.chosen(rows)[0, 0]
+    shares = fitting.choose_rules(rows)[0, 0]
     assert {NAMES[rule]: shares[rule] for rule in np.flatnonzero(shares > 0.01)} == pytest.approx(mixture, abs=0.02)
     assert fitting.compute_explained_shares(rows, shares[None, None]) == pytest.approx([1], abs=0.01)
 
@@ -235,11 +235,11 @@ def test_classes_have_shares_of_their_own_where_that_gains() -> None:
         at = text.classes == CLASSES.index("punctuation")
         weights[:, at] = other[:, at]
     rows = fitting.make_rows_by_class(read)
-    fitted = fitting.choice(rows, read)
+    fitted = fitting.choose_recipes(rows, read)
     assert fitted.by_class.tolist() == [True]
     assert fitted.shares[CLASSES.index("punctuation"), 0, NAMES.index("[SEP]")] > 0.9
     assert fitted.shares[CLASSES.index("content"), 0, NAMES.index("its head")] > 0.8
-    assert fitting.choice(fitting.make_rows_by_class(even), even).by_class.tolist() == [False]
+    assert fitting.choose_recipes(fitting.make_rows_by_class(even), even).by_class.tolist() == [False]
 
 
 def test_rows_and_texts_are_predicted_alike() -> None:
@@ -302,7 +302,9 @@ def test_of_a_corpus_that_is_cut_every_second_sentence_is_read() -> None:
 
 def test_a_choice_for_which_memory_has_no_room_thins_both_halves() -> None:
     corpus = plain(*["the dog ran"] * 20)  # of 5 pieces each: 5 of them have room, and every fourth of ten are 3
-    assert [len(half) for half in study.split_halves(study.numbered(mv.load("toy"), corpus, 20), 1, 5 * 25)] == [2, 2]
+    assert [
+        len(half) for half in study.split_halves(study.list_numbered_texts(mv.load("toy"), corpus, 20), 1, 5 * 25)
+    ] == [2, 2]
 
 
 def test_tables_are_read_as_they_were_saved(measured: Recipes, tmp_path: Path) -> None:
@@ -572,7 +574,7 @@ def test_a_study_goes_on_where_it_was_stopped(
                 progress=lambda so_far, shares=shares: shares.append(so_far.fraction),  # type: ignore[misc]
                 cancelled=lambda share=share, shares=shares: bool(shares) and shares[-1] > share,  # type: ignore[misc]
             )
-    monkeypatch.setattr(fitting, "choice", lambda *_: pytest.fail("it is known what was chosen"))
+    monkeypatch.setattr(fitting, "choose_recipes", lambda *_: pytest.fail("it is known what was chosen"))
     seen: list[float] = []
     report = lambda so_far: seen.append(so_far.fraction)  # noqa: E731
     again = mv.recipes.fit("grammar", "toy", score=OTHER, most=24, resume=tmp_path, progress=report)
@@ -620,8 +622,8 @@ def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy
     parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
     assert len(parts) > 2
     model, summing = WorkerModel.opened_by(toy), PartSums(("trained",), 512, kind)
-    sums = merge_sums([summing.measured(model, part) for part in reversed(parts)])
-    ours, theirs = (explained_sums.Explained.of(one, [1]) for one in (sums, whole))
+    sums = merge_sums([summing.measure_part(model, part) for part in reversed(parts)])
+    ours, theirs = (explained_sums.Explained.from_sums(one, [1]) for one in (sums, whole))
     for array, expected in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(array, expected, rtol=1e-12)
     assert theirs.sentences.sum(axis=0).tolist() == [6, 5]
@@ -635,12 +637,12 @@ def test_heads_that_are_their_own_attention_lose_nothing_and_even_ones_what_unif
         heads = [[Head(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]]
         states = partial(ablation.compute_states_without, encoder, heads, text="", words=forms)
         np.testing.assert_allclose(
-            states(by=ablation.attend_with(weights))[0], encoder.states("", words=forms)[0], atol=1e-5
+            states(substitute=ablation.attend_with(weights))[0], encoder.states("", words=forms)[0], atol=1e-5
         )
         visible = (weights > 0).any(axis=(0, 1)).astype(np.float32)
         even = np.broadcast_to(visible / visible.sum(axis=1, keepdims=True), weights.shape).copy()
-        expected = states(by=ablation.make_substitute(encoder, "uniform"))
-        np.testing.assert_allclose(states(by=ablation.attend_with(even)), expected, atol=1e-5)
+        expected = states(substitute=ablation.make_substitute(encoder, "uniform"))
+        np.testing.assert_allclose(states(substitute=ablation.attend_with(even)), expected, atol=1e-5)
 
 
 def test_heads_replaced_by_their_recipes_are_those_of_a_hook_on_the_plain_model(minilm: Encoder) -> None:
@@ -700,7 +702,7 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
         for which, weights in enumerate((read.weights, replaced.weights)):
             pointed = find_pointers(reduce_to_words(weights.reshape(8, *weights.shape[2:]), words))
             of_roles = [list_arcs(sentence, pointed, role.head.place(4), *role.detail.split()) for role in roles]
-            right[number % 6, which] += sum(arc.right for found in of_roles for arc in found)
+            right[number % 6, which] += sum(arc.is_right for found in of_roles for arc in found)
         cases[number % 6] += sum(map(len, of_roles))
     assert whole[["role_cases", "role_documents"]].tolist() == [cases.sum(), 6]
     assert [whole["roles"], all_recipes["roles"]] == pytest.approx(right.sum(axis=0) / cases.sum())
@@ -715,7 +717,7 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
 
 
 def test_random_heads_are_as_many_drawn_for_each_sentence() -> None:
-    prepared = ReplacedStudy.of(mv.recipes.load("toy"), "grammar", None, 3)
+    prepared = ReplacedStudy.prepare(mv.recipes.load("toy"), "grammar", None, 3)
     replacing, toy = Lost(*prepared.settings), prepared.encoder
     texts = {number: texts_of.read_text(toy, grammar.corpus().sentences[number]) for number in prepared.texts.numbers}
     assert len(texts) == 3
@@ -778,7 +780,7 @@ def test_what_is_replaced_continues_after_a_stop_and_does_not_depend_on_parts(
         pd.testing.assert_frame_equal(resumed, expected, check_exact=True)
         assert [(so_far.done, so_far.total) for so_far in seen] == [(done, 24) for done in range(before + 2, 25)]
         assert not [*tmp_path.iterdir()]
-    prepared, together = ReplacedStudy.of(shipped, corpus, toy, 100), Cases()
+    prepared, together = ReplacedStudy.prepare(shipped, corpus, toy, 100), Cases()
     kind = Lost(*prepared.settings)
     for first, end in ((0, 3), (3, 4), (4, 8)):
         part = LocalRun(toy, replace(corpus, sentences=corpus.sentences[first:end]), kind, first=first)
@@ -954,9 +956,9 @@ def test_over_a_corpus_heads_become_recipes_that_know_the_annotation(toy: Encode
         request = Request(words=sentence.forms, method="recipe")
         by, plain = (effects.substitute(toy, request, 0, gold=gold) for gold in (sentence, None))
         states = partial(ablation.compute_states_without, toy, [off], text="", words=sentence.forms)
-        expected = states(by=ablation.attend_with(rows.reshape(2, 4, *rows.shape[1:])))
-        np.testing.assert_allclose(states(by=by), expected, atol=1e-6)
-        lost.append(float(np.abs(states(by=plain) - expected).max()))
+        expected = states(substitute=ablation.attend_with(rows.reshape(2, 4, *rows.shape[1:])))
+        np.testing.assert_allclose(states(substitute=by), expected, atol=1e-6)
+        lost.append(float(np.abs(states(substitute=plain) - expected).max()))
     assert max(lost) > 1e-3, "the rules that need annotation matter here"
 
 

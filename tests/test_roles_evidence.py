@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from mha_viz.analysis.coreference import chunk
+from mha_viz.analysis.coreference import make_chunk
 from mha_viz.analysis.links import unpack_links
 from mha_viz.app.explore.gold import cut_excerpt
 from mha_viz.app.service import role_cases
@@ -195,7 +195,7 @@ def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
     assert isinstance(held, Annotated)
     assert held.notes == ()
     assert held.forms == sentence.forms
-    before, after = (chunk([one], [0]).anaphors for one in (sentence, held.sentence))
+    before, after = (make_chunk([one], [0]).anaphors for one in (sentence, held.sentence))
     assert [one[:3] for one in after] == [one[:3] for one in before]
     assert len(after) == 24
     long = "word" * 40  # no link has room for such words

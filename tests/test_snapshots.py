@@ -44,9 +44,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    snapshots._temporary_folder.cache_clear()
+    snapshots._get_temporary_folder.cache_clear()
     yield tmp_path / "home" / "snapshots"
-    snapshots._temporary_folder.cache_clear()
+    snapshots._get_temporary_folder.cache_clear()
 
 
 def test_a_snapshot_is_unpacked_once_for_everybody(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

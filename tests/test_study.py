@@ -538,7 +538,7 @@ def test_the_sums_of_two_parts_add_up_to_those_of_the_whole(
     one = sums_of(small, corpus, [i for i in range(18) if first[i]], [i for i in chunks if first[i]])
     other = sums_of(small, corpus, [i for i in range(18) if not first[i]], [i for i in chunks if not first[i]])
     one.add(other)
-    assert all(done.all() for done in one.of("done").values())
+    assert all(done.all() for done in one.select("done").values())
     assert_sums_equal(one, whole_sums)
 
 
@@ -549,9 +549,9 @@ def test_sums_of_two_corpora_add_up_by_name(small: Encoder) -> None:
     first = len(corpora[0].sentences)
     runs = [StudyRun((small,), corpora[0], kind=kind), StudyRun((small,), corpora[1], first=first, kind=kind)]
     assert runs[0].shard.relations.names != runs[1].shard.relations.names
-    both = merge_sums([run.measured() for run in runs[::-1]])
+    both = merge_sums([run.measure() for run in runs[::-1]])
     assert [*both.documents] == ["mill", "lake"]
-    assert_sums_equal(both, whole.measured())
+    assert_sums_equal(both, whole.measure())
 
 
 class Stop:

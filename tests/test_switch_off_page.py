@@ -123,7 +123,7 @@ def test_every_way_of_switching_off_is_measured(
     sentences = (" ".join(sentence.forms) for sentence in load_built_in_corpus().sentences)
     means = ablation.compute_means(minilm, sentences) if way == "mean" else None
     by = partial(study.substitute, means=means)
-    whole = study.measure_effects(minilm, Request(text=TEXT, method=way, source=replace_word(TEXT)), by=by)
+    whole = study.measure_effects(minilm, Request(text=TEXT, method=way, source=replace_word(TEXT)), make_substitute=by)
     assert effects_offered("sentence")["L4H4"] == pytest.approx(whole.sentence[4, 4], rel=1e-4)
 
 
@@ -165,7 +165,9 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
         assert not [key for key in get_queue("each_head").results._entries if toy.encode(text).key in key]
         page.at.run()
         page.check()
-    whole = study.measure_effects(toy, Request(text=text, method="mean"), by=partial(study.substitute, means=means))
+    whole = study.measure_effects(
+        toy, Request(text=text, method="mean"), make_substitute=partial(study.substitute, means=means)
+    )
     assert effects_offered("sentence")["L1H1"] == pytest.approx(whole.sentence[1, 1], rel=1e-4)
     assert page.at.segmented_control[0].value == "mean"
     get_model_service()._reader.close()

@@ -294,7 +294,7 @@ def test_the_turn_keeps_lengths_and_the_first_token(family: str, trace_of: Trace
 def test_phi_turns_half_of_the_numbers(trace_of: Traces) -> None:
     trace = trace_of("phi", 1)
     assert trace.rotation is not None
-    assert (trace.rotation.turned, trace.d_k) == (4, 8)
+    assert (trace.rotation.rotated_size, trace.d_k) == (4, 8)
     assert np.array_equal(trace.q[..., 4:], trace.before_turn[0][..., 4:])
 
 
@@ -323,8 +323,8 @@ def test_a_turn_by_hand() -> None:
     assert rotate(vectors, quarter, none).tolist() == [[-2, 1, 3]]  # (1, 2) by a right angle is (−2, 1)
     assert rotate(vectors, none, quarter).tolist() == [[1, 2, 3]]
     rotation = Rotation(none, quarter, np.array([[1, 1], [10, 1]], np.float32), eps=0.5)
-    assert rotation.normalised(np.array([[1, 2]], np.float32), 1)[0] == pytest.approx([10 / 3**0.5, 2 / 3**0.5])
-    assert Rotation(none, quarter, np.zeros((0, 0), np.float32)).normalised(vectors, 0) is vectors
+    assert rotation.normalise(np.array([[1, 2]], np.float32), 1)[0] == pytest.approx([10 / 3**0.5, 2 / 3**0.5])
+    assert Rotation(none, quarter, np.zeros((0, 0), np.float32)).normalise(vectors, 0) is vectors
 
 
 def test_a_sliding_window_masks_keys_that_are_far_away(trace_of: Traces) -> None:

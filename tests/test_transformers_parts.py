@@ -132,12 +132,12 @@ def test_a_target_is_written_whatever_the_cache_is_called(
 ) -> None:
     encoder: Any = mv.load(tiny_encoder_decoders.build("t5", tmp_path))
     monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MAX_TARGET_TOKENS", 6)
-    expected = encoder._target(encoder._read(SENTENCE), "")
+    expected = encoder._make_target(encoder._read(SENTENCE), "")
     assert len(expected.ids) > 2
     for name in ("cache", "past_key_values"):
         with monkeypatch.context() as patch:
             name_cache(patch, encoder._model, name)
-            written = encoder._target(encoder._read(SENTENCE), "")
+            written = encoder._make_target(encoder._read(SENTENCE), "")
         assert written == expected
     assert [str(one.message) for one in recwarn if "past_key_values" in str(one.message)] == []
 

@@ -90,7 +90,7 @@ def test_it_is_the_same_from_any_shards(repeater: Encoder, tmp_path: Path) -> No
     model, folder = WorkerModel.opened_by(repeater), str(tmp_path / "sums")
     todo = [PartTask(part, model, PartSums(PASSES[:1], DEFAULT_BATCH, kind), folder) for part in parts]
     sums = merge_sums([part for part in map(measure, todo[::-1]) if isinstance(part, Sums)])
-    gathered = ShareSums(len(sums.documents), repeater.layers, repeater.heads, sums.of("trained/why"))
+    gathered = ShareSums(len(sums.documents), repeater.layers, repeater.heads, sums.select("trained/why"))
     assert sums.counted["sentences"] == whole.sentences == 6
     assert whole.every == 2
     ours, theirs = (np.array([each for *_, each in rows]) for rows in (gathered.rows(), whole.rows))

@@ -108,16 +108,16 @@ def establish(one: Profile, other: Profile) -> tuple[Profile, Profile]:
     return first, second
 
 
-def check_profiles(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Raise CorpusError unless the facts of two profiles are of one model and two corpora."""
+def check_profiles(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+    """Raise CorpusError unless two profiles, given by their facts, are of the same model and different corpora."""
     for name, kind in (("model", "model"), ("revision", "revision of the model")):
-        if one[name] != other[name]:
+        if first[name] != second[name]:
             raise CorpusError(
-                f"The profile is of another {kind}: {other[name]}, not {one[name]}.",
+                f"The profile is of another {kind}: {second[name]}, not {first[name]}.",
                 "Name the profile of the same model on another corpus.",
             )
-    if one["sha256"] == other["sha256"]:
-        raise CorpusError(f"The profile is of the same corpus, {other['corpus']}.", "Name a corpus of another origin.")
+    if first["sha256"] == second["sha256"]:
+        raise CorpusError(f"The profile is of the same corpus, {second['corpus']}.", "Name a corpus of another origin.")
 
 
 def _combine_roles(
@@ -129,17 +129,17 @@ def _combine_roles(
     if "roles" not in tables or "roles" not in other_tables:
         return {}
     shared = {role for role, table in ROLE_TABLES.items() if table in tables and table in other_tables}
-    others = other_tables["candidates"][[*ROLE_COLUMNS, *SHARED_COLUMNS, "state"]]
-    joined = tables["candidates"].merge(others, on=ROLE_COLUMNS, suffixes=("", "_there"))
-    joined = joined[joined["role"].isin(shared)]
-    states = [_find_lesser_state(*pair) for pair in zip(joined["state"], joined["state_there"], strict=True)]
-    established = joined.assign(
-        state=pd.Series(states, joined.index, object),
+    other_candidates = other_tables["candidates"][[*ROLE_COLUMNS, *SHARED_COLUMNS, "state"]]
+    common = tables["candidates"].merge(other_candidates, on=ROLE_COLUMNS, suffixes=("", "_there"))
+    common = common[common["role"].isin(shared)]
+    states = [_find_lesser_state(*pair) for pair in zip(common["state"], common["state_there"], strict=True)]
+    established = common.assign(
+        state=pd.Series(states, common.index, object),
         status=ESTABLISHED,
         corpora=corpora,
-        lowest_score=joined[["score", "score_there"]].min(axis=1),
+        lowest_score=common[["score", "score_there"]].min(axis=1),
         other_corpus=other_corpus,
-        **{f"other_{name}": joined[f"{name}_there"] for name in SHARED_COLUMNS},
+        **{f"other_{name}": common[f"{name}_there"] for name in SHARED_COLUMNS},
     )[[*HEADINGS["roles"]]]
     suggested = tables["roles"][~tables["roles"]["role"].isin(shared)]
     parts = [part for part in (established, suggested) if len(part)] or [established]
@@ -213,16 +213,17 @@ class HeadRecipe(NamedTuple):
         shares = {kind: sum(part.share for part in self.parts if part.kind == kind) for kind in KINDS}
         return {**shares, "unexplained": 1 - self.explained}
 
-    def words(self, plainly: Callable[[str], str]) -> str:
+    def words(self, describe_rule: Callable[[str], str]) -> str:
         """Describe the recipe: "attends 50% to the token after, 23% to [CLS]; no rule explains 18% [16%, 21%]".
 
-        The interval is given if it is known. ``plainly`` turns the name of a rule into plain words.
+        The interval is given if it is known. ``describe_rule`` turns the name of a rule into plain words.
         """
         if self.is_even:
             return "attends evenly to all tokens"
         named_parts = [part for part in self.parts[:MAX_NAMED_RULES] if part.share >= MIN_NAMED_SHARE] or self.parts[:1]
         phrases = [
-            f"{percent(part.share, 0)} {'to ' * (part.kind != 'even')}{plainly(part.name)}" for part in named_parts
+            f"{percent(part.share, 0)} {'to ' * (part.kind != 'even')}{describe_rule(part.name)}"
+            for part in named_parts
         ]
         unexplained_part = (
             f"; no rule explains {with_interval(1 - self.explained, 1 - self.high, 1 - self.low, 0, percent)}"
@@ -240,7 +241,7 @@ def describe_recipes(recipes: Recipes) -> list[HeadRecipe]:
     """Return the recipe of every head, in order.
 
     Shares are averaged over the classes of query word, weighted by their frequency. Explained shares are those on the
-    other corpus if there is one. Raises CorpusError as :func:`make_shares` does.
+    other corpus if there is one. Raises the errors of :func:`make_shares`.
     """
     shares, table = average_shares(recipes, make_shares(recipes)), recipes.tables["explained"]
     rows: Any = table.itertuples(index=False)
@@ -269,8 +270,8 @@ def select_explained(table: pd.DataFrame) -> pd.DataFrame:
     other, held_out = (
         table[[name, f"{name}_low", f"{name}_high"]].set_axis(columns, axis=1) for name in ("other", "held_out")
     )
-    chosen = other.where(table["other"].notna(), held_out)
-    return chosen.assign(share=chosen["share"].fillna(table["fitted"]))
+    explained = other.where(table["other"].notna(), held_out)
+    return explained.assign(share=explained["share"].fillna(table["fitted"]))
 
 
 def average_shares(recipes: Recipes, shares: Numbers) -> Numbers:
@@ -349,17 +350,17 @@ def explain_by_rule(attention: Attention, gold: Sentence | None = None, recipes:
 
     It is the mean over rows of Σ_j min(A[i, j], P[i, j]) times the rule's part of P[i, j]; the sum over rules is the
     explained share. With the annotation of ``gold``, rules that need it apply, too; where no rule applies, uniform
-    attention explains. Raises as :func:`predict_attention` does.
+    attention explains. Raises the errors of :func:`predict_attention`.
     """
     shares, text = _find_shares(attention, recipes), make_rule_text(attention, gold)
     weights = attention.weights.reshape(shares.shape[1], len(text), len(text))
-    used = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
-    rules = make_matrices(text, used)  # [rule, query, key]
+    used_rules = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
+    rules = make_matrices(text, used_rules)  # [rule, query, key]
     is_applied = rules.any(axis=(1, 2))
-    used, rules = used[is_applied], rules[is_applied].transpose(1, 0, 2)  # [query, rule, key]
+    used_rules, rules = used_rules[is_applied], rules[is_applied].transpose(1, 0, 2)  # [query, rule, key]
     applies = np.any(rules, axis=2, keepdims=True).transpose(0, 2, 1)  # [query, 1, rule]
-    mixture = shares[text.classes][:, :, used] * applies  # [query, head, rule]
-    mixture[:, :, used == EVEN] += mixture.sum(axis=2, keepdims=True) == 0
+    mixture = shares[text.classes][:, :, used_rules] * applies  # [query, head, rule]
+    mixture[:, :, used_rules == EVEN] += mixture.sum(axis=2, keepdims=True) == 0
     mixture /= mixture.sum(axis=2, keepdims=True)
     predicted_rows = mixture @ rules  # [query, head, key]
     ratio = np.divide(
@@ -369,14 +370,14 @@ def explain_by_rule(attention: Attention, gold: Sentence | None = None, recipes:
         where=predicted_rows > 0,
     )
     result = np.zeros(shares.shape[1:])
-    result[:, used] = (mixture * (ratio @ rules.transpose(0, 2, 1))).sum(axis=0)
+    result[:, used_rules] = (mixture * (ratio @ rules.transpose(0, 2, 1))).sum(axis=0)
     return result / len(text)
 
 
 def _find_shares(attention: Attention, recipes: Recipes | None) -> Numbers:
     """Return [class, head, rule], the shares of recipes that fit a reading.
 
-    Raises as :func:`predict_attention` does.
+    Raises the errors of :func:`predict_attention`.
     """
     recipes = recipes or require_recipes(attention.model, attention.revision)
     shape = list_layers(recipes.facts["layers"]), recipes.facts["heads"]
@@ -432,8 +433,8 @@ def add_annotation(reading: Attention, gold: Sentence) -> Attention:
     weights = (
         reading.weights + predict_attention(reading) - predict_attention(reading, text=make_rule_text(reading, gold))
     )
-    made = (UNEXPLAINED_OF_GOLD if step == UNEXPLAINED else step for step in reading.made)
-    return replace(reading, weights=weights, made=tuple(made))
+    steps = (UNEXPLAINED_OF_GOLD if step == UNEXPLAINED else step for step in reading.made)
+    return replace(reading, weights=weights, made=tuple(steps))
 
 
 # ---- Recipes of a model ----------------------------------------------------------------------------------------------
@@ -461,18 +462,20 @@ def require_recipes(model: str, revision: str = "") -> Recipes:
     recipes = find_recipes(model, revision)
     if recipes is not None:
         return recipes
-    written = "the folder that `mha-viz recipes CORPUS --model NAME --out DIR` writes"
-    remedy = f"Name {written} (recipes=, --recipes DIR, or {PROFILES_VARIABLE}=DIR)."
+    own_folder = "the folder that `mha-viz recipes CORPUS --model NAME --out DIR` writes"
+    remedy = f"Name {own_folder} (recipes=, --recipes DIR, or {PROFILES_VARIABLE}=DIR)."
     for folder in (
         *(file.parent for file, facts in _list_own_recipes() if facts.get("model") == model),
         asset_path("recipes") / model,
     ):
         if (folder / FACTS_FILE).is_file():
-            found = load_recipes(folder).facts["revision"]
-            problem = f"The recipes of {model} in {folder} were measured on other weights ({found}, not {revision})."
+            found_revision = load_recipes(folder).facts["revision"]
+            problem = (
+                f"The recipes of {model} in {folder} were measured on other weights ({found_revision}, not {revision})."
+            )
             raise SettingError(problem, f"Open those weights, or give recipes measured on these. {remedy}")
-    where = " or ".join(["the app", *map(str, list_profile_folders())])
-    raise SettingError(f"There are no recipes of the heads of {model} in {where}.", remedy)
+    places = " or ".join(["the app", *map(str, list_profile_folders())])
+    raise SettingError(f"There are no recipes of the heads of {model} in {places}.", remedy)
 
 
 @lru_cache(maxsize=4)

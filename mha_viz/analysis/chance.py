@@ -76,7 +76,7 @@ class ChanceRoles:
 
 
 def _match_rows(table: pd.DataFrame, role: str, null: str) -> pd.Series[bool]:
-    """Return which rows of the table ``chance`` belong to a role and a null."""
+    """Mark the rows of the table ``chance`` that belong to a role and a null."""
     is_null = (table[NULL] == null) | (table[NULL].isna() & (null == PERMUTATION))
     return (table["role"] == role) & is_null
 

@@ -84,8 +84,8 @@ def pack_chunks(
         yield tuple(chunk)
 
 
-def chunk(sentences: Sequence[Sentence], numbers: Sequence[int], first: int = 0) -> Chunk:
-    """Join the sentences with these numbers to one text and find its anaphors.
+def make_chunk(sentences: Sequence[Sentence], numbers: Sequence[int], first: int = 0) -> Chunk:
+    """Join the sentences with these numbers into one text and find its anaphors.
 
     ``first`` is the number of the first of ``sentences`` in its corpus.
     """
@@ -142,18 +142,18 @@ class Coreference:
             "both": np.zeros((documents, 2, heads), np.int64),
         }
 
-    def add(self, block: Weights, chunk: Chunk, document: int = 0) -> None:
+    def add(self, block: Weights, make_chunk: Chunk, document: int = 0) -> None:
         """Count the anaphors of a chunk. ``block`` is [head, word, word]."""
-        for anaphor in chunk.anaphors:
+        for anaphor in make_chunk.anaphors:
             types = [TYPES.index(name) for name in anaphor.types]
             candidates = np.array(anaphor.candidates)
             right = np.array([candidate in anaphor.right for candidate in anaphor.candidates])
             chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; the first of equal weights
             self.sums["correct"][document, anaphor.half, types] += right[chosen]
             self.sums["n"][document, anaphor.half, types] += 1
-            guesses = [guess in anaphor.right for guess in guess_by_baselines(anaphor, chunk.words)]
+            guesses = [guess in anaphor.right for guess in guess_by_baselines(anaphor, make_chunk.words)]
             self.sums["baseline"][document, anaphor.half, types] += np.array(guesses, np.int64)
-            if THIRD_PERSON in anaphor.types and guess_by_agreement(anaphor, chunk.words) in anaphor.right:
+            if THIRD_PERSON in anaphor.types and guess_by_agreement(anaphor, make_chunk.words) in anaphor.right:
                 self.sums["agreement"][document, anaphor.half] += 1
                 self.sums["both"][document, anaphor.half] += right[chosen]
 
@@ -203,7 +203,7 @@ class AgreementComparison(NamedTuple):
     The fields are the arguments of :meth:`mha_viz.analysis.intervals.Documents.compute_net_intervals`.
 
     Attributes:
-        net: [document, head], how many more cases the head gets right.
+        net: [document, head], the right cases of the head minus those of the rule.
         n: [document], the number of cases.
         outcomes: [outcome, head], cases in which both are right, the head alone, the rule alone, or neither.
     """
@@ -213,7 +213,7 @@ class AgreementComparison(NamedTuple):
     outcomes: Counts
 
     @classmethod
-    def of(cls, sums: RunningSums) -> AgreementComparison:
+    def from_sums(cls, sums: RunningSums) -> AgreementComparison:
         """Compute the comparison from the ``sums`` of :class:`Coreference`."""
         third_person = TYPES.index(THIRD_PERSON)
         n, right, both = (

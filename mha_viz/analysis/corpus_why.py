@@ -142,7 +142,7 @@ class ShareSums:
     def __init__(self, documents: int, layers: int, heads: int, sums: RunningSums | None = None) -> None:
         """Start from ``sums`` measured before for this many documents, or from zero."""
         self._layers, self._heads = layers, heads
-        self._documents = Documents.numbered((), documents)
+        self._documents = Documents.from_numbers((), documents)
         size = documents, layers * heads
         shapes = {"variance": size, "groups": (*size, len(GROUPS)), **dict.fromkeys((QUERY, KEY), (*size, size[1]))}
         self.sums: RunningSums = sums or {name: np.zeros(shape) for name, shape in shapes.items()}

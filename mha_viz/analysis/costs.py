@@ -41,7 +41,7 @@ class Shape(NamedTuple):
         return self.narrowed or self.d_model // self.heads
 
     @property
-    def seen(self) -> int:
+    def input_width(self) -> int:
         """The number of components of the vector that one head sees; overlapping random chunks have 2·d_k."""
         return {FULL: self.d_model, OVERLAPPING: min(self.d_model, 2 * self.d_k)}.get(self.cut, self.d_k)
 
@@ -64,7 +64,7 @@ class Shape(NamedTuple):
 def count_parameters(shape: Shape) -> int:
     """Return the number of weights of W_Q, W_K, W_V and W_O. The layer has no biases."""
     inner = shape.heads * shape.d_k
-    return 3 * shape.matrices * shape.seen * shape.d_k + inner * shape.d_model
+    return 3 * shape.matrices * shape.input_width * shape.d_k + inner * shape.d_model
 
 
 def count_multiply_adds(shape: Shape, words: int) -> int:
@@ -73,7 +73,7 @@ def count_multiply_adds(shape: Shape, words: int) -> int:
     A shared matrix is stored once but used by every head.
     """
     inner = shape.heads * shape.d_k
-    projections = 3 * words * shape.seen * inner
+    projections = 3 * words * shape.input_width * inner
     return projections + 2 * words * words * inner + words * inner * shape.d_model
 
 
@@ -147,26 +147,28 @@ def compute_costs(d_model: int, heads: int, n: int) -> Costs:
     return Costs(d_model, heads, n)
 
 
-def find_division_error(d_model: int, heads: int, least: int = 1, most: int = MAX_HEADS) -> SettingError | None:
+def find_division_error(
+    d_model: int, heads: int, min_heads: int = 1, max_heads: int = MAX_HEADS
+) -> SettingError | None:
     """Return the error for a number of heads that does not divide the width; None if it does.
 
-    The message suggests numbers from ``least`` to ``most`` that divide it.
+    The message suggests numbers from ``min_heads`` to ``max_heads`` that divide it.
     """
     if d_model % heads == 0:
         return None
-    near = sorted(sorted(list_divisors(d_model, least, most), key=lambda h: abs(h - heads))[:4])
+    near = sorted(sorted(list_divisors(d_model, min_heads, max_heads), key=lambda h: abs(h - heads))[:4])
     return SettingError(
         f"{heads} heads cannot share {d_model} dimensions equally: {d_model % heads} would remain.",
         f"Choose h = {', '.join(map(str, near))}, or another d_model.",
     )
 
 
-def list_divisors(d_model: int, least: int = 1, most: int = MAX_HEADS) -> list[int]:
-    """Return the numbers of heads from ``least`` to ``most`` that divide the width."""
-    return [h for h in range(least, min(d_model, most) + 1) if d_model % h == 0]
+def list_divisors(d_model: int, min_heads: int = 1, max_heads: int = MAX_HEADS) -> list[int]:
+    """Return the numbers of heads from ``min_heads`` to ``max_heads`` that divide the width."""
+    return [h for h in range(min_heads, min(d_model, max_heads) + 1) if d_model % h == 0]
 
 
-def _check(name: str, value: int, most: int) -> None:
-    """Raise SettingError unless a value is between 1 and ``most``."""
-    if not 1 <= value <= most:
-        raise SettingError(f"{name} is {value}.", f"Give a whole number from 1 to {most:,}.")
+def _check(name: str, value: int, maximum: int) -> None:
+    """Raise SettingError unless a value is between 1 and ``maximum``."""
+    if not 1 <= value <= maximum:
+        raise SettingError(f"{name} is {value}.", f"Give a whole number from 1 to {maximum:,}.")

@@ -139,7 +139,7 @@ def rank_heads(values: Numbers) -> tuple[Head, ...]:
 
 
 def count_variants_per_batch(n: int) -> int:
-    """Return how many variants of a text of ``n`` tokens fit into one batch."""
+    """Compute the number of variants of a text of ``n`` tokens that fit into one batch."""
     return max(1, PIECES // n)
 
 

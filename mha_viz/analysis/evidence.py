@@ -58,19 +58,19 @@ Integers = npt.NDArray[np.int64]
 class Selection:
     """The stored cases of one pass. Each slot holds at most as many cases as it has places."""
 
-    def __init__(self, relations: Relations, heads: int, whole: Selection | None = None) -> None:
+    def __init__(self, relations: Relations, heads: int, target: Selection | None = None) -> None:
         """Start without cases.
 
-        ``whole`` is the selection that this one will be merged into; cases that have no place in it are dropped.
+        ``target`` is the selection that this one will be merged into. Cases that would find no place in it are dropped.
         """
         self.member = relations.member[:, list_named_rows(relations)].astype(bool)  # [relation, named row]
         self.roles = list_roles_with_cases(relations)
         self.heads = heads
         # [slot]: the lowest rank that still has a place.
-        least = np.zeros(len(self.roles) * heads * len(KINDS), np.int64)
-        self._least: Integers = least if whole is None else whole._least
+        lowest_ranks = np.zeros(len(self.roles) * heads * len(KINDS), np.int64)
+        self._lowest_ranks: Integers = lowest_ranks if target is None else target._lowest_ranks
         self._cases: CaseRows = np.empty(0, CASE_DTYPE)
-        self._more: list[CaseRows] = []  # not sorted yet, because sorting takes as long as adding a batch
+        self._unsorted: list[CaseRows] = []  # not sorted yet, because sorting takes as long as adding a batch
 
     @property
     def cases(self) -> CaseRows:
@@ -81,17 +81,17 @@ class Selection:
     @property
     def unsorted_cases(self) -> CaseRows:
         """The stored cases, unsorted, possibly with some that will be dropped. Faster than ``cases``."""
-        return np.concatenate((self._cases, *self._more))
+        return np.concatenate((self._cases, *self._unsorted))
 
     def _sort(self) -> None:
         """Sort new cases into the stored ones, drop those without a place, and update the lowest ranks."""
-        if self._more:
-            self._cases, self._more = select_best_cases(np.concatenate((self._cases, *self._more))), []
+        if self._unsorted:
+            self._cases, self._unsorted = select_best_cases(np.concatenate((self._cases, *self._unsorted))), []
             slots, ends = self._cases["slot"], np.flatnonzero(_find_starts(self._cases["slot"][::-1])[::-1])
-            full = ends[np.diff(ends, prepend=-1) == np.array(SLOT_SIZES)[slots[ends] % len(KINDS)]]
-            least = self._least.copy()  # another selection may share the old array
-            least[slots[full]] = self._cases["rank"][full]
-            self._least = least
+            full_slot_ends = ends[np.diff(ends, prepend=-1) == np.array(SLOT_SIZES)[slots[ends] % len(KINDS)]]
+            lowest_ranks = self._lowest_ranks.copy()  # another selection may share the old array
+            lowest_ranks[slots[full_slot_ends]] = self._cases["rank"][full_slot_ends]
+            self._lowest_ranks = lowest_ranks
 
     def check(self, cases: CaseRows) -> None:
         """Raise ValueError unless these are valid cases of this selection."""
@@ -102,8 +102,8 @@ class Selection:
 
     def merge(self, cases: CaseRows) -> None:
         """Add cases of other sentences of the same corpus."""
-        self._more.append(cases[cases["rank"] >= self._least[cases["slot"]]])
-        if sum(map(len, self._more)) > WAITING + 4 * len(self._cases):
+        self._unsorted.append(cases[cases["rank"] >= self._lowest_ranks[cases["slot"]]])
+        if sum(map(len, self._unsorted)) > WAITING + 4 * len(self._cases):
             self._sort()
 
     def join(self, other: Selection) -> None:
@@ -163,18 +163,18 @@ class Selection:
         words, count = dependents[case], self.member.shape[1]
 
         def make_answers(role: Any, words: Integers, pointed: Integers, largest: Weights, right: Any) -> Answers:
-            begins = first[words]
+            starts = first[words]
             return _make_answers(
-                role, numbers[sentence[words]], words - begins, pointed - begins, largest[:, words], right
+                role, numbers[sentence[words]], words - starts, pointed - starts, largest[:, words], right
             )
 
         for direction, pointed in enumerate((row[:, words], column[:, words])):
             yield make_answers(
                 direction * count + named_row, words, pointed, weights[direction], pointed == heads[words]
             )
-        above = np.zeros((len(heads), count), bool)  # [word, named row]: has a dependent that counts
-        np.logical_or.at(above, heads[dependents], self.member[relations[dependents]])
-        words, named_row = np.nonzero(above)
+        has_dependent = np.zeros((len(heads), count), bool)  # [word, named row]: has a dependent that counts
+        np.logical_or.at(has_dependent, heads[dependents], self.member[relations[dependents]])
+        words, named_row = np.nonzero(has_dependent)
         pointed = row[:, words]
         right = (heads[pointed] == words) & self.member[relations[pointed], named_row]
         yield make_answers(2 * count + named_row, words, pointed, weights[0], right)
@@ -253,7 +253,7 @@ class Selection:
         )
         parts = []
         for kind, best in enumerate(best_of_kinds):
-            head, group = np.nonzero((best >= 0) & (best // MAX_CASES >= self._least[slots + kind]))
+            head, group = np.nonzero((best >= 0) & (best // MAX_CASES >= self._lowest_ranks[slots + kind]))
             best = np.broadcast_to(best, slots.shape)[head, group]
             case = order[starts[group] + MAX_CASES - 1 - best % MAX_CASES]
             part = np.empty(len(head), CASE_DTYPE)
@@ -322,12 +322,12 @@ def select_best_cases(cases: CaseRows) -> CaseRows:
     """
     slots, ranks = cases["slot"].copy(), cases["rank"].copy()
     # Find the lowest rank that has a place in each slot, so that few cases must be sorted.
-    least = np.full(int(slots.max(initial=0)) + 1, np.iinfo(np.int64).max)
+    lowest_ranks = np.full(int(slots.max(initial=0)) + 1, np.iinfo(np.int64).max)
     for place in range(max(SLOT_SIZES)):
-        lower = np.flatnonzero((ranks < least[slots]) & (np.array(SLOT_SIZES)[slots % len(KINDS)] > place))
-        least[slots[lower]] = -1
-        np.maximum.at(least, slots[lower], ranks[lower])
-    cases = cases[ranks >= least[slots]]
+        lower = np.flatnonzero((ranks < lowest_ranks[slots]) & (np.array(SLOT_SIZES)[slots % len(KINDS)] > place))
+        lowest_ranks[slots[lower]] = -1
+        np.maximum.at(lowest_ranks, slots[lower], ranks[lower])
+    cases = cases[ranks >= lowest_ranks[slots]]
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
     begins = np.flatnonzero(_find_starts(cases["slot"]))
     places = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
@@ -358,25 +358,25 @@ def _number_words(words: Sequence[int | None]) -> Integers:
 
     It is −1 for special tokens before the first word and the number of words for later special tokens.
     """
-    count, seen, numbers = len({word for word in words if word is not None}), False, []
+    count, has_seen_word, numbers = len({word for word in words if word is not None}), False, []
     for word in words:
-        seen = seen or word is not None
-        numbers.append(word if word is not None else count if seen else -1)
+        has_seen_word = has_seen_word or word is not None
+        numbers.append(word if word is not None else count if has_seen_word else -1)
     return np.array(numbers, np.int64)
 
 
 def iter_evidence_rows(
-    selection: Selection, heads: Sequence[Head], wanted: Iterable[tuple[int, int, str, str]]
+    selection: Selection, heads: Sequence[Head], roles: Iterable[tuple[int, int, str, str]]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the table ``evidence`` for the roles in ``wanted``.
+    """Yield the rows of the table ``evidence`` for the roles in ``roles``.
 
-    ``heads`` are all heads in order; ``wanted`` has layer, head, role and detail.
+    ``heads`` are all heads in order; ``roles`` has layer, head, role and detail.
     """
     starts: Mapping[int, tuple[int, int, str, str]] = {
         (selection.roles.index((role, detail)) * selection.heads + heads.index(Head(layer, head))) * len(KINDS): (
             *(layer, head, role, detail),
         )
-        for layer, head, role, detail in wanted
+        for layer, head, role, detail in roles
         if (role, detail) in selection.roles
     }
     for case in selection.cases:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mha_viz.analysis.coreference import chunk
+from mha_viz.analysis.coreference import make_chunk
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
 
@@ -47,7 +47,7 @@ class Example(NamedTuple):
     def gold(self) -> tuple[int, ...]:
         """The right answers of syntax and coreference, if the annotation of the sentence has them."""
         if self.role == "coreference":
-            anaphors = chunk([self.sentence], [0]).anaphors
+            anaphors = make_chunk([self.sentence], [0]).anaphors
             return next((tuple(sorted(a.right)) for a in anaphors if a.word == self.word), ())
         if self.role != "syntax":
             return ()

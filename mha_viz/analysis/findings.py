@@ -110,7 +110,7 @@ class Finding(NamedTuple):
         elsewhere: the numbers on the second corpus; None if only one corpus suggests the role.
         q: the false discovery rate over everything that the profile tested; NaN for roles with a threshold and in
             tables of older versions.
-        rule_q: the same for the head against the rule by parts of speech.
+        rule_q: the false discovery rate of the comparison with the rule by parts of speech.
         beside: the numbers behind ``state``; NaN for other roles.
     """
 

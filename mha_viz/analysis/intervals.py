@@ -63,19 +63,19 @@ def wilson_interval(correct: float, n: float) -> Interval:
     return Interval(centre - half if correct > 0 else 0.0, centre + half if correct < n else 1.0)
 
 
-def newcombe_interval(both: int, one: int, other: int, neither: int) -> Interval:
-    """Return the 95 % interval of the difference of two shares of the same cases, ``one`` minus ``other``.
+def newcombe_interval(both: int, first_only: int, second_only: int, neither: int) -> Interval:
+    """Return the 95 % interval of the difference of two shares of the same cases, the first minus the second.
 
-    The arguments are the numbers of cases in which both are right, only the one, only the other, or neither. The
+    The arguments are the numbers of cases in which both are right, only the first, only the second, or neither. The
     interval is −1 to 1 if there is no case. See Newcombe 1998, Statistics in Medicine 17, 2635–2650, method 10.
     """
-    n = both + one + other + neither
+    n = both + first_only + second_only + neither
     if n == 0:
         return Interval(-1.0, 1.0)
-    rights = both + one, both + other
+    rights = both + first_only, both + second_only
     (low, high), (other_low, other_high) = (wilson_interval(right, n) for right in rights)
     share, other_share = (right / n for right in rights)
-    association = both * neither - one * other
+    association = both * neither - first_only * second_only
     spread = math.sqrt(math.prod(right * (n - right) for right in rights))
     phi = (max(association - n / 2, 0) if association > 0 else association) / spread if spread else 0.0
 
@@ -106,7 +106,7 @@ class Documents:
             self.numbers, self.count = self.numbers * most // self.count, most
 
     @classmethod
-    def numbered(cls, numbers: Sequence[int], count: int) -> Documents:
+    def from_numbers(cls, numbers: Sequence[int], count: int) -> Documents:
         """Return ``count`` documents, with the document ``numbers`` of some sentences."""
         documents = cls(())
         documents.numbers, documents.count = np.array(numbers, np.intp), max(1, count)
@@ -128,18 +128,18 @@ class Documents:
         head_counts = _add_head_axis(n)
         right, cases, documents = correct.sum(axis=0), head_counts.sum(axis=0), np.count_nonzero(head_counts, axis=0)
         as_cases = _compute_wilson_intervals(right, np.broadcast_to(cases, right.shape))
-        bootstrap = np.where((right == 0) | (right == cases), as_cases, self.drawn(correct, n))
-        left_out = _compute_jackknife(correct, head_counts)
+        bootstrap = np.where((right == 0) | (right == cases), as_cases, self.bootstrap(correct, n))
+        jackknife = _compute_jackknife(correct, head_counts)
         widest = _find_widest(
-            bootstrap, _compute_independent_intervals(left_out, cases), _compute_student_intervals(left_out)
+            bootstrap, _compute_independent_intervals(jackknife, cases), _compute_student_intervals(jackknife)
         )
         return np.where(documents < FEW, as_cases, np.clip(_interpolate(widest, bootstrap, documents), 0, 1))
 
     def compute_difference_interval(self, outcomes: Counts) -> Interval:
         """Return the interval of the difference of two accuracies over the same cases.
 
-        The same documents are drawn for both. ``outcomes`` [document, outcome] are the numbers of cases in which both
-        are right, only the one, only the other, or neither.
+        Both are computed from the same draws of documents. ``outcomes`` [document, outcome] are the numbers of cases in
+        which both are right, only the first, only the second, or neither.
         """
         net, totals = (outcomes[:, 1] - outcomes[:, 2])[:, None], outcomes.sum(axis=0)[:, None]
         return Interval(*map(float, self.compute_net_intervals(net, outcomes.sum(axis=1), totals)[:, 0]))
@@ -148,15 +148,15 @@ class Documents:
         """Return [low and high, head], the intervals of the differences of two accuracies over the same cases.
 
         Args:
-            net: [document, head], how many more cases the one gets right than the other.
+            net: [document, head], the right cases of the first minus those of the second.
             n: [document] or [document, head], the number of cases.
-            outcomes: [outcome, head], over all documents: the cases in which both are right, only the one, only the
-                other, or neither.
+            outcomes: [outcome, head], over all documents: the cases in which both are right, only the first, only the
+                second, or neither.
         """
         head_counts = _add_head_axis(n)
         documents = np.count_nonzero(head_counts, axis=0)
         as_cases = np.array([newcombe_interval(*counts) for counts in outcomes.T.tolist()], np.float64).T
-        bootstrap = self.drawn(net, n)
+        bootstrap = self.bootstrap(net, n)
         widest = _find_widest(bootstrap, as_cases, _compute_student_intervals(_compute_jackknife(net, head_counts)))
         bounds = np.clip(_interpolate(widest, bootstrap, documents), -1, 1)
         return np.where((documents < FEW) | (abs(net.sum(axis=0)) == head_counts.sum(axis=0)), as_cases, bounds)
@@ -170,7 +170,7 @@ class Documents:
         documents = count_documents_with_cases(n)
         if documents < 2:
             return np.full((2, sums.shape[1]), np.nan)
-        bootstrap = self.drawn(sums, n)
+        bootstrap = self.bootstrap(sums, n)
         if documents >= ENOUGH:
             return bootstrap
         widest = _find_widest(bootstrap, _compute_student_intervals(_compute_jackknife(sums, _add_head_axis(n))))
@@ -198,7 +198,7 @@ class Documents:
         bounds: IntervalBounds = mean - np.sqrt(variance) * np.percentile(distances, LEVELS, axis=0)[::-1]
         return bounds
 
-    def drawn(self, sums: FloatSums | Counts, n: Counts | FloatSums) -> IntervalBounds:
+    def bootstrap(self, sums: FloatSums | Counts, n: Counts | FloatSums) -> IntervalBounds:
         """Return [low and high, head], the percentiles of the means of draws. Draws without a case are left out.
 
         ``sums`` is [document, head]; ``n`` is [document] or [document, head]. The result is 0 for a head without any
@@ -231,10 +231,10 @@ def _compute_jackknife(sums: FloatSums | Counts, n: Counts | FloatSums) -> _Jack
     """
     total, cases = sums.sum(axis=0), n.sum(axis=0)
     means = total / np.where(cases == 0, 1, cases)
-    without = np.broadcast_to(means, sums.shape).copy()  # [document, head]
-    np.divide(total - sums, cases - n, out=without, where=cases - n > 0)
+    ratios_without = np.broadcast_to(means, sums.shape).copy()  # [document, head]
+    np.divide(total - sums, cases - n, out=ratios_without, where=cases - n > 0)
     quantiles = [student_t(max(1, documents - 1)) for documents in np.count_nonzero(n, axis=0).tolist()]
-    return _Jackknife(means, ((without - means) ** 2).sum(axis=0), np.array(quantiles))
+    return _Jackknife(means, ((ratios_without - means) ** 2).sum(axis=0), np.array(quantiles))
 
 
 def student_t(freedom: int) -> float:
@@ -254,13 +254,13 @@ def student_t(freedom: int) -> float:
     return Z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
 
 
-def _compute_student_intervals(left_out: _Jackknife) -> IntervalBounds:
+def _compute_student_intervals(jackknife: _Jackknife) -> IntervalBounds:
     """Return Student's t interval of ratios of sums over documents."""
-    half = left_out.t * np.sqrt(left_out.variances)
-    return np.array([left_out.means - half, left_out.means + half])
+    half = jackknife.t * np.sqrt(jackknife.variances)
+    return np.array([jackknife.means - half, jackknife.means + half])
 
 
-def _compute_independent_intervals(left_out: _Jackknife, n: Counts | FloatSums) -> IntervalBounds:
+def _compute_independent_intervals(jackknife: _Jackknife, n: Counts | FloatSums) -> IntervalBounds:
     """Return Wilson's interval of as many independent cases as would vary as much as the documents do.
 
     The number of cases is at most ``n`` [1 or head], times (Z / t)². Student's t is symmetric and too short near 0 and
@@ -269,7 +269,7 @@ def _compute_independent_intervals(left_out: _Jackknife, n: Counts | FloatSums) 
     compare (J. Surv. Stat. Methodol. 7, 334-364). It is ``n`` if documents do not vary, or vary less than independent
     cases would.
     """
-    shares, variances, t = left_out
+    shares, variances, t = jackknife
     case_counts = np.broadcast_to(n, shares.shape).astype(np.float64)
     cases = (
         np.minimum(np.divide(shares * (1 - shares), variances, out=case_counts, where=variances > 0), n) * (Z / t) ** 2
@@ -287,13 +287,13 @@ def _find_widest(*bounds: IntervalBounds) -> IntervalBounds:
     return np.array([np.min([low for low, _ in bounds], axis=0), np.max([high for _, high in bounds], axis=0)])
 
 
-def _interpolate(widest: IntervalBounds, drawn: IntervalBounds, documents: Counts | int) -> IntervalBounds:
-    """Interpolate between two intervals: ``widest`` up to MANY documents, ``drawn`` from ENOUGH documents on.
+def _interpolate(widest: IntervalBounds, bootstrap: IntervalBounds, documents: Counts | int) -> IntervalBounds:
+    """Interpolate between two intervals: ``widest`` up to MANY documents, ``bootstrap`` from ENOUGH documents on.
 
     ``documents`` [1 or head] is the number of documents with a case.
     """
     share: FloatSums = np.clip((ENOUGH - documents) / (ENOUGH - MANY), 0, 1)
-    return share * widest + (1 - share) * drawn
+    return share * widest + (1 - share) * bootstrap
 
 
 def _add_head_axis(n: Counts | FloatSums) -> Counts | FloatSums:
@@ -307,5 +307,5 @@ def count_documents_with_cases(n: Counts | FloatSums) -> int:
 
 
 def count_separate_documents(cells: int) -> int:
-    """Return how many documents can be counted separately if each has ``cells`` counts."""
+    """Compute the number of documents that can be counted separately if each has ``cells`` counts."""
     return max(FEWEST_BLOCKS, CELLS // max(1, cells))

@@ -26,29 +26,29 @@ class Replacements(NamedTuple):
 
     Both arrays are [dependent], in the order of the words that have a head.
 
-    ``above`` replaces the dependent's head, ``below`` replaces the dependent.
+    ``heads`` replaces the dependent's head, ``dependents`` replaces the dependent.
     """
 
-    above: Indices
-    below: Indices
+    heads: Indices
+    dependents: Indices
 
     @classmethod
-    def gold(cls, tree: Tree) -> Replacements:
-        """Return the words that are right in the tree itself."""
+    def from_tree(cls, tree: Tree) -> Replacements:
+        """Return the words of the tree itself, without replacing any."""
         dependents = np.flatnonzero(tree.heads >= 0)
         return cls(tree.heads[dependents], dependents)
 
     @classmethod
-    def drawn(cls, relations: Relations, tree: Tree, random: np.random.Generator) -> Replacements:
+    def draw(cls, relations: Relations, tree: Tree, random: np.random.Generator) -> Replacements:
         """Draw other words of the same kinds. The sentence must have at least one dependent."""
-        above, below = cls.gold(tree)
-        base = relations.base_indices[tree.relations[below]]
-        own_case = np.arange(len(below))  # each case of a dependent has one gold word
-        pairs = np.stack((above, base))  # a case of a head has one gold word for each dependent
+        heads, dependents = cls.from_tree(tree)
+        base = relations.base_indices[tree.relations[dependents]]
+        own_case = np.arange(len(dependents))  # each case of a dependent has one gold word
+        pairs = np.stack((heads, base))  # a case of a head has one gold word for each dependent
         cases = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
         return cls(
-            _draw_replacements(tree.upos, above, below, own_case, random),
-            _draw_replacements(tree.upos, below, above, cases, random),
+            _draw_replacements(tree.upos, heads, dependents, own_case, random),
+            _draw_replacements(tree.upos, dependents, heads, cases, random),
         )
 
 
@@ -64,11 +64,11 @@ def _draw_replacements(
     same_case = cases == cases[:, None]  # [gold word, gold word]
     is_gold = np.zeros((len(gold), len(upos)), bool)  # [gold word, word]: a gold word of the same case
     np.logical_or.at(is_gold, (gold_numbers[:, None], gold[None]), same_case)
-    free = (upos == upos[gold][:, None]) & (words != seekers[:, None]) & ~is_gold
+    is_free = (upos == upos[gold][:, None]) & (words != seekers[:, None]) & ~is_gold
     same_kind = same_case & (upos[gold] == upos[gold][:, None])  # gold words with the same free words
     rank = (same_kind & (gold_numbers < gold_numbers[:, None])).sum(axis=1)
-    order = np.where(free, random.random(free.shape)[same_kind.argmax(axis=1)], -1).argsort(axis=1)[:, ::-1]
-    return np.where(rank < free.sum(axis=1), order[gold_numbers, np.minimum(rank, len(upos) - 1)], -1)
+    order = np.where(is_free, random.random(is_free.shape)[same_kind.argmax(axis=1)], -1).argsort(axis=1)[:, ::-1]
+    return np.where(rank < is_free.sum(axis=1), order[gold_numbers, np.minimum(rank, len(upos) - 1)], -1)
 
 
 class DrawnSyntax:
@@ -100,19 +100,19 @@ class DrawnSyntax:
             number: its number in the corpus.
             document: its document.
         """
-        gold = Replacements.gold(tree)
-        if len(tree.heads) < 2 or not len(gold.below):
+        gold = Replacements.from_tree(tree)
+        if len(tree.heads) < 2 or not len(gold.dependents):
             return
         half, draws = number % 2 if self.by_half else 0, len(self.sums["offset"])
         generators = (np.random.default_rng([self.seed, draw, number]) for draw in range(1, draws))
-        draws_with_gold = [gold, *(Replacements.drawn(self.relations, tree, random) for random in generators)]
-        above, below = (np.stack(words) for words in zip(*draws_with_gold, strict=True))  # [draw, dependent]
-        names = tree.relations[gold.below]
+        draws_with_gold = [gold, *(Replacements.draw(self.relations, tree, random) for random in generators)]
+        heads, dependents = (np.stack(words) for words in zip(*draws_with_gold, strict=True))  # [draw, dependent]
+        names = tree.relations[gold.dependents]
         is_relation = np.eye(len(self.relations.names), dtype=np.float32)[names]  # [dependent, relation]
         in_row = self.relations.member[names].astype(np.float32)  # [dependent, row]
-        points = (pointed.row[:, gold.below], pointed.column[:, gold.below], pointed.row[:, gold.above])
-        for direction, (pointing, right) in enumerate(zip(points, (above, above, below), strict=True)):
-            seekers = gold.above if direction == 2 else gold.below
+        points = (pointed.row[:, gold.dependents], pointed.column[:, gold.dependents], pointed.row[:, gold.heads])
+        for direction, (pointing, right) in enumerate(zip(points, (heads, heads, dependents), strict=True)):
+            seekers = gold.heads if direction == 2 else gold.dependents
             correct = (pointing == right[:, None]).astype(np.float32) @ is_relation  # [draw, head, relation]
             hits = (right[:, None] - seekers == np.array(OFFSETS)[:, None]) & (right >= 0)[:, None]
             offset = hits.astype(np.float32) @ in_row  # [draw, offset, row]

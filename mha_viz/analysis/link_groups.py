@@ -58,26 +58,26 @@ MAX_MOVES = 50
 
 
 class LinkSample:
-    """A sample of ``most`` links, drawn with probabilities proportional to their weights.
+    """A sample of ``size`` links, drawn with probabilities proportional to their weights.
 
     Draws are independent, so a strong link may be drawn twice. Each draw chooses the link with the smallest exponential
     time, where the rate of a link is its weight (as in Efraimidis & Spirakis 2006). The times in a sentence depend only
     on its number, so the sample is the same in whatever order or parts a corpus is read.
     """
 
-    def __init__(self, most: int) -> None:
-        self._times, self._weights = np.full(most, np.inf), np.zeros(most, np.float32)
-        self._places = np.zeros((3, most), np.intp)
+    def __init__(self, size: int) -> None:
+        self._times, self._weights = np.full(size, np.inf), np.zeros(size, np.float32)
+        self._places = np.zeros((3, size), np.intp)
 
     def add(self, number: int, weights: Weights) -> None:
         """Add the links of the sentence with this number. ``weights`` is [query, key]."""
         query, key = np.nonzero(weights > 0)
         rates = weights[query, key].astype(float)
-        rng, most = np.random.default_rng([SEED, number]), len(self._times)
-        times = rng.standard_exponential(most) / rates.sum()  # smallest time among the links of the sentence
-        chosen = rng.choice(len(rates), most, p=rates / rates.sum())
-        places = np.array([np.full(most, number), query[chosen], key[chosen]])
-        self._keep_earliest(times, weights[query[chosen], key[chosen]], places)
+        rng, size = np.random.default_rng([SEED, number]), len(self._times)
+        times = rng.standard_exponential(size) / rates.sum()  # smallest time among the links of the sentence
+        drawn_indices = rng.choice(len(rates), size, p=rates / rates.sum())
+        places = np.array([np.full(size, number), query[drawn_indices], key[drawn_indices]])
+        self._keep_earliest(times, weights[query[drawn_indices], key[drawn_indices]], places)
 
     def merge(self, other: LinkSample) -> None:
         """Add the links of other sentences, from a sample with as many draws."""
@@ -125,8 +125,8 @@ class LinkEnd(NamedTuple):
     pos: str
 
     @classmethod
-    def of(cls, text: RuleText, token: int) -> LinkEnd:
-        """Return the token of a text with this number."""
+    def from_token(cls, text: RuleText, token: int) -> LinkEnd:
+        """Describe the token with this number in a text."""
         word = text.pieces.words[token]
         form = text.pieces.names[token] if word is None else text.pieces.forms[word]
         return cls(token, word, form, "" if word is None else text.tags[word])
@@ -183,7 +183,7 @@ class LinkGroup:
         links: the numbers of its links, strongest first.
         pairs: the most frequent pairs of words, with counts.
         common: traits that at least a quarter of the links have in common.
-        tenths: [tenth], how many links are in each tenth by weight.
+        tenths: [tenth], the number of links in each tenth by weight.
     """
 
     name: str
@@ -194,9 +194,9 @@ class LinkGroup:
     common: tuple[str, ...]
     tenths: tuple[int, ...]
 
-    def spread(self, most: int) -> list[int]:
-        """Return at most ``most`` of the links, spread evenly from the strongest to the weakest."""
-        places = np.linspace(0, len(self.links) - 1, min(most, len(self.links)))
+    def spread(self, count: int) -> list[int]:
+        """Return at most ``count`` of the links, spread evenly from the strongest to the weakest."""
+        places = np.linspace(0, len(self.links) - 1, min(count, len(self.links)))
         return [self.links[round(place)] for place in places]
 
 
@@ -264,9 +264,9 @@ def explain_links(sample: LinkSample, texts: Mapping[int, tuple[int, RuleText]],
     for rank, (weight, place, query, key) in enumerate(sampled):
         number, text = texts[place]
         if place not in predicted:
-            predicted[place] = _Prediction.of(text, shares)
-        expected, rule = predicted[place].at(query, key)
-        ends = LinkEnd.of(text, query), LinkEnd.of(text, key)
+            predicted[place] = _Prediction.from_text(text, shares)
+        expected, rule = predicted[place].get_link(query, key)
+        ends = LinkEnd.from_token(text, query), LinkEnd.from_token(text, key)
         rule = rule if expected >= MIN_PREDICTED * weight else -1
         links.append(DrawnLink(weight, expected, rank * TENTHS // len(sampled), rule, *ends, number, text.sentence))
     return links
@@ -279,7 +279,7 @@ class _Prediction(NamedTuple):
     rules: npt.NDArray[np.intp]
 
     @classmethod
-    def of(cls, text: RuleText, shares: Numbers) -> _Prediction:
+    def from_text(cls, text: RuleText, shares: Numbers) -> _Prediction:
         """Compute the prediction for a text from ``shares`` [class, 1, rule]."""
         rules = np.array(sorted({EVEN, *np.flatnonzero(shares.any(axis=(0, 1))).tolist()}))
         # [rule, query]; where no rule applies, "everywhere" remains
@@ -287,7 +287,7 @@ class _Prediction(NamedTuple):
         parts = make_matrices(text, rules) * mixture[:, :, None]
         return cls(predict(shares, text)[0], rules[parts.argmax(axis=0)])
 
-    def at(self, query: int, key: int) -> tuple[float, int]:
+    def get_link(self, query: int, key: int) -> tuple[float, int]:
         """Return the predicted weight and the rule of one link."""
         return float(self.weights[query, key]), int(self.rules[query, key])
 
@@ -453,15 +453,15 @@ def compute_silhouette(distances: DistanceMatrix, labels: GroupNumbers) -> float
     return float(widths.mean())
 
 
-def cluster_points(distances: DistanceMatrix, most: int = MAX_GROUPS) -> GroupNumbers:
+def cluster_points(distances: DistanceMatrix, max_groups: int = MAX_GROUPS) -> GroupNumbers:
     """Return the group of each point.
 
-    The number of groups, two to ``most``, is that with the largest silhouette; there is one group if the largest is
-    below MIN_SILHOUETTE.
+    The number of groups, two to ``max_groups``, is the one with the largest silhouette. If that silhouette is below
+    MIN_SILHOUETTE, all points form one group.
     """
-    best, result = MIN_SILHOUETTE, np.zeros(len(distances), np.intp)
-    for count in range(2, min(most, len(distances) - 1) + 1):
+    best_width, result = MIN_SILHOUETTE, np.zeros(len(distances), np.intp)
+    for count in range(2, min(max_groups, len(distances) - 1) + 1):
         labels = distances[:, find_medoids(distances, count)].argmin(axis=1)
-        if labels.any() and (width := compute_silhouette(distances, labels)) > best:
-            best, result = width, labels
+        if labels.any() and (width := compute_silhouette(distances, labels)) > best_width:
+            best_width, result = width, labels
     return result

@@ -56,21 +56,21 @@ class Conditions(NamedTuple):
             np.array([self._is_met_by(end, word) for word in words], bool)
             for end in ("query", "key", "dependent", "governor")
         )
-        allowed: npt.NDArray[np.bool_] = query[:, None] & key
+        is_match: npt.NDArray[np.bool_] = query[:, None] & key
         if any(self[6:]):
-            edges = np.zeros(allowed.shape, bool)
+            edges = np.zeros(is_match.shape, bool)
             for number, word in enumerate(words):
-                if word.head is not None and _is_relation(word, self.relation):
+                if word.head is not None and _has_relation(word, self.relation):
                     edges[number, word.head] = dependent[number] and governor[word.head]
-            allowed &= edges | edges.T
-        return allowed
+            is_match &= edges | edges.T
+        return is_match
 
     def _is_met_by(self, end: str, word: Word) -> bool:
         """Return True if a word meets the conditions on one end."""
         return (
-            _equals_wanted(word.form, getattr(self, f"{end}_word"))
-            and _equals_wanted(word.upos, getattr(self, f"{end}_pos"))
-            and _is_relation(word, getattr(self, f"{end}_relation", ""))
+            _meets_condition(word.form, getattr(self, f"{end}_word"))
+            and _meets_condition(word.upos, getattr(self, f"{end}_pos"))
+            and _has_relation(word, getattr(self, f"{end}_relation", ""))
         )
 
     def check(self, corpus: Corpus, relations: Relations) -> None:
@@ -79,14 +79,19 @@ class Conditions(NamedTuple):
         It may lack the annotation that they need, or the relations or parts of speech that they name. ``relations`` has
         the labels of the corpus.
         """
-        wanted = {name for name, value in self._asdict().items() if value and not name.endswith("_word")}
-        wanted |= {name for name in ("dependent_word", "governor_word") if getattr(self, name)}
-        tagged = corpus.has_trees or any(relations.upos)
-        needs_tree = wanted - {"query_pos", "key_pos"}
-        for missing, what in ((not corpus.has_trees and needs_tree, "dependencies"), (not tagged and wanted, "tags")):
-            if missing:
-                name = min(missing)
-                raise CorpusError(f"{corpus.name} has no {what}, so {name} cannot be searched for.", "Give CoNLL-U.")
+        used_fields = {name for name, value in self._asdict().items() if value and not name.endswith("_word")}
+        used_fields |= {name for name in ("dependent_word", "governor_word") if getattr(self, name)}
+        has_tags = corpus.has_trees or any(relations.upos)
+        needs_tree = used_fields - {"query_pos", "key_pos"}
+        for is_missing, annotation in (
+            (not corpus.has_trees and needs_tree, "dependencies"),
+            (not has_tags and used_fields, "tags"),
+        ):
+            if is_missing:
+                name = min(is_missing)
+                raise CorpusError(
+                    f"{corpus.name} has no {annotation}, so {name} cannot be searched for.", "Give CoNLL-U."
+                )
         self._check_names(corpus, "_pos", {tag.casefold(): tag for tag in relations.upos if tag})
         self._check_names(corpus, "relation", {name: name for name in (*relations.names, *relations.bases)})
 
@@ -100,14 +105,14 @@ class Conditions(NamedTuple):
                 raise CorpusError(f"{corpus.name} has no word with {field} {quote(value)}.", nearest)
 
 
-def _equals_wanted(value: str, wanted: str) -> bool:
-    """Return True if nothing is wanted, or if the value is what is wanted, ignoring case."""
-    return not wanted or value.casefold() == wanted.casefold()
+def _meets_condition(value: str, condition: str) -> bool:
+    """Return True if a value equals the condition, ignoring case, or if the condition is empty."""
+    return not condition or value.casefold() == condition.casefold()
 
 
-def _is_relation(word: Word, wanted: str) -> bool:
-    """Return True if nothing is wanted, or if the word has this relation, with or without its subtype."""
-    return not wanted or (word.head is not None and wanted in (word.relation, word.base))
+def _has_relation(word: Word, condition: str) -> bool:
+    """Return True if a word has a relation, with or without its subtype, or if the condition is empty."""
+    return not condition or (word.head is not None and condition in (word.relation, word.base))
 
 
 class Link(NamedTuple):

@@ -66,7 +66,7 @@ class Divergences(NamedTuple):
     other_means: FloatMatrix
 
     def __add__(self, other: tuple[FloatMatrix, ...]) -> Divergences:  # type: ignore[override]
-        return Divergences(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return Divergences(*(own + added for own, added in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,7 +116,7 @@ class HeadMatches:
 
 
 def find_matches(
-    one: str, other: str, sums: Divergences, rows: int, heads: Sequence[Head], others: Sequence[Head]
+    one: str, other: str, sums: Divergences, rows: int, heads: Sequence[Head], other_heads: Sequence[Head]
 ) -> HeadMatches:
     """Find the matches with the least sum of divergences.
 
@@ -124,7 +124,7 @@ def find_matches(
         one, other: the names of the models.
         sums: divergences added over ``rows``.
         rows: the number of rows.
-        heads, others: the heads of the two models, in order.
+        heads, other_heads: the heads of the two models, in order.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -135,7 +135,7 @@ def find_matches(
         pairs.append(
             HeadMatch(
                 heads[row],
-                others[column],
+                other_heads[column],
                 js,
                 float(min(np.delete(mean[row], column), default=np.nan)),
                 float(mean[row].mean()),
@@ -207,6 +207,6 @@ def _check_matches(profiles: Sequence[Profile], matched: Sequence[HeadMatches]) 
         [(profiles[0].model, p.model) for p in profiles[1:]],
     )
     if pairs != expected:
-        wanted = ", ".join(f"match_heads({first!r}, {other!r})" for first, other in expected)
-        raise SettingError("These are the matches of other models than those of the profiles.", f"Give [{wanted}].")
+        calls = ", ".join(f"match_heads({first!r}, {other!r})" for first, other in expected)
+        raise SettingError("These are the matches of other models than those of the profiles.", f"Give [{calls}].")
     return [None, *matched]

@@ -109,20 +109,20 @@ def compute_share(correct: npt.ArrayLike, n: npt.ArrayLike) -> FloatSums:
     return shares
 
 
-def _text_of_columns(attention: Attention) -> TokenizedText:
+def _get_column_text(attention: Attention) -> TokenizedText:
     """Return the text of the columns, without a sink."""
     return attention.queries if attention.has_sink else attention.keys
 
 
 def _make_batch(attention: Attention) -> Weights:
     """Return [head, 1, query, key], one sentence without a sink; heads are in the order L0H0, L0H1, …."""
-    weights = attention.weights[..., : len(_text_of_columns(attention))]
+    weights = attention.weights[..., : len(_get_column_text(attention))]
     return weights.reshape(-1, 1, *weights.shape[2:])
 
 
 def _find_ordinary(attention: Attention) -> OrdinaryTokens:
     """Return [token], False for special tokens."""
-    return np.logical_not(_text_of_columns(attention).special)
+    return np.logical_not(_get_column_text(attention).special)
 
 
 def _make_undefined(attention: Attention) -> PerHead:
@@ -169,7 +169,7 @@ def sep(attention: Attention) -> PerHead:
 @metric("on punctuation", table="delimiter")
 def punctuation(attention: Attention) -> PerHead:
     """Mean weight that a row gives to pieces made of punctuation only."""
-    text = _text_of_columns(attention)
+    text = _get_column_text(attention)
     marks = [[not t.special and is_punctuation(text.typed(t).strip()) for t in text.tokens]]
     return _divide_by_rows(attention, sum_mass_on(_make_batch(attention), np.array(marks)))
 
@@ -278,8 +278,8 @@ def average_on_delimiters(sums: RunningSums) -> tuple[FloatSums, FloatSums]:
     They are [head, detail] and, for uniform attention, [detail]. BOTH is the sum over the special tokens.
     """
     mass, even = (compute_share(sums[name], sums["rows"]) for name in ("delimiter", "even_delimiter"))
-    together, even_together = (values[..., :2].sum(axis=-1, keepdims=True) for values in (mass, even))
-    return np.append(mass, together, axis=1), np.append(even, even_together)
+    special, even_special = (values[..., :2].sum(axis=-1, keepdims=True) for values in (mass, even))
+    return np.append(mass, special, axis=1), np.append(even, even_special)
 
 
 # ---- Measures of sentences whose special tokens are at the same positions -------------------------------------------
@@ -386,24 +386,24 @@ def table_of(attention: Attention) -> pd.DataFrame:
     import pandas as pd
 
     heads = attention.every_head()
-    measured = measure_all(attention) | {"normalised_entropy": normalised_entropy(attention)}
+    values_by_name = measure_all(attention) | {"normalised_entropy": normalised_entropy(attention)}
     columns = {"layer": [head.layer for head in heads], "head": [head.head for head in heads]}
     return pd.DataFrame(
-        columns | {name: values.ravel() for name, values in measured.items()},
+        columns | {name: values.ravel() for name, values in values_by_name.items()},
         index=pd.Index([name_map(attention.quantity, head) for head in heads], name="name"),
         columns=("layer", "head", *METRICS, "normalised_entropy"),
     )
 
 
-def average_measures(measured: Sequence[Mapping[str, PerHead]]) -> dict[str, PerHead]:
+def average_measures(results: Sequence[Mapping[str, PerHead]]) -> dict[str, PerHead]:
     """Return the means of measures over several readings, [layer, head] for each measure.
 
     Each reading counts once, whatever its length; a reading in which a measure is undefined does not count for that
-    measure. ``measured`` has the results of ``measure_all``.
+    measure. ``results`` has the results of ``measure_all``.
     """
     means: dict[str, PerHead] = {}
-    for name in measured[0] if measured else ():
-        values = np.stack([reading_values[name] for reading_values in measured])  # [reading, layer, head]
+    for name in results[0] if results else ():
+        values = np.stack([reading_values[name] for reading_values in results])  # [reading, layer, head]
         counts = (~np.isnan(values)).sum(axis=0)
         means[name] = np.where(counts > 0, np.nansum(values, axis=0) / np.maximum(counts, 1), np.nan)
     return means

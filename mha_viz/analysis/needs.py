@@ -55,7 +55,7 @@ class PairsWithout(NamedTuple):
 
     Attributes:
         pairs: the name of the pairs.
-        method: what replaces the output of the head.
+        method: the replacement for the output of the head.
         all_pairs: what all pairs together show.
         by_kind: what those of each kind show; empty if the pairs have no kinds.
     """
@@ -83,7 +83,7 @@ class PairsWithout(NamedTuple):
 
 
 def find_needs(table: pd.DataFrame | None) -> dict[Head, PairsWithout]:
-    """Return what the table ``needed`` of a profile shows about each head, in its order; empty without a table."""
+    """Read the rows about each head in the table ``needed`` of a profile, in its order; empty without a table."""
     rows: list[Any] = [] if table is None else list(table.itertuples(index=False))
     by_kind: dict[Head, dict[str, KindWithout]] = {}
     for row in rows:

@@ -106,7 +106,7 @@ class MinimalPairs:
 
     Attributes:
         name: the name of the pairs.
-        method: what replaces the output of a head that is off.
+        method: the replacement for the output of a head that is off.
         score: the score of a sentence in words.
         pairs: the pairs.
         log_p: [pair, good and bad], the score of each sentence, in nats.
@@ -140,7 +140,7 @@ class MinimalPairs:
         return tuple(self._measure_accuracy(kind) for kind in (ALL_PAIRS, *self.kinds))
 
     def needs(self, kind: str = ALL_PAIRS) -> tuple[HeadNeed, ...]:
-        """Return what each head, or set of heads, does for the pairs of a kind, in the order of ``ablated``.
+        """Measure the need of the pairs of a kind for each head, or set of heads, in the order of ``ablated``.
 
         Raises SettingError for an unknown kind.
         """
@@ -209,7 +209,7 @@ class MinimalPairs:
         return [*dict.fromkeys(f"{role.role} {role.detail}" for role in self.roles if role.head in heads)]
 
     def _choose(self, kind: str) -> npt.NDArray[np.bool_]:
-        """Return which pairs are of a kind, [pair]. Raises SettingError for an unknown kind."""
+        """Mark the pairs of a kind, [pair]. Raises SettingError for an unknown kind."""
         names = (ALL_PAIRS, *dict.fromkeys(pair.kind for pair in self.pairs))
         if kind not in names:
             remedy = f"{did_you_mean(str(kind), names)} Choose one of {', '.join(filter(None, names[:20]))}.".strip()
@@ -232,7 +232,7 @@ def check_same_model(profile: Profile, model: str, revision: str) -> None:
 
 
 def check_single_heads(ablated: Iterable[Sequence[Head]]) -> None:
-    """Raise SettingError unless a head is off alone, as the table in a profile requires."""
+    """Raise SettingError unless at least one set is a single head, as the table in a profile requires."""
     if not any(len({*heads}) == 1 for heads in ablated):
         problem = "The table in a profile is of heads that are off alone, and none was."
         raise SettingError(problem, "Name single heads, or leave the heads out for all of them.")
@@ -252,14 +252,14 @@ def _compare(heads: tuple[Head, ...], before: Numbers, after: Numbers, roles: Se
     """Compare the margins [pair] before and after heads are switched off; q is left to the caller."""
     was_right, is_right, change = before > 0, after > 0, after - before
     lost, gained = int((was_right & ~is_right).sum()), int((~was_right & is_right).sum())
-    both, n = int((was_right & is_right).sum()), len(before)
+    both_right, n = int((was_right & is_right).sum()), len(before)
     falls, rises = int((change < -ROUNDING).sum()), int((change > ROUNDING).sum())
     return HeadNeed(
         heads,
         n,
-        (both + gained) / n,
+        (both_right + gained) / n,
         (gained - lost) / n,
-        newcombe_interval(both, gained, lost, n - both - gained - lost),
+        newcombe_interval(both_right, gained, lost, n - both_right - gained - lost),
         float(change.mean()),
         lost,
         gained,

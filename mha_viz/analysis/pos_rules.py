@@ -110,13 +110,14 @@ def choose_rules(counts: Mapping[GoldPath, int], relations: Relations) -> RulesB
     for column, row in enumerate(relations.rows):
         names = [relations.names[name] for name in np.flatnonzero(relations.member[:, column])]
         for seeker in range(len(SEEKERS)):
-            best, most = NO_RULE, 0
+            best_rule, most_right = NO_RULE, 0
             for side in range(len(SIDES)):
                 parts = [arrays[key] for name in names if (key := (seeker, side, name)) in arrays]
-                chosen, right = _select_forward(np.concatenate(parts), len(tags)) if parts else (0, 0)
-                if right > most:
-                    best, most = NearestRule(side, sort_tags(tag for tag in tags if chosen & bits[tag])), right
-            rules[seeker, row] = best
+                tag_bits, right = _select_forward(np.concatenate(parts), len(tags)) if parts else (0, 0)
+                if right > most_right:
+                    best_rule = NearestRule(side, sort_tags(tag for tag in tags if tag_bits & bits[tag]))
+                    most_right = right
+            rules[seeker, row] = best_rule
     return rules
 
 
@@ -126,14 +127,14 @@ def _select_forward(paths: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
     ``paths`` is [path, (gold, passed, count)].
     """
     gold, passed, count = paths.T
-    chosen, right = 0, 0
+    tag_bits, right = 0, 0
     while True:
-        sets = [chosen | 1 << tag for tag in range(tags)]
+        sets = [tag_bits | 1 << tag for tag in range(tags)]
         rights = [int(count[(gold & tag_set != 0) & (passed & tag_set == 0)].sum()) for tag_set in sets]
         best = int(np.argmax(rights)) if rights else 0
         if not rights or rights[best] <= right:
-            return chosen, right
-        chosen, right = sets[best], rights[best]
+            return tag_bits, right
+        tag_bits, right = sets[best], rights[best]
 
 
 def sort_tags(tags: Iterable[str]) -> tuple[str, ...]:

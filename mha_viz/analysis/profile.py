@@ -229,7 +229,7 @@ class Profile:
         layer, number = Head.among(head, self.layer_numbers, self.shape[1], self.model)
         table = self.tables.get("evidence")
         if table is None or not self.sentences:
-            if any(found.head == (layer, number) for found in self.findings()):
+            if any(finding.head == (layer, number) for finding in self.findings()):
                 warn(EvidenceMissingWarning, NO_SENTENCES.format(corpus=self.corpus))
             return ()
         sentences = dict(zip(list_spans(table), self.sentences, strict=True))
@@ -317,7 +317,7 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
     try:
         lines = read_lines(folder, "roles", "position")
         findings = [parse_finding(*line) for line in lines.get("roles", ())]
-        if all(found.role != "position" for found in findings):
+        if all(finding.role != "position" for finding in findings):
             return tuple(findings)
         columns = [HEADINGS["position"].index(name) for name in POSITION_COLUMNS]
         return add_word_shares(findings, [[line[column] for column in columns] for line in lines["position"]])
@@ -470,12 +470,12 @@ def make_folder_path(model: str, corpus: str) -> Path:
 
 def check_folders(models: Sequence[str], corpora: Sequence[str]) -> None:
     """Raise SettingError if two of the profiles would have the same folder."""
-    for names, what in ((models, "models"), (corpora, "corpora")):
+    for names, kind in ((models, "models"), (corpora, "corpora")):
         folders: dict[str, str] = {}
         for name in names:
             if _make_folder_name(name) in folders:
                 raise SettingError(
-                    f"Two of the {what}, {folders[_make_folder_name(name)]} and {name}, would use the same results "
+                    f"Two of the {kind}, {folders[_make_folder_name(name)]} and {name}, would use the same results "
                     "folder.",
                     "Name each once, give files different names, or measure them one by one.",
                 )

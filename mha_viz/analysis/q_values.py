@@ -142,11 +142,11 @@ def _collect_syntax_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | 
     relation = heads["relation"].astype(str)
     is_named = (heads["level"] == "base") | ((heads["level"] == "full") & relation.str.contains(":"))
     tested = heads[is_named & (relation.map(strip_subtype) != "punct")]
-    joined = tested
+    tests = tested
     for baseline, name in (("offset", "rule"), ("pos", "by_rule")):
         right = rules[rules["baseline"] == baseline][[*CELL_COLUMNS, "correct"]].rename(columns={"correct": name})
-        joined = joined.merge(right, on=CELL_COLUMNS)
-    return joined.assign(role="syntax", detail=joined["relation"].astype(str) + " " + joined["direction"])[TEST_COLUMNS]
+        tests = tests.merge(right, on=CELL_COLUMNS)
+    return tests.assign(role="syntax", detail=tests["relation"].astype(str) + " " + tests["direction"])[TEST_COLUMNS]
 
 
 def _collect_coreference_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
@@ -155,7 +155,7 @@ def _collect_coreference_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFra
         return None
     heads, rules = (tables[name] for name in ("coreference", "coreference_baselines"))
     heads, rules = (table[table["mention_type"] == THIRD_PERSON] for table in (heads, rules))
-    better = rules[rules["baseline"].isin(BASELINES)]["correct"].max()
+    best_baseline = rules[rules["baseline"].isin(BASELINES)]["correct"].max()
     agreement = rules[rules["baseline"] == AGREEMENT]["correct"]
     by_rule = agreement.iloc[0] if len(agreement) else math.nan
-    return heads.assign(role="coreference", detail=THIRD_PERSON, rule=better, by_rule=by_rule)[TEST_COLUMNS]
+    return heads.assign(role="coreference", detail=THIRD_PERSON, rule=best_baseline, by_rule=by_rule)[TEST_COLUMNS]

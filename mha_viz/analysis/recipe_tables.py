@@ -84,19 +84,19 @@ class Recipes:
         ``mha_viz.recipes.load`` reads them. Raises ExportError.
         """
         check_kind(folder, *PATH_KIND)
-        place = Path(folder)
-        make_folder(place)
+        folder_path = Path(folder)
+        make_folder(folder_path)
         texts = {f"{name}.csv": format_csv(table) for name, table in self.tables.items()}
         texts[FACTS_FILE] = seal_facts(self.facts, texts)
         try:
-            (place / FACTS_FILE).unlink(missing_ok=True)
+            (folder_path / FACTS_FILE).unlink(missing_ok=True)
             for name, text in texts.items():
-                with write_atomically(place / name) as file:
+                with write_atomically(folder_path / name) as file:
                     file.write(text.encode())
         except OSError as error:
-            problem = f"{place} cannot be written: {error.strerror or error}."
+            problem = f"{folder_path} cannot be written: {error.strerror or error}."
             raise ExportError(problem, "Choose another folder.") from error
-        return place
+        return folder_path
 
     def __repr__(self) -> str:
         return f"Recipes({self.facts['model']} on {self.facts['corpus']}, {len(self.tables['explained'])} heads)"
@@ -105,8 +105,8 @@ class Recipes:
 def find_recipes_folder(name: str | os.PathLike[str]) -> Path:
     """Return the folder with this name or, if there is none, the bundled recipes of the model with this name."""
     folder = Path(name)
-    shipped = asset_path("recipes") / folder
-    return shipped if folder.name == str(name) and not folder.exists() and shipped.is_dir() else folder
+    bundled = asset_path("recipes") / folder
+    return bundled if folder.name == str(name) and not folder.exists() and bundled.is_dir() else folder
 
 
 def load_recipes(folder: str | os.PathLike[str]) -> Recipes:
@@ -118,12 +118,14 @@ def load_recipes(folder: str | os.PathLike[str]) -> Recipes:
     check_kind(folder, *PATH_KIND[:2], REMEDY)
     import pandas as pd
 
-    place, files = find_recipes_folder(folder), {f"{name}.csv": name for name in HEADINGS}
+    folder_path, files = find_recipes_folder(folder), {f"{name}.csv": name for name in HEADINGS}
     try:
-        present = [
-            file for file in (FACTS_FILE, *files) if files.get(file) not in OPTIONAL_TABLES or (place / file).exists()
+        files_present = [
+            file
+            for file in (FACTS_FILE, *files)
+            if files.get(file) not in OPTIONAL_TABLES or (folder_path / file).exists()
         ]
-        texts = {file: (place / file).read_bytes().decode() for file in present}
+        texts = {file: (folder_path / file).read_bytes().decode() for file in files_present}
         facts = open_sealed_facts(FACTS_FILE, texts.pop(FACTS_FILE), texts, files.__contains__)
         tables = {
             files[file]: restore_texts(pd.read_csv(io.StringIO(text), keep_default_na=True))
@@ -138,6 +140,6 @@ def load_recipes(folder: str | os.PathLike[str]) -> Recipes:
             tables[name] = table.reindex(columns=[*HEADINGS[name]])
     except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
-        problem = f"{str(place)[:200]} holds no readable recipes: {reason}."
+        problem = f"{str(folder_path)[:200]} holds no readable recipes: {reason}."
         raise CorpusError(problem, REMEDY) from error
     return Recipes(facts, tables)

@@ -60,10 +60,10 @@ class RuleRows(NamedTuple):
         return np.repeat(by_row, np.diff(np.append(self.starts, self.rules.shape[1])), axis=-1)
 
 
-def make_rows_by_class(read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
+def make_rows_by_class(texts: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
     """Return the rows of texts for each of CLASSES. Each text comes with its attention [head, query, key]."""
     parts: list[list[RuleRows]] = [[] for _ in CLASSES]
-    for text, weights in read:
+    for text, weights in texts:
         rules, keys = make_matrices(text), text.visible.sum(axis=1)
         applies = (rules > 0).any(axis=2).astype(float)
         for part, tokens, cells in zip(parts, *_split_classes(text), strict=True):
@@ -73,9 +73,9 @@ def make_rows_by_class(read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRow
     return [join_rows(part or [no_rows]) for part in parts]
 
 
-def replace_weights(rows: Sequence[RuleRows], read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
-    """Return the rows by class of the same texts with other weights."""
-    parts = [[weights[:, cells] for cells in _split_classes(text)[1]] for text, weights in read]
+def replace_weights(rows: Sequence[RuleRows], texts: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
+    """Return rows by class with the weights of ``texts``, the texts of the rows, as another model reads them."""
+    parts = [[weights[:, cells] for cells in _split_classes(text)[1]] for text, weights in texts]
     columns = [np.concatenate(part, axis=1, dtype=float) for part in zip(*parts, strict=True)]
     return [class_rows._replace(weights=weights) for class_rows, weights in zip(rows, columns, strict=True)]
 
@@ -107,16 +107,16 @@ def fit_head(rows: RuleRows, head: int, shares: Numbers, steps: int = STEPS) -> 
 
 
 def fit_heads(rows: RuleRows, shares: Numbers, steps: int = STEPS) -> Numbers:
-    """Fit every head as :func:`fit_head` does: [head, rule] from shares [head, rule]; zeros without rows."""
+    """Fit the shares [head, rule] of every head as :func:`fit_head` does. Return zeros if there are no rows."""
     result = np.zeros(shares.shape)
     if not len(rows.starts):
         return result
     counts = {rule: _count_targets(rows.rules[rule]) for rule in np.flatnonzero(shares.any(axis=0)).tolist()}
     sets, set_of_head = np.unique(shares > 0, axis=0, return_inverse=True)
     for number, in_set in enumerate(sets):
-        compressed = _MergedRows.of(rows, np.flatnonzero(in_set), counts)
+        merged = _MergedRows.merge(rows, np.flatnonzero(in_set), counts)
         for head in np.flatnonzero(set_of_head.ravel() == number):
-            result[head, in_set] = compressed.fitted(rows.weights[head], shares[head, in_set], steps)
+            result[head, in_set] = merged.fit(rows.weights[head], shares[head, in_set], steps)
     return result
 
 
@@ -132,45 +132,49 @@ class _MergedRows(NamedTuple):
     Rows to which the same rules apply are merged, too.
 
     Attributes:
-        chosen: [rule], the numbers of the rules.
+        rule_numbers: [rule], the numbers of the rules.
         rules: [rule, group], their values.
         group: [cell], the group of each cell.
         applies: [rule, kind of row].
         rows: [kind of row], the number of such rows.
     """
 
-    chosen: Indices
+    rule_numbers: Indices
     rules: Numbers
     group: Indices
     applies: Numbers
     rows: Numbers
 
     @classmethod
-    def of(cls, rows: RuleRows, chosen: Indices, counts: Mapping[int, Indices]) -> _MergedRows:
+    def merge(cls, rows: RuleRows, rule_numbers: Indices, counts: Mapping[int, Indices]) -> _MergedRows:
         """Merge the cells and rows; ``counts`` [cell] are the numbers of targets of each rule."""
-        group, first = _group_places([counts[rule] for rule in chosen.tolist()])
-        kinds, first_row = _group_places([*rows.applies[chosen].astype(np.intp)])
+        group, first = _group_places([counts[rule] for rule in rule_numbers.tolist()])
+        kinds, first_row = _group_places([*rows.applies[rule_numbers].astype(np.intp)])
         row_counts = np.bincount(kinds).astype(float)
         return cls(
-            chosen, rows.rules[chosen[:, None], first], group, rows.applies[chosen[:, None], first_row], row_counts
+            rule_numbers,
+            rows.rules[rule_numbers[:, None], first],
+            group,
+            rows.applies[rule_numbers[:, None], first_row],
+            row_counts,
         )
 
-    def fitted(self, weights: Numbers, shares: Numbers, steps: int) -> Numbers:
-        """Return the shares [rule] after at most this many steps of expectation–maximisation, starting from ``shares``.
+    def fit(self, weights: Numbers, shares: Numbers, steps: int) -> Numbers:
+        """Fit the shares [rule], starting from ``shares``, in at most this many steps of expectation–maximisation.
 
         In each step, the new share of a rule is the part of the attention that it predicts, divided by its expected
         frequency where it applies.
         """
         rules, applies, applicable_rows = self.rules, self.applies, self.applies * self.rows
-        summed = np.bincount(self.group, weights)
-        least = np.where(self.chosen == EVEN, FLOOR, 0)
+        group_weights = np.bincount(self.group, weights)
+        floor = np.where(self.rule_numbers == EVEN, FLOOR, 0)
         for _ in range(steps):
-            predicted_mass = shares * (rules @ (summed / (shares @ rules)))
+            predicted_mass = shares * (rules @ (group_weights / (shares @ rules)))
             # 0 where a rule never applies and so predicts nothing
             expected = applicable_rows @ (1 / (shares @ applies))
-            new = np.maximum(predicted_mass / np.maximum(expected, FLOOR), least)
-            new /= new.sum()
-            change, shares = np.abs(new - shares).max(), new
+            new_shares = np.maximum(predicted_mass / np.maximum(expected, FLOOR), floor)
+            new_shares /= new_shares.sum()
+            change, shares = np.abs(new_shares - shares).max(), new_shares
             if change < CONVERGED_CHANGE:
                 break
         return shares
@@ -194,8 +198,8 @@ def _group_places(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
 
 def predict_cells(rows: RuleRows, shares: Numbers) -> Numbers:
     """Return P [head, cell] from shares [head, rule]; uniform where no rule with a share applies."""
-    used = np.flatnonzero(shares.any(axis=0))
-    used_rows, used_shares = rows.select_rules(used), shares[:, used]
+    used_rules = np.flatnonzero(shares.any(axis=0))
+    used_rows, used_shares = rows.select_rules(used_rules), shares[:, used_rules]
     covered = used_shares @ used_rows.applies  # [head, row]
     uncovered = np.where(covered > 0, 0.0, 1.0)
     mixture: Numbers = used_shares @ used_rows.rules + used_rows.repeat_to_cells(uncovered) * rows.rules[EVEN]
@@ -224,13 +228,13 @@ def _explain_texts(texts: Iterable[tuple[RuleText, Weights]], mixtures_of_heads:
 
 
 def estimate_gains(rows: RuleRows, shares: Numbers) -> Numbers:
-    """Estimate [head, rule], how much Σ A ln P would rise by adding a little of one more rule.
+    """Estimate [head, rule], the gain in Σ A ln P from adding a little of one more rule.
 
     The estimate is one step of Newton's method; it is 0 where the sum would fall.
     """
-    used = np.flatnonzero(shares.any(axis=0))
-    covered = shares[:, used] @ rows.applies[used]  # [head, row]
-    mixture = shares[:, used] @ rows.rules[used]
+    used_rules = np.flatnonzero(shares.any(axis=0))
+    covered = shares[:, used_rules] @ rows.applies[used_rules]  # [head, row]
+    mixture = shares[:, used_rules] @ rows.rules[used_rules]
     ratio = rows.weights / mixture
     curvature = ratio / mixture
     slope, second = np.zeros((2, len(ratio), len(RULES)))
@@ -245,10 +249,10 @@ def estimate_gains(rows: RuleRows, shares: Numbers) -> Numbers:
     return np.where(slope > 0, slope**2 / (2 * np.maximum(second, 1e-6)), 0.0)
 
 
-def chosen(
-    rows: Sequence[RuleRows], most: int = MAX_RULES, progress: Callable[[float], None] = lambda _: None
+def choose_rules(
+    rows: Sequence[RuleRows], max_rules: int = MAX_RULES, progress: Callable[[float], None] = lambda _: None
 ) -> Numbers:
-    """Choose at most ``most`` rules per head and fit their shares, [class, head, rule].
+    """Choose at most ``max_rules`` rules per head and fit their shares, [class, head, rule].
 
     All classes have the same rules. The first is "everywhere"; then the rule with the largest gain is added, one after
     the other. ``progress`` is called with the completed fraction.
@@ -257,7 +261,7 @@ def chosen(
     is_chosen = np.zeros((heads, len(RULES)), bool)
     is_chosen[:, EVEN] = True
     shares = np.array([is_chosen] * len(rows), float)
-    for step in range(most - 1):
+    for step in range(max_rules - 1):
         pairs = zip(rows, shares, strict=True)
         gain = (
             sum(
@@ -269,9 +273,9 @@ def chosen(
         if not has_gain.any():
             break
         is_chosen[has_gain, gain.argmax(axis=1)[has_gain]] = True
-        steps = STEPS if step == most - 2 else QUICK_STEPS
+        steps = STEPS if step == max_rules - 2 else QUICK_STEPS
         shares = refit_shares(rows, np.where(is_chosen, np.maximum(shares, INITIAL_SHARE), 0), steps)
-        progress((step + 1) / (most - 1))
+        progress((step + 1) / (max_rules - 1))
     return shares
 
 
@@ -283,12 +287,12 @@ def refit_shares(rows: Sequence[RuleRows], shares: Numbers, steps: int = STEPS) 
     return np.array([fit_heads(class_rows, start, steps) for class_rows, start in zip(rows, initial, strict=True)])
 
 
-def refit_choice(chosen: RecipeChoice, rows: Sequence[RuleRows]) -> Numbers:
+def refit_choice(choice: RecipeChoice, rows: Sequence[RuleRows]) -> Numbers:
     """Fit the chosen rules to other weights of the same shape. Return the shares [class, head, rule]."""
-    by_class, overall = chosen.by_class, ~chosen.by_class
-    shares = np.zeros(chosen.shares.shape)
-    shares[:, by_class] = refit_shares(_select_heads(rows, by_class), chosen.shares[:, by_class])
-    shares[:, overall] = refit_shares(_select_heads([join_rows(rows)], overall), chosen.shares[:1, overall])
+    by_class, overall = choice.by_class, ~choice.by_class
+    shares = np.zeros(choice.shares.shape)
+    shares[:, by_class] = refit_shares(_select_heads(rows, by_class), choice.shares[:, by_class])
+    shares[:, overall] = refit_shares(_select_heads([join_rows(rows)], overall), choice.shares[:1, overall])
     return shares
 
 
@@ -311,23 +315,23 @@ class RecipeChoice(NamedTuple):
     single: npt.NDArray[np.intp]
 
 
-def choice(
+def choose_recipes(
     rows: Sequence[RuleRows],
-    others: Sequence[tuple[RuleText, Weights]],
+    held_out: Sequence[tuple[RuleText, Weights]],
     progress: Callable[[float], None] = lambda _: None,
 ) -> RecipeChoice:
     """Choose the recipe of each head from rows by class.
 
-    ``others``, texts with their attention [head, query, key], decide whether a head has shares for each class; without
-    such texts, the rows decide. ``progress`` is called with the completed fraction.
+    The ``held_out`` texts, with their attention [head, query, key], decide whether a head has shares for each class;
+    without such texts, the rows decide. ``progress`` is called with the completed fraction.
     """
     joined_rows = [join_rows(rows)]
     overall = np.repeat(
-        prune_shares(chosen(joined_rows, progress=lambda share: progress(share / 3))), len(rows), axis=0
+        prune_shares(choose_rules(joined_rows, progress=lambda share: progress(share / 3))), len(rows), axis=0
     )
-    separate = prune_shares(chosen(rows, progress=lambda share: progress((1 + share) / 3)))
-    if others:
-        by_class = np.subtract(*_explain_texts(others, (separate, overall))) >= MIN_CLASS_GAIN
+    separate = prune_shares(choose_rules(rows, progress=lambda share: progress((1 + share) / 3)))
+    if held_out:
+        by_class = np.subtract(*_explain_texts(held_out, (separate, overall))) >= MIN_CLASS_GAIN
     else:
         by_class = compute_explained_shares(rows, separate) - compute_explained_shares(rows, overall) >= MIN_CLASS_GAIN
     shares = np.where(by_class[None, :, None], separate, overall)

@@ -107,15 +107,15 @@ def find_switch(
     margin, or ``most`` heads are removed. ``margins`` returns those of some sets of heads, as many as fit into one
     batch of a text of ``n`` tokens. A smaller set may exist, because the search is greedy.
     """
-    chosen: tuple[Head, ...] = ()
+    removed: tuple[Head, ...] = ()
     reached = [float(margins([()])[0])]
-    while reached[-1] <= 0 and len(chosen) < min(most, len(all_heads)):
-        sets, values = [(*chosen, head) for head in all_heads if head not in chosen], list[float]()
+    while reached[-1] <= 0 and len(removed) < min(most, len(all_heads)):
+        sets, values = [(*removed, head) for head in all_heads if head not in removed], list[float]()
         for part in split_range(0, len(sets), count_variants_per_batch(n)):
-            yield (len(chosen) + len(values) / len(sets)) / most
+            yield (len(removed) + len(values) / len(sets)) / most
             values += margins(sets[part.start : part.stop]).tolist()
         if max(values) <= reached[-1]:
             break
-        chosen = sets[int(np.argmax(values))]
+        removed = sets[int(np.argmax(values))]
         reached.append(max(values))
-    return Switch(chosen, tuple(reached))
+    return Switch(removed, tuple(reached))

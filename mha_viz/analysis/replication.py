@@ -138,7 +138,7 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
     measured = _ScoreTables(here)
     replications = []
     for finding in findings:
-        score = measured.of(finding)
+        score = measured.find_score(finding)
         outcome = ABSENT if score is None else FEW if score.n < CASES else _find_outcome(finding, score)
         replications.append(Replication(finding, score, outcome))
     return Replications(replications)
@@ -167,7 +167,7 @@ class _ScoreTables:
         self._index: dict[str, Any] = {}
         self._uniform: dict[tuple[str, str, bool], tuple[int, float]] = {}
 
-    def of(self, finding: Finding) -> RoleScore | None:
+    def find_score(self, finding: Finding) -> RoleScore | None:
         """Return the score of a role's head; None if the corpus lacks the annotation for the role."""
         if finding.role == "syntax":
             return self._score_syntax(finding)
@@ -176,7 +176,7 @@ class _ScoreTables:
         if (table := THRESHOLD_TABLES[finding.role]) not in self._tables:
             return None
         key = (finding.role, finding.detail, math.isnan(finding.low))
-        if key not in self._uniform:  # the same for all heads with this role
+        if key not in self._uniform:  # computed once, because it is equal for all heads with this role
             self._uniform[key] = self._find_uniform_score(*key)
         n, baseline = self._uniform[key]
         if finding.role == "position":
@@ -200,10 +200,10 @@ class _ScoreTables:
         """
         roles = self._tables.get("candidates", self._tables.get("roles"))
         if roles is not None:
-            same = roles[(roles["role"] == role) & (roles["detail"] == detail)]
-            same = same[same["ci_low"].isna() == has_no_interval]
-            if len(same):
-                return int(same["n"].iloc[0]), float(same["baseline"].iloc[0])
+            role_rows = roles[(roles["role"] == role) & (roles["detail"] == detail)]
+            role_rows = role_rows[role_rows["ci_low"].isna() == has_no_interval]
+            if len(role_rows):
+                return int(role_rows["n"].iloc[0]), float(role_rows["baseline"].iloc[0])
         return self._rows, math.nan
 
     def _score_syntax(self, finding: Finding) -> RoleScore | None:

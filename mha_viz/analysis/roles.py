@@ -204,7 +204,7 @@ class SyntaxCounts(CorrectCounts):
         return NearestRule(int(side[0]) if side.size else 0, sort_tags(self.relations.upos[tag] for tag in tags))
 
     def compare_with_rule(self, direction: int, row: int, halves: slice) -> IntervalBounds:
-        """Return [low and high, head], how much more often heads are right than the rule by parts of speech."""
+        """Return [low and high, head], intervals of the accuracy of heads minus that of the rule by parts of speech."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
         by_rule, n = (counts[:, halves, direction, row].sum(axis=1) for counts in (self.ruled, self.cases))
@@ -298,10 +298,12 @@ def iter_suggested_heads(counts: CorrectCounts) -> Iterator[QualifiedHeads]:
     """Yield the heads of :func:`iter_suggested_syntax`."""
     for row in list_named_rows(counts.relations):
         even = compute_share(counts.by_row[0, :, row], counts.gold.n[0, :, row, None])  # [direction, head]
-        best = np.nan_to_num(even, nan=-1).argmax(axis=0)
+        best_direction = np.nan_to_num(even, nan=-1).argmax(axis=0)
         for direction in range(len(DIRECTIONS)):
-            chosen = [head for head in _list_gaining_heads(counts, direction, row, EVEN) if best[head] == direction]
-            yield _select_qualified(counts, direction, row, chosen, ODD)
+            gaining = [
+                head for head in _list_gaining_heads(counts, direction, row, EVEN) if best_direction[head] == direction
+            ]
+            yield _select_qualified(counts, direction, row, gaining, ODD)
 
 
 def iter_candidate_heads(counts: CorrectCounts) -> Iterator[QualifiedHeads]:
@@ -390,7 +392,7 @@ def iter_coreference_roles(sums: RunningSums, documents: Documents, control: Run
     if cases < CASES:
         return
     bounds, by_rule = documents.interval(correct, n), int(sums["agreement"].sum())
-    rule_bounds = documents.compute_net_intervals(*AgreementComparison.of(sums))
+    rule_bounds = documents.compute_net_intervals(*AgreementComparison.from_sums(sums))
     untrained = (
         math.nan if control is None else int(control["correct"][:, :, third_person].sum(axis=(0, 1)).max()) / cases
     )
@@ -448,10 +450,10 @@ def iter_delimiter_roles(sums: RunningSums, control: RunningSums | None = None) 
     """
     mass, even = average_on_delimiters(sums)
     untrained = np.full(len(even), np.nan) if control is None else average_on_delimiters(control)[0].max(axis=0)
-    above = mass > DELIMITER_THRESHOLD  # [head, detail]
-    above[:, ON_DELIMITERS.index(BOTH)] &= ~above[:, :2].any(axis=1)
+    is_above = mass > DELIMITER_THRESHOLD  # [head, detail]
+    is_above[:, ON_DELIMITERS.index(BOTH)] &= ~is_above[:, :2].any(axis=1)
     for column, detail in enumerate(ON_DELIMITERS):
-        for head in np.flatnonzero(above[:, column]):
+        for head in np.flatnonzero(is_above[:, column]):
             scores = float(mass[head, column]), float(even[column]), int(sums["rows"])
             yield Role(int(head), "delimiter", detail, *scores, untrained=float(untrained[column]))
 

@@ -142,10 +142,10 @@ class RuleText:
         return tuple(word.base for word in self.sentence.words)
 
     @cached_property
-    def below(self) -> Marks:
+    def head_marks(self) -> Marks:
         """[word, word]: whether the second is the head of the first."""
-        below: Marks = self.heads[:, None] == np.arange(len(self.heads))
-        return below
+        head_marks: Marks = self.heads[:, None] == np.arange(len(self.heads))
+        return head_marks
 
     def expand_words(self, marks: Marks) -> Marks:
         """Expand [word, word] to [query, key] of tokens: every token of a word attends to all tokens of its targets."""
@@ -155,10 +155,10 @@ class RuleText:
         expanded: Marks = marks[self.word[:, None], self.word] & are_words
         return expanded
 
-    def mark_words(self, chosen: Sequence[int]) -> Marks:
+    def mark_words(self, numbers: Sequence[int]) -> Marks:
         """Return [query, key], where every token attends to the words with these numbers."""
         is_chosen = np.zeros(len(self.forms) + 1, bool)  # the last entry is for special tokens, whose word is −1
-        is_chosen[[*chosen]] = True
+        is_chosen[[*numbers]] = True
         return np.broadcast_to(is_chosen[self.word], (len(self), len(self)))
 
     @cached_property
@@ -180,13 +180,13 @@ class AttentionRule(NamedTuple):
         name: its name in words.
         kind: its kind.
         needs: the annotation that it needs, one of NEEDS.
-        targets: marks the tokens that are attended to, [query, key]; those that are not visible are dropped later.
+        mark: marks the targets of each token, [query, key]; targets that are not visible are dropped later.
     """
 
     name: str
     kind: str
     needs: str
-    targets: Targets
+    mark: Targets
 
 
 def _make_offset_rule(offset: int) -> AttentionRule:
@@ -200,12 +200,12 @@ def _make_offset_rule(offset: int) -> AttentionRule:
 def _make_range_rule(name: str, first: int, last: int) -> AttentionRule:
     """Return a rule for the ordinary tokens in a range of offsets, without the token itself."""
 
-    def targets(text: RuleText) -> Marks:
+    def mark(text: RuleText) -> Marks:
         offsets = text.offsets
         marks: Marks = (offsets >= first) & (offsets <= last) & (offsets != 0) & text.ordinary
         return marks
 
-    return AttentionRule(name, "position", NO_ANNOTATION, targets)
+    return AttentionRule(name, "position", NO_ANNOTATION, mark)
 
 
 def _mark_equal(values: Sequence[str]) -> Marks:
@@ -216,12 +216,12 @@ def _mark_equal(values: Sequence[str]) -> Marks:
 
 
 def _make_special_targets(token_class: int) -> Targets:
-    """Return the targets of the special tokens of a class: that at the beginning, or all others."""
+    """Return a function that marks the special tokens of a class: the one at the beginning, or all others."""
 
-    def targets(text: RuleText) -> Marks:
+    def mark(text: RuleText) -> Marks:
         return np.broadcast_to(text.classes == token_class, (len(text), len(text)))
 
-    return targets
+    return mark
 
 
 def _mark_last_stop(text: RuleText) -> Marks:
@@ -233,45 +233,45 @@ def _mark_last_stop(text: RuleText) -> Marks:
 def _mark_induction_targets(text: RuleText) -> Marks:
     """Mark, for each token, the token after its last earlier occurrence; nothing unless the text is causal."""
     marks = np.zeros((len(text), len(text)), bool)
-    last: dict[int, int] = {}
+    last_places: dict[int, int] = {}
     for place, piece in enumerate(text.pieces.ids):
-        if piece in last:
-            marks[place, last[piece] + 1] = True
-        last[piece] = place
+        if piece in last_places:
+            marks[place, last_places[piece] + 1] = True
+        last_places[piece] = place
     return marks if text.causal else np.zeros_like(marks)
 
 
-def _make_form_rule(name: str, holds: Callable[[str], bool]) -> AttentionRule:
+def _make_form_rule(name: str, is_target: Callable[[str], bool]) -> AttentionRule:
     """Return a rule for the words whose form meets a condition."""
 
-    def targets(text: RuleText) -> Marks:
-        return text.mark_words([number for number, form in enumerate(text.forms) if holds(form)])
+    def mark(text: RuleText) -> Marks:
+        return text.mark_words([number for number, form in enumerate(text.forms) if is_target(form)])
 
-    return AttentionRule(name, "form", NO_ANNOTATION, targets)
+    return AttentionRule(name, "form", NO_ANNOTATION, mark)
 
 
 def _make_tag_rule(name: str, tags: frozenset[str]) -> AttentionRule:
     """Return a rule for the words with these parts of speech."""
 
-    def targets(text: RuleText) -> Marks:
+    def mark(text: RuleText) -> Marks:
         return text.mark_words([number for tag in tags for number in text.words_by_tag.get(tag, ())])
 
-    return AttentionRule(name, "part of speech", TAGS, targets)
+    return AttentionRule(name, "part of speech", TAGS, mark)
 
 
-def _make_nearest_rule(what: str, tags: frozenset[str], side: str) -> AttentionRule:
+def _make_nearest_rule(noun: str, tags: frozenset[str], side: str) -> AttentionRule:
     """Return a rule for the nearest word on one side with these parts of speech."""
 
-    def targets(text: RuleText) -> Marks:
+    def mark(text: RuleText) -> Marks:
         places = np.flatnonzero([tag in tags for tag in text.tags])
         words = np.arange(len(text.tags))
         number = np.searchsorted(places, words) - 1 if side == "before" else np.searchsorted(places, words, "right")
-        exists = (number >= 0) & (number < len(places))
+        has_word = (number >= 0) & (number < len(places))
         marks = np.zeros((len(words), len(words)), bool)
-        marks[words[exists], places[number[exists]]] = True
+        marks[words[has_word], places[number[has_word]]] = True
         return text.expand_words(marks)
 
-    return AttentionRule(f"the nearest {what} {side}", "part of speech", TAGS, targets)
+    return AttentionRule(f"the nearest {noun} {side}", "part of speech", TAGS, mark)
 
 
 def _mark_siblings(text: RuleText) -> Marks:
@@ -283,17 +283,17 @@ def _mark_siblings(text: RuleText) -> Marks:
 def _make_relation_rules(relation: str) -> tuple[AttentionRule, AttentionRule]:
     """Return two rules for a relation: from a dependent to its head, and from a head to its dependents."""
 
-    def targets(text: RuleText, is_reversed: bool) -> Marks:
+    def mark(text: RuleText, is_reversed: bool) -> Marks:
         """Mark the head of each dependent of this relation or, if ``is_reversed``, the dependents of each head."""
         if relation not in text.relations:
             return text.no_targets
         has_relation = np.array([word == relation for word in text.relations], bool)
-        edges = text.below & has_relation[:, None]  # [word, word]
+        edges = text.head_marks & has_relation[:, None]  # [word, word]
         return text.expand_words(edges.T if is_reversed else edges)
 
     return (
-        AttentionRule(f"its head, as {relation}", "syntax", TREES, partial(targets, is_reversed=False)),
-        AttentionRule(f"its {relation}", "syntax", TREES, partial(targets, is_reversed=True)),
+        AttentionRule(f"its head, as {relation}", "syntax", TREES, partial(mark, is_reversed=False)),
+        AttentionRule(f"its {relation}", "syntax", TREES, partial(mark, is_reversed=True)),
     )
 
 
@@ -356,8 +356,8 @@ RULES: tuple[AttentionRule, ...] = (
     AttentionRule(
         "the same part of speech", "part of speech", TAGS, lambda text: text.expand_words(_mark_equal(text.tags))
     ),
-    AttentionRule("its head", "syntax", TREES, lambda text: text.expand_words(text.below)),
-    AttentionRule("its dependents", "syntax", TREES, lambda text: text.expand_words(text.below.T)),
+    AttentionRule("its head", "syntax", TREES, lambda text: text.expand_words(text.head_marks)),
+    AttentionRule("its dependents", "syntax", TREES, lambda text: text.expand_words(text.head_marks.T)),
     AttentionRule("its siblings", "syntax", TREES, _mark_siblings),
     *(rule for relation in RELATIONS for rule in _make_relation_rules(relation)),
     AttentionRule("its antecedent", "coreference", CHAINS, _mark_antecedent),
@@ -369,7 +369,7 @@ EVEN = NAMES.index(EVERYWHERE)
 
 def mark_visible(rule: AttentionRule, text: RuleText) -> Marks:
     """Return [query, key], the visible targets of each token."""
-    return rule.targets(text) & text.visible
+    return rule.mark(text) & text.visible
 
 
 def make_matrix(rule: AttentionRule, text: RuleText) -> Numbers:
@@ -385,7 +385,7 @@ def make_matrix(rule: AttentionRule, text: RuleText) -> Numbers:
 
 def make_matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> Numbers:
     """Return [rule, query, key], the :func:`make_matrix` of each rule with these numbers in RULES."""
-    marks = np.stack([RULES[number].targets(text) for number in numbers]) & text.visible
+    marks = np.stack([RULES[number].mark(text) for number in numbers]) & text.visible
     counts = marks.sum(axis=2, keepdims=True)
     shares: Numbers = marks / np.maximum(counts, 1)
     return shares
@@ -396,20 +396,20 @@ def predict(shares: Numbers, text: RuleText) -> Numbers:
     return next(iter_predictions([shares], text))
 
 
-def iter_predictions(several: Sequence[Numbers], text: RuleText) -> Iterator[Numbers]:
-    """Yield the :func:`predict` from each of several shares. Each rule is applied to the text only once."""
-    used = [np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN) for shares in several]
-    numbers = np.unique(np.concatenate(used))
+def iter_predictions(mixtures: Sequence[Numbers], text: RuleText) -> Iterator[Numbers]:
+    """Yield the :func:`predict` of each of several mixtures. Each rule is applied to the text only once."""
+    used_rules = [np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN) for shares in mixtures]
+    numbers = np.unique(np.concatenate(used_rules))
     rules = make_matrices(text, numbers)  # [rule, query, key]
     even = rules[numbers == EVEN][0]
-    for shares, rule_numbers in zip(several, used, strict=True):
-        applied, applied_shares = rules[np.searchsorted(numbers, rule_numbers)], shares[:, :, rule_numbers]
-        applies = applied.any(axis=2).astype(float)  # [rule, query]
+    for shares, rule_numbers in zip(mixtures, used_rules, strict=True):
+        used_matrices, used_shares = rules[np.searchsorted(numbers, rule_numbers)], shares[:, :, rule_numbers]
+        applies = used_matrices.any(axis=2).astype(float)  # [rule, query]
         result = np.empty((shares.shape[1], *even.shape))
         for number in np.unique(text.classes):
             queries = np.flatnonzero(text.classes == number)
-            total = applied_shares[number] @ applies[:, queries]  # [head, query]
-            cells = np.tensordot(applied_shares[number], applied[:, queries], axes=1)
+            total = used_shares[number] @ applies[:, queries]  # [head, query]
+            cells = np.tensordot(used_shares[number], used_matrices[:, queries], axes=1)
             result[:, queries] = np.where(
                 total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], even[queries]
             )

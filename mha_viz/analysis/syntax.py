@@ -191,12 +191,12 @@ class Syntax:
         """Add sentences, with their numbers in the corpus and their documents (by default the first)."""
         row, column, heads, relations = sentences.row, sentences.column, sentences.heads, sentences.relations
         words = np.flatnonzero(heads >= 0)
-        above, names = heads[words], len(self.relations.names)
+        governors, names = heads[words], len(self.relations.names)
         half = (np.array(numbers) % 2)[sentences.sentence]  # [word]
         document = np.array(documents or [0] * len(numbers), np.intp)[sentences.sentence]
         bins = relations + names * (half + len(HALVES) * document)  # [word]: document, half and relation
-        down = row[:, above] == words  # [head, dependent]: its head's row points to it
-        hits = (row[:, words] == above, column[:, words] == above, down)
+        down = row[:, governors] == words  # [head, dependent]: its head's row points to it
+        hits = (row[:, words] == governors, column[:, words] == governors, down)
         right = self.sums["correct"]  # [document, half, direction, relation, head]
         for direction, is_hit in enumerate(hits):
             head, dependent = np.nonzero(is_hit)
@@ -225,8 +225,8 @@ class Syntax:
             pointed = (sentences.column if direction == 1 else sentences.row)[:, kind_cases.word]  # [head, case]
             is_kind = sentences.upos[pointed] == kind_cases.tag
             if direction == 2:
-                below = sentences.relations[pointed]
-                base = np.where(below >= 0, self.relations.base_indices[below], -1)
+                pointed_relations = sentences.relations[pointed]
+                base = np.where(pointed_relations >= 0, self.relations.base_indices[pointed_relations], -1)
                 is_right = is_kind & (sentences.heads[pointed] == kind_cases.word) & (base == kind_cases.base)
             else:
                 is_right = pointed == sentences.heads[kind_cases.word]
@@ -251,7 +251,7 @@ class GoldCounts(NamedTuple):
 
     Attributes:
         n: [half, direction, row], the number of cases.
-        offset: [half, direction, row, offset], how many of them a fixed offset gets right.
+        offset: [half, direction, row, offset], the number of these cases that a fixed offset gets right.
         kinds: [half, direction, base], the cases of kind and choice.
     """
 
@@ -382,18 +382,18 @@ def collect_kinds(relations: Relations, tree: Tree) -> Kinds:
         for side in range(len(SIDES)):
             nearest[side, tag] = find_nearest_words(upos == tag, side)
     dependents = np.flatnonzero(heads >= 0)
-    above = heads[dependents]
-    base = relations.base_indices[tree.relations[dependents]] if dependents.size else above
+    governors = heads[dependents]
+    base = relations.base_indices[tree.relations[dependents]] if dependents.size else governors
     first: dict[tuple[int, int], int] = {}  # (head, base relation) → its first dependent
-    for dependent, pair in zip(dependents.tolist(), zip(above.tolist(), base.tolist(), strict=True), strict=True):
+    for dependent, pair in zip(dependents.tolist(), zip(governors.tolist(), base.tolist(), strict=True), strict=True):
         first.setdefault(pair, dependent)
     words, names = (np.array([pair[part] for pair in first], np.intp) for part in range(2))
     tags = upos[np.array([*first.values()], np.intp)]
-    below = (above == words[:, None]) & (base == names[:, None])  # [case, dependent]: whether it is right
-    is_below = np.zeros((len(words), n + 1), bool)  # [case, word]; the last column stands for no word
-    is_below[:, dependents] = below
+    is_dependent = (governors == words[:, None]) & (base == names[:, None])  # [case, dependent]: whether it is right
+    is_right = np.zeros((len(words), n + 1), bool)  # [case, word]; the last column stands for no word
+    is_right[:, dependents] = is_dependent
 
-    def with_two(word: Indices, base: Indices, tag: Indices, right: Any, hits: Any) -> KindCases:
+    def keep_choices(word: Indices, base: Indices, tag: Indices, right: Any, hits: Any) -> KindCases:
         """Keep the cases with two or more words to choose from."""
         choices = count[tag] - (upos[word] == tag)
         has_choice = choices > 1
@@ -405,11 +405,11 @@ def collect_kinds(relations: Relations, tree: Tree) -> Kinds:
             hits[:, has_choice],
         )
 
-    hits = nearest[:, upos[above], dependents] == above
-    dependent_cases = with_two(dependents, base, upos[above], np.ones(len(above)), hits)
-    right_of_tag = (below & (upos[dependents] == tags[:, None])).sum(axis=1)
-    hits = is_below[np.arange(len(words)), nearest[:, tags, words]]
-    return Kinds(dependent_cases, with_two(words, names, tags, right_of_tag, hits))
+    hits = nearest[:, upos[governors], dependents] == governors
+    dependent_cases = keep_choices(dependents, base, upos[governors], np.ones(len(governors)), hits)
+    right_of_tag = (is_dependent & (upos[dependents] == tags[:, None])).sum(axis=1)
+    hits = is_right[np.arange(len(words)), nearest[:, tags, words]]
+    return Kinds(dependent_cases, keep_choices(words, names, tags, right_of_tag, hits))
 
 
 class JoinedSentences(NamedTuple):
@@ -478,7 +478,7 @@ class Arc(NamedTuple):
     relation: str
 
     @property
-    def right(self) -> bool:
+    def is_right(self) -> bool:
         """True if the answer is right."""
         return self.pointed in self.gold
 
@@ -491,8 +491,8 @@ def list_arcs(sentence: Sentence, pointed: Pointers, head: int, relation: str, d
         if gold_word.head is not None and relation in (gold_word.relation, strip_subtype(gold_word.relation), "all")
     ]
     if direction == "head_row":
-        words = sorted({above for _, above, _ in dependents})
-        below = {word: tuple(d for d, above, _ in dependents if above == word) for word in words}
-        return tuple(Arc(word, int(pointed.row[head, word]), below[word], relation) for word in words)
+        words = sorted({governor for _, governor, _ in dependents})
+        dependents_of = {word: tuple(d for d, governor, _ in dependents if governor == word) for word in words}
+        return tuple(Arc(word, int(pointed.row[head, word]), dependents_of[word], relation) for word in words)
     answers = (pointed.row if direction == "dep_to_head" else pointed.column)[head]
-    return tuple(Arc(word, int(answers[word]), (above,), name) for word, above, name in dependents)
+    return tuple(Arc(word, int(answers[word]), (governor,), name) for word, governor, name in dependents)

@@ -61,37 +61,37 @@ SHARES: Mapping[str, tuple[str, ...]] = {"delimiter": ("cls", "sep", "punctuatio
 
 def find_active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...]:
     """Return, for each role, whether it is active in this text."""
-    present = [f for f in findings if f.head in attention.every_head()]
-    heads = [*dict.fromkeys(f.head for f in present)]
-    with_roles = attention.only(heads) if heads else attention
-    seen: dict[Finding, bool] = {}
-    for measure, limit, decided in _iter_measures(present, len(attention.text)):
-        values = dict(zip(heads, measure(with_roles)[0], strict=True))
-        seen |= {f: bool(values[f.head] >= limit) for f in decided}
-    return tuple(seen.get(f, False) for f in findings)
+    own_findings = [f for f in findings if f.head in attention.every_head()]
+    heads = [*dict.fromkeys(f.head for f in own_findings)]
+    head_reading = attention.only(heads) if heads else attention
+    is_active: dict[Finding, bool] = {}
+    for measure, limit, decided in _iter_measures(own_findings, len(attention.text)):
+        values = dict(zip(heads, measure(head_reading)[0], strict=True))
+        is_active |= {f: bool(values[f.head] >= limit) for f in decided}
+    return tuple(is_active.get(f, False) for f in findings)
 
 
 def _iter_measures(
     findings: Sequence[Finding], n: int
 ) -> Iterator[tuple[metrics.MetricFunction, float, list[Finding]]]:
     """Yield each measure, the value that it has to reach, and the roles that it decides."""
-    above = math.nextafter  # "more than" a limit means at least the next float
+    next_float = math.nextafter  # "more than" a limit means at least the next float
     linking = dict(zip(LINKING_ROLES, (_find_strongest, _find_strongest_from_pronouns), strict=True))
     for role, measure in linking.items():
         with_role = [f for f in findings if f.role == role]
         if with_role:
-            yield measure, above(MIN_LINK_SHARE, 1), with_role
+            yield measure, next_float(MIN_LINK_SHARE, 1), with_role
     for detail in dict.fromkeys(f.detail for f in findings if f.role not in linking):
         with_detail = [f for f in findings if f.detail == detail]
         role = with_detail[0].role
         if role == "position":
             by_mass = [f for f in with_detail if math.isnan(f.low)]
             by_share = [f for f in with_detail if not math.isnan(f.low)]
-            yield from ((_MEASURES[detail], above(MASS_THRESHOLD, 1), part) for part in (by_mass,) if part)
+            yield from ((_MEASURES[detail], next_float(MASS_THRESHOLD, 1), part) for part in (by_mass,) if part)
             by_maxima = partial(metrics.compute_maxima_share, offset=OFFSETS_BY_DETAIL[detail])
             yield from ((by_maxima, MAXIMA_THRESHOLD, part) for part in (by_share,) if part)
         elif role == "delimiter":
-            yield _MEASURES[detail], above(DELIMITER_THRESHOLD, 1), with_detail
+            yield _MEASURES[detail], next_float(DELIMITER_THRESHOLD, 1), with_detail
         else:
             yield _MEASURES[detail], BROAD_THRESHOLD * math.log(n), with_detail
 
@@ -110,36 +110,36 @@ def _find_strongest_from_pronouns(attention: Attention) -> metrics.PerHead:
 
 
 def _find_strongest_between(
-    attention: Attention, asks: Callable[[str], bool], earlier: bool = False
+    attention: Attention, is_query_word: Callable[[str], bool], earlier: bool = False
 ) -> metrics.PerHead:
     """Return [layer, head], the largest share of attention between two words.
 
-    Only words for which ``asks`` is True count as queries and, with ``earlier``, only earlier words as keys.
+    Only words for which ``is_query_word`` is True count as queries and, with ``earlier``, only earlier words as keys.
     """
     words = attention.by_words()
     text = words.text
     ordinary = [i for i, t in enumerate(text.tokens) if not (text.special[i] or is_punctuation(t.text))]
     block = words.weights[:, :, ordinary][..., ordinary]
-    is_query = np.array([asks(text.tokens[i].text) for i in ordinary], bool)
+    is_query_index = np.array([is_query_word(text.tokens[i].text) for i in ordinary], bool)
     distances = np.subtract.outer(ordinary, ordinary)  # [query, key]: how many words back the key is
-    allowed = is_query[:, None] & (distances > 0 if earlier else distances != 0)
-    if not allowed.any():
+    is_allowed = is_query_index[:, None] & (distances > 0 if earlier else distances != 0)
+    if not is_allowed.any():
         return np.zeros(block.shape[:2])
-    strongest: metrics.PerHead = np.where(allowed, block, 0).max(axis=(2, 3)).astype(np.float64)
+    strongest: metrics.PerHead = np.where(is_allowed, block, 0).max(axis=(2, 3)).astype(np.float64)
     return strongest
 
 
 # ---- What is unusual ----------------------------------------------------------------------------------------
 
 MAX_FINDINGS = 3  # maximum number of findings per text
-MAX_WORDS = 128  # maximum number of words of a text with findings,
-MAX_TOKENS = 1_024  # and with a finding about a pronoun, which needs only the matrices of two heads
+MAX_WORDS = 128  # longer texts have no findings, except about a pronoun
+MAX_TOKENS = 1_024  # maximum number of words for a finding about a pronoun, which needs the matrices of few heads
 MIN_BITS = 0.5  # bits
 MIN_WORDS = 3  # minimum number of words that can show a pattern
 MIN_PATTERN = 0.5  # least share for a pattern
 MIN_LINK, MIN_DISTANCE = 0.25, 2  # least weight of a link, and least distance of its ends in words
-WEAK_LINK = 0.3  # a link from a pronoun below this weight is called weak,
-MIN_PRONOUN_LINK = 0.05  # and below this weight it is dropped, as drawn links below it have no number
+WEAK_LINK = 0.3  # a link from a pronoun with a smaller weight is called weak
+MIN_PRONOUN_LINK = 0.05  # a link from a pronoun with a smaller weight is dropped, because its line has no number
 
 Flags = npt.NDArray[np.bool_]
 Values = npt.NDArray[np.float64]
@@ -173,7 +173,7 @@ class WordReading:
     """
 
     def __init__(self, attention: Attention, roles: Mapping[Finding, bool], habits: Habits = _NO_HABITS) -> None:
-        self.attention, self.roles, self.every = attention, roles, attention.every_head()
+        self.attention, self.roles, self.heads = attention, roles, attention.every_head()
         self._habits = habits
         text = attention.text.by_words()
         self.pieces = [group[0] for group in attention.text.groups]
@@ -188,7 +188,7 @@ class WordReading:
     def weights(self) -> Weights:
         """[head, query, key]: the weights between words."""
         weights = self.attention.by_words().weights
-        return weights.reshape(len(self.every), *weights.shape[2:])
+        return weights.reshape(len(self.heads), *weights.shape[2:])
 
     @cached_property
     def rows(self) -> Values:
@@ -196,10 +196,10 @@ class WordReading:
         rows: Values = self.weights[:, self.plain].mean(1, dtype=np.float64)
         return rows
 
-    def get_habit(self, what: str | int) -> Values:
+    def get_habit(self, key: str | int) -> Values:
         """Return [head], the mean share of each head over a corpus; 0 if unknown."""
-        shares = self._habits.get(what, np.zeros(0))
-        return shares if len(shares) == len(self.every) else np.zeros(len(self.every))
+        shares = self._habits.get(key, np.zeros(0))
+        return shares if len(shares) == len(self.heads) else np.zeros(len(self.heads))
 
     @cached_property
     def pronouns(self) -> Flags:
@@ -231,7 +231,7 @@ class WordReading:
         return nouns
 
     @cached_property
-    def linked(self) -> Flags:
+    def reportable(self) -> Flags:
         """[query, key]: the links that may be reported.
 
         They do not join two function words. From a pronoun they lead only to an earlier noun or name, because readers
@@ -240,8 +240,8 @@ class WordReading:
         pairs = np.logical_and.outer(self.is_known, self.is_known) & ~np.logical_and.outer(
             self.functions, self.functions
         )
-        linked: Flags = pairs & (~self.pronouns[:, None] | self.referents)
-        return linked
+        reportable: Flags = pairs & (~self.pronouns[:, None] | self.referents)
+        return reportable
 
     @cached_property
     def referents(self) -> Flags:
@@ -250,13 +250,13 @@ class WordReading:
         referents: Flags = self.pronouns[:, None] & self.nouns & earlier
         return referents
 
-    def at(self, offset: int) -> Values:
+    def average_at(self, offset: int) -> Values:
         """Return [head], the mean weight of ordinary tokens on the token at an offset, if it belongs to another word.
 
         The result is zero for fewer than MIN_WORDS such tokens.
         """
         cells = self._get_diagonal(offset)
-        return cells.mean(1, dtype=np.float64) if cells.shape[1] >= MIN_WORDS else np.zeros(len(self.every))
+        return cells.mean(1, dtype=np.float64) if cells.shape[1] >= MIN_WORDS else np.zeros(len(self.heads))
 
     def find_strongest_at(self, head: int, offset: int) -> int:
         """Return the token with the largest weight of a head on the token at an offset."""
@@ -266,7 +266,7 @@ class WordReading:
         """Return [head, query], the weights of :meth:`_list_queries` on the tokens at an offset."""
         queries = self._list_queries(offset)
         weights = self.attention.weights
-        return weights.reshape(len(self.every), *weights.shape[2:])[:, queries, queries + offset]
+        return weights.reshape(len(self.heads), *weights.shape[2:])[:, queries, queries + offset]
 
     def _list_queries(self, offset: int) -> npt.NDArray[np.intp]:
         """Return the ordinary tokens, without punctuation, that have a token of another word at an offset."""
@@ -292,7 +292,7 @@ class Kind(NamedTuple):
     Attributes:
         name: its name.
         names_words: whether it names words of the text, so that it could give a hidden answer away.
-        least: the least share for it.
+        min_share: the least share for it.
         find: yields its candidates in a reading.
         most: how many of them are reported, each of another head and another word.
         longest: the maximum number of words of a text for which it is reported.
@@ -300,14 +300,14 @@ class Kind(NamedTuple):
 
     name: str
     names_words: bool
-    least: float
+    min_share: float
     find: Callable[[WordReading, str, float], Candidates]
     most: int = 1
     longest: int = MAX_WORDS
 
 
 def compute_surprise(value: float, expected: float) -> float:
-    """Return how unusual a share is compared with the expected share, in bits; never below 0."""
+    """Compute how unusual a share is, compared with the expected share, in bits; never below 0."""
     return max(0.0, value * math.log2(value / max(expected, 1e-6))) if value > 0 else 0.0
 
 
@@ -319,10 +319,10 @@ def _write_share(value: float, habit: float) -> str:
 def _make_offset_finder(offset: int, phrase: str) -> Callable[[WordReading, str, float], Candidates]:
     """Return a function that finds heads which attend to the token at an offset."""
 
-    def find(reading: WordReading, kind: str, least: float) -> Candidates:
-        values, habits = reading.at(offset), reading.get_habit(offset)
-        for place in np.flatnonzero(values >= least):
-            head, value, habit = reading.every[place], float(values[place]), float(habits[place])
+    def find(reading: WordReading, kind: str, min_share: float) -> Candidates:
+        values, habits = reading.average_at(offset), reading.get_habit(offset)
+        for place in np.flatnonzero(values >= min_share):
+            head, value, habit = reading.heads[place], float(values[place]), float(habits[place])
             words = (f"{head} {phrase} ({_write_share(value, habit)}).",)
             query = reading.find_strongest_at(int(place), offset)
             yield Unusual(kind, head, value, compute_surprise(value, max(values.mean(), habit)), words, query)
@@ -330,7 +330,7 @@ def _make_offset_finder(offset: int, phrase: str) -> Callable[[WordReading, str,
     return find
 
 
-def _find_referents(reading: WordReading, kind: str, least: float) -> Candidates:
+def _find_referents(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find the largest link from a third-person pronoun to an earlier noun or name, of heads known for coreference."""
     coreference_heads = sorted({f.head for f in reading.roles if f.role == "coreference"})
     if not coreference_heads or not reading.referents.any():
@@ -338,13 +338,13 @@ def _find_referents(reading: WordReading, kind: str, least: float) -> Candidates
     links = np.where(reading.referents, reading.attention.only(coreference_heads).by_words().weights[0], -1)
     number, query, key = (int(place) for place in np.unravel_index(links.argmax(), links.shape))
     head, value = coreference_heads[number], float(links[number, query, key])
-    if value >= least:
+    if value >= min_share:
         ending = f"”, {decimal(value)} (weak)." if value < WEAK_LINK else f"” ({decimal(value)})."
         words = (f"{head} links “", reading.words[query], "” to “", reading.words[key], ending)
         yield Unusual(kind, head, value, math.inf, words, reading.pieces[query], reading.pieces[key])
 
 
-def _find_links(reading: WordReading, kind: str, least: float) -> Candidates:
+def _find_links(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find unexpected links between two ordinary words."""
     plain, count = reading.plain, len(reading.words)
     if len(plain) < MIN_WORDS:
@@ -354,8 +354,8 @@ def _find_links(reading: WordReading, kind: str, least: float) -> Candidates:
     usual, columns = np.maximum(block.mean(0), 1 / count), block.sum(1)
     diagonal = cache(lambda offset: np.diagonal(block, offset, 1, 2).sum(1))  # [head]
     habit = cache(reading.get_habit)  # [head], of an offset
-    allowed = (distances >= MIN_DISTANCE) & reading.linked[plain[:, None], plain]
-    for place, i, j in zip(*np.nonzero((block >= least) & allowed), strict=True):
+    is_allowed = (distances >= MIN_DISTANCE) & reading.reportable[plain[:, None], plain]
+    for place, i, j in zip(*np.nonzero((block >= min_share) & is_allowed), strict=True):
         value, (query, key), other_words = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
         to_key = (columns[place, j] - value) / other_words  # mean weight of the other words on this key
         at_distance = (diagonal(j - i)[place] - value) / max(other_words - abs(j - i), 1)
@@ -364,41 +364,41 @@ def _find_links(reading: WordReading, kind: str, least: float) -> Candidates:
             continue
         query_word, key_word = reading.words[query], reading.words[key]
         middle = "” to another “" if query_word.casefold() == key_word.casefold() else "” to “"
-        words = (f"{reading.every[place]} links “", query_word, middle, key_word, f"” ({decimal(value)}).")
+        words = (f"{reading.heads[place]} links “", query_word, middle, key_word, f"” ({decimal(value)}).")
         places = reading.pieces[query], reading.pieces[key]
-        yield Unusual(kind, reading.every[place], value, surprise, words, *places)
+        yield Unusual(kind, reading.heads[place], value, surprise, words, *places)
 
 
-def _find_marks(reading: WordReading, kind: str, least: float) -> Candidates:
+def _find_marks(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find heads that give most of their attention to one punctuation mark."""
     habits = reading.get_habit("punctuation")
     for key in np.flatnonzero(reading.marks & reading.is_known) if len(reading.plain) >= MIN_WORDS else ():
         values = reading.rows[:, key]
-        for place in np.flatnonzero(values >= least):
+        for place in np.flatnonzero(values >= min_share):
             value, habit = float(values[place]), float(habits[place])
             ending = f"” from everywhere ({_write_share(value, habit)})."
-            words = (f"{reading.every[place]} looks at “", reading.words[key], ending)
+            words = (f"{reading.heads[place]} looks at “", reading.words[key], ending)
             query = reading.plain[np.argmax(reading.weights[place, reading.plain, key])]
             places = reading.pieces[query], reading.pieces[key]
             yield Unusual(
-                kind, reading.every[place], value, compute_surprise(value, max(values.mean(), habit)), words, *places
+                kind, reading.heads[place], value, compute_surprise(value, max(values.mean(), habit)), words, *places
             )
 
 
-def _find_even(reading: WordReading, kind: str, least: float) -> Candidates:
+def _find_even(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find heads that attend to everything alike, by the entropy of their rows as a share of the largest possible."""
     if len(reading.plain) < MIN_WORDS:
         return
     attention, habits = reading.attention, reading.get_habit("normalised")
-    nats = entropy(attention.weights.reshape(len(reading.every), *attention.weights.shape[2:])).mean(-1)
+    nats = entropy(attention.weights.reshape(len(reading.heads), *attention.weights.shape[2:])).mean(-1)
     values = nats / math.log(len(attention.text))
-    for place in np.flatnonzero(values >= least):
-        value, words = float(values[place]), (f"{reading.every[place]} looks at all words alike.",)
+    for place in np.flatnonzero(values >= min_share):
+        value, words = float(values[place]), (f"{reading.heads[place]} looks at all words alike.",)
         surprise = compute_surprise(value, max(values.mean(), habits[place]))
-        yield Unusual(kind, reading.every[place], value, surprise, words, reading.pieces[reading.plain[0]])
+        yield Unusual(kind, reading.heads[place], value, surprise, words, reading.pieces[reading.plain[0]])
 
 
-def _find_idle(reading: WordReading, kind: str, least: float) -> Candidates:
+def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find heads known for linking words that attend to a special token instead.
 
     The expected share is at least a half.
@@ -406,12 +406,12 @@ def _find_idle(reading: WordReading, kind: str, least: float) -> Candidates:
     active_heads = {f.head for f, shows in reading.roles.items() if shows}
     linking_heads = {f.head for f in reading.roles if f.role in LINKING_ROLES} - active_heads
     usual = np.maximum(reading.get_habit("cls"), reading.get_habit("sep"))
-    for head in sorted(linking_heads.intersection(reading.every)) if len(reading.plain) else ():
-        place = reading.every.index(head)
+    for head in sorted(linking_heads.intersection(reading.heads)) if len(reading.plain) else ():
+        place = reading.heads.index(head)
         row = np.where(reading.special, reading.rows[place], 0)
         key = int(row.argmax())
         value = float(row[key])
-        if value >= least:
+        if value >= min_share:
             words = (f"Most of {head}’s attention goes to ", reading.words[key], ", as when it finds nothing to link.")
             query = reading.plain[np.argmax(reading.weights[place, reading.plain, key])]
             surprise = compute_surprise(value, max(0.5, usual[place]))
@@ -458,7 +458,7 @@ def find_unusual(
     heads = frozenset(attention.every_head())
     pairs = zip(roles, find_active(roles, attention) if shows is None else shows, strict=True)
     reading = WordReading(attention, {f: is_shown for f, is_shown in pairs if f.head in heads}, habits)
-    candidates = [candidate for row in kinds for candidate in row.find(reading, row.name, row.least)]
+    candidates = [candidate for row in kinds for candidate in row.find(reading, row.name, row.min_share)]
     best: list[Unusual] = []
     for candidate in sorted(candidates, key=lambda candidate: -candidate.surprise):
         is_new = all(candidate.head != other.head and candidate.query != other.query for other in best)
@@ -487,7 +487,7 @@ def read_habits(folder: Path) -> Habits:
                     habits[share][head] = float(line[share])
     except (OSError, ValueError) as error:
         raise CorpusError(f"{folder} holds no averages that can be read: {error}.", MEASURE_AGAIN) from error
-    return {what: np.array([by_head[head] for head in sorted(by_head)]) for what, by_head in habits.items()}
+    return {key: np.array([by_head[head] for head in sorted(by_head)]) for key, by_head in habits.items()}
 
 
 @cache

@@ -84,14 +84,14 @@ class Attention:
         if self.keys is _SAME_AS_QUERIES:
             object.__setattr__(self, "keys", self.queries)
         object.__setattr__(self, "made", parse_wordings(self.made))
-        weights = tensors.frozen(self.weights)
+        weights = tensors.freeze(self.weights)
         object.__setattr__(self, "weights", weights)
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
         if len(self.layer_numbers) != len(weights):
             raise ShapeError(f"{len(self.layer_numbers)} layers have numbers, but the weights are of {len(weights)}.")
         tensors.check_numbers(tensors.get_quantity(self.quantity), weights, self.layer_numbers)
-        hidden = tensors.frozen(self.hidden)
-        hidden = hidden if hidden.size else tensors.frozen(np.zeros(weights.shape[:3], np.float32))
+        hidden = tensors.freeze(self.hidden)
+        hidden = hidden if hidden.size else tensors.freeze(np.zeros(weights.shape[:3], np.float32))
         if hidden.shape != weights.shape[:3] or not np.isfinite(hidden).all():
             raise ShapeError(f"hidden has axes {hidden.shape}, the weights' rows {weights.shape[:3]}.")
         object.__setattr__(self, "hidden", hidden)
@@ -177,12 +177,12 @@ class Attention:
                 of the others are their positions.
             mask: 1 for each of ``tokens`` that is read and 0 for padding, which is left out, as in the tokenizer's
                 ``attention_mask``.
-            keys_mask: the same for ``keys``.
+            keys_mask: the mask of ``keys``.
             text: the typed text, or a pair for two sentences. With ``offsets``, it is shown where names are
                 lower-cased, without accents, or of a single word.
-            keys_text: the same for ``keys``.
+            keys_text: the typed text of ``keys``.
             offsets: the position of each token in ``text``, as from ``tokenizer(text, return_offsets_mapping=True)``.
-            keys_offsets: the same for ``keys``.
+            keys_offsets: the position of each of ``keys`` in ``keys_text``.
             sentence_b_start: the index of the first of ``tokens`` that belongs to a second sentence.
             sink: for a model with learned sinks, such as gpt-oss, True to add a last column, "sink", that makes each
                 row sum to 1.
@@ -198,25 +198,26 @@ class Attention:
             per_text |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
             common: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
             return [
-                cls.from_tensors(**common, **own) for own in foreign_arrays.iter_texts(attentions, tokens, per_text)
+                cls.from_tensors(**common, **arguments)
+                for arguments in foreign_arrays.iter_texts(attentions, tokens, per_text)
             ]
         names = foreign_arrays.read_token_names(tokens, "tokens")
-        others = names if keys is None else foreign_arrays.read_token_names(keys, "keys")
+        key_names = names if keys is None else foreign_arrays.read_token_names(keys, "keys")
         has_sink = foreign_arrays.check_sink(sink, quantity)
-        stack = foreign_arrays.read_layers(attentions, len(names), None if keys is None else len(others), has_sink)
+        stack = foreign_arrays.read_layers(attentions, len(names), None if keys is None else len(key_names), has_sink)
         made = () if layers is None else make_layer_step(foreign_arrays.read_layer_numbers(layers, len(stack)))
         guessed = foreign_arrays.find_guessed_axis(attentions, stack, is_numbered=layers is not None)
         made = (*made, GUESSED_AXES[guessed]) if guessed else made
         rows, queries = first = _read_axis(names, mask, text, offsets, sentence_b_start)
-        columns, other = (
-            first if keys is None else _read_axis(others, keys_mask, keys_text, keys_offsets, whose="keys_")
+        columns, key_text = (
+            first if keys is None else _read_axis(key_names, keys_mask, keys_text, keys_offsets, prefix="keys_")
         )
         weights = _select_weights(stack, rows, columns, has_sink)
-        if quantity == "weight" and len(columns) < len(others):
-            tensors.check_kept(stack, rows, columns, find_layer_numbers(parse_wordings(made), len(stack)))
+        if quantity == "weight" and len(columns) < len(key_names):
+            tensors.check_dropped_columns(stack, rows, columns, find_layer_numbers(parse_wordings(made), len(stack)))
         if has_sink:
-            other, made = foreign_arrays.add_sink(other), (*made, REST_AS_SINK)
-        return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)
+            key_text, made = foreign_arrays.add_sink(key_text), (*made, REST_AS_SINK)
+        return cls(clean(model), clean(revision), queries, weights, made=made, keys=key_text, quantity=quantity)
 
     @overload
     @classmethod
@@ -293,9 +294,9 @@ class Attention:
         """
         names = foreign_arrays.read_token_names(tokens, "tokens")
         has_sink = foreign_arrays.check_sink(sink, "weight")
-        written = join_steps(generated, sequence, keys is not None, is_rescaled=not has_sink)
-        rows = written.rows
-        if len(names) not in (rows, rows + 1, max(rows, written.length)):
+        generated_weights = join_steps(generated, sequence, keys is not None, is_rescaled=not has_sink)
+        rows = generated_weights.rows
+        if len(names) not in (rows, rows + 1, max(rows, generated_weights.length)):
             raise ShapeError(
                 f"{len(names)} tokens were given, but the text has {rows} that were read and one after them.",
                 "Give the names of all tokens of the text, those of the prompt included: "
@@ -303,7 +304,7 @@ class Attention:
             )
         in_mask = [row for row in foreign_arrays.find_unmasked(mask, len(names), "mask") if row < rows]
         reading = cls.from_tensors(
-            written.layers,
+            generated_weights.layers,
             names[:rows],
             keys,
             layers=layers,
@@ -313,7 +314,7 @@ class Attention:
             model=model,
             revision=revision,
         )
-        prompt_length = sum(row < written.prompt for row in in_mask)
+        prompt_length = sum(row < generated_weights.prompt for row in in_mask)
         has_written = prompt_length < len(in_mask)
         return (
             replace(reading, made=(*reading.made, make_written_step(reading.queries, prompt_length)))
@@ -375,8 +376,8 @@ class Attention:
         ``mha_viz.load_attention`` reads an equal reading from the first two. Raises ExportError, and then leaves no
         incomplete file.
         """
-        written: Path = get_function("save")(self, path)
-        return written
+        path_written: Path = get_function("save")(self, path)
+        return path_written
 
     def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:
         arguments = (self.model, self.revision, self.queries, self.weights, self.hidden, self.made)
@@ -561,13 +562,13 @@ class Attention:
             remaining = weights.sum(axis=3, keepdims=True)
             uniform = np.float32(1 / len(keys))
             weights = np.divide(weights, remaining, out=np.full_like(weights, uniform), where=remaining > 1e-12)
-        before = self.hidden[:, :, np.logical_not(self.queries.special)]
+        hidden_before = self.hidden[:, :, np.logical_not(self.queries.special)]
         return self._apply_step(
             SPECIAL_HIDDEN,
             queries,
             keys,
             tensors.make_read_only(weights),
-            tensors.make_read_only(before + (1 - before) * hidden),
+            tensors.make_read_only(hidden_before + (1 - hidden_before) * hidden),
         )
 
     def _change_texts(self, change: Callable[[TokenizedText], TokenizedText]) -> tuple[TokenizedText, TokenizedText]:
@@ -584,15 +585,15 @@ class Attention:
 
 
 def _read_axis(
-    names: Sequence[str], mask: Any, text: Any, offsets: Any, sentence_b_start: Any = None, whose: str = ""
+    names: Sequence[str], mask: Any, text: Any, offsets: Any, sentence_b_start: Any = None, prefix: str = ""
 ) -> tuple[list[int], TokenizedText]:
-    """Return which tokens of an axis are read, and their text.
+    """Return the tokens of an axis that are read, and their text.
 
-    ``whose`` is the prefix of the names of arguments in messages.
+    ``prefix`` comes before the names of arguments in messages.
     """
-    rows = foreign_arrays.find_unmasked(mask, len(names), f"{whose}mask")
+    rows = foreign_arrays.find_unmasked(mask, len(names), f"{prefix}mask")
     start, second = (foreign_arrays.find_second_start(sentence_b_start, part) for part in (range(len(names)), rows))
-    typed = foreign_arrays.read_typed_text(text, offsets, len(names), start, whose)
+    typed = foreign_arrays.read_typed_text(text, offsets, len(names), start, prefix)
     read_names = [names[row] for row in rows]
     if typed is None:
         return rows, from_names(read_names, second)

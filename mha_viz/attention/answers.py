@@ -68,7 +68,7 @@ class Continuation(NamedTuple):
 
     Attributes:
         pieces: the written tokens, by their numbers in the vocabulary.
-        text: the same as text, up to the last wanted word; it is appended to the previous text as it is.
+        text: the text of these tokens up to the last requested word, to be appended to the original text unchanged.
         is_complete: True if the model ends here, or if all wanted words are written.
     """
 
@@ -113,7 +113,7 @@ class Patched:
         before, after: the score on ``text`` and on ``other``.
         shares: [layer, head], the exact share of the difference that is restored: 0 for none, 1 for all, below 0 if the
             answer moves away.
-        estimated: [layer, head], the same to first order, from one forward and one backward pass (attribution
+        estimated: [layer, head], the shares to first order, from one forward and one backward pass (attribution
             patching).
         to, side: for paths, the head and its "query", "key" or "value" that alone the outputs reach. ``shares`` are
             then NaN for heads that are not earlier, and ``estimated`` for all.

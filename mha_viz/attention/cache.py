@@ -58,15 +58,17 @@ def find_layers(cache: Any, names: str | None = None, has_sink: bool = False) ->
         )
         return CachedStack(layers, None, "", str(model), {})
     entries = _group_entries(cache)
-    chosen = _choose_stack(entries, names, has_sink)
-    by_layer = entries[chosen]
+    stack_name = _choose_stack(entries, names, has_sink)
+    by_layer = entries[stack_name]
     if max(by_layer) >= MAX_ITEMS:
-        raise ShapeError(f"{chosen[:80]!r} is in this cache with a number of {MAX_ITEMS:,} or more.", "Count from 0.")
+        raise ShapeError(
+            f"{stack_name[:80]!r} is in this cache with a number of {MAX_ITEMS:,} or more.", "Count from 0."
+        )
     numbers = sorted(by_layer)
-    layers = [_extract_weights(by_layer[layer], chosen.replace(LAYER, str(layer))) for layer in numbers]
-    if PATTERN.search(chosen):  # TransformerLens may drop the axis of texts, but not that of heads
+    layers = [_extract_weights(by_layer[layer], stack_name.replace(LAYER, str(layer))) for layer in numbers]
+    if PATTERN.search(stack_name):  # TransformerLens may drop the axis of texts, but not that of heads
         layers = [layer[None] if len(getattr(layer, "shape", ())) == 3 else layer for layer in layers]
-    return CachedStack(layers, numbers, chosen, str(model), entries)
+    return CachedStack(layers, numbers, stack_name, str(model), entries)
 
 
 def _group_entries(cache: Any) -> dict[str, dict[int, Any]]:
@@ -79,19 +81,20 @@ def _group_entries(cache: Any) -> dict[str, dict[int, Any]]:
         name = ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
         numbers = [*NUMBER.finditer(name)]
         if numbers:
-            named = (match for match in numbers if LAYER_PREFIX.search(name, 0, match.start()))
-            separate = (match for match in numbers if _stands_alone(name, match))
-            found = next(chain(named, separate), numbers[0])
+            after_prefix = (match for match in numbers if LAYER_PREFIX.search(name, 0, match.start()))
+            separate = (match for match in numbers if _is_separate(name, match))
+            number_match = next(chain(after_prefix, separate), numbers[0])
             # A number may have any length.
-            number = int(found[0]) if len(found[0].lstrip("0")) < len(str(MAX_ITEMS)) else MAX_ITEMS
-            entries.setdefault(name[: found.start()] + LAYER + name[found.end() :], {})[number] = cache[key]
+            number = int(number_match[0]) if len(number_match[0].lstrip("0")) < len(str(MAX_ITEMS)) else MAX_ITEMS
+            pattern = name[: number_match.start()] + LAYER + name[number_match.end() :]
+            entries.setdefault(pattern, {})[number] = cache[key]
     return {  # Drop layers that are None unless all are, as in models with attention in some layers only.
         name: {number: entry for number, entry in by_layer.items() if entry is not None} or by_layer
         for name, by_layer in entries.items()
     }
 
 
-def _stands_alone(name: str, number: re.Match[str]) -> bool:
+def _is_separate(name: str, number: re.Match[str]) -> bool:
     """Return True if a number in a name is surrounded by separators."""
     neighbours = name[max(0, number.start() - 1) : number.start()] + name[number.end() : number.end() + 1]
     return all(sign in "._[]/" for sign in neighbours)
@@ -109,9 +112,9 @@ def _choose_stack(entries: Mapping[str, Mapping[int, Any]], names: str | None, h
     ]
     if (
         not stacks
-        and len(likely := [name for name in entries if all(map(_may_be_weights, entries[name].values()))]) == 1
+        and len(likely_names := [name for name in entries if all(map(_may_be_weights, entries[name].values()))]) == 1
     ):
-        return likely[0]  # the caller raises an error that says which rows are wrong
+        return likely_names[0]  # the caller raises an error that says which rows are wrong
     for name, layers in entries.items() if not stacks else ():
         for layer, entry in layers.items():
             # Raises a more precise error than the one below if something is wrong with an output.
@@ -241,11 +244,11 @@ def _find_values(recording: CachedStack) -> list[Any]:
     """Return the values of each layer in the cache. Raises ShapeError if some are missing."""
     name = PATTERN.sub("hook_v", recording.names)
     by_layer = recording.entries.get(name, {}) if name != recording.names else {}
-    missing = [layer for layer in recording.numbers or range(len(recording.layers)) if layer not in by_layer]
-    if missing:
-        named = f"{name.replace(LAYER, str(missing[0]))!r} is" if name != recording.names else "The values are"
+    missing_layers = [layer for layer in recording.numbers or range(len(recording.layers)) if layer not in by_layer]
+    if missing_layers:
+        subject = f"{name.replace(LAYER, str(missing_layers[0]))!r} is" if name != recording.names else "The values are"
         raise ShapeError(
-            f"{named} missing: norms need the values of each head.",
+            f"{subject} missing: norms need the values of each head.",
             "Record them too, or give values=[…], an array [key, head, d_head] per layer.",
         )
     return [by_layer[layer] for layer in recording.numbers or sorted(by_layer)]

@@ -44,17 +44,17 @@ STACK_FIELDS = (
 SINK = Token("sink", None, 0, None, None)  # the token of the sink's column
 
 
-def read_token_names(given: Any, argument: str) -> list[str]:
+def read_token_names(value: Any, argument: str) -> list[str]:
     """Return the names of tokens in an argument. Raises ShapeError unless it is a list of texts."""
     if (
-        isinstance(given, str | bytes | Mapping | Set)
-        or not hasattr(given, "__len__")
-        or not hasattr(given, "__iter__")
+        isinstance(value, str | bytes | Mapping | Set)
+        or not hasattr(value, "__len__")
+        or not hasattr(value, "__iter__")
     ):
         raise ShapeError(
-            f"{argument} is {shorten_value(given)!r}, which is not a list.", "Give a list with one text per token."
+            f"{argument} is {shorten_value(value)!r}, which is not a list.", "Give a list with one text per token."
         )
-    names = [*islice(given, MAX_NAMES + 1)]
+    names = [*islice(value, MAX_NAMES + 1)]
     if len(names) > MAX_NAMES:
         raise ShapeError(f"{argument} has more than {MAX_NAMES:,} entries.", "Take a shorter text.")
     for place, name in enumerate(names):
@@ -136,7 +136,7 @@ def _drop_sink(layer: Any) -> npt.NDArray[Any]:
 
 
 def find_guessed_axis(attentions: Any, layers: Sequence[Any], is_numbered: bool) -> str:
-    """Return how an ambiguous axis was interpreted, or "" if axes or numbers leave no doubt.
+    """Return the interpretation of an ambiguous axis, or "" if axes or numbers leave no doubt.
 
     "heads" is the first axis of layers with three axes in a list, "layers" that of a single array without layer
     numbers; either might be the axis of texts.
@@ -147,17 +147,17 @@ def find_guessed_axis(attentions: Any, layers: Sequence[Any], is_numbered: bool)
     return "heads" if len(axes) == 3 else ""
 
 
-def read_list(given: Any, problem: str, remedy: str, most: int = MAX_ITEMS) -> list[Any]:
-    """Return the entries of a list or an array, at most ``most``.
+def read_list(value: Any, problem: str, remedy: str, max_items: int = MAX_ITEMS) -> list[Any]:
+    """Return the entries of a list or an array, at most ``max_items``.
 
     Raises ShapeError if there are more, or for anything else; the message is the value followed by ``problem``.
     """
     try:
-        items = [*islice(given, most + 1)]
+        items = [*islice(value, max_items + 1)]
     except TypeError as error:
-        raise ShapeError(f"{shorten_value(given)!r} {problem}", remedy) from error
-    if len(items) > most:
-        raise ShapeError(f"More than {most:,} layers were given.", f"No model has that many. {remedy}")
+        raise ShapeError(f"{shorten_value(value)!r} {problem}", remedy) from error
+    if len(items) > max_items:
+        raise ShapeError(f"More than {max_items:,} layers were given.", f"No model has that many. {remedy}")
     return items
 
 
@@ -174,26 +174,26 @@ def drop_empty_layers(attentions: Any, layers: Any) -> tuple[Any, Any]:
     return [attentions[number] for number in numbers], numbers if layers is None else layers
 
 
-def read_layer_numbers(given: Any, count: int) -> list[int]:
+def read_layer_numbers(value: Any, count: int) -> list[int]:
     """Return the numbers of ``count`` layers. Raises ShapeError unless there is one for each, in order."""
     remedy = "Give one number for each, counted from 0, in order: layers=[3, 7]."
-    numbers = read_list(given, "is not a list of numbers of layers.", remedy)
+    numbers = read_list(value, "is not a list of numbers of layers.", remedy)
     whole_numbers = [number for number in map(_read_int, numbers) if number is not None]
     if (
         len(whole_numbers) < len(numbers)
         or sorted(set(whole_numbers)) != whole_numbers
         or not all(0 <= number < MAX_LAYERS for number in whole_numbers)
     ):
-        raise ShapeError(f"layers is {shorten_value(given)!r}.", remedy)
+        raise ShapeError(f"layers is {shorten_value(value)!r}.", remedy)
     if len(whole_numbers) != count:
         raise ShapeError(f"layers names {counted(len(whole_numbers), 'layer')}, and {count} were given.", remedy)
     return whole_numbers
 
 
-def _read_int(given: Any) -> int | None:
+def _read_int(value: Any) -> int | None:
     """Return a whole number, also of NumPy or PyTorch, as an int; None for anything else."""
     try:
-        return None if isinstance(given, bool) else index(given)
+        return None if isinstance(value, bool) else index(value)
     except Exception:  # numbers of other libraries may raise anything
         return None
 
@@ -267,10 +267,10 @@ def find_unmasked(mask: Any, count: int, argument: str) -> list[int]:
             f"{argument} has axes {axes}, for {count} tokens.",
             "Give 1 for each token to keep and 0 for padding, as inputs['attention_mask'] does.",
         )
-    kept: list[int] = np.flatnonzero(array).tolist()
-    if not kept:
+    unmasked: list[int] = np.flatnonzero(array).tolist()
+    if not unmasked:
         raise ShapeError(f"{argument} keeps no token.", "Leave this text out.")
-    return kept
+    return unmasked
 
 
 class TypedText(NamedTuple):
@@ -280,21 +280,23 @@ class TypedText(NamedTuple):
     offsets: list[tuple[int, int]]
 
 
-def read_typed_text(text: Any, offsets: Any, count: int, start: int | None = None, whose: str = "") -> TypedText | None:
+def read_typed_text(
+    text: Any, offsets: Any, count: int, start: int | None = None, prefix: str = ""
+) -> TypedText | None:
     """Return a text with the offsets of ``count`` tokens; None if neither was given.
 
-    ``start`` is the first token of a second text, and ``whose`` is the prefix of the names of arguments in messages.
+    ``start`` is the first token of a second text, and ``prefix`` comes before the names of arguments in messages.
     Raises ShapeError if only text or only offsets were given, or if offsets are outside the text.
     """
     if text is None and offsets is None:
         return None
     remedy = "Give both: tokenizer(text, return_offsets_mapping=True) has offset_mapping."
     if text is None or offsets is None:
-        raise ShapeError(f"{whose}{'text' if text is None else 'offsets'} is missing.", remedy)
+        raise ShapeError(f"{prefix}{'text' if text is None else 'offsets'} is missing.", remedy)
     texts = (text, "") if isinstance(text, str) else text
     if not isinstance(texts, tuple | list) or len(texts) != 2 or not all(isinstance(part, str) for part in texts):
-        raise ShapeError(f"{whose}text is {shorten_value(text)!r}.", "Give a text, or a pair of texts.")
-    name = f"{whose}offsets"
+        raise ShapeError(f"{prefix}text is {shorten_value(text)!r}.", "Give a text, or a pair of texts.")
+    name = f"{prefix}offsets"
     axes = find_axes(offsets, name)
     if axes not in ((count, 2), (1, count, 2)):
         raise ShapeError(f"{name} has axes {axes}, for {count} tokens.", "Give a start and an end for each.")
@@ -358,14 +360,14 @@ def _check_one_stack(layers: Sequence[Any]) -> None:
         )
 
 
-def find_axes(given: Any, name: str = LAYER) -> tuple[int, ...]:
+def find_axes(value: Any, name: str = LAYER) -> tuple[int, ...]:
     """Return the axes of an array or of nested lists, without reading numbers.
 
     Raises ShapeError for more numbers than a reading may have, for rows of different lengths, and for values without
     axes.
     """
     axes: tuple[int, ...] = ()
-    level = {id(given): given}  # items at one depth by id; a list may occur several times, or in itself
+    level = {id(value): value}  # items at one depth by id; a list may occur several times, or in itself
     while level:
         level_axes = {_find_own_axes(item, name) for item in level.values()}
         if len(level_axes) > 1:
@@ -383,21 +385,21 @@ def find_axes(given: Any, name: str = LAYER) -> tuple[int, ...]:
 
 
 def _write_expected(name: str) -> str:
-    """Return what to give for an argument instead."""
+    """Describe the values that an argument accepts."""
     return EXPECTED_AXES if name == LAYER else "Give an array of numbers."
 
 
-def _find_own_axes(given: Any, name: str) -> tuple[int, ...]:
+def _find_own_axes(value: Any, name: str) -> tuple[int, ...]:
     """Return the shape of an array, or the length of a list."""
-    if isinstance(given, list | tuple):
-        return (len(given),)
-    if given is None and name == LAYER:
+    if isinstance(value, list | tuple):
+        return (len(value),)
+    if value is None and name == LAYER:
         raise ShapeError("A layer of attention is None.", 'Load the model with attn_implementation="eager".')
     try:
-        return tuple(map(index, given.shape))
+        return tuple(map(index, value.shape))
     except Exception as error:  # not an array, or one with another kind of shape
         raise ShapeError(
-            f"{name} is {shorten_value(given)!r}, which is not an array.", _write_expected(name)
+            f"{name} is {shorten_value(value)!r}, which is not an array.", _write_expected(name)
         ) from error
 
 
@@ -441,19 +443,19 @@ _FEWER_AXES = {
 }
 
 
-def read_array(given: Any, name: str = LAYER, *, is_rescaled: bool = True) -> npt.NDArray[Any]:
+def read_array(value: Any, name: str = LAYER, *, is_rescaled: bool = True) -> npt.NDArray[Any]:
     """Return an array of real numbers from an array, a tensor or lists.
 
     Torch tensors are detached from their graph and moved to the CPU. Half precision becomes float32, and with
     ``is_rescaled``, rows of a layer are then rescaled to sum to 1. Raises ShapeError for everything else.
     """
-    axes = find_axes(given, name)
-    check_real(getattr(given, "dtype", None), name)
-    half = "float16" in str(getattr(given, "dtype", ""))
+    axes = find_axes(value, name)
+    check_real(getattr(value, "dtype", None), name)
+    half = "float16" in str(getattr(value, "dtype", ""))
     try:
-        if hasattr(given, "detach"):
-            given = given.detach().float().cpu().numpy()
-        array = np.asarray(given)
+        if hasattr(value, "detach"):
+            value = value.detach().float().cpu().numpy()
+        array = np.asarray(value)
     except Exception as error:  # for example lists of other things, tensors without data, arrays of other libraries
         raise ShapeError(
             f"{name} cannot be read as numbers: {shorten_value(error, 100)}.", _write_expected(name)

@@ -57,8 +57,8 @@ def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled
     if len(axes) != 2 or not axes[0]:
         raise ShapeError(f"sequences has axes {axes}.", CALL)
     texts, length = axes
-    chosen = _choose_text(sequence, texts)
-    beams = _find_beams(generated, steps, texts, chosen)
+    text_number = _choose_text(sequence, texts)
+    beams = _find_beams(generated, steps, texts, text_number)
     steps_with_beams = list(zip(steps, beams, strict=False))
     counts = {len(step) for step, _ in steps_with_beams}
     if len(counts) > 1:
@@ -87,7 +87,7 @@ def _find_steps(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
     if not hasattr(generated, field):
         raise ShapeError(f"{shorten_value(generated)!r} is not what generate() returned.", CALL)
     recorded = getattr(generated, field)
-    steps = read_list(() if recorded is None else recorded, "is not a list of steps.", CALL, most=MAX_NAMES)
+    steps = read_list(() if recorded is None else recorded, "is not a list of steps.", CALL, max_items=MAX_NAMES)
     if any(hasattr(step, "shape") for step in steps):
         raise ShapeError(
             f"{field} has the layers of one pass, not the steps of generate().", "Give them to Attention.from_tensors."
@@ -115,7 +115,7 @@ def _choose_text(sequence: Any, texts: int) -> int:
     return index(sequence)
 
 
-def _find_beams(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chosen: int) -> list[int]:
+def _find_beams(generated: Any, steps: Sequence[Sequence[Any]], texts: int, text_number: int) -> list[int]:
     """Return, for each step, the number of the beam that became the chosen text; beams may differ from step to step."""
     count = find_axes(_find_layer(steps[0]))[0]
     beams = getattr(generated, "beam_indices", None)
@@ -125,11 +125,11 @@ def _find_beams(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chos
                 f"The steps read {count} beams together, and nothing says which of them became a text.",
                 f"{ASK}, with output_scores=True where its beam_indices are missing, or with num_beams=1.",
             )
-        return [chosen] * len(steps)
+        return [text_number] * len(steps)
     axes = find_axes(beams, "beam_indices")
     if len(axes) != 2 or axes[0] != texts:
         raise ShapeError(f"beam_indices has axes {axes}, for {texts} texts.", CALL)
-    path = [int(beam) for beam in read_array(beams, "beam_indices")[chosen]]
+    path = [int(beam) for beam in read_array(beams, "beam_indices")[text_number]]
     path = path[: path.index(-1)] if -1 in path else path  # −1: the text had ended
     if not path or not 0 <= min(path) <= max(path) < count:
         raise ShapeError(f"beam_indices names beams other than the {count} that were read.", CALL)
@@ -153,8 +153,8 @@ def _join_self(steps: Sequence[Weights]) -> Weights:
     """
     ends, size = [], 0
     for step in steps:
-        reads_again = size > 0 and step.shape[1:] == (size + 1, size + 1)
-        size = step.shape[1] if reads_again else size + step.shape[1]
+        is_full_reread = size > 0 and step.shape[1:] == (size + 1, size + 1)
+        size = step.shape[1] if is_full_reread else size + step.shape[1]
         ends.append(size)
     heads = steps[0].shape[0]
     check_size((heads, size, size))
@@ -168,17 +168,17 @@ def _join_self(steps: Sequence[Weights]) -> Weights:
     return weights
 
 
-def _check_follows(step: Weights, read: int) -> None:
+def _check_follows(step: Weights, keys_read: int) -> None:
     """Raise ShapeError if the tokens of a step do not follow those of the earlier steps.
 
-    ``read`` is the number of its keys that have been read by then; the others are unused places of the cache.
+    ``keys_read`` is the number of its keys that have been read so far; the other keys are unused slots of the cache.
     """
-    if step[..., read:].any():
+    if step[..., keys_read:].any():
         raise ShapeError(
-            f"A step of {step.shape[1]} tokens has weight on {step.shape[2]} keys, and {read} had been read.",
+            f"A step of {step.shape[1]} tokens has weight on {step.shape[2]} keys, and {keys_read} had been read.",
             "Give a text that was read from its beginning, without past_key_values= or prefill_chunk_size=.",
         )
-    if step.shape[1] == 1 and not step[:, 0, read - 1].any():
+    if step.shape[1] == 1 and not step[:, 0, keys_read - 1].any():
         raise ShapeError(
             "A step has no weight on the token that it read, in any head: it is the row of another token.",
             "Write without assistant_model=, or read the whole text at once.",

@@ -44,7 +44,7 @@ def name_numbers(quantity: str, made: Sequence[Step]) -> str:
 
 
 def name_array(quantity: str, made: Sequence[Step]) -> str:
-    """Return the name of an array of such numbers: "weights", "weights_by_words", "norm"."""
+    """Return the name of an array of the numbers after these steps: "weights", "weights_by_words", "norm"."""
     name = name_numbers(quantity, made)
     return f"{WEIGHT}s{name.removeprefix(WEIGHT)}" if quantity == WEIGHT else name
 

@@ -99,12 +99,12 @@ class Links(NamedTuple):
 
 
 def compute_links(trace: Trace, head: int, query: int) -> Links:
-    """Compute what a head of a layer moves to a token. ``head`` is its number in the layer."""
-    moved = (trace.v[head] @ trace.slice_w_o(head)) * trace.weights[head, query][:, None]
+    """Compute the vectors that a head of a layer moves to a token. ``head`` is its number in the layer."""
+    vectors = (trace.v[head] @ trace.slice_w_o(head)) * trace.weights[head, query][:, None]
     total = trace.output[query].astype(np.float64)
     parts = [trace.contribution(other)[query] for other in range(trace.heads)] + [trace.parameters.b_o]
     size = max(float(total @ total), np.finfo(np.float64).tiny)
-    return Links(moved, moved @ total / size, np.stack(parts) @ total / size)
+    return Links(vectors, vectors @ total / size, np.stack(parts) @ total / size)
 
 
 def compute_copying_score(circuit: npt.NDArray[np.float64]) -> float:

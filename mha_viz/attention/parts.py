@@ -193,9 +193,9 @@ def sum_key_groups(trace: Trace, parts: Parts, head: Head) -> FloatSums:
         rotated = rotate(queries, cos, sin) @ rotate(columns.sum(axis=0), cos, sin).T
         of_position += rotated * trace.scaling - sums.sum(axis=-1)
     if trace.relative is not None:
-        vectors = (trace.relative.vectors(which, number).astype(np.float64) for which in (0, 1))
+        vectors = (trace.relative.vectors(side, number).astype(np.float64) for side in (0, 1))
         key_vectors, query_vectors = vectors  # [query, key, d_k]
-        of_position += trace.relative.alone[number % len(trace.relative.alone)]
+        of_position += trace.relative.biases[number % len(trace.relative.biases)]
         if key_vectors.shape[-1]:
             of_position += np.einsum("id,ijd->ij", queries, key_vectors) * trace.scaling
         if query_vectors.shape[-1]:
@@ -253,7 +253,7 @@ def compute_factors(trace: Trace, side: int) -> Floats:
     rotation = trace.rotation
     if rotation is None or not rotation.has_norms:
         return np.ones((trace.heads, 1, 1), np.float32)
-    return rotation.factors(project_input(trace.x, trace.parameters, trace.heads)[side], side)
+    return rotation.compute_factors(project_input(trace.x, trace.parameters, trace.heads)[side], side)
 
 
 def _multiply_parts(rows: FloatSums, columns: FloatSums) -> FloatSums:
@@ -262,15 +262,15 @@ def _multiply_parts(rows: FloatSums, columns: FloatSums) -> FloatSums:
 
 
 def _add_part(
-    values: FloatSums, alone: FloatSums, row: FloatSums | None = None, column: FloatSums | None = None
+    values: FloatSums, own_value: FloatSums, row: FloatSums | None = None, column: FloatSums | None = None
 ) -> FloatSums:
     """Add one more part on each side: [part + 1, part + 1, key].
 
-    ``alone`` [key] is the value where both meet, ``row`` [part, key] are its values with the parts of the key,
+    ``own_value`` [key] is the value where both meet, ``row`` [part, key] are its values with the parts of the key,
     ``column`` those with the parts of the query.
     """
     extended = np.pad(values, ((0, 1), (0, 1), (0, 0)))
-    extended[-1, -1] = alone
+    extended[-1, -1] = own_value
     if row is not None:
         extended[-1, :-1] = row
     if column is not None:
@@ -285,8 +285,8 @@ def _add_distances(
     relative = trace.relative
     assert relative is not None
     # [key, d_k]
-    key_vectors, query_vectors = (relative.vectors(which, head)[query].astype(np.float64) for which in (0, 1))
-    alone = relative.alone[head % len(relative.alone), query]
+    key_vectors, query_vectors = (relative.vectors(side, head)[query].astype(np.float64) for side in (0, 1))
+    own_value = relative.biases[head % len(relative.biases), query]
     column = np.einsum("ad,jd->aj", rows, key_vectors) * trace.scaling if key_vectors.shape[-1] else None
     row = np.einsum("bjd,jd->bj", columns, query_vectors) * trace.scaling if query_vectors.shape[-1] else None
-    return _add_part(values, alone, row, column)
+    return _add_part(values, own_value, row, column)

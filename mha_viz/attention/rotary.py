@@ -30,7 +30,7 @@ class Rotation(NamedTuple):
     eps: float = 0.0  # added to the mean square under the root
 
     @property
-    def turned(self) -> int:
+    def rotated_size(self) -> int:
         """The number of rotated components of a query or key, r."""
         return int(self.cos.shape[1])
 
@@ -44,17 +44,17 @@ class Rotation(NamedTuple):
         """True if the queries of all heads are normalised together, and the keys, too."""
         return self.norms.ndim > 2
 
-    def normalised(self, vectors: Floats, side: int) -> Floats:
+    def normalise(self, vectors: Floats, side: int) -> Floats:
         """Apply the RMSNorm of queries (``side`` 0) or keys (1), [h, n, d_k], if the model has one.
 
         See Zhang and Sennrich 2019, equation 4.
         """
         if not self.has_norms:
             return vectors
-        scaled: Floats = vectors * self.factors(vectors, side)
+        scaled: Floats = vectors * self.compute_factors(vectors, side)
         return scaled
 
-    def factors(self, vectors: Floats, side: int) -> Floats:
+    def compute_factors(self, vectors: Floats, side: int) -> Floats:
         """Return the factors by which the RMSNorm of queries (``side`` 0) or keys (1), [h, n, d_k], multiplies them.
 
         They are ones if the model has no such norm.
@@ -63,8 +63,8 @@ class Rotation(NamedTuple):
             return np.ones_like(vectors)
         axes = (0, -1) if self.is_joint else -1
         size = np.sqrt((vectors * vectors).mean(axis=axes, keepdims=True) + np.float32(self.eps))
-        factors: Floats = self.norms[side] / size
-        return factors
+        compute_factors: Floats = self.norms[side] / size
+        return compute_factors
 
     def rotate(self, vectors: Floats) -> Floats:
         """Rotate queries or keys of all tokens, [..., n, d_k], by their positions."""

@@ -62,10 +62,10 @@ def compute_variation(trace: Trace, parts: Parts) -> Variation:
 
     Keys that a query does not see do not count, and a query that sees only one key has no variance.
     """
-    scores, seen = trace.scaled.astype(np.float64), ~trace.mask
-    counts = seen.sum(axis=-1, keepdims=True)
-    means = (scores * seen).sum(axis=-1, keepdims=True) / counts
-    centred = (scores - means) * seen / counts  # [h, query, key]; rows sum to 0
+    scores, is_visible = trace.scaled.astype(np.float64), ~trace.mask
+    counts = is_visible.sum(axis=-1, keepdims=True)
+    means = (scores * is_visible).sum(axis=-1, keepdims=True) / counts
+    centred = (scores - means) * is_visible / counts  # [h, query, key]; rows sum to 0
     q, k = (vectors.astype(np.float64) for vectors in trace.before_turn)
     # The covariance is linear in what a part adds, so it is a product of the part with one vector for each token.
     vectors = centred @ k, centred.transpose(0, 2, 1) @ q
@@ -121,19 +121,19 @@ def _iter_distance_terms(
     relative = trace.relative
     if relative is None:
         return
-    bias_covariance = (centred * relative.alone).sum((1, 2))
-    for which, opposite in ((0, k), (1, q)):
-        vectors, alone_of_side = np.zeros_like(opposite), bias_covariance.copy()
+    bias_covariance = (centred * relative.biases).sum((1, 2))
+    for own_side, opposite in ((0, k), (1, q)):
+        vectors, covariance = np.zeros_like(opposite), bias_covariance.copy()
         for head in range(trace.heads):
             own_vectors, other_vectors = (
-                relative.vectors(side, head).astype(np.float64) for side in (which, 1 - which)
+                relative.vectors(side, head).astype(np.float64) for side in (own_side, 1 - own_side)
             )
             if own_vectors.shape[-1]:
-                vectors[head] = np.einsum("ijd,ij->id" if which == 0 else "ijd,ij->jd", own_vectors, centred[head])
+                vectors[head] = np.einsum("ijd,ij->id" if own_side == 0 else "ijd,ij->jd", own_vectors, centred[head])
             if other_vectors.shape[-1]:
-                product = np.einsum("ijd,jd->ij" if which == 0 else "ijd,id->ij", other_vectors, opposite[head])
-                alone_of_side[head] += trace.scaling * (centred[head] * product).sum()
-        yield vectors, alone_of_side
+                product = np.einsum("ijd,jd->ij" if own_side == 0 else "ijd,id->ij", other_vectors, opposite[head])
+                covariance[head] += trace.scaling * (centred[head] * product).sum()
+        yield vectors, covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,10 +182,10 @@ class Why:
 
     def of(self, head: AnyHead) -> tuple[Head, Variation]:
         """Return a head and the variation of its layer. Raises UnknownHead for a head that was not measured."""
-        found = Head.among(head, max(self.layers) + 1, len(self.variations[-1].variance), self.model)
-        if found.layer not in self.layers:
-            raise UnknownHead(f"{found} was not measured.", f"Measure it: why(…, head={str(found)!r}).")
-        return found, self.variations[self.layers.index(found.layer)]
+        measured_head = Head.among(head, max(self.layers) + 1, len(self.variations[-1].variance), self.model)
+        if measured_head.layer not in self.layers:
+            raise UnknownHead(f"{measured_head} was not measured.", f"Measure it: why(…, head={str(measured_head)!r}).")
+        return measured_head, self.variations[self.layers.index(measured_head.layer)]
 
     def arrows(self, least: float = MIN_SHARE) -> pd.DataFrame:
         """Return a table with the composition of heads, largest share first.
@@ -219,7 +219,7 @@ class Why:
         return sorted(rows, key=lambda row: -row[3])
 
     def _iter_layers(self) -> Iterator[tuple[int, Variation]]:
-        """Return the number of each layer with its variation."""
+        """Yield the number of each layer with its variation."""
         return zip(self.layers, self.variations, strict=True)
 
 

@@ -168,12 +168,12 @@ def find_first_written(attention: Attention) -> int | None:
     return next(places, None)
 
 
-def make_first_steps(words: Iterable[str], *more: Step, prefix: str = "") -> tuple[Step, ...]:
+def make_first_steps(words: Iterable[str], *later_steps: Step, prefix: str = "") -> tuple[Step, ...]:
     """Return the first steps of a reading by a model.
 
-    They say whether the text was given as ``words``, which ``prefix`` it follows, and ``more``.
+    They say whether the text was given as ``words``, which ``prefix`` it follows, and ``later_steps``.
     """
-    return (GIVEN_WORDS if words else TYPED, *([Step(StepData(PREFIX, source=prefix))] if prefix else []), *more)
+    return (GIVEN_WORDS if words else TYPED, *([Step(StepData(PREFIX, source=prefix))] if prefix else []), *later_steps)
 
 
 def make_part_steps(part: str, source: str, is_generated: bool = False) -> tuple[Step, ...]:

@@ -77,8 +77,8 @@ def _find_remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int
     ``matrix`` [query, key] is that of its head, ``sums`` are those of all rows.
     """
     head_sums = sums[layer, head]
-    inside = (matrix > 0).cumsum(axis=1, dtype=np.int64)
-    has_gaps = bool(((matrix == 0) & (inside > 0) & (inside < inside[:, -1:])).any())
+    nonzero_before = (matrix > 0).cumsum(axis=1, dtype=np.int64)
+    has_gaps = bool(((matrix == 0) & (nonzero_before > 0) & (nonzero_before < nonzero_before[:, -1:])).any())
     if np.abs(matrix.sum(axis=0) - 1).max() <= ROW_SUM_TOLERANCE:
         return (
             "The columns of this head sum to 1: rows must be queries and columns keys. Give "
@@ -148,22 +148,22 @@ def get_quantity(name: str) -> Quantity:
     return quantity
 
 
-def frozen(array: npt.ArrayLike) -> Weights:
+def freeze(array: npt.ArrayLike) -> Weights:
     """Return a read-only float32 array.
 
-    It is a copy if the given array could still be changed, also through the base of a view.
+    The array is copied if it could still be changed, also through the base of a view.
     """
-    given = array if isinstance(array, np.ndarray) else read_array(array, "The array")
-    if given.dtype != np.float32:
-        check_real(given.dtype, "The array")
+    source = array if isinstance(array, np.ndarray) else read_array(array, "The array")
+    if source.dtype != np.float32:
+        check_real(source.dtype, "The array")
     with np.errstate(over="ignore"):  # infinity is refused later, with an explanation
-        frozen = np.asarray(given, dtype=np.float32)
-    base: Any = frozen
+        result = np.asarray(source, dtype=np.float32)
+    base: Any = result
     while isinstance(base, np.ndarray):
         if base.flags.writeable:
-            return make_read_only(frozen.copy())
+            return make_read_only(result.copy())
         base = base.base
-    return frozen
+    return result
 
 
 def make_read_only(fresh: Weights) -> Weights:
@@ -178,7 +178,9 @@ def select_tokens(weights: Weights, rows: Sequence[int], columns: Sequence[int])
     return weights if is_whole else make_read_only(weights[:, :, rows][..., columns])
 
 
-def check_kept(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], numbers: Sequence[int]) -> None:
+def check_dropped_columns(
+    layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], numbers: Sequence[int]
+) -> None:
     """Raise ShapeError if these rows of layers, [(1,) head, query, key], give weight to other columns."""
     for number, layer in zip(numbers, layers, strict=True):
         array = read_array(layer)

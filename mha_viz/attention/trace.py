@@ -46,37 +46,37 @@ class Parameters(NamedTuple):
 class Relative(NamedTuple):
     """Terms that a layer adds to its scaled scores for the distance between two tokens.
 
-    It consists of a number (Raffel et al. 2020; Press et al. 2022, "ALiBi"), and of products of the query, and of the
-    key, with vectors of distances (He et al. 2021, "DeBERTa", equation 4).
+    They are a bias (Raffel et al. 2020; Press et al. 2022, "ALiBi"), and the products of the query and of the key with
+    vectors of distances (He et al. 2021, "DeBERTa", equation 4).
     """
 
-    alone: Floats  # [h or 1, query, key]
+    biases: Floats  # [h or 1, query, key]
     keys: Floats  # [h, distance, d_k]: vectors that queries are compared with; no rows without such products
     queries: Floats  # [h, distance, d_k]: vectors that keys are compared with
-    of: npt.NDArray[np.intp]  # [2, query, key]: the rows of ``keys`` and ``queries`` for two tokens
+    rows: npt.NDArray[np.intp]  # [2, query, key]: the rows of ``keys`` and ``queries`` for two tokens
 
     def vectors(self, side: int, head: int) -> Floats:
         """Return [query, key, d_k], the vectors of distances for the keys (``side`` 0) or the queries (1) of a head.
 
         The last axis is empty if there are none.
         """
-        rows = (self.keys, self.queries)[side]
-        return rows[head][self.of[side]] if rows.shape[1] else np.zeros((*self.of.shape[1:], 0), np.float32)
+        vectors = (self.keys, self.queries)[side]
+        return vectors[head][self.rows[side]] if vectors.shape[1] else np.zeros((*self.rows.shape[1:], 0), np.float32)
 
-    def added(self, q: Floats, k: Floats, scaling: float) -> Floats:
-        """Return [h, query, key], the sum that is added to the scaled scores of q and k, [h, n, d_k] each."""
+    def compute(self, q: Floats, k: Floats, scaling: float) -> Floats:
+        """Compute [h, query, key], the terms to add to the scaled scores of q and k, [h, n, d_k] each."""
         sides = enumerate((q, k))
         products = [
-            self.products(side, head, head_vectors)
+            self.multiply(side, head, head_vectors)
             for side, vectors in sides
             for head, head_vectors in enumerate(vectors)
         ]
-        by_side = np.stack(products).reshape(2, len(q), *self.of.shape[1:]).sum(axis=0)
-        total: Floats = by_side * np.float32(scaling) + self.alone
+        by_side = np.stack(products).reshape(2, len(q), *self.rows.shape[1:]).sum(axis=0)
+        total: Floats = by_side * np.float32(scaling) + self.biases
         return total
 
-    def products(self, side: int, head: int, vectors: Floats) -> Floats:
-        """Return [query, key], products with vectors of distances.
+    def multiply(self, side: int, head: int, vectors: Floats) -> Floats:
+        """Multiply queries or keys with the vectors of distances. Return the products, [query, key].
 
         ``vectors`` are a head's queries (``side`` 0) or keys (1), [n, d_k].
         """
@@ -166,7 +166,7 @@ class Trace:
         if self.rotation is None:
             return self.q, self.k
         q, k, _ = project_input(self.x, self.parameters, self.heads, self.memory)
-        return _read_only(self.rotation.normalised(q, 0)), _read_only(self.rotation.normalised(k, 1))
+        return _read_only(self.rotation.normalise(q, 0)), _read_only(self.rotation.normalise(k, 1))
 
     @property
     def has_standard_scaling(self) -> bool:
@@ -216,15 +216,15 @@ class Trace:
 
         Raises UnknownHead for a head of another layer, or one that does not exist.
         """
-        named = Head.of((self.layer, head) if is_number(head) else head)
-        if named.layer != self.layer:
-            raise UnknownHead(f"{named} is in another layer: this is layer {self.layer}.", "Trace that layer.")
-        if not 0 <= named.head < self.heads:
+        checked = Head.of((self.layer, head) if is_number(head) else head)
+        if checked.layer != self.layer:
+            raise UnknownHead(f"{checked} is in another layer: this is layer {self.layer}.", "Trace that layer.")
+        if not 0 <= checked.head < self.heads:
             raise UnknownHead(
-                f"{named} does not exist: layer {self.layer} of {shorten_name(self.model)} has {self.heads} heads.",
+                f"{checked} does not exist: layer {self.layer} of {shorten_name(self.model)} has {self.heads} heads.",
                 f"Choose between {Head(self.layer, 0)} and {Head(self.layer, self.heads - 1)}.",
             )
-        return named.head
+        return checked.head
 
     def slice_w_o(self, head: int | AnyHead) -> Floats:
         """Return the rows of W_O that are multiplied with this head's output: [d_k, d_model].
@@ -275,25 +275,25 @@ def compute_trace(
     rotation: Rotation | None = None,
     relative: Relative | None = None,
     memory: Floats | None = None,
-    of_model: tuple[Floats, Floats] | None = None,
+    model_results: tuple[Floats, Floats] | None = None,
 ) -> Trace:
     """Compute a trace from ``x`` [n, d_model].
 
-    ``of_model`` has the weights [h, query, key] and the output [n, d_model] of the model, for comparison. ``entered``,
-    ``rotation``, ``relative`` and ``memory`` are as for :class:`Trace`. Raises ShapeError if the number of heads does
-    not divide the number of columns of W_Q.
+    ``model_results`` are the weights [h, query, key] and the output [n, d_model] of the model, for comparison.
+    ``entered``, ``rotation``, ``relative`` and ``memory`` are as for :class:`Trace`. Raises ShapeError if the number of
+    heads does not divide the number of columns of W_Q.
     """
     if parameters.w_q.shape[1] % heads:
         raise ShapeError(f"{heads} heads cannot share {parameters.w_q.shape[1]} columns.")
     p = parameters
     q, k, v = project_input(x, p, heads, memory)
     if rotation is not None:
-        q, k = (rotation.rotate(rotation.normalised(vectors, which)) for which, vectors in enumerate((q, k)))
+        q, k = (rotation.rotate(rotation.normalise(vectors, side)) for side, vectors in enumerate((q, k)))
     scores = q @ k.transpose(0, 2, 1)  # [h, query, key]: one matrix product for all heads
     weights = softmax(_scale_scores(q, k, scores, scaling, relative), mask)
     context = weights @ v  # [h, n, d_k]
     output = concatenate_heads(context) @ p.w_o + p.b_o  # [n, d_model]
-    reference = of_model or (weights, output)
+    reference = model_results or (weights, output)
     agreement = Agreement(float(np.abs(weights - reference[0]).max()), float(np.abs(output - reference[1]).max()))
     for array in (x, q, k, v, scores, weights, context, *p):
         _read_only(array)
@@ -310,7 +310,7 @@ def compute_trace(
 def _scale_scores(q: Floats, k: Floats, scores: Floats, scaling: float, relative: Relative | None) -> Floats:
     """Return [h, query, key], the scores times their factor, plus what distances add."""
     scaled: Floats = scores * np.float32(scaling)
-    return scaled if relative is None else scaled + relative.added(q, k, scaling)
+    return scaled if relative is None else scaled + relative.compute(q, k, scaling)
 
 
 def project_input(x: Floats, p: Parameters, heads: int, memory: Floats | None = None) -> tuple[Floats, Floats, Floats]:
@@ -344,7 +344,7 @@ def compute_one_by_one(
     outputs = []
     factors = [np.ones((heads, 1, 1), np.float32)] * 2
     if rotation is not None:  # a norm may be over all heads together
-        factors = [rotation.factors(v, which) for which, v in enumerate(project_input(x, p, heads, memory)[:2])]
+        factors = [rotation.compute_factors(v, side) for side, v in enumerate(project_input(x, p, heads, memory)[:2])]
     for head in range(heads):
         columns, shared_columns = (slice(number * d_k, (number + 1) * d_k) for number in (head, head // heads_per_key))
         q = x @ p.w_q[:, columns] + p.b_q[columns]  # [n, d_k]
@@ -368,8 +368,8 @@ def concatenate_heads(context: Floats) -> Floats:
 
 def softmax(scores: Floats, mask: Mask) -> Floats:
     """Return the softmax of [..., query, key] over keys; 0 where the mask is True."""
-    allowed = np.where(mask, np.float32(-np.inf), scores)
-    exponentials = np.exp(allowed - allowed.max(axis=-1, keepdims=True))
+    visible_scores = np.where(mask, np.float32(-np.inf), scores)
+    exponentials = np.exp(visible_scores - visible_scores.max(axis=-1, keepdims=True))
     weights: Floats = exponentials / exponentials.sum(axis=-1, keepdims=True)
     return weights
 

@@ -1,4 +1,4 @@
-"""Attention in the form in which a view shows it."""
+"""Attention as a view displays it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from mha_viz.attention import Attention
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.figures import files
 from mha_viz.files.tables import format_csv
-from mha_viz.quotes import did_you_mean, printable, quote, shorten
+from mha_viz.quotes import did_you_mean, make_printable, quote, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +118,7 @@ def announce_size(attention: Attention, destination: Destination) -> None:
         name = "stdout" if destination.path is None else shorten(str(destination.path), 200)
         binary = f".npz holds the same in {attention.weights.nbytes / 1e6:,.0f} MB"
         line = f"mha-viz: {name} will hold {attention.weights.size:,} weights, about {size / 1e6:,.0f} MB; {binary}."
-        print(printable(line, "?"), file=sys.stderr)
+        print(make_printable(line, "?"), file=sys.stderr)
 
 
 def estimate_text_size(attention: Attention, suffix: str) -> int:

@@ -83,8 +83,8 @@ def draw_initial_heads(shape: Shape, generator: torch.Generator, start: str = AL
     shape.check()
     if start not in STARTS:
         raise SettingError(f"There is no start “{start}”.", f"Choose one of: {', '.join(STARTS)}.")
-    inputs = (shape.matrices, shape.seen, shape.d_k)
-    query, key, value = (draw_normal(generator, *inputs, scale=shape.seen**-0.5) for _ in range(3))
+    inputs = (shape.matrices, shape.input_width, shape.d_k)
+    query, key, value = (draw_normal(generator, *inputs, scale=shape.input_width**-0.5) for _ in range(3))
     output = draw_normal(generator, shape.heads, shape.d_k, shape.d_model, scale=shape.d_model**-0.5)
     if start == SAME_TWO:
         query, key, value, output = (torch.cat([w[:-1], w[-2:-1]]) for w in (query, key, value, output))
@@ -108,7 +108,7 @@ def _choose_columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
         return None
     if shape.cut != OVERLAPPING:
         return torch.arange(shape.d_model).view(shape.heads, shape.d_k)  # chunk after chunk
-    chunks = [torch.randperm(shape.d_model, generator=generator)[: shape.seen] for _ in range(shape.heads)]
+    chunks = [torch.randperm(shape.d_model, generator=generator)[: shape.input_width] for _ in range(shape.heads)]
     return torch.stack([chunk.sort().values for chunk in chunks])
 
 

@@ -350,7 +350,7 @@ def explain_limits(settings: Settings) -> tuple[str, ...]:
     """Explain why an experiment with these settings cannot show what it should; empty for settings that can."""
     experiment = EXPERIMENTS[settings.experiment]
     cuts = experiment.layers(settings)
-    is_whole = any(shape.cut == OVERLAPPING and shape.seen == shape.d_model for shape in cuts.values())
+    is_whole = any(shape.cut == OVERLAPPING and shape.input_width == shape.d_model for shape in cuts.values())
     is_narrow = experiment.layers is not _make_count_layers and any(shape.d_k == 1 for shape in cuts.values())
     notes = {
         f"With {settings.heads} heads a random chunk is the whole vector: “random chunks” and “in full” are the same "

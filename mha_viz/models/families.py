@@ -1,9 +1,8 @@
 """Describe the model families that can be read, one row per family.
 
-These rows are the only place for what is particular to a family, whether it has one stack of layers or two. The module
-imports neither torch nor transformers, so that menus can open and folders can be checked before those are loaded. A new
-family needs a row here and a tiny model in ``tests/tiny_models.py``, whose attention is compared with that of
-transformers.
+Everything specific to a family, with one stack of layers or two, is in its row. The module imports neither torch nor
+transformers, so that menus can open and folders can be checked before those are loaded. A new family needs a row here
+and a tiny model in ``tests/tiny_models.py``, whose attention is compared with that of transformers.
 """
 
 from __future__ import annotations
@@ -372,7 +371,7 @@ def has_weights(kind: str) -> bool:
     return kind == "hybrid" or ("attention" in kind and "linear" not in kind)
 
 
-def weights_only_error(family: str) -> ModelUnsupported:
+def make_weights_only_error(family: str) -> ModelUnsupported:
     """Return the error for requests that need more than the weights of a model without a row."""
     return ModelUnsupported(
         f"Of models of the family {family} only the attention weights can be read (weights only), not norms, parts of "
@@ -381,7 +380,7 @@ def weights_only_error(family: str) -> ModelUnsupported:
     )
 
 
-def cannot_open_error(name: str, reason: str) -> ModelUnsupported:
+def make_cannot_open_error(name: str, reason: str) -> ModelUnsupported:
     """Return the error for a model without a row that a library fails to open for the given ``reason``."""
     return ModelUnsupported(
         f"transformers cannot open {quote_model(name)}{reason}.",
@@ -389,7 +388,7 @@ def cannot_open_error(name: str, reason: str) -> ModelUnsupported:
     )
 
 
-def no_shares_error(name: str, error: ShapeError, otherwise: str) -> ModelUnsupported:
+def make_no_shares_error(name: str, error: ShapeError, otherwise: str) -> ModelUnsupported:
     """Return the error for a model whose attention rows are not shares. ``otherwise`` suggests what to do instead."""
     problem = f"{error.problem[:1].lower()}{error.problem[1:]}"
     return ModelUnsupported(f"{quote_model(name)} gives no weights that can be drawn: {problem}", otherwise)
@@ -403,7 +402,7 @@ def find_family(config: Any, attention: int = 0) -> Family:
     if config.model_type in FAMILIES:
         return FAMILIES[config.model_type]
     if config.model_type not in STACKS:
-        raise weights_only_error(config.model_type)
+        raise make_weights_only_error(config.model_type)
     encoder, decoder = STACKS[config.model_type]
     return decoder[attention % 2] if config.is_decoder else encoder
 

@@ -89,11 +89,14 @@ def check_function(module: str) -> None:
     check_parts([LibraryPart(module, "eager_attention_forward", "the attention of its family")])
 
 
-def layers_unseen_error(name: str, family: str, seen: int, layers: int) -> ModelUnsupported:
-    """Return the error for a listed family of whose ``layers`` only ``seen`` were recorded, naming the versions."""
+def make_layers_unseen_error(name: str, family: str, seen_layers: int, layers: int) -> ModelUnsupported:
+    """Return the error for a listed family of which only ``seen_layers`` of ``layers`` were recorded.
+
+    It names the versions that work.
+    """
     versions = FAMILY_VERSIONS.get(family, TESTED_VERSIONS["transformers"])
     return ModelUnsupported(
-        f"{shorten_name(name)} shows the attention of {seen} of its {layers} layers with transformers "
+        f"{shorten_name(name)} shows the attention of {seen_layers} of its {layers} layers with transformers "
         f"{version('transformers')}.",
         f'It was tested with these versions: pip install "transformers{versions}".',
     )
@@ -101,14 +104,14 @@ def layers_unseen_error(name: str, family: str, seen: int, layers: int) -> Model
 
 def __getattr__(name: str) -> Any:
     """Import the part of transformers that a row of PARTS names (3 s). Raises SettingError if any part is missing."""
-    row = next((part for part in PARTS if part.package == "transformers" and _export_name(part) == name), None)
+    row = next((part for part in PARTS if part.package == "transformers" and _make_export_name(part) == name), None)
     if row is None:
         raise AttributeError(name)
     check_parts(PARTS)
     return resolve_name(f"{row.owner}:{row.name}")
 
 
-def _export_name(part: LibraryPart) -> str:
+def _make_export_name(part: LibraryPart) -> str:
     """Return the name under which a part is re-exported from this module."""
     return "transformers_logging" if part.name == "logging" else part.name
 

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from mha_viz.errors import SettingError, shorten_value
-from mha_viz.quotes import printable
+from mha_viz.quotes import make_printable
 
 __all__ = [
     "OrBar",
@@ -160,4 +160,4 @@ def is_in_notebook() -> bool:
 
 def one_line(message: str) -> str:
     """Return the message without line breaks and control characters, which a typed name may contain."""
-    return " ".join(printable(message, " ").split())
+    return " ".join(make_printable(message, " ").split())

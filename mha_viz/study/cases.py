@@ -46,11 +46,11 @@ class Cases:
     Attributes:
         cases: the values of each case.
         units: (document, sentence number) of each case.
-        read: how many sentences were read.
-        left_out: how many words or sentences were left out.
-        counts: how often labels were seen.
+        read: the number of sentences read.
+        left_out: the number of words or sentences that could not be measured.
+        counts: how often each tuple of labels occurred.
         unsaved: reasons why results of shards could not be saved, with counts.
-        whole: False while :meth:`add` is running or after it was interrupted.
+        is_complete: False while :meth:`add` is running or after it was interrupted.
     """
 
     cases: list[Numbers] = field(default_factory=list)
@@ -59,18 +59,18 @@ class Cases:
     left_out: int = 0
     counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
     unsaved: Counter[str] = field(default_factory=Counter)
-    whole: bool = True
+    is_complete: bool = True
 
     def add(self, later: Cases) -> None:
         """Add the results of later sentences."""
-        was_complete, self.whole = self.whole, False
+        was_complete, self.is_complete = self.is_complete, False
         self.cases += later.cases
         self.units += later.units
         self.read += later.read
         self.left_out += later.left_out
         self.counts.update(later.counts)
         self.unsaved.update(later.unsaved)
-        self.whole = was_complete
+        self.is_complete = was_complete
 
     def save(self, path: Path, key: str) -> None:
         """Write the results to one file atomically. ``key`` identifies what they depend on. Raises OSError."""
@@ -79,7 +79,7 @@ class Cases:
 
 
 def read_cases(path: Path, key: str) -> Cases | None:
-    """Return what :meth:`Cases.save` wrote under this key; None if there is no complete file."""
+    """Read the cases that :meth:`Cases.save` wrote under this key; None if there is no complete file."""
     try:
         arrays = load_arrays(path)
         facts = json.loads(str(arrays["facts"]))
@@ -104,7 +104,7 @@ class CaseKind:
     size: ClassVar[int] = 1
 
     @property
-    def is_placed(self) -> bool:
+    def depends_on_position(self) -> bool:
         """Whether cases depend on the numbers of their sentences."""
         return False
 
@@ -120,7 +120,7 @@ class CaseKind:
         raise NotImplementedError
 
     def reduce(self, cases: Cases) -> Cases:
-        """Return those of the cases so far that must be kept; by default all."""
+        """Drop cases that the result does not need; by default none."""
         return cases
 
 
@@ -183,7 +183,7 @@ class LocalRun:
 
     def _save(self) -> None:
         """Save the cases if they are complete. If that fails, warn and continue without saving."""
-        if self.file is None or not self.cases.whole or not self.cases.read:
+        if self.file is None or not self.cases.is_complete or not self.cases.read:
             return
         began = time.monotonic()
         try:
@@ -223,7 +223,7 @@ class MeasurableCorpus(Protocol):
     def open(self, source: Any) -> MeasurableCorpus:
         """Return another corpus that is read in the same way. Raises CorpusError."""
 
-    def named(self, name: str) -> MeasurableCorpus:
+    def with_name(self, name: str) -> MeasurableCorpus:
         """Return the corpus under another name."""
 
 
@@ -234,7 +234,7 @@ class LocalCorpus:
     corpus: Corpus
 
     @classmethod
-    def of(cls, source: Source) -> LocalCorpus:
+    def from_source(cls, source: Source) -> LocalCorpus:
         """Return the corpus that ``source`` names. Raises CorpusError."""
         return cls(open_sentences(source))
 
@@ -263,9 +263,9 @@ class LocalCorpus:
 
     def open(self, source: Source) -> LocalCorpus:
         """Return another corpus."""
-        return self.of(source)
+        return self.from_source(source)
 
-    def named(self, name: str) -> LocalCorpus:
+    def with_name(self, name: str) -> LocalCorpus:
         """Return the corpus under another name."""
         return LocalCorpus(replace(self.corpus, name=name))
 

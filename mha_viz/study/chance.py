@@ -48,13 +48,13 @@ def permute_trees(corpus: Corpus, seed: int) -> Corpus:
 
     No sentence keeps its own annotation. Sentences whose number of words is unique are left out, and so is coreference.
     """
-    sentences, draw = corpus.sentences, random.Random(seed)
-    places: dict[int, list[int]] = defaultdict(list)
+    sentences, rng = corpus.sentences, random.Random(seed)
+    numbers_by_length: dict[int, list[int]] = defaultdict(list)
     donors: dict[int, int] = {}
     for number, sentence in enumerate(sentences):
-        places[len(sentence.words)].append(number)
-    for same_length in places.values():  # sentences of one length form a random circle
-        circle = draw.sample(same_length, len(same_length))
+        numbers_by_length[len(sentence.words)].append(number)
+    for same_length in numbers_by_length.values():  # sentences of one length form a random circle
+        circle = rng.sample(same_length, len(same_length))
         donors.update(zip(circle, [*circle[1:], circle[0]], strict=True) if len(circle) > 1 else ())
     return replace(
         corpus,
@@ -70,15 +70,15 @@ def rotate_chains(corpus: Corpus, seed: int) -> Corpus:
     Within each document, shift the list of chain ids by a random offset, drawn by ``seed``, so that every chain keeps
     its size and spacing but groups unrelated mentions. Trees are dropped.
     """
-    sentences, draw = list(corpus.sentences), random.Random(seed)
+    sentences, rng = list(corpus.sentences), random.Random(seed)
     documents: dict[str, list[int]] = defaultdict(list)
     for number, sentence in enumerate(sentences):
         documents[sentence.document].append(number)
-    for places in documents.values():
-        chains = [mention.chain for number in places for mention in sentences[number].mentions]
-        offset = draw.randrange(1, len(chains)) if len(chains) > 1 else 0
+    for numbers in documents.values():
+        chains = [mention.chain for number in numbers for mention in sentences[number].mentions]
+        offset = rng.randrange(1, len(chains)) if len(chains) > 1 else 0
         shifted = iter([*chains[offset:], *chains[:offset]])
-        for number in places:
+        for number in numbers:
             mentions = tuple(mention._replace(chain=next(shifted)) for mention in sentences[number].mentions)
             sentences[number] = replace(sentences[number], mentions=mentions)
     digest = digest_text(f"{corpus.digest} with chains turned {seed}")
@@ -94,7 +94,7 @@ def _copy_annotation(sentence: Sentence, donor: Sentence) -> Sentence:
 
 
 class _Null(NamedTuple):
-    """Permutation of a corpus, and the annotation that it needs, as an attribute and in words."""
+    """A permutation of a corpus, and the annotation that it needs: the name of the attribute, and a description."""
 
     permute: Callable[[Corpus, int], Corpus]
     needs: str
@@ -161,8 +161,8 @@ def permutation_test(
     if role not in NULLS:
         raise SettingError(f"{shorten_value(role, 60)!r} is not a role that is counted.", f"Give {' or '.join(NULLS)}.")
     if keeps not in ("", KIND) or (keeps and role != SYNTAX):
-        given = f"{shorten_value(keeps, 60)!r} cannot be kept for roles of {role}."
-        raise SettingError(given, f"Give {KIND!r}, for roles of {SYNTAX}, or nothing.")
+        problem = f"{shorten_value(keeps, 60)!r} cannot be kept for roles of {role}."
+        raise SettingError(problem, f"Give {KIND!r}, for roles of {SYNTAX}, or nothing.")
     sources = [corpus] if also is None else [also, corpus]
     corpora = [open_treebank(source, role) for source in sources]
     encoder, show = load_one_stack(model, device), called(progress)
@@ -193,12 +193,14 @@ def _count_kind_roles(
     """Count the roles that the corpora name, and those of each draw of other words of the same kind."""
     folders = [None if resume is None else Path(resume) / f"{FOLDER_PREFIX}{number}" for number in range(len(sources))]
     sums = []
-    for number, (source, opened, folder) in enumerate(zip(sources, corpora, folders, strict=True)):
+    for number, (source, opened_corpus, folder) in enumerate(zip(sources, corpora, folders, strict=True)):
         if cluster:
             sums.append(cluster.sums(encoder, cluster.open(source), folder, PASSES[:1], kind, show))
         else:
             report = partial(_report_progress, show, number, len(sources))
-            sums.append(measure_sums([encoder], opened, kind, resume=folder, keep=True, batch=batch, progress=report))
+            sums.append(
+                measure_sums([encoder], opened_corpus, kind, resume=folder, keep=True, batch=batch, progress=report)
+            )
     for folder in filter(None, folders):
         shutil.rmtree(folder, ignore_errors=True)
     return count_roles(kind, sums)
@@ -220,8 +222,8 @@ def _count_permuted_roles(
         for permutation in [NULLS[role].permute(item, seed + draw - 1) for item in corpora] if draw else corpora:
             report = partial(_report_progress, show, len(corpora) * draw + len(profiles), studies)
             profiles.append(LocalEngine(batch).study(encoder, permutation, control=False, progress=report))
-        named = establish(*profiles)[1] if len(profiles) > 1 else profiles[0]
-        roles = [finding for finding in named.findings() if finding.role == role]
+        roles_profile = establish(*profiles)[1] if len(profiles) > 1 else profiles[0]
+        roles = [finding for finding in roles_profile.findings() if finding.role == role]
         # Two corpora establish roles, one corpus suggests them.
         counts.append(sum(finding.status == ESTABLISHED for finding in roles) if len(profiles) > 1 else len(roles))
     return counts
@@ -235,6 +237,6 @@ def open_treebank(source: Source, role: str = SYNTAX) -> Corpus:
     return corpus
 
 
-def _report_progress(show: Callable[[Progress], None], before: int, studies: int, state: Progress) -> None:
-    """Report the progress over all studies; ``before`` studies come before this one."""
-    show(Progress(round(PROGRESS_STEPS * (before + state.fraction)), PROGRESS_STEPS * studies))
+def _report_progress(show: Callable[[Progress], None], studies_before: int, studies: int, state: Progress) -> None:
+    """Report the progress over all studies; ``studies_before`` studies come before this one."""
+    show(Progress(round(PROGRESS_STEPS * (studies_before + state.fraction)), PROGRESS_STEPS * studies))

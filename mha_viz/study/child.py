@@ -26,14 +26,14 @@ from mha_viz.study.run import study
 def work(order: dict[str, Any], report: children.ReportProgress, cancelled: children.IsCancelled) -> Mapping[str, str]:
     """Return the files of the requested profile.
 
-    Raises as :func:`mha_viz.study.run.study`, and ExportError when the sums cannot be saved.
+    Raises the errors of :func:`mha_viz.study.run.study`, and ExportError when the sums cannot be saved.
     """
     corpus = reading.parse_file(order["data"], NEUTRAL_NAME) if order["data"] else grammar.corpus()
     encoder = Encoder.from_folder(Path(order["folder"]), name=order["name"], revision=order["revision"])
     sums = Path(order["sums"]) if order["sums"] else None
     try:
         profile = study(
-            encoder, corpus, resume=sums, progress=lambda so_far: report(so_far.fraction), cancelled=cancelled
+            encoder, corpus, resume=sums, progress=lambda state: report(state.fraction), cancelled=cancelled
         )
     except OSError as error:
         raise ExportError(
@@ -51,9 +51,9 @@ def _remove_words(profile: Profile) -> Profile:
 
 def mask_words(line: str) -> str:
     """Mask the words of the text, quotations and names of chains, in a line about left-out text."""
-    before, begin, quoted = line.partition("“")
+    prefix, begin, quoted = line.partition("“")
     end = quoted.rfind("”")
-    line = f"{before}“…{quoted[end:]}" if begin and end >= 0 else line
+    line = f"{prefix}“…{quoted[end:]}" if begin and end >= 0 else line
     return re.sub(r"Entity=\S*", "Entity=…", line)
 
 

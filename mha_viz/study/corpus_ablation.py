@@ -44,7 +44,7 @@ def corpus_ablation_effects(
     progress: OrBar[Progress] = False,
     client: Client | None = None,
 ) -> CorpusEffect:
-    """Measure the effect of switching heads off over a corpus, beside every other head of their layers.
+    """Measure the effect of switching heads off over a corpus, compared with every other head of their layers.
 
     What is measured depends on the model: how much log p of one masked word per sentence falls; how much the loss of a
     causal model rises, per token; or else 1 − cosine of the sentence vector. With ``relation``, it is log p of each
@@ -55,13 +55,13 @@ def corpus_ablation_effects(
         corpus: as for :func:`mha_viz.profile`.
         heads: the heads to switch off, such as "L3H1".
         model: as for :func:`mha_viz.profile`.
-        method: what replaces their outputs: "zero", "mean", "uniform", "recipe", or "resample", the output on random
-            sentences of the corpus.
+        method: the replacement for their outputs: "zero", "mean", "uniform", "recipe", or "resample", the output on
+            random sentences of the corpus.
         relation: the relation of the words to measure, such as "nsubj"; "coreference" for the pronouns that have an
             earlier mention in their sentence.
         direction: "dep_to_head" for the dependents of ``relation``, "head_to_dep" or "head_row" for their heads.
         same_role: other heads with the role, which must not be used as controls.
-        most: how many sentences are read of each corpus, at most: of N, every ⌈N / most⌉-th.
+        most: the maximum number of sentences to read of each corpus: of N, every ⌈N / most⌉-th.
         means: another corpus to compute means over or draw sentences from, in place of this one, or the mean outputs
             themselves [layer, head, d_head].
         recipes: as for :func:`mha_viz.ablate`.
@@ -71,7 +71,7 @@ def corpus_ablation_effects(
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
     Returns the effects (:class:`mha_viz.analysis.corpus_effects.CorpusEffect`). Raises CorpusError, also if the corpus
-    lacks the relation; SettingError; UnknownHead; ModelError's family; ClusterError.
+    lacks the relation; SettingError; UnknownHead; ModelError; ClusterError.
 
     >>> mv.corpus_ablation_effects("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
     ['head', 'control', 'control', 'control']

@@ -47,7 +47,7 @@ from mha_viz.text import WordPieces
 
 FORMAT = 4  # version of the cases on disk and of how they are measured
 SUMS_FORMAT = 1  # version of the sums of outputs on disk
-DEFAULT_SENTENCES = 400  # sentences that are read by default, at most
+DEFAULT_SENTENCES = 400  # maximum number of sentences, by default
 MAX_SENTENCES = 1_000_000
 MAX_SAMPLED_SENTENCES = 400  # the method "resample" draws from at most this many sentences
 CORPUS_METHODS = ("mean", RESAMPLE)  # the methods that need a corpus
@@ -105,7 +105,7 @@ class EffectCases(CaseKind):
     states: TokenChanges = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def is_placed(self) -> bool:
+    def depends_on_position(self) -> bool:
         """Whether a word of each sentence is drawn, which depends on the sentence's number."""
         return self.measured == MASKED_WORD and not self.settings.relation
 
@@ -147,15 +147,15 @@ class EffectCases(CaseKind):
     ) -> Iterator[Numbers | None]:
         """Yield how much log p of masked words falls."""
         forms = list(sentence.forms)
-        read = encoder.read_words(forms)
-        single = find_single_token_words(read)
+        pieces = encoder.read_words(forms)
+        single_token_words = find_single_token_words(pieces)
         if words is None:
-            words = [Random(f"{SEED} {number}").choice(single)] if single else []
-        yield from [None] * len(set(words) - set(single))
-        for word in (word for word in words if word in single):
-            masked, question = mask_word(encoder, read, forms, word)
+            words = [Random(f"{SEED} {number}").choice(single_token_words)] if single_token_words else []
+        yield from [None] * len(set(words) - set(single_token_words))
+        for word in (word for word in words if word in single_token_words):
+            masked, question = mask_word(encoder, pieces, forms, word)
             request = Request(words=masked, method=self.settings.request.method, question=question)
-            values = compute_values(encoder, [(), *self._off], request, self._make_substitute(sentence))[
+            values = compute_values(encoder, [(), *self._ablated_sets], request, self._make_substitute(sentence))[
                 :, question.piece
             ]
             yield values[0] - values[1:]
@@ -165,26 +165,30 @@ class EffectCases(CaseKind):
     ) -> Iterator[Numbers | None]:
         """Yield how much the mean loss of a sentence, or the loss at words, rises."""
         forms = sentence.forms
-        read = encoder.read_words(forms)
-        if len(read.ids) < 2:
+        pieces = encoder.read_words(forms)
+        if len(pieces.ids) < 2:
             return
         replacement = self._make_substitute(sentence)(
             encoder, Request(words=forms, method=self.settings.request.method), 0
         )
         states = [
             encoder.states("", words=forms),
-            ablation.compute_states_without(encoder, self._off, replacement, "", words=forms),
+            ablation.compute_states_without(encoder, self._ablated_sets, replacement, "", words=forms),
         ]
         # [variant, n − 1]
-        log_probabilities = np.stack([_score_tokens(encoder, last, read.ids) for last in np.concatenate(states)])
+        log_probabilities = np.stack(
+            [_score_tokens(encoder, last_token, pieces.ids) for last_token in np.concatenate(states)]
+        )
         if words is None:
             losses = -log_probabilities.mean(axis=1)
             yield losses[1:] - losses[0]
             return
         for word in words:  # what a head does at a word changes the prediction of the token after it
-            last = max((place for place, number in enumerate(read.words) if number == word), default=len(read.ids))
-            if last < log_probabilities.shape[1]:
-                yield log_probabilities[0, last] - log_probabilities[1:, last]
+            last_token = max(
+                (place for place, number in enumerate(pieces.words) if number == word), default=len(pieces.ids)
+            )
+            if last_token < log_probabilities.shape[1]:
+                yield log_probabilities[0, last_token] - log_probabilities[1:, last_token]
             else:
                 yield None
 
@@ -198,16 +202,20 @@ class EffectCases(CaseKind):
             self._make_substitute(sentence),
         )
         if words is None:
-            yield measure_changes(encoder, self._off, request, make_substitute).sentence
+            yield measure_changes(encoder, self._ablated_sets, request, make_substitute).sentence
         if not words:
             return
-        measured = self.states.setdefault((sentence.words, sentence.mentions), {})
-        unmeasured = [off for off in self._off if off not in measured]  # run the model for these only
+        changes_by_set = self.states.setdefault((sentence.words, sentence.mentions), {})
+        unmeasured = [
+            ablated for ablated in self._ablated_sets if ablated not in changes_by_set
+        ]  # run the model for these only
         if unmeasured:
-            measured.update(
+            changes_by_set.update(
                 zip(unmeasured, measure_changes(encoder, unmeasured, request, make_substitute).tokens, strict=True)
             )
-        changes = np.stack([measured[off] for off in self._off])  # [variant, token], of each token's last state
+        changes = np.stack(
+            [changes_by_set[ablated] for ablated in self._ablated_sets]
+        )  # [variant, token], of each token's last state
         pieces = encoder.read_words(forms).words
         for word in words:
             yield changes[:, [place for place, number in enumerate(pieces) if number == word]].mean(axis=1)
@@ -219,7 +227,7 @@ class EffectCases(CaseKind):
         return partial(substitute, means=averages.values, gold=gold, sentences=sentences, recipes=recipes)
 
     @property
-    def _off(self) -> list[tuple[Head, ...]]:
+    def _ablated_sets(self) -> list[tuple[Head, ...]]:
         return [variant.heads for variant in self.variants]
 
 
@@ -242,24 +250,24 @@ class Measurement:
         folder: Path | None = None,
     ) -> None:
         request, relation, direction, same_role, most, means, recipes = settings
-        source: MeasurableCorpus = LocalCorpus.of(corpus) if isinstance(corpus, Corpus | Gap) else corpus
+        source: MeasurableCorpus = LocalCorpus.from_source(corpus) if isinstance(corpus, Corpus | Gap) else corpus
         self._source = source
         _check_settings(source.corpus, relation, direction, most)
-        off, others = (ablation.check_heads(encoder, heads) for heads in (request.off, same_role))
-        if not off:
+        ablated_heads, same_role_heads = (ablation.check_heads(encoder, heads) for heads in (request.off, same_role))
+        if not ablated_heads:
             raise SettingError("No head was named.", "Name one, as in L3H1.")
         self._encoder, self._folder = encoder, folder
         self._run, self._sums = cast(CaseRun | None, None), cast(CaseRun | None, None)
-        settings = settings._replace(request=replace(request, off=off), same_role=others, means=None)
+        settings = settings._replace(request=replace(request, off=ablated_heads), same_role=same_role_heads, means=None)
         settings = settings._replace(recipes=choose_recipes(encoder, request.method, recipes))
-        step, variants = choose_step(source.count, most), list_variants(off, others, encoder.heads)
+        step, variants = choose_step(source.count, most), list_variants(ablated_heads, same_role_heads, encoder.heads)
         try:
             answers.load_word_head(encoder)
             measure = LOSS if encoder.causal else MASKED_WORD
         except ModelUnsupported:
             measure = VECTOR
         self.kind = EffectCases(step, settings, variants, measure, {} if states is None else states)
-        self._averaged = self._prepare_replacements(request.method, means)
+        self._replacement_source = self._prepare_replacements(request.method, means)
 
     def _prepare_replacements(self, method: str, means: Any) -> MeasurableCorpus | None:
         """Return the corpus that must be read first for means or random sentences; None if nothing must be read."""
@@ -267,8 +275,10 @@ class Measurement:
             raise SettingError("Over a corpus, one other text cannot take every sentence’s place.", "Choose resample.")
         if method not in CORPUS_METHODS:
             if means is not None:
-                which = " or ".join(CORPUS_METHODS)
-                raise SettingError(f"means go with the method {which}, not {quote(method)}.", "Leave one of them out.")
+                method_names = " or ".join(CORPUS_METHODS)
+                raise SettingError(
+                    f"means go with the method {method_names}, not {quote(method)}.", "Leave one of them out."
+                )
             check_method(self._encoder, method, recipes=self.kind.settings.recipes)
             self._start_run(None)
             return None
@@ -285,20 +295,25 @@ class Measurement:
         The means or random sentences are read first.
         """
         done_before = 0
-        if (over := self._averaged) is not None:
-            most, count = self.kind.settings.most, over.count
+        if (replacement_source := self._replacement_source) is not None:
+            max_sentences, count = self.kind.settings.most, replacement_source.count
             if self.kind.settings.request.method == RESAMPLE:
-                numbers = range(0, count, choose_step(count, min(most, MAX_SAMPLED_SENTENCES)))
-                forms = tuple(sentence.forms for sentence in over.sentences(numbers))
-                self._start_run(CorpusReplacements(over=over.corpus.name, sentences=forms))
+                numbers = range(0, count, choose_step(count, min(max_sentences, MAX_SAMPLED_SENTENCES)))
+                forms = tuple(sentence.forms for sentence in replacement_source.sentences(numbers))
+                self._start_run(CorpusReplacements(over=replacement_source.corpus.name, sentences=forms))
             else:
-                step, remaining = choose_step(count, most), count_every(self.kind.step, self._source.count)
-                done_before, sums = count_every(step, count), over.run(self._encoder, OutputSums(step), self._folder)
+                step, remaining = choose_step(count, max_sentences), count_every(self.kind.step, self._source.count)
+                done_before, sums = (
+                    count_every(step, count),
+                    replacement_source.run(self._encoder, OutputSums(step), self._folder),
+                )
                 self._sums = sums
                 with closing(sums.iter_progress()) as reports:
                     for state in reports:
                         yield state._replace(total=state.total + remaining)
-                self._start_run(CorpusReplacements(compute_means(self._encoder, sums.cases), over.corpus.name))
+                self._start_run(
+                    CorpusReplacements(compute_means(self._encoder, sums.cases), replacement_source.corpus.name)
+                )
         assert self._run is not None
         with closing(self._run.iter_progress()) as reports:
             for state in reports:
@@ -308,7 +323,7 @@ class Measurement:
         """Start the measurement with these replacements. Raises SettingError if they are not of this model."""
         if averages is not None:
             check_method(self._encoder, self.kind.settings.request.method, averages.values)
-        self._averaged, settings = None, self.kind.settings._replace(means=averages)
+        self._replacement_source, settings = None, self.kind.settings._replace(means=averages)
         self.kind = replace(self.kind, settings=settings)
         self._run = self._source.run(self._encoder, self.kind, self._folder)
 
@@ -318,7 +333,7 @@ class Measurement:
         return self.kind.settings.means or CorpusReplacements()
 
     @property
-    def taken(self) -> Cases:
+    def measured_cases(self) -> Cases:
         """The cases measured so far."""
         return Cases() if self._run is None else self._run.cases
 
@@ -330,7 +345,11 @@ class Measurement:
 
     def result(self) -> CorpusEffect:
         """Return the result for the sentences read so far. Raises CorpusError if nothing was measured."""
-        cases, (request, relation, direction, *_), name = self.taken, self.kind.settings, self._source.corpus.name
+        cases, (request, relation, direction, *_), name = (
+            self.measured_cases,
+            self.kind.settings,
+            self._source.corpus.name,
+        )
         if not cases.cases:
             missing = f"no word that {relation} applies to" if relation else "no sentence that can be measured"
             raise CorpusError(f"{name} has {missing}.", "Name another corpus or relation.")
@@ -401,19 +420,21 @@ def _check_settings(corpus: Corpus, relation: str, direction: str, most: int) ->
 def _score_tokens(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
     """Return log p of every token but the first, given those before it, [n − 1], from the last states [n, d_model]."""
     values = answers.log_probabilities(encoder, states[:-1])
-    followed: Numbers = values[np.arange(len(ids) - 1), list(ids[1:])]
-    return followed
+    scores: Numbers = values[np.arange(len(ids) - 1), list(ids[1:])]
+    return scores
 
 
-def find_single_token_words(read: WordPieces) -> list[int]:
+def find_single_token_words(pieces: WordPieces) -> list[int]:
     """Return the words of a sentence that consist of one token and can therefore be masked."""
-    return [word for word in range(len(read.forms)) if read.words.count(word) == 1]
+    return [word for word in range(len(pieces.forms)) if pieces.words.count(word) == 1]
 
 
-def mask_word(encoder: Encoder, read: WordPieces, forms: Sequence[str], word: int) -> tuple[tuple[str, ...], Question]:
+def mask_word(
+    encoder: Encoder, pieces: WordPieces, forms: Sequence[str], word: int
+) -> tuple[tuple[str, ...], Question]:
     """Return the words with one of them masked, which must be a single token, and the question for it."""
-    place, mask = read.words.index(word), str(encoder.vocabulary.mask_token)
-    question = Question(MASK, place, forms[word], read.ids[place], places=(place,))
+    place, mask = pieces.words.index(word), str(encoder.vocabulary.mask_token)
+    question = Question(MASK, place, forms[word], pieces.ids[place], places=(place,))
     return (*forms[:word], mask, *forms[word + 1 :]), question
 
 
@@ -436,7 +457,7 @@ class OutputSums(CaseKind):
     longest: int | None = None
 
     def definition(self, offset: int) -> list[object]:
-        """Return which sentences are read."""
+        """Return the settings that determine which sentences are read."""
         return [SUMS_FORMAT, "outputs", self.step, self.longest, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:

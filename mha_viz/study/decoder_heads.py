@@ -57,14 +57,14 @@ def find_induction_heads(
     Args:
         model: a name as for :func:`mha_viz.load`, or a model.
         length: how many different tokens a sequence has before they are repeated; special tokens are not used.
-        draws: how many sequences are read.
+        draws: the number of sequences read.
         seed: determines the sequences and the random weights.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         progress: True for a bar, or a function that is called with the completed fraction, 0 to 1.
 
     Returns the mean weights for induction, the duplicate token, the previous token and the sink
     (:class:`mha_viz.analysis.repeats.DecoderHeads`). Raises ModelUnsupported for a model that is not causal,
-    SettingError for a length or a number of draws out of range, ModelError's family.
+    SettingError for a length or a number of draws out of range, ModelError.
 
     >>> roles = mv.find_induction_heads("repeater", draws=10).roles()
     >>> sorted({role.measure for role in roles})
@@ -109,17 +109,17 @@ def check_settings(encoder: Encoder, length: int, draws: int) -> None:
             f"{quote_model(encoder.name)} is not a causal model: its tokens attend to later ones too.",
             "Choose a model such as GPT-2, or measure this one on a corpus.",
         )
-    most = min(encoder.limit // 2, len(_list_ordinary_tokens(encoder)))
-    if not 2 <= length <= most:
-        raise SettingError(f"length is {length}.", f"Repeat 2 to {most} tokens.")
+    max_length = min(encoder.limit // 2, len(_list_ordinary_tokens(encoder)))
+    if not 2 <= length <= max_length:
+        raise SettingError(f"length is {length}.", f"Repeat 2 to {max_length} tokens.")
     if not 1 <= draws <= MAX_DRAWS:
         raise SettingError(f"draws is {draws}.", f"Draw 1 to {MAX_DRAWS:,} sequences.")
 
 
 def measure_draws(encoder: Encoder, part: range, length: int, draws: int, seed: int) -> Numbers:
     """Return the mean weights over some of the draws, [measure, layer, head]."""
-    drawn = draw_repeats(_list_ordinary_tokens(encoder), length, draws, seed)[part.start : part.stop].tolist()
-    return compute_scores(encoder.batch([_Sequence(ids, [0] * len(ids)) for ids in drawn]), length)
+    sequences = draw_repeats(_list_ordinary_tokens(encoder), length, draws, seed)[part.start : part.stop].tolist()
+    return compute_scores(encoder.batch([_Sequence(ids, [0] * len(ids)) for ids in sequences]), length)
 
 
 def _list_ordinary_tokens(encoder: Encoder) -> npt.NDArray[np.int64]:

@@ -45,7 +45,7 @@ def substitute(
     sentences: Sequence[Sequence[str]] = (),
     recipes: Recipes | None = None,
 ) -> ablation.Substitute:
-    """Return what replaces the outputs of heads that are off, by the method of a request, in one of its ``passes``.
+    """Return the replacement for the outputs of heads that are off, in one of the ``passes`` of a request.
 
     Args:
         encoder: the model.
@@ -75,8 +75,8 @@ def substitute(
 def check_method(encoder: Encoder, method: str, means: Weights | None = None, recipes: Recipes | None = None) -> None:
     """Raise SettingError unless a method can be used on this model.
 
-    It is raised for an unknown method, for one that lacks what it needs of this model, and for recipes with another
-    method.
+    It is raised for an unknown method, for a method whose data is missing for this model, and for recipes given with
+    another method.
     """
     if recipes is not None and method != RECIPE:
         raise SettingError(f"Recipes are given, and heads are switched off by {method}.", 'Set method="recipe" alone.')
@@ -91,23 +91,24 @@ def measure_part(
     layer: int,
     heads: Sequence[int],
     request: Request,
-    by: MakeSubstitute = substitute,
+    make_substitute: MakeSubstitute = substitute,
 ) -> Effects:
     """Return the effects of some heads of one layer: the fields of Effects with one layer and these heads.
 
-    Each text takes one forward pass. Raises as :func:`mha_viz.models.intervening.ablation.run_forked_pass`.
+    Each text takes one forward pass. Raises the errors of :func:`mha_viz.models.intervening.ablation.run_forked_pass`.
     """
     variants = ablation.ablate_one_by_one(heads)
-    whole_passes = [ablation.run_full_pass(encoder, *texts) for texts in request.passes]
+    full_passes = [ablation.run_full_pass(encoder, *texts) for texts in request.passes]
     forks = [
-        ablation.run_forked_pass(encoder, layer, variants, by(encoder, request, place), *texts)
+        ablation.run_forked_pass(encoder, layer, variants, make_substitute(encoder, request, place), *texts)
         for place, texts in enumerate(request.passes)
     ]
     attention = np.zeros((len(heads), encoder.layers, encoder.heads))
     for later, weights in enumerate(forks[0].weights, layer + 1):
-        attention[:, later] = _compute_divergences(whole_passes[0].weights[later], weights).T / weights.shape[-1]
+        attention[:, later] = _compute_divergences(full_passes[0].weights[later], weights).T / weights.shape[-1]
     states = [
-        np.concatenate([whole.states[None], fork.states]) for whole, fork in zip(whole_passes, forks, strict=True)
+        np.concatenate([full_pass.states[None], fork.states])
+        for full_pass, fork in zip(full_passes, forks, strict=True)
     ]
     changes = _compute_changes(encoder, request.question, states)
     return Effects(*(field[None] for field in (*changes, attention)))
@@ -117,7 +118,7 @@ def measure_effects(
     encoder: Encoder,
     request: Request,
     progress: OnProgress = lambda _: None,
-    by: MakeSubstitute = substitute,
+    make_substitute: MakeSubstitute = substitute,
 ) -> Effects:
     """Return the effects of all heads on one text, each head switched off alone.
 
@@ -126,12 +127,15 @@ def measure_effects(
     """
     n = count_tokens(encoder, request)
     steps = analysis.measure_all_effects(
-        encoder.layers, encoder.heads, n, lambda layer, heads: measure_part(encoder, layer, heads, request, by)
+        encoder.layers,
+        encoder.heads,
+        n,
+        lambda layer, heads: measure_part(encoder, layer, heads, request, make_substitute),
     )
     return run_steps(steps, progress)
 
 
-def measure_together(encoder: Encoder, request: Request, by: MakeSubstitute = substitute) -> JointEffect:
+def measure_together(encoder: Encoder, request: Request, make_substitute: MakeSubstitute = substitute) -> JointEffect:
     """Return the effect of switching off all heads of a request at once.
 
     For comparison, as much is removed in random directions, in DRAWS draws. Raises the errors of
@@ -139,8 +143,8 @@ def measure_together(encoder: Encoder, request: Request, by: MakeSubstitute = su
     """
     steps = analysis.measure_jointly(
         count_tokens(encoder, request),
-        lambda: measure_changes(encoder, [request.off], request, by),
-        lambda draws: measure_random_changes(encoder, draws, request, by),
+        lambda: measure_changes(encoder, [request.off], request, make_substitute),
+        lambda draws: measure_random_changes(encoder, draws, request, make_substitute),
     )
     return run_steps(steps)
 
@@ -151,26 +155,33 @@ def count_tokens(encoder: Encoder, request: Request) -> int:
 
 
 def measure_changes(
-    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: MakeSubstitute = substitute
+    encoder: Encoder,
+    variants: Sequence[Collection[Head]],
+    request: Request,
+    make_substitute: MakeSubstitute = substitute,
 ) -> Changes:
     """Return the changes in each of ``variants`` (the heads that are off in it), measured in one batch.
 
     Raises the errors of :func:`mha_viz.models.intervening.ablation.encode_without`.
     """
-    off = [ablation.check_heads(encoder, heads) for heads in variants]
-    return _compute_changes(encoder, request.question, _compute_states(encoder, [(), *off], request, by))
+    ablated_sets = [ablation.check_heads(encoder, heads) for heads in variants]
+    return _compute_changes(
+        encoder, request.question, _compute_states(encoder, [(), *ablated_sets], request, make_substitute)
+    )
 
 
 def measure_random_changes(
-    encoder: Encoder, draws: range, request: Request, by: MakeSubstitute = substitute
+    encoder: Encoder, draws: range, request: Request, make_substitute: MakeSubstitute = substitute
 ) -> Numbers:
     """Return ``random`` and ``random_answer`` of :func:`measure_together`, for some of the draws: [2, draw]."""
-    off = ablation.check_heads(encoder, request.off)
+    ablated_heads = ablation.check_heads(encoder, request.off)
     states = [
         np.concatenate(
             [
                 ablation.run_full_pass(encoder, *texts).states[None],
-                ablation.compute_random_ablation_states(encoder, off, by(encoder, request, place), draws, *texts, SEED),
+                ablation.compute_random_ablation_states(
+                    encoder, ablated_heads, make_substitute(encoder, request, place), draws, *texts, SEED
+                ),
             ]
         )
         for place, texts in enumerate(request.passes)
@@ -179,14 +190,16 @@ def measure_random_changes(
     return np.stack([changes.sentence, changes.answer])
 
 
-def compute_answer(encoder: Encoder, request: Request, by: MakeSubstitute = substitute) -> Answer:
+def compute_answer(encoder: Encoder, request: Request, make_substitute: MakeSubstitute = substitute) -> Answer:
     """Return the model's answer to the question of a request, before and after its heads are switched off at once.
 
     Raises the errors of :func:`mha_viz.models.intervening.ablation.encode_without`.
     """
     assert request.question is not None
-    off = ablation.check_heads(encoder, request.off)
-    return compare_answers(encoder, request.question, _compute_states(encoder, [(), off], request, by))
+    ablated_heads = ablation.check_heads(encoder, request.off)
+    return compare_answers(
+        encoder, request.question, _compute_states(encoder, [(), ablated_heads], request, make_substitute)
+    )
 
 
 def compare_answers(encoder: Encoder, question: Question, states: Sequence[Weights]) -> Answer:
@@ -201,7 +214,10 @@ def compare_answers(encoder: Encoder, question: Question, states: Sequence[Weigh
 
 
 def compute_values(
-    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: MakeSubstitute = substitute
+    encoder: Encoder,
+    variants: Sequence[Collection[Head]],
+    request: Request,
+    make_substitute: MakeSubstitute = substitute,
 ) -> Numbers:
     """Return the answer in each of ``variants`` (the heads that are off in it).
 
@@ -209,12 +225,12 @@ def compute_values(
     :func:`measure_changes`.
     """
     assert request.question is not None
-    off = [ablation.check_heads(encoder, heads) for heads in variants]
-    return _compute_answers(encoder, request.question, _compute_states(encoder, off, request, by))
+    ablated_sets = [ablation.check_heads(encoder, heads) for heads in variants]
+    return _compute_answers(encoder, request.question, _compute_states(encoder, ablated_sets, request, make_substitute))
 
 
 def _compute_states(
-    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: MakeSubstitute
+    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, make_substitute: MakeSubstitute
 ) -> list[Weights]:
     """Return the last states [variant, n, d_model] of each text.
 
@@ -223,11 +239,17 @@ def _compute_states(
     states = []
     for place, (text, pair) in enumerate(request.passes):
         words = () if place else request.words
-        off = [heads for heads in variants if heads]
-        instead = by(encoder, request, place)
-        changed = iter(ablation.compute_states_without(encoder, off, instead, text, pair, words) if off else ())
-        whole_states = encoder.states(text, pair, words=words) if len(off) < len(variants) else np.zeros(1, np.float32)
-        states.append(np.stack([next(changed) if heads else whole_states[0] for heads in variants]))
+        ablated_sets = [heads for heads in variants if heads]
+        replacement = make_substitute(encoder, request, place)
+        changed_states = iter(
+            ablation.compute_states_without(encoder, ablated_sets, replacement, text, pair, words)
+            if ablated_sets
+            else ()
+        )
+        full_states = (
+            encoder.states(text, pair, words=words) if len(ablated_sets) < len(variants) else np.zeros(1, np.float32)
+        )
+        states.append(np.stack([next(changed_states) if heads else full_states[0] for heads in variants]))
     return states
 
 
@@ -267,14 +289,14 @@ def _compute_cosine_distance(first: Numbers, second: Numbers) -> Numbers:
     return distance
 
 
-def _compute_divergences(first: Weights, others: Weights) -> Numbers:
-    """Return the divergence of each matrix of ``others`` from that of the head in ``first``, summed over rows.
+def _compute_divergences(first: Weights, variants: Weights) -> Numbers:
+    """Return the divergence of each matrix of ``variants`` from that of the head in ``first``, summed over rows.
 
-    ``first`` is [head, query, key], ``others`` [head, variant, query, key], and the result [head, variant].
+    ``first`` is [head, query, key], ``variants`` [head, variant, query, key], and the result [head, variant].
     """
-    first_rows, other_rows = first.reshape(len(first), 1, -1), others.reshape(*others.shape[:2], -1)
+    first_rows, other_rows = first.reshape(len(first), 1, -1), variants.reshape(*variants.shape[:2], -1)
     mixed = np.concatenate(
-        [entropy((mine + theirs) / 2)[None] for mine, theirs in zip(first_rows, other_rows, strict=True)]
+        [entropy((rows + variant_rows) / 2)[None] for rows, variant_rows in zip(first_rows, other_rows, strict=True)]
     )
     return jensen_shannon(mixed, entropy(first_rows), entropy(other_rows))
 
@@ -287,7 +309,7 @@ def measure_removal(
     order: Sequence[Head],
     request: Request,
     progress: OnProgress = lambda _: None,
-    by: MakeSubstitute = substitute,
+    make_substitute: MakeSubstitute = substitute,
 ) -> Removal:
     """Measure what changes while heads are removed in ``order``, one more at each step.
 
@@ -295,12 +317,15 @@ def measure_removal(
     from it ends the work. Raises the errors of :func:`measure_changes`.
     """
     n = count_tokens(encoder, request)
-    steps = each_removal(order, n, lambda variants: measure_changes(encoder, variants, request, by))
+    steps = each_removal(order, n, lambda variants: measure_changes(encoder, variants, request, make_substitute))
     return run_steps(steps, progress)
 
 
 def compute_margins(
-    encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: MakeSubstitute = substitute
+    encoder: Encoder,
+    variants: Sequence[Collection[Head]],
+    request: Request,
+    make_substitute: MakeSubstitute = substitute,
 ) -> Numbers:
     """Return log p of the wanted word minus that of the most probable other word, with these heads off, [variant].
 
@@ -310,7 +335,7 @@ def compute_margins(
     question = request.question
     if question is None or question.kind == COSINE:
         raise SettingError("No word is asked for.", "Ask for a word at [MASK], or for the next one.")
-    values = compute_values(encoder, variants, request, by)
+    values = compute_values(encoder, variants, request, make_substitute)
     margin: Numbers = values[:, question.piece] - np.delete(values, question.piece, axis=1).max(axis=1)
     return margin
 
@@ -320,7 +345,7 @@ def find_smallest_switch(
     request: Request,
     most: int = MAX_SWITCHED,
     progress: OnProgress = lambda _: None,
-    by: MakeSubstitute = substitute,
+    make_substitute: MakeSubstitute = substitute,
 ) -> Switch:
     """Find greedily a small set of heads without which the wanted word is the answer.
 
@@ -330,5 +355,7 @@ def find_smallest_switch(
         encoder, [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
     )
     n = count_tokens(encoder, request)
-    steps = find_switch(all_heads, n, lambda variants: compute_margins(encoder, variants, request, by), most)
+    steps = find_switch(
+        all_heads, n, lambda variants: compute_margins(encoder, variants, request, make_substitute), most
+    )
     return run_steps(steps, progress)

@@ -28,12 +28,12 @@ HALVES = 2  # even and odd sentences, by their numbers among those that are read
 class RecipeSums(NamedTuple):
     """The sums of explained attention over every ``step``-th sentence, without those of more than 256 tokens.
 
-    The sums are kept by the units of resampling ``drawn``. ``shares`` has, for each pass, the shares [class, head,
+    The sums are kept by the units of resampling ``units``. ``shares`` has, for each pass, the shares [class, head,
     rule] of each recipe that is applied to its weights.
     """
 
     step: int
-    drawn: ResamplingUnits
+    units: ResamplingUnits
     shares: Mapping[str, Sequence[Numbers]]
     has_cases: bool = False
 
@@ -43,7 +43,7 @@ class RecipeSums(NamedTuple):
             [name, *(hashlib.sha256(shares.tobytes()).hexdigest() for shares in recipes)]
             for name, recipes in self.shares.items()
         ]
-        return [NAME, FORMAT, self.step, self.drawn, [rule.name for rule in RULES], *digests]
+        return [NAME, FORMAT, self.step, self.units, [rule.name for rule in RULES], *digests]
 
     def sentences(self, count: int, first: int) -> int:
         """Count every ``step``-th sentence."""
@@ -51,7 +51,7 @@ class RecipeSums(NamedTuple):
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """Return the sentences without their annotation."""
-        return read_plain_shard(encoder, corpus, first, self.step, self.drawn)
+        return read_plain_shard(encoder, corpus, first, self.step, self.units)
 
     def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
         """Return the sentences, batched by length."""
@@ -75,7 +75,7 @@ class RecipeSums(NamedTuple):
 
 
 def count_cells(heads: int, recipes: int) -> int:
-    """Return how many sums a document has, for a model with this many heads in all."""
+    """Count the sums of a document for a model with this many heads in all."""
     return HALVES * heads * (recipes + 1)
 
 
@@ -101,15 +101,15 @@ class Explained(NamedTuple):
         return cls(*(np.zeros((documents, HALVES, *size)) for size in sizes))
 
     @classmethod
-    def of(cls, sums: Sums, recipes: Sequence[int]) -> Explained:
-        """Return the sums of all passes, documents in order; ``recipes`` gives how many recipes each pass has.
+    def from_sums(cls, sums: Sums, recipes: Sequence[int]) -> Explained:
+        """Return the sums of all passes, documents in order; ``recipes`` has the number of recipes of each pass.
 
         The recipes of all passes come one after the other.
         """
         total = cls.zeros(len(sums.documents), sum(recipes), sums.heads)
         firsts = np.cumsum([0, *recipes])
         for name, first, last in zip(PASSES, firsts, firsts[1:], strict=False):
-            arrays = sums.of(f"{name}/{NAME}")
+            arrays = sums.select(f"{name}/{NAME}")
             total.weight[:, :, first:last] = arrays["weight"]
             if name == PASSES[0]:
                 for quantity in ("iou", "rows", "sentences"):
@@ -130,25 +130,25 @@ class Explained(NamedTuple):
         return Explained(*(array[:, number : number + 1] for array in self))
 
     def means(self) -> Numbers:
-        """Return what each recipe explains over all rows, [recipe, head]; NaN without any row."""
+        """Return the explained share of each recipe over all rows, [recipe, head]; NaN without any row."""
         with np.errstate(invalid="ignore"):
             means: Numbers = self.weight.sum(axis=(0, 1)) / self.rows.sum()
         return means
 
     def interval(self) -> Numbers:
-        """Return the 95 % interval of what the first recipe explains, over documents, [low and high, head].
+        """Return the 95 % interval of the explained share of the first recipe, over documents, [low and high, head].
 
         It is NaN if only one document has a sentence.
         """
         return self._interval(self.weight[:, :, 0].sum(axis=1))
 
     def mean(self) -> Numbers:
-        """Return what the first recipe explains, averaged over heads, with its interval: [share, low and high]."""
+        """Return the explained share of the first recipe, averaged over heads, and its interval: [share, low, high]."""
         sums = self.weight[:, :, 0].mean(axis=2, keepdims=True).sum(axis=1)  # [document, 1]
         return np.array([self.means()[0].mean(), *self._interval(sums)[:, 0]])
 
     def _interval(self, sums: Numbers) -> Numbers:
-        documents = Documents.numbered((), len(sums))
+        documents = Documents.from_numbers((), len(sums))
         return documents.compute_mean_intervals(sums, self.rows.sum(axis=(1, 2)))
 
     @property

@@ -69,13 +69,15 @@ def _group_links(
 ) -> dict[str, Any] | None:
     """Return links in groups, packed by ``analysis.link_groups.pack_groups``; None if the work was cancelled."""
 
-    def tell(done: float) -> None:
-        report(done)
+    def report_or_stop(fraction: float) -> None:
+        report(fraction)
         if cancelled():
             raise _Stopped
 
     try:
-        return link_groups.pack_groups(run_steps(group_in_steps(encoder, open_measurable(corpus), order["head"]), tell))
+        return link_groups.pack_groups(
+            run_steps(group_in_steps(encoder, open_measurable(corpus), order["head"]), report_or_stop)
+        )
     except _Stopped:
         return None
 

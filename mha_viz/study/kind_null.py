@@ -61,29 +61,30 @@ class KindNullSums(NamedTuple):
         pieces = [text for place in places if (text := shard.plan.sentences[place])]
         weights = encoder.batch(pieces)  # [layer, head, sentence, query, key]
         flat = weights.reshape(sums.heads, *weights.shape[2:])
-        drawn = DrawnSyntax(shard.relations, sums.heads, len(sums.documents), self.draws, self.seed, self.by_half)
+        drawn_syntax = DrawnSyntax(
+            shard.relations, sums.heads, len(sums.documents), self.draws, self.seed, self.by_half
+        )
         documents = sums.places("document", [shard.labels[place] for place in places])
         for index, (place, document) in enumerate(zip(places, documents, strict=True)):
             tree = shard.relations.make_tree(shard.corpus.sentences[place])
             if len(tree.heads) > 1:
                 pointed = find_pointers(reduce_to_words(flat[:, index], pieces[index].words))
-                drawn.add(pointed, tree, shard.first + place, document)
-        sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in drawn.sums.items()}
+                drawn_syntax.add(pointed, tree, shard.first + place, document)
+        sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in drawn_syntax.sums.items()}
 
 
-def count_roles(kind: KindNullSums, measured: Sequence[Sums]) -> list[int]:
+def count_roles(kind: KindNullSums, sums_by_corpus: Sequence[Sums]) -> list[int]:
     """Count the syntax roles that are named by the trees as they are, and by each draw.
 
-    ``measured`` has the sums of each corpus. Roles count if all corpora establish them or, if there is only one corpus,
-    if it suggests them.
+    A role counts if all corpora establish it or, if there is only one corpus, if that corpus suggests it.
     """
-    roles = [[_name_roles(sums, draw, kind.by_half) for draw in range(kind.draws + 1)] for sums in measured]
+    roles = [[_name_roles(sums, draw, kind.by_half) for draw in range(kind.draws + 1)] for sums in sums_by_corpus]
     return [len(frozenset.intersection(*of_draw)) for of_draw in zip(*roles, strict=True)]
 
 
 def _name_roles(sums: Sums, draw: int, is_alone: bool) -> frozenset[tuple[int, str]]:
     """Return the roles that one draw names, as pairs of head and detail: suggested roles if the corpus ``is_alone``."""
-    arrays, relations = sums.of(f"{PASSES[0]}/{NAME}"), sums.relations
+    arrays, relations = sums.select(f"{PASSES[0]}/{NAME}"), sums.relations
     cases = arrays["cases"][:, draw]
     gold = GoldCounts(cases.sum(axis=0), arrays["offset"][draw], cases[0, ..., :0])
     counts = CorrectCounts(relations, gold, sums.rows, cases, arrays["correct"][:, draw])

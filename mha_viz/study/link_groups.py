@@ -39,9 +39,9 @@ from mha_viz.study.texts import ReadableTexts, find_place, read_text
 if TYPE_CHECKING:
     from distributed import Client
 
-DEFAULT_SENTENCES = 300  # sentences that are read, at most
+DEFAULT_SENTENCES = 300  # maximum number of sentences
 DEFAULT_LINKS = 400  # links that are drawn
-MAX_LINKS = 2_000  # the distances of so many links take 32 MB
+MAX_LINKS = 2_000  # the distances of this many links take 32 MB
 PROGRESS_STEPS = 1_000  # progress steps
 FORMAT = 1  # version of the cases on disk
 
@@ -72,7 +72,7 @@ def group_links(
         model: as for :func:`mha_viz.profile`.
         recipes: by default those that are known of the model, its own or bundled ones, else the head's recipe is chosen
             on every second sentence that is read.
-        most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
+        most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
         links: how many are drawn.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         resume: a folder for the drawn links, from which a call that was stopped continues.
@@ -80,7 +80,7 @@ def group_links(
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`; the recipe is chosen here.
 
     Returns the links and the groups (:class:`mha_viz.analysis.link_groups.LinkGroups`). Raises CorpusError,
-    SettingError, UnknownHead; ModelError's family, with the reason for families whose queries and keys cannot be shown.
+    SettingError, UnknownHead; ModelError, with the reason for families whose queries and keys cannot be shown.
 
     >>> groups = mv.roles.group_links("grammar", "L0H2", "toy", most=40, links=100)
     >>> groups.table_of_groups()["share"].sum().round(6)
@@ -120,7 +120,7 @@ def group_in_steps(
 class DrawnCases(CaseKind):
     """The sample of ``links`` of a head: a case for each draw, a row of :class:`LinkSample`.
 
-    ``unread`` has the numbers of the sentences that are left out, because the links of a text are drawn by its place
+    ``unread`` has the numbers of the sentences that are left out, because the links of a text are drawn by its position
     among the readable sentences.
     """
 
@@ -130,8 +130,8 @@ class DrawnCases(CaseKind):
     unread: tuple[int, ...]
 
     @property
-    def is_placed(self) -> bool:
-        """Always True: the links of a text are drawn by its place."""
+    def depends_on_position(self) -> bool:
+        """Always True: the position of a text seeds the draw of its links."""
         return True
 
     def definition(self, offset: int) -> list[object]:
@@ -140,15 +140,15 @@ class DrawnCases(CaseKind):
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
         """Return the draws from the links of some sentences."""
-        read = [(number, text) for number, sentence in numbered if (text := read_text(encoder, sentence)) is not None]
+        texts = [(number, text) for number, sentence in numbered if (text := read_text(encoder, sentence)) is not None]
         sample, units = LinkSample(self.links), dict[int, tuple[str, int]]()
         head = self.head.place(encoder.heads, encoder.layer_numbers)
-        for index, weights in iter_weights(encoder, [text for _, text in read]):
-            number, text = read[index]
+        for index, weights in iter_weights(encoder, [text for _, text in texts]):
+            number, text = texts[index]
             place = find_place(number, self.step, self.unread)
             units[place] = text.sentence.document, number
             sample.add(place, weights[head])
-        return Cases(*self._drawn(sample, units), len(numbered)) if read else Cases(read=len(numbered))
+        return Cases(*self._make_cases(sample, units), len(numbered)) if texts else Cases(read=len(numbered))
 
     def reduce(self, cases: Cases) -> Cases:
         """Keep for each draw the link that comes first."""
@@ -161,11 +161,13 @@ class DrawnCases(CaseKind):
         for sample in later:
             first.merge(sample)
         units = {int(case[2]): unit for case, unit in zip(cases.cases, cases.units, strict=True)}
-        drawn, drawn_units = self._drawn(first, units)
+        drawn, drawn_units = self._make_cases(first, units)
         return replace(cases, cases=drawn, units=drawn_units)
 
     @staticmethod
-    def _drawn(sample: LinkSample, units: Mapping[int, tuple[str, int]]) -> tuple[list[Numbers], list[tuple[str, int]]]:
+    def _make_cases(
+        sample: LinkSample, units: Mapping[int, tuple[str, int]]
+    ) -> tuple[list[Numbers], list[tuple[str, int]]]:
         """Return the cases of a sample, with the documents and numbers of their sentences.
 
         ``units`` gives these by place.
@@ -184,7 +186,7 @@ def _group_in_steps(
     folder: Path | None,
 ) -> Steps[LinkGroups]:
     """Group links in steps, after the arguments are checked."""
-    texts, place = ReadableTexts.of(encoder, source, most), head.place(encoder.heads, encoder.layer_numbers)
+    texts, place = ReadableTexts.find(encoder, source, most), head.place(encoder.heads, encoder.layer_numbers)
     if not texts.numbers:
         raise CorpusError(f"Nothing in {source.corpus.name} can be read.", "Give another corpus.")
     (first,) = source.sentences(texts.numbers[:1])
@@ -214,8 +216,10 @@ def _group_in_steps(
 
 def _read_texts(encoder: Encoder, source: MeasurableCorpus, numbers: Sequence[int]) -> list[tuple[int, RuleText]]:
     """Return the texts with these numbers, which can be read."""
-    read = zip(numbers, source.sentences(numbers), strict=True)
-    return [(number, text) for number, sentence in read if (text := read_text(encoder, sentence)) is not None]
+    numbered_sentences = zip(numbers, source.sentences(numbers), strict=True)
+    return [
+        (number, text) for number, sentence in numbered_sentences if (text := read_text(encoder, sentence)) is not None
+    ]
 
 
 def _fit_recipe(encoder: Encoder, texts: NumberedTexts, step: int, place: int) -> Steps[Numbers]:
@@ -223,13 +227,13 @@ def _fit_recipe(encoder: Encoder, texts: NumberedTexts, step: int, place: int) -
 
     As many texts are read as memory has room for.
     """
-    read = list[list[tuple[RuleText, Weights]]]()
+    halves = list[list[tuple[RuleText, Weights]]]()
     for half in split_halves(texts, step, MAX_CELLS // len(RULES)):
         weights = {number: all_heads[[place]] for number, all_heads in iter_weights(encoder, half)}
-        read.append([(text, weights[number]) for number, text in enumerate(half)])
-        yield len(read) / 3
-    even, odd = read if read[0] else read[::-1]  # if no even sentence can be read, the odd ones are fitted
-    return fitting.choice(fitting.make_rows_by_class(even), odd).shares
+        halves.append([(text, weights[number]) for number, text in enumerate(half)])
+        yield len(halves) / 3
+    even, odd = halves if halves[0] else halves[::-1]  # if no even sentence can be read, the odd ones are fitted
+    return fitting.choose_recipes(fitting.make_rows_by_class(even), odd).shares
 
 
 def _read_vectors(encoder: Encoder, links: Sequence[DrawnLink], head: Head) -> Steps[npt.NDArray[np.float32]]:

@@ -51,8 +51,8 @@ def profile_all(
         progress: as for :func:`mha_viz.profile`.
         client: as for :func:`mha_viz.profile`.
 
-    Returns the profiles, the corpora of one model after the other. Raises as :func:`mha_viz.profile`, and SettingError
-    if a list is empty.
+    Returns the profiles, the corpora of one model after the other. Raises the errors of :func:`mha_viz.profile`, and
+    SettingError if a list is empty.
 
     >>> [p.model for p in mv.roles.profile_all(["grammar"], ["toy@0", "toy@100"])]
     ['toy@0', 'toy@100']
@@ -86,10 +86,10 @@ def _iter_profiles(
             yield measure_profile(engine, encoder, corpus, folder, progress)
 
 
-def write_table(measured: Sequence[Profile], folder: Path) -> Path:
+def write_table(profiles: Sequence[Profile], folder: Path) -> Path:
     """Write the table of several profiles to a folder and return its path. Raises ExportError."""
     make_folder(folder)
-    text = format_csv(side_by_side(measured))
+    text = format_csv(side_by_side(profiles))
     try:
         with write_atomically(folder / TABLE_FILE) as file:
             file.write(text.encode())

@@ -17,7 +17,7 @@ from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.study.plan import plan
 from mha_viz.study.run import Progress
 
-DEFAULT_SENTENCES = 100  # sentences that are read by default
+DEFAULT_SENTENCES = 100  # maximum number of sentences, by default
 
 
 @with_bar("sentences")
@@ -39,13 +39,13 @@ def match_heads(
         other: a model that splits text into the same tokens; or a reading of the same text.
         corpus: as for :func:`mha_viz.profile`. A sentence that one of the models cannot read, or that they split
             differently, is left out.
-        most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
+        most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
         device: as for :func:`mha_viz.load`, where a model is loaded.
         progress: True for a bar, or a function that is called after each sentence.
 
     Returns the matches, each with whether it is closer than chance (:class:`mha_viz.analysis.matching.HeadMatch`).
     Raises CorpusError if no sentence is left, ShapeError for readings of different texts, SettingError for less than
-    one sentence and for a reading beside a model, ModelError's family.
+    one sentence and for a reading together with a model, ModelError.
 
     >>> mv.roles.match_heads("toy", "toy", most=5)[mv.Head(1, 2)]
     Head(layer=1, head=2)
@@ -59,19 +59,19 @@ def match_heads(
     selected = take_every(choose_step(len(source.sentences), most), source.sentences)
     source = replace(source, sentences=tuple(selected), has_chains=False)
     texts = [plan(encoder, source).sentences for encoder in encoders]
-    same = [(a, b) for a, b in zip(*texts, strict=True) if a and b and (a.names, a.spans) == (b.names, b.spans)]
-    if not same:
+    common_texts = [(a, b) for a, b in zip(*texts, strict=True) if a and b and (a.names, a.spans) == (b.names, b.spans)]
+    if not common_texts:
         name, other_name = (shorten_name(encoder.name) for encoder in encoders)
         problem = f"{name} and {other_name} split no sentence of {source.name} into the same tokens."
         raise CorpusError(problem, "Give models with the same tokenizer, or other text.")
     sums: Divergences | None = None
-    for done, pieces in enumerate(same, 1):
+    for done, pieces in enumerate(common_texts, 1):
         weights = [encoder.batch([text]) for encoder, text in zip(encoders, pieces, strict=True)]
         text_divergences = _compute_divergences(*(batch[:, :, 0] for batch in weights))
         sums = text_divergences if sums is None else sums + text_divergences
-        called(progress)(Progress(done, len(same)))
+        called(progress)(Progress(done, len(common_texts)))
     assert sums is not None  # there is a sentence
-    rows = sum(len(text.ids) for text, _ in same)
+    rows = sum(len(text.ids) for text, _ in common_texts)
     heads = (list_heads(encoder.layer_numbers, encoder.heads) for encoder in encoders)
     return find_matches(encoders[0].name, encoders[1].name, sums, rows, *heads)
 
@@ -82,10 +82,10 @@ def _match_on_text(one: object, other: object) -> HeadMatches:
         check_kind(reading, Attention, "a reading", "Give two readings of one text, or two models.")
     assert isinstance(one, Attention)
     assert isinstance(other, Attention)
-    texts, others = (
+    texts, other_texts = (
         [[token.text for token in axis.tokens] for axis in (reading.queries, reading.keys)] for reading in (one, other)
     )
-    if texts != others:
+    if texts != other_texts:
         raise ShapeError("The readings are of different tokens.", "Give two readings of one text.")
     sums = _compute_divergences(one.weights, other.weights)
     return find_matches(one.model, other.model, sums, len(one.queries), one.every_head(), other.every_head())

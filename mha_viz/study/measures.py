@@ -61,7 +61,7 @@ class ResamplingUnits(NamedTuple):
     bits: int | None
 
     @classmethod
-    def of(cls, documents: Sequence[str], cells: int) -> ResamplingUnits:
+    def choose(cls, documents: Sequence[str], cells: int) -> ResamplingUnits:
         """Choose the units for sentences of these documents; single sentences if the corpus names no documents.
 
         ``cells`` is the number of sums of each document.
@@ -76,13 +76,13 @@ class ResamplingUnits(NamedTuple):
 
 
 def read_plain_shard(
-    encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, drawn: ResamplingUnits
+    encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, units: ResamplingUnits
 ) -> ReadShard:
     """Return every ``step``-th sentence of a corpus as the model reads it, without annotation and newly numbered."""
     assert isinstance(corpus, Corpus)
     selected, number_before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
     plain = replace(corpus, sentences=selected, has_trees=False, has_chains=False, left_out=())
-    labels = [drawn.label(number, sentence) for number, sentence in enumerate(selected, number_before)]
+    labels = [units.label(number, sentence) for number, sentence in enumerate(selected, number_before)]
     return ReadShard(plain, plan(encoder, plain, number_before), Relations(()), number_before, labels, {})
 
 
@@ -128,7 +128,7 @@ class SumKind(Protocol):
         """Return everything that the sums depend on besides the model and the corpus, as values that JSON can hold."""
 
     def sentences(self, count: int, first: int) -> int:
-        """Return how many of ``count`` sentences are read; the first sentence has the number ``first``."""
+        """Count the sentences to read, of ``count`` sentences; the first sentence has the number ``first``."""
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """Return a corpus, or a part of one, as the model reads it."""
@@ -228,14 +228,14 @@ def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sum
 
 def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums, name: str) -> None:
     """Add the syntax of the sentences with a tree of at least two words."""
-    with_tree = [index for index, place in enumerate(places) if len(shard.trees[place].heads) > 1]
-    if not with_tree:
+    tree_indices = [index for index, place in enumerate(places) if len(shard.trees[place].heads) > 1]
+    if not tree_indices:
         return
-    blocks = [reduce_to_words(batch.weights[:, index], batch.pieces[index].words) for index in with_tree]
-    numbers = [batch.numbers[index] for index in with_tree]
-    sentences = join_sentences(shard.relations, blocks, [shard.trees[places[index]] for index in with_tree])
+    blocks = [reduce_to_words(batch.weights[:, index], batch.pieces[index].words) for index in tree_indices]
+    numbers = [batch.numbers[index] for index in tree_indices]
+    sentences = join_sentences(shard.relations, blocks, [shard.trees[places[index]] for index in tree_indices])
     syntax = Syntax(shard.relations, sums.heads, len(sums.documents))
-    syntax.add(sentences, numbers, sums.places("document", [shard.labels[places[index]] for index in with_tree]))
+    syntax.add(sentences, numbers, sums.places("document", [shard.labels[places[index]] for index in tree_indices]))
     _store_sums(sums, name, syntax=syntax.sums)
     if sums.selection is not None:
         sums.selection.add_syntax(sentences, blocks, numbers)
@@ -286,7 +286,7 @@ class PassSums(NamedTuple):
     measures: RunningSums
 
     @classmethod
-    def of(cls, sums: Sums, name: str) -> PassSums:
+    def from_sums(cls, sums: Sums, name: str) -> PassSums:
         """Return the pass with this name."""
         heads, documents = sums.heads, len(sums.documents)
         zeros: tuple[RunningSums, ...] = (
@@ -299,5 +299,8 @@ class PassSums(NamedTuple):
             {},
         )
         return cls(
-            *({**arrays, **sums.of(f"{name}/{measure}")} for measure, arrays in zip(cls._fields, zeros, strict=True))
+            *(
+                {**arrays, **sums.select(f"{name}/{measure}")}
+                for measure, arrays in zip(cls._fields, zeros, strict=True)
+            )
         )

@@ -51,7 +51,7 @@ class RequestFields(TypedDict, total=False):
         other: a second text, to ask how similar the two are.
         off_in: in which of the two texts heads are off, and over whose tokens importance is a mean: "both", "first" or
             "second".
-        method: what replaces the output of heads that are off: zero, mean, uniform, recipe, resample or text.
+        method: the replacement for the output of heads that are off: zero, mean, uniform, recipe, resample or text.
         source: the text that outputs are taken from by the method "text".
     """
 
@@ -84,8 +84,8 @@ def ablate(
         heads: the heads to switch off, such as "L3H1".
         text: the text that the model reads.
         pair: a second text, read together with the first.
-        method: what replaces the outputs of the heads: zero, mean, uniform, recipe, resample (their outputs on random
-            ones of the built-in sentences) or text.
+        method: the replacement for the outputs of the heads: zero, mean, uniform, recipe, resample (their outputs on
+            random ones of the built-in sentences) or text.
         means: for "mean", the mean outputs [layer, head, d_head] over a corpus (``compute_means``); for "recipe", the
             predicted weights [layer, head, query, key], in place of ``recipes``.
         words: the sentence as words, in place of ``text``.
@@ -133,7 +133,7 @@ def ablation_effects(
         **fields: the question and how heads are off (:class:`RequestFields`).
 
     Returns the effects on the sentence vector, on each token, on later heads and, where the model has an answer to
-    give, on the answer (:class:`mha_viz.analysis.effects.Effects`). Raises as
+    give, on the answer (:class:`mha_viz.analysis.effects.Effects`). Raises the errors of
     :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`.
 
     >>> alone = mv.ablation_effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
@@ -176,7 +176,7 @@ def predict(
         recipes: as for :func:`mha_viz.ablation_effects`.
         **fields: as for :func:`mha_viz.ablation_effects`.
 
-    Returns the answer before and after (:class:`mha_viz.attention.answers.Answer`). Raises as
+    Returns the answer before and after (:class:`mha_viz.attention.answers.Answer`). Raises the errors of
     :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`, and SettingError for heads and a
     tap at once.
 
@@ -209,7 +209,7 @@ def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: 
 
     This is |Att_h · ∂L/∂Att_h|, mean over tokens, normalised within each layer
     (:func:`mha_viz.models.intervening.gradients.compute_importance`). ``fields``: the question
-    (:class:`RequestFields`); no head is off. Raises as :func:`mha_viz.models.reading.answers.make_question`.
+    (:class:`RequestFields`); no head is off. Raises the errors of :func:`mha_viz.models.reading.answers.make_question`.
 
     >>> text = "The girl smiles because [MASK] sings ."
     >>> mv.gradient_importance(mv.load("toy"), text).table().loc["L1H1", "importance"]
@@ -255,15 +255,15 @@ def minimal_ablation(
         pair: a second text, read together with the first.
         place: the token that is asked about, counted from 0, if several are masked; −1 for the first of them.
         most: the largest number of heads in the set.
-        method: what replaces the outputs of heads that are off, as for :func:`mha_viz.ablate`.
+        method: the replacement for the outputs of heads that are off, as for :func:`mha_viz.ablate`.
         means: as for :func:`mha_viz.ablation_effects`.
         source: as for :func:`mha_viz.ablate`.
         sentences: as for :func:`mha_viz.ablation_effects`.
         recipes: as for :func:`mha_viz.ablation_effects`.
         progress: as for :func:`mha_viz.ablation_effects`.
 
-    Returns the heads in the order in which they were found (:class:`mha_viz.analysis.removal.Switch`). Raises as
-    :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`.
+    Returns the heads in the order in which they were found (:class:`mha_viz.analysis.removal.Switch`). Raises the
+    errors of :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`.
 
     >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
     >>> switch = mv.minimal_ablation(mv.load("toy"), text, "he", method="text", source=other)
@@ -281,7 +281,7 @@ def minimal_ablation(
 def question_of(model: AnyModel, request: Request) -> Question:
     """Return the question of a request, with its word looked up.
 
-    Raises as :func:`mha_viz.models.reading.answers.make_question`.
+    Raises the errors of :func:`mha_viz.models.reading.answers.make_question`.
     """
     return request.question or answers.make_question(
         model,

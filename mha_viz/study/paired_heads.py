@@ -77,7 +77,7 @@ def compare_heads(
 
     Returns how much more often ``head`` is right, with a 95 % interval from the same draws of documents for both.
     Sentences that one of the models cannot read are left out. Raises CorpusError for a corpus without trees or without
-    the relation, SettingError for another direction, UnknownHead, ModelError's family.
+    the relation, SettingError for another direction, UnknownHead, ModelError.
 
     >>> mv.roles.compare_heads("grammar", "L1H1", "L1H2", "nsubj", model="toy")[0].n
     787
@@ -159,7 +159,7 @@ class JudgedCases(CaseKind):
             number, sentence = numbered[place]
             for question_number, (head, relation, direction) in enumerate(self.questions):
                 answers = list_arcs(sentence, pointed[place], heads.index(head), relation, direction)
-                cases.cases += [np.array([question_number, answer.right], float) for answer in answers]
+                cases.cases += [np.array([question_number, answer.is_right], float) for answer in answers]
                 cases.units += [(sentence.document, number)] * len(answers)
         return cases
 
@@ -182,10 +182,10 @@ def _measure_differences(
         kind = JudgedCases(1, tuple(dict.fromkeys(questions)))
         runs.append(source.run(model, kind, folder))
         cases = collect_cases(runs[-1], partial(_report_model, report, model_number, len(questions_by_model)))
-        answered: dict[_Question, dict[int, list[bool]]] = {question: {} for question in kind.questions}
+        answers_by_question: dict[_Question, dict[int, list[bool]]] = {question: {} for question in kind.questions}
         for (question, is_right), (_, number) in zip(cases.cases, cases.units, strict=True):
-            answered[kind.questions[int(question)]].setdefault(number, []).append(bool(is_right))
-        rights[model] = answered
+            answers_by_question[kind.questions[int(question)]].setdefault(number, []).append(bool(is_right))
+        rights[model] = answers_by_question
     for run in runs:
         run.forget()
     documents = Documents(source.documents, MAX_UNITS)
@@ -204,5 +204,5 @@ def _measure_differences(
     return PairedDifferences(differences)
 
 
-def _report_model(progress: Callable[[Progress], None], number: int, models: int, so_far: Progress) -> None:
-    progress(so_far.scale_to_passes(number, models))
+def _report_model(progress: Callable[[Progress], None], number: int, models: int, state: Progress) -> None:
+    progress(state.scale_to_passes(number, models))

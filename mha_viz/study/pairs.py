@@ -68,7 +68,7 @@ def minimal_pairs(
         model: a model that predicts words, or a name as for :func:`mha_viz.load`.
         pairs: a file with GOOD, BAD and perhaps KIND per line, separated by tabs; a file of BLiMP (JSON lines);
             "toy-pairs" or "repeater-pairs", which are built in; or a list of (good, bad) or (good, bad, kind).
-        method: what replaces the output of a head that is off: "zero", "mean", "uniform", "recipe" or "resample".
+        method: the replacement for the output of a head that is off: "zero", "mean", "uniform", "recipe" or "resample".
         heads: the heads to switch off, one at a time; by default all. "L0H0+L0H3", or a list of heads, is a set of
             heads that are off together. q-values are over all that are off in turn.
         means: for "mean", the mean outputs [layer, head, d_head]; by default those over the sentences of the pairs.
@@ -87,23 +87,23 @@ def minimal_pairs(
     >>> pairs = mv.minimal_pairs("toy", "toy-pairs")
     >>> needed = pairs.heads("reflexive").query("needed")
     """
-    encoder, read = load_one_stack(model), read_pairs(pairs)
+    encoder, pair_set = load_one_stack(model), read_pairs(pairs)
     score = check_scorable(encoder)
     ablated = _list_sets(encoder, heads)
-    kind = _make_kind(encoder, read, ablated, method, means, sentences, recipes)
-    run = LocalRun(encoder, _make_corpus(read), kind, folder=None if resume is None else Path(resume))
+    kind = _make_kind(encoder, pair_set, ablated, method, means, sentences, recipes)
+    run = LocalRun(encoder, _make_corpus(pair_set), kind, folder=None if resume is None else Path(resume))
     cases = collect_cases(run, called(progress), cancelled)
     if not cases.cases:
-        problem = f"No pair of {read.name} can be scored: a sentence is too long, or a single token."
+        problem = f"No pair of {pair_set.name} can be scored: a sentence is too long, or a single token."
         raise CorpusError(problem, "Give shorter or longer sentences.")
     run.forget()
     values = np.array(cases.cases)
     return MinimalPairs(
         encoder.name,
-        read.name,
+        pair_set.name,
         method,
         score if scores_first_token(encoder) else f"{score} without the first token",
-        tuple(read.pairs[number] for _, number in cases.units),
+        tuple(pair_set.pairs[number] for _, number in cases.units),
         values[:, :2],
         ablated,
         values[:, 2:],
@@ -121,7 +121,7 @@ class PairCases(CaseKind):
 
     Attributes:
         ablated: the heads that are off in turn, alone or as a set.
-        method: what replaces their outputs.
+        method: the replacement for their outputs.
         means: their mean outputs, for "mean".
         sentences: the sentences to draw from, for "resample".
         recipes: those that predict the weights, for "recipe".
@@ -160,28 +160,28 @@ class PairCases(CaseKind):
             score_without(encoder, sentence, self.ablated, substitute, shared)
             for sentence, substitute in zip((good, bad), substitutes, strict=True)
         ]
-        (log_p, without), (other_log_p, other_without) = scores
-        return np.array([log_p, other_log_p, *(without - other_without)])
+        (log_p, margins_good), (other_log_p, other_without) = scores
+        return np.array([log_p, other_log_p, *(margins_good - other_without)])
 
     def _iter_substitutes(
         self, encoder: Encoder, pair: tuple[SentencePieces, SentencePieces]
     ) -> Iterator[MakeCopySubstitute]:
-        """Yield for each sentence of a pair what replaces the outputs of heads."""
+        """Yield the replacement for the outputs of heads, for each sentence of a pair."""
         for sentence in pair:
             if self.method == RECIPE:
                 yield partial(_predict_copies, encoder, sentence, self.recipes)
                 continue
             means = self.means
             if self.method == RESAMPLE:
-                drawn_for = pair[0] if _have_same_draws(pair[0], sentence) else sentence
-                means = other_texts.choose_outputs(encoder, RESAMPLE, drawn_for.read, "", self.sentences)
+                draw_source = pair[0] if _have_same_draws(pair[0], sentence) else sentence
+                means = other_texts.choose_outputs(encoder, RESAMPLE, draw_source.pieces, "", self.sentences)
             substitute = ablation.make_substitute(encoder, self.method, means)
             yield partial(_ignore_copies, substitute)
 
 
 def _have_same_draws(first: SentencePieces, second: SentencePieces) -> bool:
     """Return whether two sentences have equally many tokens, and special ones at the same places."""
-    return first.read.tokenized().special == second.read.tokenized().special
+    return first.pieces.tokenized().special == second.pieces.tokenized().special
 
 
 def _ignore_copies(substitute: ablation.Substitute, _: range) -> ablation.Substitute:
@@ -206,25 +206,25 @@ def _list_sets(encoder: Encoder, heads: Iterable[AnyHead | list[AnyHead]] | None
 
 def _make_kind(
     encoder: Encoder,
-    read: Pairs,
+    pair_set: Pairs,
     ablated: tuple[tuple[Head, ...], ...],
     method: str,
     means: Weights | None,
     sentences: Sequence[Sequence[str]],
     recipes: Recipes | None,
 ) -> PairCases:
-    """Return the measurement, with what replaces the outputs of heads. Raises SettingError."""
+    """Return the measurement, with the replacement for the outputs of heads. Raises SettingError."""
     for name, is_given, needed in (("means", means is not None, "mean"), ("sentences", len(sentences), RESAMPLE)):
         if is_given and method != needed:
             problem = f"{name}= goes with the method “{needed}”, and this is “{method}”."
             raise SettingError(problem, "Leave one of them out.")
     if method == TEXT:
         raise SettingError("Over pairs, one other text cannot take every sentence’s place.", "Choose resample.")
-    step = choose_step(len(read.pairs), MAX_SAMPLED_SENTENCES)
+    step = choose_step(len(pair_set.pairs), MAX_SAMPLED_SENTENCES)
     if method == "mean" and means is None:
-        means = _compute_means(encoder, [text for pair in read.pairs[::step] for text in pair[:2]])
+        means = _compute_means(encoder, [text for pair in pair_set.pairs[::step] for text in pair[:2]])
     if method == RESAMPLE and not sentences:
-        sentences = [pair.good.split() for pair in read.pairs[::step]]
+        sentences = [pair.good.split() for pair in pair_set.pairs[::step]]
     recipes = choose_recipes(encoder, method, recipes) if method == RECIPE or recipes is not None else None
     if method != RECIPE:
         check_method(encoder, method, means)
@@ -243,17 +243,17 @@ def _compute_means(encoder: Encoder, texts: Sequence[str]) -> Weights:
     return means.values()
 
 
-def _make_corpus(read: Pairs) -> Corpus:
+def _make_corpus(pair_set: Pairs) -> Corpus:
     """Return pairs as sentences of two words each, in documents by kind."""
-    sentences = (Sentence((Word(pair.good), Word(pair.bad)), (), pair.kind, pair.line) for pair in read.pairs)
-    return Corpus(read.name, tuple(sentences), read.digest)
+    sentences = (Sentence((Word(pair.good), Word(pair.bad)), (), pair.kind, pair.line) for pair in pair_set.pairs)
+    return Corpus(pair_set.name, tuple(sentences), pair_set.digest)
 
 
 def _predict_copies(
     encoder: Encoder, sentence: SentencePieces, recipes: Recipes | None, numbers: range
 ) -> ablation.Substitute:
     """Return the substitute that attends as recipes predict for each of some copies of a sentence."""
-    reading = encoder.encode(sentence.read.text)
+    reading = encoder.encode(sentence.pieces.text)
     text = make_rule_text(reading)
     predicted = [_predict_copy(encoder, reading, text, sentence, number, recipes) for number in numbers]
     return ablation.attend_with(np.stack(predicted, axis=1))
@@ -277,6 +277,6 @@ def _predict_copy(
     ids[place], names[place] = max(ids) + 1, mask
     if (word := pieces.words[place]) is not None:
         words[word] = words[word]._replace(form=mask)
-    forms = tuple(each.form for each in words)
+    forms = tuple(item.form for item in words)
     masked = replace(pieces, forms=forms, names=tuple(names), ids=tuple(ids))
     return predict_attention(reading, recipes, RuleText(Sentence(tuple(words)), masked, text.causal))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mha_viz.analysis.coreference import MAX_CHUNK_TOKENS, Chunk, chunk, pack_chunks
+from mha_viz.analysis.coreference import MAX_CHUNK_TOKENS, Chunk, make_chunk, pack_chunks
 from mha_viz.analysis.reduce import reduce_to_words
 from mha_viz.analysis.syntax import Pointers, find_pointers
 from mha_viz.attention import Head, Weights
@@ -65,7 +65,7 @@ def _iter_chunks(
     special = next((len(s) - n for s, n in zip(sentences, lengths, strict=True) if s and n is not None), 0)
     limit = min(MAX_CHUNK_TOKENS, encoder.limit) - special
     for numbers in pack_chunks(lengths, [sentence.document for sentence in corpus.sentences], limit):
-        current = chunk(corpus.sentences, numbers, first)
+        current = make_chunk(corpus.sentences, numbers, first)
         try:
             if current.anaphors:
                 yield current, encoder.read_words([word.form for word in current.words])

@@ -109,7 +109,7 @@ def profile(
             to ``out``.
 
     Returns the profile. Raises CorpusError for a corpus that cannot be read or is given twice and for a profile of
-    another model, ModelError's family, ExportError where ``out`` cannot be written, and ClusterError where a cluster
+    another model, ModelError, ExportError where ``out`` cannot be written, and ClusterError where a cluster
     fails.
 
     >>> mv.profile("grammar", model="toy").tables["entropy"].columns.tolist()
@@ -154,12 +154,12 @@ def measure_profile(
     if out is not None:
         make_folder(out)
     try:
-        measured = engine.study(encoder, corpus, out, progress=progress)
+        result = engine.study(encoder, corpus, out, progress=progress)
     except OSError as error:
         raise ExportError(f"{out} cannot be written: {error.strerror or error}.", "Choose another folder.") from error
     if out is not None:
-        measured.write(out)
-    return measured
+        result.write(out)
+    return result
 
 
 def load_profile(folder: str | os.PathLike[str]) -> Profile:

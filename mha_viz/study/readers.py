@@ -17,8 +17,8 @@ def open_measurable(source: Any, client: Client | None = None) -> MeasurableCorp
     ClusterError.
     """
     if client is None:
-        return LocalCorpus.of(source)
+        return LocalCorpus.from_source(source)
     from mha_viz.study.cluster.cases import ClusterCorpus  # without Dask, this process measures
     from mha_viz.study.cluster.engine import ClusterEngine
 
-    return ClusterCorpus.of(ClusterEngine(client), source)
+    return ClusterCorpus.from_source(ClusterEngine(client), source)

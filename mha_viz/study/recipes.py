@@ -84,7 +84,7 @@ def fit_recipes(
             version, without shares for them.
         model: as for :func:`mha_viz.profile`, by default that of the recipes.
         score: another corpus to measure on.
-        most: how many sentences are read of each corpus, at most: of N, every ⌈N / most⌉-th; those of more than 256
+        most: the maximum number of sentences to read of each corpus: of N, every ⌈N / most⌉-th; those of more than 256
             tokens are left out.
         resume: a folder for the chosen rules and for intermediate sums, from which a stopped study continues.
         device: as for :func:`mha_viz.load`, where the model is loaded.
@@ -94,7 +94,7 @@ def fit_recipes(
         client: a client of a Dask cluster, whose workers measure the chosen recipes; corpora are then names of files.
 
     Returns the recipes. Raises CorpusError, also where ``score`` lacks the annotation that the recipes need;
-    SettingError, also where they are those of a model of another shape; ModelError's family; ClusterError; Cancelled
+    SettingError, also where they are those of a model of another shape; ModelError; ClusterError; Cancelled
     soon after ``cancelled`` returns True.
 
     >>> mv.recipes.fit("grammar", "toy", most=40).tables["recipes"].columns.tolist()
@@ -116,7 +116,7 @@ def fit_recipes(
     study = _Study(encoder, corpora, most, folder, cluster, layouts, called(progress), cancelled)
     study.check()
     with one_blas_thread:
-        return study.scored(corpus) if isinstance(corpus, Recipes) else study.result()
+        return study.measure_earlier(corpus) if isinstance(corpus, Recipes) else study.result()
 
 
 def choose_shares(
@@ -128,17 +128,17 @@ def choose_shares(
 ) -> tuple[str, Numbers]:
     """Choose recipes on a corpus, and return its name and their shares [class, head, rule].
 
-    Raises as :func:`fit_recipes`.
+    Raises the errors of :func:`fit_recipes`.
     """
-    opened = open_sentences(corpus)
+    opened_corpus = open_sentences(corpus)
 
     def report(state: Progress) -> None:
         progress(state._replace(total=round(CHOICE_SHARE * state.total)))
 
-    study = _Study(encoder, [opened], most, None, None, (), report, cancelled)
+    study = _Study(encoder, [opened_corpus], most, None, None, (), report, cancelled)
     study.check()
     with one_blas_thread:
-        return opened.name, study.choice().shares
+        return opened_corpus.name, study.choose().shares
 
 
 def check_most(most: int) -> None:
@@ -149,35 +149,35 @@ def check_most(most: int) -> None:
 
 def open_corpora(source: Source | Recipes, score: Source | None) -> list[Corpus]:
     """Open the corpora that are read; the corpus to measure on comes last. Raises CorpusError and SettingError."""
-    scored = [] if score is None else [open_sentences(score)]
+    score_corpora = [] if score is None else [open_sentences(score)]
     if isinstance(source, Recipes):
         if score is None:
             raise SettingError(
                 "There is no corpus on which the recipes are to be measured.", "Name one (score=, --score)."
             )
         needs = {RULES[rule].needs for rule in np.flatnonzero(make_shares(source).any(axis=(0, 1)))}
-        _check_annotated(scored[0], str(source.facts["corpus"]), bool(needs & {TAGS, TREES}), CHAINS in needs)
-        return scored
+        _check_annotated(score_corpora[0], str(source.facts["corpus"]), bool(needs & {TAGS, TREES}), CHAINS in needs)
+        return score_corpora
     corpus = open_sentences(source)
-    if scored:
-        if corpus.digest == scored[0].digest:
+    if score_corpora:
+        if corpus.digest == score_corpora[0].digest:
             problem = f"The recipes are from the same corpus, {corpus.name}."
             raise CorpusError(problem, "Name a corpus of another origin.")
-        _check_annotated(scored[0], corpus.name, corpus.has_trees, corpus.has_chains)
-    return [corpus, *scored]
+        _check_annotated(score_corpora[0], corpus.name, corpus.has_trees, corpus.has_chains)
+    return [corpus, *score_corpora]
 
 
 class _Fit(NamedTuple):
     """A choice of rules.
 
     Attributes:
-        chosen: the chosen rules with their shares.
-        by_chance: the shares [class, head, rule] that untrained weights have for the same rules.
+        choice: the chosen rules with their shares.
+        untrained_shares: the shares [class, head, rule] of these rules, fitted to untrained weights.
         half: the half of the sentences that chose them, 0 for the even ones.
     """
 
-    chosen: RecipeChoice
-    by_chance: Numbers
+    choice: RecipeChoice
+    untrained_shares: Numbers
     half: int
 
 
@@ -219,17 +219,17 @@ class _Study:
         fit = self._load_fit() or self._choose_and_save()
         shares = {
             PASSES[0]: [
-                fit.chosen.shares,
+                fit.choice.shares,
                 _make_uniform_shares(self.heads),
-                fitting.make_single_rule_shares(fit.chosen.single),
+                fitting.make_single_rule_shares(fit.choice.single),
             ],
-            PASSES[1]: [fit.by_chance],
+            PASSES[1]: [fit.untrained_shares],
         }
         measured = [self._measure_explained(number, shares, CHOICE_SHARE) for number in range(len(self.corpora))]
         self._clean_up()
         return self._make_recipes(fit, measured)
 
-    def scored(self, earlier: Recipes) -> Recipes:
+    def measure_earlier(self, earlier: Recipes) -> Recipes:
         """Measure what earlier recipes explain of this corpus. Raises CorpusError, SettingError, Cancelled."""
         check_shape(self.encoder, earlier)
         singles = [NAMES.index(name) for name in earlier.facts["best_rules"]]
@@ -263,10 +263,10 @@ class _Study:
 
     # ---- the choice
 
-    def choice(self) -> RecipeChoice:
+    def choose(self) -> RecipeChoice:
         """Choose the recipes, without measuring what they explain. Raises Cancelled."""
-        *_, rows, others = self._read_halves()
-        return fitting.choice(rows, others, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.8 * share)))
+        *_, rows, held_out = self._read_halves()
+        return fitting.choose_recipes(rows, held_out, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.8 * share)))
 
     def _read_halves(self) -> tuple[int, list[RuleText], list[RuleRows], list[tuple[RuleText, Weights]]]:
         """Read both halves of the sentences.
@@ -275,7 +275,7 @@ class _Study:
         attention. Raises Cancelled.
         """
         step = choose_step(len(self.corpora[0].sentences), self.most)
-        texts = numbered(self.encoder, self.corpora[0], self.most)
+        texts = list_numbered_texts(self.encoder, self.corpora[0], self.most)
         halves = split_halves(texts, step, MAX_CELLS // max(self.heads, len(RULES)))
         half = 0 if halves[0] else 1  # if no even sentence can be read, the odd ones are fitted
         rows = fitting.make_rows_by_class(self._read(self.models[0], halves[half], 0.1))
@@ -285,8 +285,8 @@ class _Study:
         """Return the choice of an earlier run on the same sentences; None if there is none."""
         try:
             arrays = load_arrays(self._file) if self._file else {}
-            facts, by_chance = json.loads(str(arrays.pop("facts"))), arrays.pop("by_chance")
-            fit = _Fit(RecipeChoice(**arrays), by_chance, facts["half"])
+            facts, untrained_shares = json.loads(str(arrays.pop("facts"))), arrays.pop("by_chance")
+            fit = _Fit(RecipeChoice(**arrays), untrained_shares, facts["half"])
             return fit if facts["key"] == self._key else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -303,13 +303,13 @@ class _Study:
 
     def _choose_and_save(self) -> _Fit:
         """Choose rules and shares, and save them. Raises Cancelled."""
-        half, texts, rows, others = self._read_halves()
-        chosen = fitting.choice(rows, others, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.7 * share)))
+        half, texts, rows, held_out = self._read_halves()
+        choice = fitting.choose_recipes(rows, held_out, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.7 * share)))
         untrained = fitting.replace_weights(rows, self._read(self.models[1], texts, 1.0))
-        by_chance = fitting.refit_choice(chosen, untrained)
+        untrained_shares = fitting.refit_choice(choice, untrained)
         if self._file:
-            write({**chosen._asdict(), "by_chance": by_chance}, {"key": self._key, "half": half}, self._file)
-        return _Fit(chosen, by_chance, half)
+            write({**choice._asdict(), "by_chance": untrained_shares}, {"key": self._key, "half": half}, self._file)
+        return _Fit(choice, untrained_shares, half)
 
     def _read(self, encoder: Encoder, texts: Sequence[RuleText], share: float) -> list[tuple[RuleText, Weights]]:
         """Return the texts with their attention, in order; then ``share`` of the choice is done."""
@@ -319,8 +319,8 @@ class _Study:
                 *workers.map(lambda batch: _compute_weights(encoder, [texts[number] for number in batch]), numbers)
             ]
         self._report(CHOICE_SHARE * share)
-        read = dict(zip(chain(*numbers), chain(*parts), strict=True))
-        return [(text, read[number]) for number, text in enumerate(texts)]
+        weights_by_number = dict(zip(chain(*numbers), chain(*parts), strict=True))
+        return [(text, weights_by_number[number]) for number, text in enumerate(texts)]
 
     def _report(self, share: float) -> None:
         """Report the completed share of the study. Raises Cancelled."""
@@ -331,21 +331,21 @@ class _Study:
 
     # ---- what recipes explain
 
-    def _measure_explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], begins: float) -> Explained:
+    def _measure_explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], start: float) -> Explained:
         """Measure what recipes with these shares explain of a corpus.
 
-        ``begins`` is the share of the study that is done before the first corpus.
+        ``start`` is the share of the study that is done before the first corpus.
         """
-        part = (1 - begins) / len(self.corpora)
+        part = (1 - start) / len(self.corpora)
 
         def report(state: Progress) -> None:
-            self.progress(Progress(round(1000 * (begins + part * (number + state.fraction))), 1000))
+            self.progress(Progress(round(1000 * (start + part * (number + state.fraction))), 1000))
 
         corpus, models = self.corpora[number], self.models[: len(shares)]
-        drawn = ResamplingUnits.of(
+        units = ResamplingUnits.choose(
             self._list_documents(corpus), count_cells(self.heads, sum(map(len, shares.values())))
         )
-        kind = RecipeSums(self._choose_step(corpus), drawn, shares)
+        kind = RecipeSums(self._choose_step(corpus), units, shares)
         folder = self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
         if self.cluster:
             layout, passes = self.layouts[number], PASSES[: len(shares)]
@@ -354,29 +354,31 @@ class _Study:
             sums = measure_sums(
                 models, corpus, kind, resume=folder, keep=True, progress=report, cancelled=self.cancelled
             )
-        return Explained.of(sums, [len(recipes) for recipes in shares.values()])
+        return Explained.from_sums(sums, [len(recipes) for recipes in shares.values()])
 
     def _make_recipes(self, fit: _Fit, measured: Sequence[Explained]) -> Recipes:
         """Return the recipes with their tables."""
         import pandas as pd
 
-        chosen, fitted, held_out = fit.chosen, measured[0].half(fit.half), measured[0].half(1 - fit.half)
-        judged = measured[1] if len(measured) > 1 else held_out
-        other = np.array([judged.means()[0], *judged.interval()])
+        choice, fitted, held_out = fit.choice, measured[0].half(fit.half), measured[0].half(1 - fit.half)
+        scored = measured[1] if len(measured) > 1 else held_out
+        other = np.array([scored.means()[0], *scored.interval()])
         if len(measured) < 2:
             other[:] = np.nan
         columns = [fitted.means()[0], held_out.means()[0], *held_out.interval(), *other]
-        columns += [*judged.means()[1:], judged.mean_iou()]
+        columns += [*scored.means()[1:], scored.mean_iou()]
         places = [divmod(head, self.encoder.heads) for head in range(self.heads)]
         explained = [(*place, *numbers) for place, numbers in zip(places, zip(*columns, strict=True), strict=True)]
-        rows = [row for head, place in enumerate(places) for row in _iter_share_rows(chosen, head, place)]
-        by_chance = chosen._replace(shares=fit.by_chance)
-        others = [row for head, place in enumerate(places) for row in _iter_share_rows(by_chance, head, place)]
-        tables = {"recipes": rows, "explained": explained, UNTRAINED: others}
+        rows = [row for head, place in enumerate(places) for row in _iter_share_rows(choice, head, place)]
+        untrained_shares = choice._replace(shares=fit.untrained_shares)
+        untrained_rows = [
+            row for head, place in enumerate(places) for row in _iter_share_rows(untrained_shares, head, place)
+        ]
+        tables = {"recipes": rows, "explained": explained, UNTRAINED: untrained_rows}
         frames = {name: pd.DataFrame(table, columns=list(HEADINGS[name])) for name, table in tables.items()}
-        return Recipes({**self._make_facts(chosen, measured), **_make_mean_facts(judged)}, frames)
+        return Recipes({**self._make_facts(choice, measured), **_make_mean_facts(scored)}, frames)
 
-    def _make_facts(self, chosen: RecipeChoice, measured: Sequence[Explained]) -> dict[str, Any]:
+    def _make_facts(self, choice: RecipeChoice, measured: Sequence[Explained]) -> dict[str, Any]:
         """Return the facts about the model, the corpora and the choice."""
         encoder = self.encoder
         facts: dict[str, Any] = {"model": encoder.name, "revision": encoder.revision}
@@ -384,14 +386,14 @@ class _Study:
         for name, corpus, explained in zip(("corpus", "score"), self.corpora, measured, strict=False):
             facts |= self._describe_corpus(name, corpus, explained)
         classes = measured[0].rows.sum(axis=(0, 1)).astype(int).tolist()
-        return facts | {"classes": classes, "best_rules": [NAMES[rule] for rule in chosen.single]}
+        return facts | {"classes": classes, "best_rules": [NAMES[rule] for rule in choice.single]}
 
     def _describe_corpus(self, name: str, corpus: Corpus, explained: Explained) -> dict[str, Any]:
         """Return the facts about what was read of a corpus, under a name."""
         count = int(explained.sentences.sum())
         documents = explained.documents if len({*self._list_documents(corpus)}) > 1 else 1
-        read = {"sentences": count, STEP: self._choose_step(corpus), "documents": documents}
-        return {name: corpus.name, f"{name}_sha256": corpus.digest, **{f"{name}_{key}": n for key, n in read.items()}}
+        counts = {"sentences": count, STEP: self._choose_step(corpus), "documents": documents}
+        return {name: corpus.name, f"{name}_sha256": corpus.digest, **{f"{name}_{key}": n for key, n in counts.items()}}
 
     def _choose_step(self, corpus: Corpus) -> int:
         return choose_step(len(corpus.sentences), self.most)
@@ -402,14 +404,14 @@ class _Study:
 
 
 def _make_mean_facts(explained: Explained) -> dict[str, list[float | None]]:
-    """Return what is explained on average over heads, with its interval, as facts."""
+    """Return the explained share, averaged over heads, with its interval, as facts."""
     return {MEAN: [None if np.isnan(number) else round(float(number), 9) for number in explained.mean()]}
 
 
-def _iter_share_rows(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
+def _iter_share_rows(choice: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
     """Yield the rows of a head in the table "recipes"; within each class, the largest share first."""
-    for number, name in enumerate(CLASSES if chosen.by_class[head] else (ALL,)):
-        shares = chosen.shares[number, head]
+    for number, name in enumerate(CLASSES if choice.by_class[head] else (ALL,)):
+        shares = choice.shares[number, head]
         for rule in np.argsort(-shares.round(12), kind="stable"):  # equal shares are in the order of RULES
             if shares[rule] > 0:
                 yield (*place, name, RULES[rule].name, shares[rule])
@@ -442,8 +444,8 @@ def _make_uniform_shares(heads: int) -> Numbers:
 
 
 def list_readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
-    """Return every k-th sentence, ``most`` at most, that a model can read, without the longest ones."""
-    return [text for _, text in numbered(encoder, corpus, most)]
+    """List every k-th sentence that a model can read, at most ``most``, without the longest ones."""
+    return [text for _, text in list_numbered_texts(encoder, corpus, most)]
 
 
 def split_halves(numbered_texts: NumberedTexts, step: int, cells: int) -> list[list[RuleText]]:
@@ -463,7 +465,7 @@ def split_halves(numbered_texts: NumberedTexts, step: int, cells: int) -> list[l
     return [half[::stride] for half in halves]
 
 
-def numbered(encoder: Encoder, corpus: Corpus, most: int) -> list[tuple[int, RuleText]]:
+def list_numbered_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[tuple[int, RuleText]]:
     """Return the texts of :func:`list_readable_texts`, each with its number in the corpus."""
     return list(_iter_numbered_texts(encoder, corpus, most))
 

@@ -84,29 +84,29 @@ def ablate_recipes(
         recipes: the recipes of the heads, from :func:`mha_viz.recipes.fit` or :func:`mha_viz.recipes.load`.
         corpus: as for :func:`mha_viz.profile`.
         model: as for :func:`mha_viz.profile`, by default that of the recipes.
-        most: how many sentences are read, at most, each in three passes: of N, every ⌈N / most⌉-th.
+        most: the maximum number of sentences to read, each in three passes: of N, every ⌈N / most⌉-th.
         resume: a folder for the cases, from which a call that was stopped continues.
         progress: True for a bar, or a function that is called with ``done`` and ``total`` passes.
         cancelled: returns True to stop the measurement in this process.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
     Returns a row for each method and each part of the heads (a quarter, half, all; those that are explained best
-    first): ``lost``, 1 − cosine of the vector with and without, averaged over the sentences, with its 95 % interval
+    first): ``cases``, 1 − cosine of the vector with and without, averaged over the sentences, with its 95 % interval
     over documents, or over sentences if the corpus names no documents. Methods: "recipe": the weights of a head become
     those that its recipe predicts, and everything after it is computed anew; "mean": its output becomes its mean over
     these sentences; "uniform": its weights become equal; "recipe of another head": as "recipe", with the heads of the
     model in random order; "recipe of random heads": as "recipe", of as many heads as in the other rows, drawn anew for
-    each sentence. Raises as :func:`mha_viz.recipes.fit` with recipes in place of a corpus.
+    each sentence. Raises the errors of :func:`mha_viz.recipes.fit` with recipes in place of a corpus.
 
     >>> mv.recipes.ablate(mv.recipes.load("toy"), "grammar", most=5)["method"].unique()[0]
     'recipe'
     """
     passes = Passes(None if resume is None else Path(resume), called(progress), cancelled)
-    study = ReplacedStudy.of(recipes, corpus, model, most, client, passes)
-    cases = study.cases(Lost(*study.settings))
+    study = ReplacedStudy.prepare(recipes, corpus, model, most, client, passes)
+    cases = study.cases(Lost(*study.settings)).cases
     passes.forget()
-    lost = np.reshape(cases.cases, (-1, len(METHODS), len(PARTS)))
-    return _make_table(lost, study.texts.documents, study.counts)
+    changes = np.reshape(cases, (-1, len(METHODS), len(PARTS)))
+    return _make_table(changes, study.texts.documents, study.counts)
 
 
 @with_bar("readings")
@@ -139,14 +139,14 @@ def score_recipes(
     how often the most probable word at a masked pronoun with an antecedent is that pronoun; NaN where there is none, or
     the model is not asked for masked words. Each has its 95 % interval over documents (``roles_low``, ``roles_high``):
     below five documents Wilson's of all cases, which speaks of these documents alone. ``role_documents``: how many have
-    a case; 1 if the corpus names none. Raises as :func:`ablate_recipes`, and SettingError for a model without bundled
-    roles.
+    a case; 1 if the corpus names none. Raises the errors of :func:`ablate_recipes`, and SettingError for a model
+    without bundled roles.
 
     >>> mv.recipes.score(mv.recipes.load("toy"), "grammar", most=5)["method"].unique()[0]
     'none'
     """
     passes = Passes(None if resume is None else Path(resume), called(progress), cancelled)
-    study = ReplacedStudy.of(recipes, corpus, model, most, client, passes)
+    study = ReplacedStudy.prepare(recipes, corpus, model, most, client, passes)
     name = study.encoder.name
     roles = tuple(role for role in load_bundled_roles(name) if role.role == "syntax")
     if not roles:
@@ -184,8 +184,8 @@ class Replacing(CaseKind):
     unread: tuple[int, ...]
 
     @property
-    def is_placed(self) -> bool:
-        """Always True: random heads are drawn by the number of the sentence."""
+    def depends_on_position(self) -> bool:
+        """Always True: the number of a sentence seeds the draw of random heads."""
         return True
 
     def definition(self, offset: int) -> list[object]:
@@ -198,19 +198,19 @@ class Replacing(CaseKind):
         cases = Cases(read=len(numbered))
         for number, sentence in numbered:
             if (text := read_text(encoder, sentence)) is not None:
-                measured = [*self.measured(encoder, number, text)]
-                cases.cases += measured
-                cases.units += [(sentence.document, number)] * len(measured)
+                cases_of_text = [*self.measure_text(encoder, number, text)]
+                cases.cases += cases_of_text
+                cases.units += [(sentence.document, number)] * len(cases_of_text)
         return cases
 
-    def measured(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
+    def measure_text(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
         """Return the cases of one text."""
         raise NotImplementedError
 
     def substitutes(
         self, encoder: Encoder, number: int, text: RuleText
     ) -> Iterator[tuple[Substitute, Sequence[tuple[Head, ...]]]]:
-        """Yield for each of METHODS what replaces the outputs of heads in a text, and in which parts.
+        """Yield, for each of METHODS, the replacement for the outputs of heads in a text, and the parts to replace.
 
         ``number`` is that of the sentence; random heads depend on its place among the readable sentences.
         """
@@ -223,20 +223,23 @@ class Replacing(CaseKind):
         yield ablation.make_substitute(encoder, UNIFORM), self.parts
         yield ablation.attend_with(predicted[rng.permutation(len(predicted))].reshape(shape)), self.parts
         order = np.random.default_rng((SEED, place)).permutation(len(predicted))
-        drawn = [Head(*divmod(int(place), encoder.heads)) for place in order]
-        yield recipe, [tuple(drawn[: len(part)]) for part in self.parts]
+        random_heads = [Head(*divmod(int(place), encoder.heads)) for place in order]
+        yield recipe, [tuple(random_heads[: len(part)]) for part in self.parts]
 
 
 @dataclass(frozen=True)
 class Lost(Replacing):
     """Change of direction of the sentence vector: one case per sentence, with [method, part] in one row."""
 
-    def measured(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
+    def measure_text(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
         """Return the case of one text."""
         request = Request(words=text.sentence.forms)
         by_method = self.substitutes(encoder, number, text)
-        lost = [measure_changes(encoder, parts, request, lambda *_, by=by: by).sentence for by, parts in by_method]
-        yield np.concatenate(lost)
+        changes = [
+            measure_changes(encoder, parts, request, lambda *_, substitute=substitute: substitute).sentence
+            for substitute, parts in by_method
+        ]
+        yield np.concatenate(changes)
 
 
 @dataclass(frozen=True)
@@ -252,17 +255,17 @@ class StillRight(Replacing):
         """Return the definition, with the roles."""
         return [*super().definition(offset), [(role.head, role.detail) for role in self.roles]]
 
-    def measured(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
+    def measure_text(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
         """Return the cases of one text."""
         right = [
-            _count_right_roles(encoder, text, self.roles, [(), *parts], by)
-            for by, parts in self.substitutes(encoder, number, text)
+            _count_right_roles(encoder, text, self.roles, [(), *parts], substitute)
+            for substitute, parts in self.substitutes(encoder, number, text)
         ]
         yield np.concatenate([[0, sum(len(_list_case_words(text, role)) for role in self.roles)], *right]).astype(float)
         for masked, question in _iter_questions(encoder, text):
             right = [
-                _check_answers(encoder, masked, question, [(), *parts], by)
-                for by, parts in self.substitutes(encoder, number, masked)
+                _check_answers(encoder, masked, question, [(), *parts], substitute)
+                for substitute, parts in self.substitutes(encoder, number, masked)
             ]
             yield np.concatenate([[1, 1], *right]).astype(float)
 
@@ -302,7 +305,7 @@ class ReplacedStudy:
     settings: tuple[int, tuple[tuple[Head, ...], ...], Numbers, Weights, tuple[int, ...]]
 
     @classmethod
-    def of(
+    def prepare(
         cls,
         recipes: Recipes,
         corpus: Source,
@@ -313,7 +316,7 @@ class ReplacedStudy:
     ) -> ReplacedStudy:
         """Open the model and the corpus, and compute the mean outputs, in all ``passes`` but the last.
 
-        Raises as :func:`ablate_recipes`.
+        Raises the errors of :func:`ablate_recipes`.
         """
         passes = passes or Passes()
         check_most(most)
@@ -321,7 +324,7 @@ class ReplacedStudy:
         open_corpora(recipes, source.corpus)
         encoder = load_as_measured(recipes.facts, model)
         check_shape(encoder, recipes)
-        texts = ReadableTexts.of(encoder, source, most, partial(passes.cases, encoder, source))
+        texts = ReadableTexts.find(encoder, source, most, partial(passes.cases, encoder, source))
         means = compute_means(encoder, passes.cases(encoder, source, OutputSums(texts.step, MAX_TOKENS)))
         order = rank_heads(recipes, encoder.heads)
         parts = tuple(tuple(order[: max(1, round(part * len(order)))]) for part in PARTS)
@@ -338,23 +341,23 @@ class ReplacedStudy:
 
 
 def rank_heads(recipes: Recipes, heads: int) -> list[Head]:
-    """Return all heads, sorted by how well their recipe explains the sentences that it was not fitted to."""
+    """Rank all heads by how well their recipe explains the held-out sentences, best first."""
     explained = recipes.tables["explained"]["held_out"].to_numpy()
     return [Head(*divmod(int(place), heads)) for place in np.argsort(-explained, kind="stable")]
 
 
-def _make_table(lost: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
-    """Return ``lost`` [sentence, method, part] as a table."""
+def _make_table(changes: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
+    """Return ``changes`` [sentence, method, part] as a table."""
     import pandas as pd
 
-    units = Documents(documents if any(documents) else [str(number) for number in range(len(lost))])
-    values = lost.reshape(len(lost), -1)
+    units = Documents(documents if any(documents) else [str(number) for number in range(len(changes))])
+    values = changes.reshape(len(changes), -1)
     sums = np.zeros((units.count, values.shape[1]))
     np.add.at(sums, units.numbers, values)
     low, high = units.compute_mean_intervals(sums, np.bincount(units.numbers, minlength=units.count))
     cells = [(method, part, count) for method in METHODS for part, count in zip(PARTS, counts, strict=True)]
     numbers = zip(cells, values.mean(axis=0), low, high, strict=True)
-    rows = [(*cell, len(lost), units.count, *measured) for cell, *measured in numbers]
+    rows = [(*cell, len(changes), units.count, *measured) for cell, *measured in numbers]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -362,17 +365,23 @@ def _make_table(lost: Numbers, documents: Sequence[str], counts: Sequence[int]) 
 
 
 def _count_right_roles(
-    encoder: Encoder, text: RuleText, roles: Sequence[Finding], off: Sequence[Sequence[Head]], by: Substitute
+    encoder: Encoder,
+    text: RuleText,
+    roles: Sequence[Finding],
+    ablated_sets: Sequence[Sequence[Head]],
+    substitute: Substitute,
 ) -> Counts:
     """Count the cases in which heads with roles are right while the heads of each variant are off, [variant]."""
-    weights = encoder.last_states(text.pieces, ablation.make_ablation_tap(off, by), len(off))[1].fetched()
+    weights = encoder.last_states(text.pieces, ablation.make_ablation_tap(ablated_sets, substitute), len(ablated_sets))[
+        1
+    ].fetched()
     counts = []
-    for variant in range(len(off)):
+    for variant in range(len(ablated_sets)):
         pointed = find_pointers(
             reduce_to_words(weights[:, :, variant].reshape(-1, *weights.shape[3:]), text.pieces.words)
         )
         places = [(role.head.place(encoder.heads), *_parse_role(role)) for role in roles]
-        counts.append(sum(arc.right for place in places for arc in list_arcs(text.sentence, pointed, *place)))
+        counts.append(sum(arc.is_right for place in places for arc in list_arcs(text.sentence, pointed, *place)))
     return np.array(counts)
 
 
@@ -413,11 +422,15 @@ def _iter_questions(encoder: Encoder, text: RuleText) -> Iterator[tuple[RuleText
 
 
 def _check_answers(
-    encoder: Encoder, masked: RuleText, question: Question, off: Sequence[Sequence[Head]], by: Substitute
+    encoder: Encoder,
+    masked: RuleText,
+    question: Question,
+    ablated_sets: Sequence[Sequence[Head]],
+    substitute: Substitute,
 ) -> Counts:
-    """Return 1 where the most probable word is the masked one, [variant]."""
+    """Check whether the most probable word is the masked one. Return 1 or 0, [variant]."""
     request = Request(words=masked.sentence.forms, question=question)
-    values = compute_values(encoder, off, request, lambda *_: by)
+    values = compute_values(encoder, ablated_sets, request, lambda *_: substitute)
     is_right: Counts = (values.argmax(axis=1) == question.piece).astype(np.int64)
     return is_right
 

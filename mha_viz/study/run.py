@@ -46,10 +46,10 @@ class Progress(NamedTuple):
 
     Attributes:
         done, total: tokens; on a cluster, sentences.
-        rate: on a cluster, how many sentences are measured per second.
+        rate: on a cluster, the number of sentences measured per second.
         seconds_left: the estimated time left; None if there is no estimate yet.
         by_worker: how many sentences each worker has measured, by address.
-        lost: how many workers were lost.
+        lost: the number of workers were lost.
     """
 
     done: int
@@ -96,8 +96,8 @@ def study(
     with _open_sums_file(resume) as file:
         sums = _check_and_measure(StudyRun(models, corpus, file, batch, progress, cancelled))
 
-        def sentences(wanted: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
-            return extract_excerpts(corpus.sentences, wanted) if isinstance(corpus, Corpus) else ()
+        def sentences(spans: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
+            return extract_excerpts(corpus.sentences, spans) if isinstance(corpus, Corpus) else ()
 
         return build_profile(encoder, corpus, sums, SEED, sentences)
 
@@ -115,7 +115,7 @@ def measure_sums(
 ) -> Sums:
     """Measure the sums of a kind over a corpus, with a model and, if given, its untrained copy.
 
-    ``keep`` says whether the sums stay in ``resume``, so that the next call has them at once. The other arguments and
+    With ``keep``, the sums stay in ``resume``, so that the next call finds them there. The other arguments and
     the errors are as for :func:`study`.
     """
     with _open_sums_file(resume, keep) as file:
@@ -134,7 +134,7 @@ def _open_sums_file(folder: Path | None, keep: bool = False) -> Iterator[Path | 
 def _check_and_measure(run: StudyRun) -> Sums:
     """Measure the sums of a run. Raises CorpusError if there is nothing to measure."""
     run.check()
-    return run.measured()
+    return run.measure()
 
 
 def measure_one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Sums:
@@ -180,7 +180,7 @@ class StudyRun:
         if self.total == 0:
             raise CorpusError(f"Nothing in {self.corpus.name} can be read.", "; ".join(self.shard.plan.left_out[:3]))
 
-    def measured(self) -> Sums:
+    def measure(self) -> Sums:
         """Measure the sums of all passes, count the gold cases, and count how much was measured.
 
         Raises Cancelled.
@@ -198,7 +198,7 @@ class StudyRun:
         )
         sums.counted = Counter({**count_measured(self.shard), "left_out": len(left_out)})
         sums.left_out = left_out[:MAX_LEFT_OUT_LINES]
-        for name in sums.of("done"):
+        for name in sums.select("done"):
             del sums.arrays[f"done/{name}"]
         return sums
 
@@ -237,7 +237,7 @@ class StudyRun:
             self._save(sums)
 
     def _save(self, sums: Sums) -> None:
-        if self.file and sums.whole:
+        if self.file and sums.is_complete:
             sums.save(self.file, self.key, finished=False)
             self._saved = time.monotonic()
 
@@ -247,8 +247,8 @@ class StudyRun:
             self.done += int(np.array(texts.lengths, np.int64)[_find_done(name, kind, texts, sums)].sum())
         self.progress(Progress(self.done, self.total))
         if self.cancelled():
-            again = "The work so far is saved; start the study again to continue." if self.file else "Start it again."
-            raise Cancelled("The study was stopped.", again)
+            remedy = "The work so far is saved; start the study again to continue." if self.file else "Start it again."
+            raise Cancelled("The study was stopped.", remedy)
 
     def _iter_batches(self, name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
         """Yield the remaining work of a pass as independent tasks, each of which returns its own sums."""
@@ -257,27 +257,27 @@ class StudyRun:
             for places in texts.batches(remaining, self.heads, self.size):
                 yield partial(self._measure_batch, name, kind, places, sums)
 
-    def _measure_batch(self, name: str, kind: str, places: Sequence[int], whole: Sums) -> Sums:
-        """Read one batch and return its sums. They will be added to ``whole``."""
+    def _measure_batch(self, name: str, kind: str, places: Sequence[int], total: Sums) -> Sums:
+        """Read one batch and return its sums. They will be added to ``total``."""
         texts = self.texts[kind]
         labels = [self.shard.labels[texts.sentences[place]] for place in places]
-        sums = self._make_empty_sums(labels, name, whole)
+        sums = self._make_empty_sums(labels, name, total)
         texts.add(self.models[name], self.shard, places, sums, name)
         done = sums.arrays[f"done/{name}/{kind}"] = np.zeros(len(texts.lengths), bool)
         done[list(places)] = True
         return sums
 
-    def _make_empty_sums(self, labels: Sequence[str], name: str = PASSES[0], whole: Sums | None = None) -> Sums:
-        """Return empty sums for sentences with these document labels. They will be added to ``whole``."""
+    def _make_empty_sums(self, labels: Sequence[str], name: str = PASSES[0], total: Sums | None = None) -> Sums:
+        """Return empty sums for sentences with these document labels. They will be added to ``total``."""
         selection, relations = None, self.shard.relations
         if name == PASSES[0] and isinstance(self.corpus, Corpus) and self.kind.has_cases:
-            selection = Selection(relations, self.heads, whole.selection if whole else None)
+            selection = Selection(relations, self.heads, total.selection if total else None)
         return Sums(self.heads, relations, number_labels(labels, self.shard.first), selection=selection)
 
     def _count_gold(self, sums: Sums) -> dict[str, Array]:
         """Return the counts that depend only on the annotation, over the sentences that were read."""
         shard = self.shard
-        documents = Documents.numbered(sums.places("document", shard.labels), len(sums.documents))
+        documents = Documents.from_numbers(sums.places("document", shard.labels), len(sums.documents))
         were_read = np.flatnonzero(_find_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
         numbered_trees = [(shard.first + place, shard.trees[place]) for place in were_read]
         gold_sums = count_gold(shard.relations, numbered_trees)._asdict()

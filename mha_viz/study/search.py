@@ -99,7 +99,7 @@ def search_links(
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
     Returns the links and the counts (:class:`mha_viz.analysis.links.Search`). Raises CorpusError, also if the corpus
-    lacks the annotation that a condition needs; UnknownHead; ModelError's family.
+    lacks the annotation that a condition needs; UnknownHead; ModelError.
 
     >>> mv.roles.search_links("grammar", "L1H2", "toy", relation="nsubj", dependent_pos="PRON").table()["query"][0]
     'They'
@@ -141,14 +141,14 @@ class LinkCases(CaseKind):
             (number, sentence), best = numbered[place], find_pointers(block).row[0]
             words = np.arange(len(best))
             weights = block[0, words, best].astype(np.float64).round(4)
-            chosen = words[self.conditions.mask(sentence)[words, best]]
+            matches = words[self.conditions.mask(sentence)[words, best]]
             cases.counts[ALL_LINKS] += len(best)
-            for query in chosen.tolist():
+            for query in matches.tolist():
                 key = int(best[query])
                 ends = sentence.words[query].upos, sentence.words[key].upos
                 cases.counts[*ends, *find_dependency(sentence, query, key)] += 1
-            if len(chosen):
-                query = int(chosen[weights[chosen].argmax()])
+            if len(matches):
+                query = int(matches[weights[matches].argmax()])
                 cases.counts[MATCHING_SENTENCES] += 1
                 cases.cases.append(np.array([weights[query], query, best[query]]))
                 cases.units.append((sentence.document, number))
@@ -157,8 +157,8 @@ class LinkCases(CaseKind):
     def reduce(self, cases: Cases) -> Cases:
         """Keep the strongest links; among equal ones, the first."""
         pairs = zip(cases.cases, cases.units, strict=True)
-        kept = sorted(pairs, key=lambda pair: (-pair[0][0], pair[1][1]))[: self.most]
-        return replace(cases, cases=[case for case, _ in kept], units=[unit for _, unit in kept])
+        strongest = sorted(pairs, key=lambda pair: (-pair[0][0], pair[1][1]))[: self.most]
+        return replace(cases, cases=[case for case, _ in strongest], units=[unit for _, unit in strongest])
 
 
 class Searching:
@@ -179,9 +179,9 @@ class Searching:
     ) -> None:
         if not 1 <= most <= MAX_LINKS:
             raise SettingError(f"most is {most}.", f"List 1 to {MAX_LINKS:,} sentences.")
-        chosen = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
+        checked_head = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
         conditions.check(source.corpus, source.relations)
-        self._encoder, self._source, self._kind = encoder, source, LinkCases(1, chosen, conditions, most)
+        self._encoder, self._source, self._kind = encoder, source, LinkCases(1, checked_head, conditions, most)
         self.run = source.run(encoder, self._kind, folder)
 
     def result(self) -> Search:

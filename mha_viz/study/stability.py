@@ -46,8 +46,8 @@ def compare_recipes(
 
     Returns the recipes with the table ``stability``, one row per head and corpus. ``overlap``: Σ_r min(β_r, β'_r), 1
     for equal shares; ``rule`` and ``other_rule``: those with the largest shares, and whether they are the ``same``;
-    ``rules_in_common``: of the rules of either, the share that both have. Raises as :func:`mha_viz.recipes.fit`, and
-    SettingError for recipes of another model.
+    ``rules_in_common``: of the rules of either, the share that both have. Raises the errors of
+    :func:`mha_viz.recipes.fit`, and SettingError for recipes of another model.
 
     >>> both = mv.recipes.compare(mv.recipes.load("toy"), mv.recipes.load("toy"))
     >>> both.tables["stability"][["overlap", "same"]].mean().tolist()
@@ -67,21 +67,26 @@ def compare_recipes(
     return _add_stability(recipes, corpus, other_shares)
 
 
-def _add_stability(recipes: Recipes, corpus: str, theirs: Numbers) -> Recipes:
+def _add_stability(recipes: Recipes, corpus: str, other_shares: Numbers) -> Recipes:
     """Add a comparison to the recipes' table ``stability``.
 
-    ``theirs`` [class, head, rule] are the shares that were chosen on another corpus.
+    ``other_shares`` [class, head, rule] are the shares that were chosen on another corpus.
     """
     import pandas as pd
 
-    own, other = (average_shares(recipes, shares) for shares in (make_shares(recipes), theirs))  # [head, rule]
-    overlap, largest = np.minimum(own, other).sum(axis=1), [shares.argmax(axis=1) for shares in (own, other)]
-    common = np.logical_and(own, other).sum(axis=1) / np.logical_or(own, other).sum(axis=1)
+    mean_shares, other_means = (
+        average_shares(recipes, shares) for shares in (make_shares(recipes), other_shares)
+    )  # [head, rule]
+    overlap, largest = (
+        np.minimum(mean_shares, other_means).sum(axis=1),
+        [shares.argmax(axis=1) for shares in (mean_shares, other_means)],
+    )
+    common = np.logical_and(mean_shares, other_means).sum(axis=1) / np.logical_or(mean_shares, other_means).sum(axis=1)
     rows = [
         (corpus, *divmod(head, int(recipes.facts["heads"])), overlap[head], NAMES[a], NAMES[b], bool(a == b), share)
         for head, (a, b, share) in enumerate(zip(*largest, common, strict=True))
     ]
     table = pd.DataFrame(rows, columns=list(HEADINGS[STABILITY]))
-    if (before := recipes.tables.get(STABILITY)) is not None:
-        table = pd.concat([before[before["corpus"] != corpus], table], ignore_index=True)
+    if (earlier := recipes.tables.get(STABILITY)) is not None:
+        table = pd.concat([earlier[earlier["corpus"] != corpus], table], ignore_index=True)
     return replace(recipes, tables={**recipes.tables, STABILITY: table})

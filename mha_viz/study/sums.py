@@ -77,7 +77,7 @@ class Sums:
         counted: how much was measured.
         left_out: the first lines about left-out text, in order.
         unsaved: reasons why results of shards could not be saved, with counts.
-        whole: False while :meth:`add` is running or after it was interrupted.
+        is_complete: False while :meth:`add` is running or after it was interrupted.
     """
 
     heads: int
@@ -88,7 +88,7 @@ class Sums:
     counted: Counter[str] = field(default_factory=Counter)
     left_out: tuple[LineLeftOut, ...] = ()
     unsaved: Counter[str] = field(default_factory=Counter)
-    whole: bool = True
+    is_complete: bool = True
 
     @property
     def bytes(self) -> int:
@@ -100,14 +100,14 @@ class Sums:
         """Return the size for Dask, which uses it to decide what is small enough to move and to count moved bytes."""
         return object.__sizeof__(self) + self.bytes
 
-    def of(self, name: str) -> dict[str, Array]:
-        """Return the arrays whose names begin with ``name`` and a slash, by the rest of their names."""
+    def select(self, name: str) -> dict[str, Array]:
+        """Select the arrays whose names begin with ``name`` and a slash, and return them by the rest of their names."""
         return {key.removeprefix(f"{name}/"): array for key, array in self.arrays.items() if key.startswith(f"{name}/")}
 
     @property
     def rows(self) -> Documents:
         """The documents to resample for intervals."""
-        return Documents.numbered((), len(self.documents))
+        return Documents.from_numbers((), len(self.documents))
 
     @cached_property
     def _labels(self) -> dict[str, tuple[Any, ...]]:
@@ -135,7 +135,7 @@ class Sums:
             kind: ... if labels == self._labels[kind] else self.places(kind, labels)
             for kind, labels in other._labels.items()
         }
-        was_complete, self.whole = self.whole, False
+        was_complete, self.is_complete = self.is_complete, False
         for name, array in other.arrays.items():
             self._add_array(name, array, indices)
         if self.selection is not None and other.selection is not None:
@@ -143,7 +143,7 @@ class Sums:
         self.counted.update(other.counted)
         self.left_out = tuple(sorted((*self.left_out, *other.left_out))[:MAX_LEFT_OUT_LINES])
         self.unsaved.update(other.unsaved)
-        self.whole = was_complete
+        self.is_complete = was_complete
 
     def _add_array(self, name: str, array: Array, indices: Mapping[str, Any]) -> None:
         """Add an array after spreading it over all labels of its axes."""
@@ -161,7 +161,7 @@ class Sums:
         target[rows] = (target[rows] | array) if array.dtype == bool else target[rows] + array
 
     def group_into_blocks(self, bits: int) -> Sums:
-        """Return the same sums with a row for each block of documents instead of each document."""
+        """Return these sums with a row for each block of documents instead of each document."""
         labels = [label_block(document, bits) for document in self.documents]
         joined = replace(self, documents=number_labels(labels), arrays=dict(self.arrays))
         rows = joined.places("document", labels)

@@ -62,7 +62,7 @@ def build_profile(
     sentences: Callable[[Sequence[SentenceSpan]], tuple[Sentence, ...]],
 ) -> Profile:
     """Return the profile of a corpus from its sums; ``sentences`` returns the sentences of the table ``evidence``."""
-    trained, untrained = (PassSums.of(sums, name) if sums.of(name) else None for name in PASSES)
+    trained, untrained = (PassSums.from_sums(sums, name) if sums.select(name) else None for name in PASSES)
     assert trained is not None
     measured = MeasuredCorpus(corpus, sums, trained, untrained)
     tables_of_model, tables_of_untrained = build_tables(measured, encoder)
@@ -277,7 +277,7 @@ def _iter_distance_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
 
 def _count_syntax(measured: MeasuredCorpus) -> roles.SyntaxCounts:
     """Return the counts of syntax from the sums of both passes."""
-    gold_sums = measured.sums.of("gold")
+    gold_sums = measured.sums.select("gold")
     results = GoldCounts(*(gold_sums[name] for name in GoldCounts._fields))
     trained = roles.SyntaxCounts(
         measured.sums.relations,
@@ -293,7 +293,7 @@ def _count_syntax(measured: MeasuredCorpus) -> roles.SyntaxCounts:
 
 
 def _select_head_counts(pass_sums: PassSums) -> dict[str, Any]:
-    """Return what a pass counted for each head."""
+    """Select the counts per head from the sums of a pass."""
     return {name: pass_sums.syntax[name] for name in ("correct", "both", "kinds", "choices")}
 
 
@@ -384,7 +384,7 @@ def _iter_coreference_rows(pass_sums: PassSums, documents: Documents, heads: lis
     both = pass_sums.coreference["both"].sum(axis=(0, 1))
     rule_bounds = np.full((2, len(heads)), np.nan)
     if n[TYPES.index(THIRD_PERSON)] >= roles.CASES:
-        rule_bounds = documents.compute_net_intervals(*AgreementComparison.of(pass_sums.coreference))
+        rule_bounds = documents.compute_net_intervals(*AgreementComparison.from_sums(pass_sums.coreference))
     for index, head in enumerate(heads):
         for i, name in enumerate(TYPES):
             accuracy = int(n[i]), *_score(correct[i, index], int(n[i]))

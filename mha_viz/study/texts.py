@@ -37,7 +37,7 @@ class TextCases(CaseKind):
     """A case for each sentence that can be read, with its number of tokens."""
 
     def definition(self, offset: int) -> list[object]:
-        """Return which sentences are tried."""
+        """Return the settings that determine which sentences are tried."""
         return [FORMAT, "texts", self.step, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
@@ -66,15 +66,15 @@ class ReadableTexts(NamedTuple):
     unread: tuple[int, ...]
 
     @classmethod
-    def of(
-        cls, encoder: Encoder, source: MeasurableCorpus, most: int, measured: Callable[[CaseKind], Cases] | None = None
+    def find(
+        cls, encoder: Encoder, source: MeasurableCorpus, most: int, collect: Callable[[CaseKind], Cases] | None = None
     ) -> ReadableTexts:
-        """Find the readable sentences of a corpus, trying ``most`` at most. Raises CorpusError and ClusterError.
+        """Find the readable sentences of a corpus, trying at most ``most``. Raises CorpusError and ClusterError.
 
-        ``measured`` returns the cases of a kind over the corpus.
+        ``collect`` returns the cases of a kind over the corpus.
         """
         kind = TextCases(step := choose_step(source.count, most))
-        units = (measured(kind) if measured else collect_cases(source.run(encoder, kind), lambda _: None)).units
+        units = (collect(kind) if collect else collect_cases(source.run(encoder, kind), lambda _: None)).units
         numbers = [number for _, number in units]
         unread = sorted({*range(0, source.count, step)} - {*numbers})
         return cls(step, numbers, [document for document, _ in units], tuple(unread))

@@ -33,14 +33,14 @@ COLUMNS = ("off", "n", "correct", "accuracy", "baseline")
 class AnswerCases(CaseKind):
     """A case for each masked pronoun that has an earlier mention: [variant] 1 where the answer is right.
 
-    ``off`` are the heads that are off in each variant. The ``counts`` of the cases count the pronouns.
+    ``ablated_sets`` are the heads that are off in each variant. The ``counts`` of the cases count the pronouns.
     """
 
-    off: tuple[tuple[Head, ...], ...]
+    ablated_sets: tuple[tuple[Head, ...], ...]
 
     def definition(self, offset: int) -> list[object]:
         """Return the heads of each variant."""
-        return [FORMAT, "answers", self.step, self.off, offset]
+        return [FORMAT, "answers", self.step, self.ablated_sets, offset]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
         """Return the answers in some sentences."""
@@ -48,7 +48,7 @@ class AnswerCases(CaseKind):
         for number, sentence in numbered:
             for word in iter_anaphoric_pronouns(sentence):
                 masked, question = mask_word(encoder, encoder.read_words(sentence.forms), sentence.forms, word)
-                values = compute_values(encoder, self.off, Request(question=question, words=masked))
+                values = compute_values(encoder, self.ablated_sets, Request(question=question, words=masked))
                 cases.cases.append((values.argmax(axis=1) == question.piece).astype(float))
                 cases.units.append((sentence.document, number))
                 cases.counts[sentence.forms[word].lower(),] += 1
@@ -72,15 +72,17 @@ def measure_without_heads(
 
     layers = [[Head(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)]
     single_heads = {str(head): (head,) for heads in layers for head in heads}
-    off = {"none": ()} | single_heads | {f"layer {layer}": tuple(heads) for layer, heads in enumerate(layers)}
-    run = LocalRun(encoder, grammar.corpus(sentences, seed), AnswerCases(1, tuple(off.values())), folder=folder)
+    ablated_sets = {"none": ()} | single_heads | {f"layer {layer}": tuple(heads) for layer, heads in enumerate(layers)}
+    run = LocalRun(
+        encoder, grammar.corpus(sentences, seed), AnswerCases(1, tuple(ablated_sets.values())), folder=folder
+    )
     cases = collect_cases(run, progress)
     run.forget()
     n = len(cases.cases)
-    correct = np.sum(cases.cases, axis=0).astype(np.int64) if n else np.zeros(len(off), np.int64)
+    correct = np.sum(cases.cases, axis=0).astype(np.int64) if n else np.zeros(len(ablated_sets), np.int64)
     baseline = cases.counts.most_common(1)[0][1] / n if n else np.nan
     rows = [
         (name, n, right, right / n if n else np.nan, baseline)
-        for name, right in zip(off, correct.tolist(), strict=True)
+        for name, right in zip(ablated_sets, correct.tolist(), strict=True)
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))

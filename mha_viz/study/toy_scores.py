@@ -62,21 +62,21 @@ def evaluate_snapshots(
 def _iter_rows(corpus: Corpus, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of :func:`evaluate`."""
     sums = measure_one_pass(encoder, corpus)
-    trained = PassSums.of(sums, PASSES[0])
-    measured = (
+    trained = PassSums.from_sums(sums, PASSES[0])
+    scores_by_task = (
         _score_previous_token(corpus, trained, encoder),
         _score_verb_subject(corpus, sums.relations, trained),
         _score_antecedent(trained),
     )
-    for task, (n, correct, baseline) in zip(TASKS, measured, strict=True):
+    for task, (n, correct, baseline) in zip(TASKS, scores_by_task, strict=True):
         for number, right in enumerate(correct.tolist()):
             head = Head(*divmod(number, encoder.heads))
             yield (task, *head, n, right, _divide(right, n), baseline)
 
 
-def _divide(part: float, whole: int) -> float:
+def _divide(part: float, total: int) -> float:
     """Return a ratio; NaN if the whole is zero."""
-    return float(part / whole) if whole else np.nan
+    return float(part / total) if total else np.nan
 
 
 def _score_previous_token(corpus: Corpus, trained: PassSums, encoder: Encoder) -> tuple[int, np.ndarray, float]:
@@ -91,11 +91,11 @@ def _score_previous_token(corpus: Corpus, trained: PassSums, encoder: Encoder) -
 def _score_verb_subject(corpus: Corpus, relations: Relations, trained: PassSums) -> tuple[int, np.ndarray, float]:
     """Score the task verb_subject: the number of cases, the correct ones of each head, and the baseline."""
     row, direction = relations.rows.index(RelationRow("base", "nsubj")), DIRECTIONS.index("dep_to_head")
-    counted = count_gold(relations, [*enumerate(map(relations.make_tree, corpus.sentences))])
-    n = int(counted.n[:, direction, row].sum())
+    gold_counts = count_gold(relations, [*enumerate(map(relations.make_tree, corpus.sentences))])
+    n = int(gold_counts.n[:, direction, row].sum())
     hits = trained.syntax["correct"][:, :, direction].sum(axis=(0, 1))  # [relation, head]
     correct = relations.member[:, row] @ hits
-    return n, correct, _divide(counted.offset[:, direction, row].sum(axis=0).max(), n)
+    return n, correct, _divide(gold_counts.offset[:, direction, row].sum(axis=0).max(), n)
 
 
 def _score_antecedent(trained: PassSums) -> tuple[int, np.ndarray, float]:

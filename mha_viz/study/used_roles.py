@@ -128,7 +128,7 @@ def _iter_measurements(
 
 def _apply_profile_name(source: MeasurableCorpus, profile: Profile) -> MeasurableCorpus:
     """Return the corpus under its name in the profile, if it is the profile's corpus."""
-    return source.named(profile.corpus) if source.corpus.digest == profile.facts["sha256"] else source
+    return source.with_name(profile.corpus) if source.corpus.digest == profile.facts["sha256"] else source
 
 
 def _group_heads(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:

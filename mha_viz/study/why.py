@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mha_viz.study.cluster.engine import ClusterEngine
     from mha_viz.study.cluster.layout import Layout
 
-DEFAULT_SENTENCES = 100  # sentences that are read by default, at most
+DEFAULT_SENTENCES = 100  # maximum number of sentences, by default
 FORMAT = 2  # version of the sums and of how they are measured
 NAME = "why"  # name of the sums
 
@@ -52,16 +52,16 @@ def explain_corpus_scores(
     Args:
         corpus: as for :func:`mha_viz.profile`.
         model: as for :func:`mha_viz.profile`.
-        most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
+        most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
         resume: a folder for intermediate sums, from which a stopped measurement continues.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         progress: True for a bar, or a function that is called as the work goes on.
         cancelled: returns True to stop the measurement in this process.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
-    Returns the shares (:class:`mha_viz.analysis.corpus_why.CorpusWhy`). Raises CorpusError, SettingError, ModelError's
-    family, with the reason for families whose scores cannot be taken apart; Cancelled soon after ``cancelled`` returns
-    True; ClusterError.
+    Returns the shares (:class:`mha_viz.analysis.corpus_why.CorpusWhy`). Raises CorpusError, SettingError, ModelError,
+    with the reason for families whose scores cannot be decomposed; Cancelled soon after ``cancelled`` returns True;
+    ClusterError.
 
     >>> mv.explain_corpus_scores("repeats", "repeater", most=5).arrows().iloc[0][["from", "side"]].tolist()
     ['L0H0', 'key']
@@ -73,12 +73,12 @@ def explain_corpus_scores(
 
         cluster = ClusterEngine(client)
         return explain_on_cluster(cluster, cluster.open(corpus), encoder, most, folder, called(progress))
-    read = open_sentences(corpus)
-    step = choose_step(len(read.sentences), most)
-    documents = [sentence.document for sentence in take_every(step, read.sentences)]
+    source = open_sentences(corpus)
+    step = choose_step(len(source.sentences), most)
+    documents = [sentence.document for sentence in take_every(step, source.sentences)]
     kind = _make_kind(encoder, documents, step)
-    sums = measure_sums([encoder], read, kind, resume=folder, progress=called(progress), cancelled=cancelled)
-    return _make_result(encoder, read.name, step, documents, sums)
+    sums = measure_sums([encoder], source, kind, resume=folder, progress=called(progress), cancelled=cancelled)
+    return _make_result(encoder, source.name, step, documents, sums)
 
 
 def explain_on_cluster(
@@ -89,7 +89,10 @@ def explain_on_cluster(
     folder: Path | None,
     progress: Callable[[Progress], None],
 ) -> CorpusWhy:
-    """Measure a corpus that the cluster has opened with its workers. Raises as :func:`explain_corpus_scores`."""
+    """Measure a corpus, which the cluster has opened, with its workers.
+
+    Raises the errors of :func:`explain_corpus_scores`.
+    """
     spans = [span for part in layout.parts for span in part.documents]
     step = choose_step(layout.sentences, most)
     documents = take_every(step, [name for name, count in spans for _ in range(count)])
@@ -98,10 +101,10 @@ def explain_on_cluster(
 
 
 class ScoreSums(NamedTuple):
-    """The sums of score variances over every ``step``-th sentence, by the units of resampling ``drawn``."""
+    """The sums of score variances over every ``step``-th sentence, by the units of resampling ``units``."""
 
     step: int
-    drawn: ResamplingUnits
+    units: ResamplingUnits
     has_cases: bool = False
 
     def definition(self) -> list[object]:
@@ -114,7 +117,7 @@ class ScoreSums(NamedTuple):
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """Return the sentences without their annotation."""
-        return read_plain_shard(encoder, corpus, first, self.step, self.drawn)
+        return read_plain_shard(encoder, corpus, first, self.step, self.units)
 
     def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
         """Return the sentences, in batches of one."""
@@ -125,25 +128,25 @@ class ScoreSums(NamedTuple):
 
 def _make_kind(encoder: Encoder, documents: Sequence[str], step: int) -> ScoreSums:
     """Return the sums to measure over sentences of these documents."""
-    return ScoreSums(step, ResamplingUnits.of(documents, count_cells(encoder.layers * encoder.heads)))
+    return ScoreSums(step, ResamplingUnits.choose(documents, count_cells(encoder.layers * encoder.heads)))
 
 
 def _add_variations(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
     """Add the variations of scores on some sentences."""
-    gathered = ShareSums(len(sums.documents), encoder.layers, encoder.heads)
+    share_sums = ShareSums(len(sums.documents), encoder.layers, encoder.heads)
     for place, row in zip(places, sums.places("document", [shard.labels[place] for place in places]), strict=True):
         pieces = shard.plan.sentences[place]
         assert pieces is not None
         with one_blas_thread:
             layers = encoder.iter_parts(pieces, range(encoder.layers))
-            gathered.add(row, [compute_variation(trace, parts) for trace, parts in layers])
-    sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in gathered.sums.items()}
+            share_sums.add(row, [compute_variation(trace, parts) for trace, parts in layers])
+    sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in share_sums.sums.items()}
 
 
 def _make_result(encoder: Encoder, name: str, step: int, documents: Sequence[str], sums: Sums) -> CorpusWhy:
     """Return the shares from the sums of all sentences."""
-    gathered = ShareSums(len(sums.documents), encoder.layers, encoder.heads, sums.of(f"{PASSES[0]}/{NAME}"))
+    share_sums = ShareSums(len(sums.documents), encoder.layers, encoder.heads, sums.select(f"{PASSES[0]}/{NAME}"))
     counted = sums.counted
     count, left_out = len({*documents}), counted["left_out"]
-    rows, composed = tuple(gathered.rows()), tuple(gathered.composed())
+    rows, composed = tuple(share_sums.rows()), tuple(share_sums.composed())
     return CorpusWhy(encoder.name, encoder.revision, name, counted["sentences"], step, count, left_out, rows, composed)

@@ -183,7 +183,7 @@ def _count_hits(
         return {}
     pointed = find_pointers(block)
     cases = [list_arcs(gold, pointed, number, *f.detail.split()) for number, f in enumerate(syntactic)]
-    return {f: (sum(arc.right for arc in links), len(links)) for f, links in zip(syntactic, cases, strict=True)}
+    return {f: (sum(arc.is_right for arc in links), len(links)) for f, links in zip(syntactic, cases, strict=True)}
 
 
 # ---- Composition ----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from mha_viz.analysis.coreference import Anaphor, chunk
+from mha_viz.analysis.coreference import Anaphor, make_chunk
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import DIRECTIONS, find_pointers, list_arcs
 from mha_viz.app.url import address
@@ -146,7 +146,7 @@ def _compare_dependencies(
     for arc in list_arcs(sentence, pointed, 0, relation, direction):
         link = (arc.pointed, arc.word) if direction == "head_to_dep" else (arc.word, arc.pointed)
         points = weights[link] > 0  # a causal model gives no weight to later words
-        if arc.right and points:
+        if arc.is_right and points:
             spans.append(Span(arc.word, arc.pointed, arc.relation, "hit"))
             continue
         spans += [Span(arc.word, gold, arc.relation, "miss") for gold in arc.gold[:1]]
@@ -158,7 +158,7 @@ def _choose_candidates(sentence: Sentence, attention: Attention, head: Head) -> 
     """Return, for each anaphor, the candidate with the largest weight, and that weight."""
     block = select_word_weights(attention, [head])[0]
     choices = []
-    for anaphor in chunk([sentence], [0]).anaphors:
+    for anaphor in make_chunk([sentence], [0]).anaphors:
         weights = block[anaphor.word, list(anaphor.candidates)]
         choices.append((anaphor, anaphor.candidates[int(weights.argmax())], float(weights.max())))
     return choices

@@ -56,15 +56,16 @@ distances.
 
 def _count_pairs(t: Trace) -> int:
     """Return the number of rotated pairs of numbers."""
-    return t.rotation.turned // 2 if t.rotation else 0
+    return t.rotation.rotated_size // 2 if t.rotation else 0
 
 
 def _explain_partial_rotation(t: Trace, rotation: Rotation) -> str:
     """Explain that only some of the numbers are rotated; empty if all are."""
-    if rotation.turned == t.d_k:
+    if rotation.rotated_size == t.d_k:
         return ""
     return (
-        f" Of the {t.d_k} numbers only the first {rotation.turned} are rotated; the others say nothing about positions."
+        f" Of the {t.d_k} numbers only the first {rotation.rotated_size} are rotated; "
+        "the others say nothing about positions."
     )
 
 

@@ -38,7 +38,7 @@ class InsideStep(NamedTuple):
 
 
 def _count_rotated(t: Trace) -> str:
-    return f"{t.rotation.turned if t.rotation else 0} of {t.d_k}"
+    return f"{t.rotation.rotated_size if t.rotation else 0} of {t.d_k}"
 
 
 def _describe_mask(t: Trace) -> str:

@@ -59,7 +59,7 @@ class SentenceAnswers(NamedTuple):
     @property
     def right_count(self) -> int:
         """The number of right answers."""
-        return sum(arc.right for arc in self.arcs)
+        return sum(arc.is_right for arc in self.arcs)
 
 
 def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None:
@@ -334,7 +334,7 @@ def _show_sentences(title: str, sentences: Sequence[SentenceAnswers], head: Head
     axis: Literal["q", "k"] = "k" if gold.endswith("head_to_dep") else "q"
     for answers in sentences:
         sentence = load_built_in_corpus().sentences[answers.number]
-        missed = [arc for arc in answers.arcs if not arc.right][:3]
+        missed = [arc for arc in answers.arcs if not arc.is_right][:3]
         case = CaseInLink(head, axis, (*missed, *answers.arcs)[0].word)
         words = f"{' '.join(sentence.forms)}  ({answers.right_count} of {len(answers.arcs)})"
         role_sentences.show_link(words, role_cases.make_explore_parameters(sentence, case, gold))

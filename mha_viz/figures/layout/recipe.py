@@ -14,7 +14,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.view import View
 from mha_viz.model_names import cite_model, get_display_name
-from mha_viz.quotes import printable
+from mha_viz.quotes import make_printable
 from mha_viz.request import BOTH, COSINE, DTYPES, MASK, RECIPE, Question, Request, add_dtype, get_dtype
 from mha_viz.view.quantities import QUANTITIES, WEIGHT, Quantity
 from mha_viz.view.settings import iter_page_only_settings, keep_accepted
@@ -69,7 +69,7 @@ def _write_reading(name: str, attention: Attention) -> str:
         call = call and _append_step(call, step)
     if call:
         named = cite_model(attention.model, attention.revision)
-        return f"# {printable(named, '?')}\n{name} = {call}"
+        return f"# {make_printable(named, '?')}\n{name} = {call}"
     file = f"{attention.key[:8]}.npz"
     return f"# From the archive of all files, or from save({file!r})\n{name} = mv.load_attention({file!r})"
 

@@ -31,7 +31,7 @@ from mha_viz.figures.words.role_words import (
 )
 from mha_viz.figures.words.use_words import USE, describe_use
 from mha_viz.numerals import counted, percent
-from mha_viz.quotes import printable
+from mha_viz.quotes import make_printable
 
 HEADING = (
     *("model", "revision", "corpus", "layer", "head", "name", "paper", "role", "detail", "status", "n", "documents"),
@@ -274,4 +274,4 @@ def capitalise(words: str) -> str:
 
 def escape_text(text: str, escaped: Mapping[int, str]) -> str:
     """Return a text on one line, with the special characters of a format escaped."""
-    return " ".join(printable(text, " ").split()).translate(escaped)
+    return " ".join(make_printable(text, " ").split()).translate(escaped)

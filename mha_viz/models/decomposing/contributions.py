@@ -42,7 +42,7 @@ def direct_contributions(encoder: Encoder, question: Question, text: str, pair: 
     Raises ModelUnsupported for models other than pre-norm ones with an unembedding, and the errors of
     :meth:`Encoder.encode`.
     """
-    norm = _final_norm(encoder, question)
+    norm = _find_final_norm(encoder, question)
     norm_inputs, thread = list[torch.Tensor](), threading.get_ident()
 
     def take(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
@@ -69,7 +69,7 @@ def direct_contributions(encoder: Encoder, question: Question, text: str, pair: 
     return contributions
 
 
-def _final_norm(encoder: Encoder, question: Question) -> Any:
+def _find_final_norm(encoder: Encoder, question: Question) -> Any:
     """Return the model's final norm. Raises ModelUnsupported where direct contributions cannot be computed."""
     family = find_family(encoder.config)
     width = getattr(encoder.config, "word_embed_proj_dim", encoder.d_model)  # OPT: another matrix follows the norm
@@ -108,7 +108,8 @@ def norm_weighted(encoder: AnyModel, text: str, pair: str = "", words: Sequence[
     reading, recorded = encoder.through(text, pair, RecordingTap, words)
     assert isinstance(recorded, RecordingTap)
     lengths = [
-        torch.bmm(*matrices).norm(dim=-1) for matrices in zip(recorded.values, _length_matrices(encoder), strict=True)
+        torch.bmm(*matrices).norm(dim=-1)
+        for matrices in zip(recorded.values, _compute_length_matrices(encoder), strict=True)
     ]
     weights = reading.weights * torch.stack(lengths).cpu().numpy()[:, :, None, :]
     return replace(
@@ -116,7 +117,7 @@ def norm_weighted(encoder: AnyModel, text: str, pair: str = "", words: Sequence[
     )
 
 
-def _length_matrices(encoder: Encoder) -> list[torch.Tensor]:
+def _compute_length_matrices(encoder: Encoder) -> list[torch.Tensor]:
     """Return for each layer matrices [head, d_head, d_head] that preserve the lengths that slices of W_O produce.
 
     They are the triangular factors of a QR decomposition, since a rotation keeps lengths.

@@ -21,11 +21,11 @@ def explain_links(
 
     See :func:`mha_viz.explain_scores` and :func:`mha_viz.explain_output`. What these refuse for a model is None.
     """
-    found = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
+    chosen_head = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
     codes = by_key = None
     with suppress(ModelUnsupported), one_blas_thread:
-        ((trace, parts),) = encoder.iter_parts(encoder.pieces(text, pair, words), [found.layer])
-        codes = encode_reasons(sum_key_groups(trace, parts, found))
+        ((trace, parts),) = encoder.iter_parts(encoder.pieces(text, pair, words), [chosen_head.layer])
+        codes = encode_reasons(sum_key_groups(trace, parts, chosen_head))
     with suppress(ModelUnsupported):
-        by_key = name_words_by_key(encoder, text, found, NAMED_WORDS, pair=pair, words=words)
+        by_key = name_words_by_key(encoder, text, chosen_head, NAMED_WORDS, pair=pair, words=words)
     return LinkReasons(codes, by_key)

@@ -64,7 +64,7 @@ class WordVectors(NamedTuple):
 
     Attributes:
         reads: [piece, width], the input embeddings.
-        projection: [width, d_model], if these are narrower than the model; it is applied behind their norm.
+        projection: [width, d_model], if these are narrower than the model; it is applied after their norm.
         writes: [piece, d_model], what relates the output of heads to words.
         matrix: names ``writes``, OUTPUT_MATRIX or INPUT_EMBEDDINGS.
         is_word: [piece], False for special and unused pieces.
@@ -91,7 +91,7 @@ def explain_output(
         words: the sentence as words, in place of ``text``.
 
     Returns, for each key, the norm of what is moved, its share of what the layer adds, and the words of the vocabulary
-    that it moves the token towards and away from (:class:`mha_viz.attention.outputs.HeadOutput`). Raises as
+    that it moves the token towards and away from (:class:`mha_viz.attention.outputs.HeadOutput`). Raises the errors of
     :meth:`Encoder.score_parts`, and ModelUnsupported for models in which more than norms and one matrix lies between a
     head's output and words.
 
@@ -107,8 +107,9 @@ def explain_output(
         check_tokens(trace, query)
         number = trace.number(checked_head)
         links = compute_links(trace, number, query)
-        moved = trace.v[number] @ trace.slice_w_o(number)  # a weight changes the length alone, and so no word's rank
-        written = name_words(encoder, norms.after.apply(np.vstack([moved, links.vectors.sum(axis=0)]), query))
+        # Leave the weights out: they change the lengths of vectors, not the ranks of words.
+        contributions = trace.v[number] @ trace.slice_w_o(number)
+        written = name_words(encoder, norms.after.apply(np.vstack([contributions, links.vectors.sum(axis=0)]), query))
     weights = trace.weights[number, query]
     by_key = tuple(of_key if weight else NO_WORDS for of_key, weight in zip(written[:-1], weights, strict=True))
     return HeadOutput(
@@ -124,15 +125,15 @@ def name_words_by_key(
     """Return the ``count`` words that each key's vector moves a token towards in a head, the strongest first.
 
     They are those of :func:`explain_output` for every query, because the weight and the standard deviation of the norm
-    change the length of a vector alone. Raises as :func:`explain_output`.
+    change the length of a vector alone. Raises the errors of :func:`explain_output`.
     """
     encoder = require_one_stack(encoder)
     checked_head = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
     with one_blas_thread:
         ((trace, norms),) = encoder.iter_norms(encoder.pieces(text, pair, words), [checked_head.layer])
         number = trace.number(checked_head)
-        moved = trace.v[number] @ trace.slice_w_o(number)
-        return tuple(written.towards[:count] for written in name_words(encoder, norms.after.apply(moved, 0)))
+        contributions = trace.v[number] @ trace.slice_w_o(number)
+        return tuple(written.towards[:count] for written in name_words(encoder, norms.after.apply(contributions, 0)))
 
 
 def name_words_of_heads(
@@ -140,7 +141,7 @@ def name_words_of_heads(
 ) -> tuple[tuple[tuple[str, ...], ...], ...]:
     """Return the words of :func:`name_words_by_key` for all heads, those of the first layer first.
 
-    Raises as :func:`explain_output`, and TooLarge for a text and a model that would take long.
+    Raises the errors of :func:`explain_output`, and TooLarge for a text and a model that would take long.
     """
     encoder = require_one_stack(encoder)
     vectors, pieces = load_word_vectors(encoder), encoder.pieces(text, pair, words)
@@ -154,15 +155,15 @@ def name_words_of_heads(
     named = list[tuple[tuple[str, ...], ...]]()
     with one_blas_thread:
         for trace, norms in encoder.iter_norms(pieces, encoder.layer_numbers):
-            moved = np.concatenate([trace.v[head] @ trace.slice_w_o(head) for head in range(trace.heads)])
-            written = name_words(encoder, norms.after.apply(moved, 0), has_away=False)
+            contributions = np.concatenate([trace.v[head] @ trace.slice_w_o(head) for head in range(trace.heads)])
+            written = name_words(encoder, norms.after.apply(contributions, 0), has_away=False)
             by_key = [of_key.towards[:count] for of_key in written]
             named += [tuple(by_key[start : start + trace.n]) for start in range(0, len(by_key), trace.n)]
     return tuple(named)
 
 
 def name_words(encoder: Encoder, directions: Floats, *, has_away: bool = True) -> list[Written]:
-    """Return the words that each of some vectors, [vector, d_model], moves a token towards and away from.
+    """Name the words that each vector, [vector, d_model], moves a token towards and away from.
 
     Without ``has_away``, the second are left out, which takes half the time.
     """
@@ -185,15 +186,15 @@ def _rank_words(
     encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_], has_away: bool = True
 ) -> list[Written]:
     """Return the words with the largest and the smallest of some scores, [vector, piece]."""
-    pieces, written = np.flatnonzero(is_word), []
+    pieces, ranked = np.flatnonzero(is_word), []
     for row in scores[:, pieces]:
         places = _find_largest(row), _find_largest(-row) if has_away else ()
-        written.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in places)))
-    return written
+        ranked.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in places)))
+    return ranked
 
 
 def _find_largest(numbers: Floats) -> npt.NDArray[np.intp]:
-    """Return the places of the WORDS largest numbers, the largest first; of equal numbers, the first comes first."""
+    """Return the indices of the WORDS largest numbers, largest first; of equal numbers, the first comes first."""
     last = np.partition(numbers, -WORDS)[-WORDS] if len(numbers) > WORDS else -np.inf
     places = np.flatnonzero(numbers >= last)
     largest: npt.NDArray[np.intp] = places[np.argsort(-numbers[places], kind="stable")][:WORDS]
@@ -212,7 +213,7 @@ def copying_scores(encoder: AnyModel) -> pd.DataFrame:
     The score is Σ λ / Σ |λ| over the eigenvalues of the circuit from words to words, E W_V W_O U, −1 to 1. E are the
     input embeddings as the first norm passes them on, without its standard deviation; U are the words after the norm
     behind the heads (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "Copying heads").
-    It depends on weights alone. Raises as :func:`explain_output`.
+    It depends on weights alone. Raises the errors of :func:`explain_output`.
 
     Returns a table with one row per head, named "L0H0" and so on, and the columns ``copying`` and ``untrained``, the
     score of the same head with random weights.
@@ -233,7 +234,7 @@ def measure_copying(encoder: Encoder) -> npt.NDArray[np.float64]:
     vectors, product = load_word_vectors(encoder), _load_product(encoder)
     scores = [
         [
-            compute_copying_score(_push_on(norms, w_o) @ product @ _pull_back(vectors, norms, w_v))
+            compute_copying_score(_push_forward(norms, w_o) @ product @ _pull_back(vectors, norms, w_v))
             for w_v, w_o in (_slice_circuit(trace, head) for head in range(trace.heads))
         ]
         for trace, norms in _iter_layers(encoder, encoder.layer_numbers)
@@ -244,8 +245,8 @@ def measure_copying(encoder: Encoder) -> npt.NDArray[np.float64]:
 def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) -> pd.DataFrame:
     """List the largest directions of a head: what it reads along each, and what it writes then.
 
-    They are the largest singular pairs of W_V W_O of the head. Raises as :func:`explain_output`, and SettingError
-    unless ``most`` is a number from 1 to 100.
+    They are the largest singular pairs of W_V W_O of the head. Raises the errors of :func:`explain_output`, and
+    SettingError unless ``most`` is a number from 1 to 100.
 
     Returns a table with one row per direction, the largest first. The columns are ``share``, its share of the squared
     Frobenius norm of the matrix; ``untrained``, that of the same direction with random weights; ``reads`` and
@@ -264,9 +265,9 @@ def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) 
     vectors = load_word_vectors(encoder)
     ((trace, norms),) = _iter_layers(encoder, [checked_head.layer])
     w_v, w_o = _slice_circuit(trace, trace.number(checked_head))
-    read, sizes, written = _decompose(w_v, w_o)
-    read_scores = _multiply(vectors.reads, _pull_back(vectors, norms, read[:, :most]).T)
-    written_scores = _multiply(vectors.writes, _push_on(norms, written[:most]))
+    read_directions, sizes, written_directions = _decompose(w_v, w_o)
+    read_scores = _multiply(vectors.reads, _pull_back(vectors, norms, read_directions[:, :most]).T)
+    written_scores = _multiply(vectors.writes, _push_forward(norms, written_directions[:most]))
     # The signs of both vectors of a pair may change together: what is written most strongly is written towards.
     signs = np.where(written_scores.max(axis=-1) >= -written_scores.min(axis=-1), 1, -1).astype(np.float32)[:, None]
     reads, writes = (_rank_words(encoder, signs * scores, vectors.is_word) for scores in (read_scores, written_scores))
@@ -304,22 +305,22 @@ def _slice_circuit(trace: Trace, head: int) -> tuple[FloatSums, FloatSums]:
 
 
 def _pull_back(vectors: WordVectors, norms: LayerNorms, directions: FloatSums) -> FloatSums:
-    """Return the directions of word vectors, [width, direction], that heads read along ``directions`` behind the norm.
+    """Return the directions of word vectors, [width, direction], that become ``directions`` after the norm.
 
-    ``directions``: [d_model, direction]. The standard deviation of the norm is left out.
+    ``directions``: [d_model, direction]. The norm's division by the standard deviation is left out.
     """
     if vectors.projection is not None:
         directions = vectors.projection @ directions
     if norms.before is None:
         return directions
-    pulled: FloatSums = norms.before.centre(directions.T * norms.before.weight).T
-    return pulled
+    word_directions: FloatSums = norms.before.centre(directions.T * norms.before.weight).T
+    return word_directions
 
 
-def _push_on(norms: LayerNorms, directions: FloatSums) -> FloatSums:
-    """Return directions, [direction, d_model], behind the norm after the heads, without its standard deviation."""
-    pushed: FloatSums = norms.after.centre(directions) * norms.after.weight
-    return pushed
+def _push_forward(norms: LayerNorms, directions: FloatSums) -> FloatSums:
+    """Apply the norm after the heads to directions, [direction, d_model], without dividing by standard deviations."""
+    written_directions: FloatSums = norms.after.centre(directions) * norms.after.weight
+    return written_directions
 
 
 def _decompose(w_v: FloatSums, w_o: FloatSums) -> tuple[FloatSums, FloatSums, FloatSums]:
@@ -378,8 +379,8 @@ def _load_output_matrix(encoder: Encoder, reads: torch.Tensor) -> torch.Tensor:
     if getattr(encoder.config, "tie_word_embeddings", True):
         return reads
     if encoder.folder is not None:
-        stored = _read_output_matrix(encoder.folder)
-        return answers.find_output_matrix(encoder) if stored is None else stored.to(reads.device)
+        output_matrix = _read_output_matrix(encoder.folder)
+        return answers.find_output_matrix(encoder) if output_matrix is None else output_matrix.to(reads.device)
     generator = torch.Generator().manual_seed(UNTRAINED_SEED)
     return torch.randn(reads.shape, generator=generator) * getattr(encoder.config, "initializer_range", 0.02)
 
@@ -389,15 +390,15 @@ def _read_output_matrix(folder: Path) -> torch.Tensor | None:
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, "pt") as tensors:
             for name in sorted(_OUTPUT_MATRICES & {*tensors.keys()}):
-                stored: torch.Tensor = tensors.get_tensor(name).float()
-                return stored
+                output_matrix: torch.Tensor = tensors.get_tensor(name).float()
+                return output_matrix
     return None
 
 
 def _load_product(encoder: Encoder) -> FloatSums:
     """Return [d_model, width], the products of what words write with what they read, summed over words; cached.
 
-    Of what they write, the mean over words is subtracted.
+    The mean over words is subtracted from what they write.
     """
     vectors = load_word_vectors(encoder)
     with _cache_lock:

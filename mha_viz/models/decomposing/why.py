@@ -35,7 +35,7 @@ def explain_scores(
         part: for T5, "encoder", "decoder" or "cross"; by default the encoder.
 
     Returns the shares of the groups in a head's scores (:meth:`Why.table`), those of single parts (:meth:`Why.parts`),
-    and the earlier heads that a head depends on (:meth:`Why.arrows`). Raises as :meth:`Encoder.score_parts`.
+    and the earlier heads that a head depends on (:meth:`Why.arrows`). Raises the errors of :meth:`Encoder.score_parts`.
 
     >>> shares = mv.explain_scores(encoder, "The animal didn't cross the street because it was too tired.").table()
     >>> shares.loc["L0H2", ["word", "position"]].idxmax()
@@ -49,7 +49,7 @@ def explain_scores(
     layers = list(range(stack.layers))
     if head is not None:
         layers = [Head.among(head, stack.layers, stack.heads, stack.name).layer]
-    read = stack.pieces(text, pair, words)
+    pieces = stack.pieces(text, pair, words)
     with one_blas_thread:
-        variations = [compute_variation(trace, parts) for trace, parts in stack.iter_parts(read, layers)]
-    return Why(stack.name, read.tokenized(), tuple(layers), tuple(variations))
+        variations = [compute_variation(trace, parts) for trace, parts in stack.iter_parts(pieces, layers)]
+    return Why(stack.name, pieces.tokenized(), tuple(layers), tuple(variations))

@@ -54,14 +54,14 @@ def check_settings() -> None:
         read_megabytes(setting)
 
 
-def write_note(place: Path, commit: str, names: Collection[str], written: Path) -> None:
-    """Write the note in ``place``, a model's folder in the cache, that lists the files about to be put there.
+def write_note(model_folder: Path, commit: str, names: Collection[str], temporary_path: Path) -> None:
+    """Write the note that lists the files about to be moved to ``model_folder``, a model's folder in the cache.
 
-    ``written`` is the path of a temporary file, which then replaces the note.
+    The note is written to ``temporary_path`` and then moved, so that it is never incomplete.
     """
-    names_by_commit = _read_note(place) | {commit: sorted(names)}
-    written.write_text(json.dumps(names_by_commit), encoding="utf-8")
-    written.replace(place / NOTE)
+    names_by_commit = _read_note(model_folder) | {commit: sorted(names)}
+    temporary_path.write_text(json.dumps(names_by_commit), encoding="utf-8")
+    temporary_path.replace(model_folder / NOTE)
 
 
 def record_use(folder: Path) -> None:
@@ -73,14 +73,14 @@ def record_use(folder: Path) -> None:
 
 
 @contextmanager
-def reserve_space(size: int, who: str) -> Iterator[None]:
+def reserve_space(size: int, label: str) -> Iterator[None]:
     """Reserve space to download ``size`` bytes inside this block. The least recently used models are deleted if
     necessary.
 
     Raises ModelUnsupported if ``size`` exceeds the total limit, ModelError if all models are in use, SettingError.
     """
     with _lock:
-        _make_room(size, who)
+        _make_room(size, label)
         _reserved.append(size)
     try:
         yield
@@ -97,9 +97,9 @@ _reserved: list[int] = []  # bytes reserved by current downloads
 class _Download:
     """The downloaded files of one model, and when it was last used."""
 
-    place: Path
+    model_folder: Path
     files: tuple[Path, ...]
-    used: float  # seconds since 1970
+    last_used: float  # seconds since 1970
 
     @property
     def bytes(self) -> int:
@@ -109,38 +109,38 @@ class _Download:
     @property
     def in_use(self) -> bool:
         """Whether the model was used recently."""
-        return time.time() - self.used < KEEP_SECONDS
+        return time.time() - self.last_used < KEEP_SECONDS
 
     def remove(self) -> int:
         """Remove the files and then empty folders. Return the number of bytes freed.
 
         config.json is removed first, because a folder without it counts as absent.
         """
-        before = self.bytes
+        size_before = self.bytes
         with suppress(OSError):  # no permission
             for path in sorted(self.files, key=lambda p: p.name != "config.json"):
                 path.unlink(missing_ok=True)
-            (self.place / NOTE).unlink(missing_ok=True)
+            (self.model_folder / NOTE).unlink(missing_ok=True)
         for folder in {f.parent for f in self.files}:
             with suppress(OSError):  # it contains another program's files
                 folder.rmdir()
         with suppress(OSError):
-            (self.place / "snapshots").rmdir()
-            shutil.rmtree(self.place / "refs", ignore_errors=True)  # their targets are gone
-            self.place.rmdir()
-        return before - self.bytes
+            (self.model_folder / "snapshots").rmdir()
+            shutil.rmtree(self.model_folder / "refs", ignore_errors=True)  # their targets are gone
+            self.model_folder.rmdir()
+        return size_before - self.bytes
 
 
-def _make_room(size: int, who: str) -> None:
+def _make_room(size: int, label: str) -> None:
     """Delete the least recently used models until ``size`` more bytes fit. Raises ModelUnsupported, ModelError."""
     limit = read_megabytes(SETTING) * 10**6
     if size > limit:
         raise ModelUnsupported(
-            f"{who} has {size / 1e6:,.0f} MB, more than this server’s limit for all downloads.",
+            f"{label} has {size / 1e6:,.0f} MB, more than this server’s limit for all downloads.",
             "Choose a smaller model.",
         )
     downloads = list[_Download]()
-    for path in storage.cache_root().glob(f"models--*/{NOTE}"):
+    for path in storage.find_cache_root().glob(f"models--*/{NOTE}"):
         model_folder = path.parent
         files = [
             model_folder / "snapshots" / commit / name
@@ -151,24 +151,24 @@ def _make_room(size: int, who: str) -> None:
             downloads.append(
                 _Download(model_folder, tuple(f for f in files if not f.is_symlink()), path.stat().st_mtime)
             )
-    downloads.sort(key=lambda model: model.used)
+    downloads.sort(key=lambda model: model.last_used)
     used_bytes = sum(model.bytes for model in downloads) + sum(_reserved)
     for model in downloads:
         if used_bytes + size > limit and not model.in_use:
             used_bytes -= model.remove()
     if used_bytes + size > limit:
         raise ModelError(
-            f"There is no room for {who}: the stored models are in use.",
+            f"There is no room for {label}: the stored models are in use.",
             "Try again later, or choose a stored model.",
         )
 
 
-def _read_note(place: Path) -> dict[str, list[str]]:
+def _read_note(model_folder: Path) -> dict[str, list[str]]:
     """Read the note of a model: commit → names of files. Return an empty dictionary for anything that is not such a
     note.
     """
     try:
-        content = json.loads((place / NOTE).read_text(encoding="utf-8"))
+        content = json.loads((model_folder / NOTE).read_text(encoding="utf-8"))
         names_by_commit = {
             commit: [name for name in names if Path(name).name == name]
             for commit, names in content.items()

@@ -218,13 +218,13 @@ def list_offered() -> tuple[Model, ...]:
     models = _list_selected()
     if not is_local_only():
         return models
-    present = tuple(m for m in models if _is_present(m))
-    if not present:
+    local_models = tuple(m for m in models if _is_present(m))
+    if not local_models:
         raise SettingError(
             f"None of the models of {SETTING} is on this machine, and {ACCESS}=here allows no other.",
             "Download one first, with the same setting open, as in: mha-viz attention Hello --model gpt2",
         )
-    return present
+    return local_models
 
 
 def choose_default() -> Model:
@@ -250,8 +250,8 @@ def resolve(name: str) -> Model:
         )
     name = name.strip(" ")
     if is_hosted():
-        return _find_offered(name, _list_selected())
-    model = _find_listed(name) or _make_hub_model(name)
+        return _find_offered_model(name, _list_selected())
+    model = _find_listed_model(name) or _make_hub_model(name)
     if model is None:
         _check_step(name)
         _check_path(name)
@@ -264,11 +264,11 @@ def resolve(name: str) -> Model:
 
 
 @contextmanager
-def add_suggestions(name: str, choose: str) -> Iterator[None]:
+def add_suggestions(name: str, instruction: str) -> Iterator[None]:
     """Add suggestions to an error about an unknown name raised inside this block.
 
-    They are the model that may have been meant, and the models that come with the package. ``choose`` replaces "Choose
-    one from the list" for readers who see no list.
+    The suggestions are the model that was probably meant and the models that come with the package. ``instruction``
+    replaces "Choose one from the list" for readers who see no list.
     """
     try:
         yield
@@ -276,8 +276,8 @@ def add_suggestions(name: str, choose: str) -> Iterator[None]:
         names = {model.name: model.kind in ("bundled", "own") for model in list_offered()}
         typed = str(name)
         question = "" if typed.partition("@")[0] in CATALOG else did_you_mean(typed, names, MIN_SIMILARITY)
-        built_in = join_names([other for other, comes_along in names.items() if comes_along])
-        remedy = error.remedy.replace("Choose one from the list", choose)
+        built_in = join_names([other for other, is_bundled in names.items() if is_bundled])
+        remedy = error.remedy.replace("Choose one from the list", instruction)
         included = f"Included, without a download: {built_in}." if built_in else ""
         raise type(error)(error.problem, " ".join(filter(None, (question, remedy, included)))) from error
 
@@ -287,7 +287,7 @@ def _list_selected() -> tuple[Model, ...]:
     if not is_restricted():
         return tuple(CATALOG.values())
     names = [n.strip() for n in os.environ[SETTING].split(",") if n.strip()]
-    models = [_find_listed(n) for n in names]
+    models = [_find_listed_model(n) for n in names]
     unknown = [quote(n) for n, m in zip(names, models, strict=True) if m is None]
     if unknown or not names:
         complaint = f"lists {', '.join(unknown)}, which is not a known model" if unknown else "lists no model"
@@ -295,7 +295,7 @@ def _list_selected() -> tuple[Model, ...]:
     return tuple(dict.fromkeys(m for m in models if m is not None))
 
 
-def _find_offered(name: str, models: tuple[Model, ...]) -> Model:
+def _find_offered_model(name: str, models: tuple[Model, ...]) -> Model:
     """Return the model of ``models``, or the snapshot of one, that a name refers to, if its files may be used."""
     match = next((m for m in models if name and name in (m.name, "" if m.revision else m.hub_id)), None)
     training_snapshot = None if match else _find_training_snapshot(name)
@@ -324,7 +324,7 @@ def list_hub_ids(model: Model) -> tuple[str, ...]:
     return tuple(dict.fromkeys((model.hub_id, model.name.partition("@")[0])))
 
 
-def _find_listed(name: str) -> Model | None:
+def _find_listed_model(name: str) -> Model | None:
     """Return a catalogue row, an "owner/name" id or a folder.
 
     A single unknown word is more likely a typing error than an id, so it is not accepted.
@@ -377,7 +377,7 @@ def _check_step(name: str) -> None:
 
 
 def _make_hub_model(name: str) -> Model | None:
-    """Return the model of the Hub with an id, or None if the name is no id."""
+    """Return the Hub model with this id, or None if the name is not an id."""
     hub_id, separator, revision = name.partition("@")
     if not is_hub_id(hub_id) or (separator and not _is_revision(revision)):
         return None
@@ -387,7 +387,7 @@ def _make_hub_model(name: str) -> Model | None:
 
 
 def _make_folder_model(name: str) -> Model | None:
-    """Return the model in a folder, or None if the name is no path of a model."""
+    """Return the model in a folder, or None if the name is not the path of one."""
     try:  # the message is the same for a folder without a model and for a missing folder
         path = _parse_path(name)
         if path is None or not (path / "config.json").is_file():
@@ -418,11 +418,11 @@ _OTHER_FORMS = (
 )
 
 
-def check_form(files: Collection[str], who: str) -> None:
+def check_form(files: Collection[str], label: str) -> None:
     """Raise ModelUnsupported if ``files`` have no config.json and show that the model has another form."""
     for file, problem, remedy in _OTHER_FORMS:
         if "config.json" not in files and any(map(file.fullmatch, files)):
-            raise ModelUnsupported(f"{who} {problem}.", remedy)
+            raise ModelUnsupported(f"{label} {problem}.", remedy)
 
 
 def _check_path(name: str) -> None:
@@ -431,12 +431,12 @@ def _check_path(name: str) -> None:
         path = _parse_path(name)
         if path is None:
             return
-        inside = [path.name] if path.is_file() else [file.name for file in path.iterdir()]
+        names = [path.name] if path.is_file() else [file.name for file in path.iterdir()]
         inner = "0_Transformer/config.json"
-        inside += [inner] if (path / inner).is_file() else []
+        names += [inner] if (path / inner).is_file() else []
     except (OSError, RuntimeError):  # as in _make_folder_model
         return
-    check_form(inside, quote(name))
+    check_form(names, quote(name))
 
 
 def _parse_path(name: str) -> Path | None:

@@ -124,19 +124,21 @@ def check_folder(folder: Path, model: Model | None = None) -> Model:
     return inspect_folder(folder, model).model
 
 
-def inspect_folder(folder: Path, model: Model | None = None, whole: bool = True) -> Facts:
+def inspect_folder(folder: Path, model: Model | None = None, includes_weights: bool = True) -> Facts:
     """Return the facts of a folder that passes :func:`check_folder`.
 
-    If not ``whole``, only its config is checked. Raises the same errors.
+    Without ``includes_weights``, only its config is checked. Raises the errors of :func:`check_folder`.
     """
     row = model or Model(str(folder), folder.name, kind="folder", path=str(folder.absolute()))
-    who = quote_model(row.name)
+    label = quote_model(row.name)
     try:
-        config = read_object(folder / "config.json", MAX_CONFIG_BYTES, who)
-        check_config(config, who)
-        return _read_config_facts(_fill_in_shape(row, config, folder, who) if whole else row, config, who)
+        config = read_object(folder / "config.json", MAX_CONFIG_BYTES, label)
+        check_config(config, label)
+        return _read_config_facts(
+            _fill_in_shape(row, config, folder, label) if includes_weights else row, config, label
+        )
     except OSError as error:
-        raise ModelBroken(f"{who} cannot be read: {error.strerror}.", "Check the folder's permissions.") from error
+        raise ModelBroken(f"{label} cannot be read: {error.strerror}.", "Check the folder's permissions.") from error
 
 
 def select_text_config(config: Json) -> Json:
@@ -145,16 +147,16 @@ def select_text_config(config: Json) -> Json:
     return inner if isinstance(inner, dict) and not is_listed(config.get("model_type", "")) else config
 
 
-def _read_config_facts(row: Model, whole: Json, who: str) -> Facts:
+def _read_config_facts(row: Model, full_config: Json, label: str) -> Facts:
     """Return the facts that follow from a config."""
-    config = select_text_config(whole)
+    config = select_text_config(full_config)
     heads = _find_largest(config, _HEADS)
     try:
         keys = families.count_key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
         shared = heads // keys if keys else 1  # no number of heads: transformers fills it in
         causal = families.is_causal(SimpleNamespace(**config))
     except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
-        raise ModelBroken(f"{who}: config.json contradicts itself.", "Get the file again.") from error
+        raise ModelBroken(f"{label}: config.json contradicts itself.", "Get the file again.") from error
     family = config.get("model_type", "")
     parts = PARTS if _has_two_stacks(config) else ()
     return Facts(
@@ -162,7 +164,7 @@ def _read_config_facts(row: Model, whole: Json, who: str) -> Facts:
         causal,
         parts,
         shared,
-        read_config_name(row.name, whole),
+        read_config_name(row.name, full_config),
         not is_listed(family),
         _count_attention_layers(config),
     )
@@ -197,9 +199,9 @@ def set_inspector(inspector: Inspector) -> None:
     _inspector = inspector
 
 
-def run_inspector(folder: Path, model: Model, whole: bool = True) -> Facts:
+def run_inspector(folder: Path, model: Model, includes_weights: bool = True) -> Facts:
     """Inspect a folder as :func:`inspect_folder` does, with the function that :func:`set_inspector` set last."""
-    return _inspector(folder, model, whole)
+    return _inspector(folder, model, includes_weights)
 
 
 def inspect_cached(folder: Path, model: Model) -> Facts:
@@ -238,107 +240,107 @@ def read_stamps(folder: Path) -> FileStamps:
     return frozenset((name, stat.st_size, stat.st_ctime_ns, stat.st_ino) for name, stat in stats)
 
 
-def _fill_in_shape(row: Model, config: Json, folder: Path, who: str) -> Model:
+def _fill_in_shape(row: Model, config: Json, folder: Path, label: str) -> Model:
     """Check the tokenizer and the weights. Return the row with layers, heads, width and size."""
-    _check_tokenizer(folder, who)
-    files = weight_files(folder, who)
+    _check_tokenizer(folder, label)
+    files = list_weight_files(folder, label)
     text = select_text_config(config)
-    check_described(_estimate_parameters(text), folder, who)
+    check_described(_estimate_parameters(text), folder, label)
     layers, heads, d_model = (_find_largest(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
     megabytes = round(sum(f.stat().st_size for f in files) / 1e6)
     return replace(row, layers=layers, heads=heads, d_model=d_model, megabytes=megabytes)
 
 
-def check_described(described: int, folder: Path, who: str, sharing: int = _MAX_SHARING) -> None:
+def check_described(described: int, folder: Path, label: str, sharing: int = _MAX_SHARING) -> None:
     """Raise ModelBroken for a config that describes many more parameters than ``sharing`` times the weights."""
-    elements = sum(_count_elements(file, who) for file in weight_files(folder, who))
+    elements = sum(_count_elements(file, label) for file in list_weight_files(folder, label))
     if described > sharing * elements + _SPARE_PARAMETERS:
         raise ModelBroken(
-            f"{who}: config.json describes about {described:,} parameters, the weights hold {elements:,}.",
+            f"{label}: config.json describes about {described:,} parameters, the weights hold {elements:,}.",
             "The two do not belong together. Get the folder again.",
         )
 
 
-def read_object(path: Path, limit: int, who: str) -> Json:
+def read_object(path: Path, limit: int, label: str) -> Json:
     """Read a JSON object from a file of limited size. Raises ModelBroken."""
     if not path.is_file():  # also avoids opening a pipe, which would block for ever
         raise ModelBroken(
-            f"{who} has no {path.name}.", "A model folder holds config.json, a tokenizer and safetensors."
+            f"{label} has no {path.name}.", "A model folder holds config.json, a tokenizer and safetensors."
         )
     with path.open("rb") as file:
         raw = file.read(limit + 1)
     if len(raw) > limit:
-        raise ModelBroken(f"{who}: {path.name} is larger than {limit:,} bytes.", "Get the file again.")
-    return _parse_object(raw, path.name, who)
+        raise ModelBroken(f"{label}: {path.name} is larger than {limit:,} bytes.", "Get the file again.")
+    return _parse_object(raw, path.name, label)
 
 
-def _parse_object(raw: bytes, name: str, who: str) -> Json:
+def _parse_object(raw: bytes, name: str, label: str) -> Json:
     """Parse a JSON object. Raises ModelBroken for anything else."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise ModelBroken(f"{who}: {name} is not a JSON object.", "The file is damaged. Get it again.")
+        raise ModelBroken(f"{label}: {name} is not a JSON object.", "The file is damaged. Get it again.")
     return value
 
 
-def check_config(config: Json, who: str) -> None:
+def check_config(config: Json, label: str) -> None:
     """Check a config. Raises ModelBroken, ModelUnsupported."""
     if "auto_map" in config:
-        raise custom_code_error(who)
+        raise make_custom_code_error(label)
     family = config.get("model_type")
     if not isinstance(family, str) or not _FAMILY.fullmatch(family):
         shown_family = quote(family) if isinstance(family, str) else "no family"
         raise ModelUnsupported(
-            f"{who}: its config.json names {shown_family} as model_type, which transformers does not know.", BY_HAND
+            f"{label}: its config.json names {shown_family} as model_type, which transformers does not know.", BY_HAND
         )
     if family in NO_ATTENTION:
-        raise no_attention_error(who, family)
+        raise make_no_attention_error(label, family)
     if "quantization_config" in config:
-        raise ModelUnsupported(f"{who} is quantised.", "Choose the version with ordinary weights.")
+        raise ModelUnsupported(f"{label} is quantised.", "Choose the version with ordinary weights.")
     if not is_listed(family):
-        _check_every_number(config, who)
+        _check_every_number(config, label)
         return
     for name, limit in _LIMITS.items():
-        _check_number(config.get(name), name, limit, who)
+        _check_number(config.get(name), name, limit, label)
     for names in (_LAYERS, _HEADS, _WIDTH, ("vocab_size",)):
         if not _find_largest(config, names):
-            raise ModelBroken(f"{who}: config.json has no {names[0]}.", "Get the file again.")
+            raise ModelBroken(f"{label}: config.json has no {names[0]}.", "Get the file again.")
 
 
-def _check_every_number(config: Json, who: str, depth: int = 0) -> None:
+def _check_every_number(config: Json, label: str, depth: int = 0) -> None:
     """Check every number in the config of a family without a row, including nested configs, by its name."""
     for name, value in config.items():
         if isinstance(value, dict):
             if "auto_map" in value:
-                raise custom_code_error(who)
+                raise make_custom_code_error(label)
             if depth == _MAX_DEPTH:
-                raise ModelBroken(f"{who}: config.json is nested too deeply.", "Get the file again.")
-            _check_every_number(value, who, depth + 1)
+                raise ModelBroken(f"{label}: config.json is nested too deeply.", "Get the file again.")
+            _check_every_number(value, label, depth + 1)
         elif name in _LIMITS and name not in _POSITIONS:
-            _check_number(value, name, _LIMITS[name], who)
+            _check_number(value, name, _LIMITS[name], label)
         elif type(value) is int:
             limit = _MAX_REPEATS if _REPEAT_NAME.search(name) else _MAX_OTHER_NUMBER
             if abs(value) > limit:
-                _check_number(value, name, limit, who)
+                _check_number(value, name, limit, label)
 
 
-def no_attention_error(who: str, family: str) -> ModelUnsupported:
+def make_no_attention_error(label: str, family: str) -> ModelUnsupported:
     """Return the error for a family without attention."""
     return ModelUnsupported(
-        f"{who} has no attention: models of the family {family} mix tokens in another way.",
+        f"{label} has no attention: models of the family {family} mix tokens in another way.",
         "Choose a model with attention heads, such as BERT or GPT-2.",
     )
 
 
-def _check_number(value: object, name: str, limit: int, who: str) -> None:
+def _check_number(value: object, name: str, limit: int, label: str) -> None:
     """Raise ModelBroken unless a number of a config is whole and within the limit. None stands for a default."""
     if value is None:  # GPT-2 writes null for "the default"
         return
     if type(value) is not int or not 0 <= value <= limit:
         raise ModelBroken(
-            f"{who}: config.json gives {quote(str(value))} for {name}.",
+            f"{label}: config.json gives {quote(str(value))} for {name}.",
             f"Expected a whole number up to {limit:,}. The file is damaged or not meant for a real model.",
         )
 
@@ -359,30 +361,30 @@ def _estimate_parameters(config: Json) -> int:
     return layers * (attention + feed_forward) + rows * d
 
 
-def _check_tokenizer(folder: Path, who: str) -> None:
+def _check_tokenizer(folder: Path, label: str) -> None:
     """Check the files of a tokenizer. Raises ModelBroken, ModelUnsupported."""
     names = {p.name for p in folder.iterdir() if p.is_file()}
     if not has_tokenizer(names):
-        raise no_tokenizer_error(who)
+        raise make_no_tokenizer_error(label)
     for name in sorted(names & set().union(*TOKENIZERS)):
         if (folder / name).stat().st_size > MAX_TOKENIZER_BYTES:
-            raise ModelBroken(f"{who}: {name} is larger than {MAX_TOKENIZER_BYTES:,} bytes.", "Get the file again.")
+            raise ModelBroken(f"{label}: {name} is larger than {MAX_TOKENIZER_BYTES:,} bytes.", "Get the file again.")
     if "tokenizer_config.json" in names:
-        settings = read_object(folder / "tokenizer_config.json", MAX_TOKENIZER_BYTES, who)
+        settings = read_object(folder / "tokenizer_config.json", MAX_TOKENIZER_BYTES, label)
         if "auto_map" in settings:
-            raise custom_code_error(who)
-        pipeline.check_tokenizer_settings(settings, who)
+            raise make_custom_code_error(label)
+        pipeline.check_tokenizer_settings(settings, label)
     if "tokenizer.json" in names:
-        tokenizer = read_object(folder / "tokenizer.json", MAX_TOKENIZER_BYTES, who)
+        tokenizer = read_object(folder / "tokenizer.json", MAX_TOKENIZER_BYTES, label)
         if not isinstance(tokenizer.get("model"), dict):
-            raise ModelBroken(f"{who}: tokenizer.json holds no tokenizer.", "The file is damaged. Get it again.")
-        pipeline.check_tokenizer(tokenizer, who)
+            raise ModelBroken(f"{label}: tokenizer.json holds no tokenizer.", "The file is damaged. Get it again.")
+        pipeline.check_tokenizer(tokenizer, label)
     if "generation_config.json" in names:
-        read_object(folder / "generation_config.json", MAX_CONFIG_BYTES, who)
+        read_object(folder / "generation_config.json", MAX_CONFIG_BYTES, label)
     if "added_tokens.json" in names:
-        pipeline.check_extra_tokens(read_object(folder / "added_tokens.json", MAX_TOKENIZER_BYTES, who), who)
+        pipeline.check_extra_tokens(read_object(folder / "added_tokens.json", MAX_TOKENIZER_BYTES, label), label)
     for name in names & SENTENCEPIECE:
-        pipeline.check_sentencepiece((folder / name).read_bytes(), who)
+        pipeline.check_sentencepiece((folder / name).read_bytes(), label)
 
 
 def has_tokenizer(names: Collection[str]) -> bool:
@@ -390,25 +392,25 @@ def has_tokenizer(names: Collection[str]) -> bool:
     return any(needed <= set(names) for needed in TOKENIZERS)
 
 
-def weight_files(folder: Path, who: str) -> list[Path]:
+def list_weight_files(folder: Path, label: str) -> list[Path]:
     """Return the safetensors files that transformers will read: one file, or the shards that the index names."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if not (folder / INDEX).is_file():
-        raise no_safetensors_error(who)
-    shards = read_object(folder / INDEX, _MAX_INDEX_BYTES, who).get("weight_map")
+        raise make_no_safetensors_error(label)
+    shards = read_object(folder / INDEX, _MAX_INDEX_BYTES, label).get("weight_map")
     files = shards.values() if isinstance(shards, dict) else ()
     names = set(files) if all(isinstance(name, str) and SHARD.fullmatch(name) for name in files) else set()
     if not names:
-        raise ModelBroken(f"{who}: {INDEX} does not list the files of the weights.", "Get the file again.")
+        raise ModelBroken(f"{label}: {INDEX} does not list the files of the weights.", "Get the file again.")
     missing = sorted(n for n in names if not (folder / n).is_file())
     if missing:
-        raise ModelBroken(f"{who}: {missing[0]} is missing.", "Get the folder again.")
+        raise ModelBroken(f"{label}: {missing[0]} is missing.", "Get the folder again.")
     return [folder / n for n in sorted(names)]
 
 
-def _count_elements(path: Path, who: str) -> int:
-    """Return how many numbers a safetensors file holds.
+def _count_elements(path: Path, label: str) -> int:
+    """Count the numbers in a safetensors file.
 
     The file consists of 8 bytes with the length of the header, the JSON header, then the tensors.
     """
@@ -416,15 +418,15 @@ def _count_elements(path: Path, who: str) -> int:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > min(_MAX_HEADER_BYTES, size - 8):
-            raise _damaged_error(path, who)
-        header = _parse_object(file.read(length), path.name, who)
+            raise _make_damaged_error(path, label)
+        header = _parse_object(file.read(length), path.name, label)
     tensors = [v for name, v in header.items() if name != "__metadata__"]
     try:
         spans = [_read_span(t) for t in tensors]
     except (TypeError, ValueError, KeyError):
-        raise _damaged_error(path, who) from None
+        raise _make_damaged_error(path, label) from None
     if not spans or max(end for _, end, _ in spans) != size - 8 - length:
-        raise _damaged_error(path, who)
+        raise _make_damaged_error(path, label)
     return sum(elements for _, _, elements in spans)
 
 
@@ -443,27 +445,27 @@ def _read_span(tensor: Json) -> tuple[int, int, int]:
     return begin, end, elements
 
 
-def _damaged_error(path: Path, who: str) -> ModelBroken:
+def _make_damaged_error(path: Path, label: str) -> ModelBroken:
     """Return the error for a damaged file."""
-    return ModelBroken(f"{who}: {path.name} is cut off or damaged.", "Get the file again.")
+    return ModelBroken(f"{label}: {path.name} is cut off or damaged.", "Get the file again.")
 
 
-def custom_code_error(who: str) -> ModelUnsupported:
+def make_custom_code_error(label: str) -> ModelUnsupported:
     """Return the error for a model that brings its own program code."""
     return ModelUnsupported(
-        f"{who} brings its own program code (auto_map), which is never run here.",
+        f"{label} brings its own program code (auto_map), which is never run here.",
         "Choose a model of a standard family such as BERT.",
     )
 
 
-def no_tokenizer_error(who: str) -> ModelUnsupported:
+def make_no_tokenizer_error(label: str) -> ModelUnsupported:
     """Return the error for a model without a tokenizer."""
-    return ModelUnsupported(f"{who} has no tokenizer.", "It needs tokenizer.json, vocab.txt or a similar file.")
+    return ModelUnsupported(f"{label} has no tokenizer.", "It needs tokenizer.json, vocab.txt or a similar file.")
 
 
-def no_safetensors_error(who: str) -> ModelUnsupported:
+def make_no_safetensors_error(label: str) -> ModelUnsupported:
     """Return the error for a model without weights as safetensors."""
     return ModelUnsupported(
-        f"{who} has no {WEIGHTS}; older weight files can run code and are never opened here.",
+        f"{label} has no {WEIGHTS}; older weight files can run code and are never opened here.",
         "Choose a model with safetensors, or convert it and choose the folder.",
     )

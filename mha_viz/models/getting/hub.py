@@ -3,8 +3,8 @@
 A model comes from the bundle, a folder or the Hub. In each case, the folder is checked (``folder.check_folder``) before
 any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a silent server.
 
-A child process (``models.getting.transfer``) communicates with the Hub. It ends when nobody waits for it any more.
-Files are stored in the Hugging Face cache, in its layout, so that other programs find them.
+A child process (``models.getting.transfer``) communicates with the Hub. It ends when nobody is waiting for it any
+longer. Files are stored in the Hugging Face cache, in its layout, so that other programs find them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from mha_viz.models.getting.folder import (
     has_tokenizer,
     inspect_cached,
     inspect_folder,
-    no_safetensors_error,
-    no_tokenizer_error,
+    make_no_safetensors_error,
+    make_no_tokenizer_error,
     run_inspector,
 )
 from mha_viz.models.getting.refusals import (
@@ -54,11 +54,11 @@ from mha_viz.models.getting.refusals import (
     UNEXPLAINED,
     choose_message,
     explain_error,
-    no_answer_error,
-    too_slow_error,
-    unknown_error,
+    make_no_answer_error,
+    make_too_slow_error,
+    make_unknown_error,
 )
-from mha_viz.models.getting.storage import INDEX, MAIN, WEIGHTS, find_snapshot, model_storage
+from mha_viz.models.getting.storage import INDEX, MAIN, WEIGHTS, find_model_storage, find_snapshot
 from mha_viz.process.children import Bounds, run
 
 SIZE_SETTING = budget.MODEL_SETTING
@@ -102,7 +102,10 @@ def find_local_folder(model: Model) -> Path | None:
 
 
 def read_facts(model: Model) -> Facts | None:
-    """Return the facts in a model's files; None where :func:`find_local_folder` is None. Raises the same errors."""
+    """Return the facts in a model's files, or None if it is not on this machine.
+
+    Raises the errors of :func:`find_local_folder`.
+    """
     if model.kind in ("bundled", "own"):
         folder = find_local_folder(model)
         return None if folder is None else _read_own_facts(folder, model)
@@ -114,7 +117,7 @@ def _read_own_facts(folder: Path, model: Model) -> Facts:
     """Return the facts of a model that comes with the app. They are cached, since nobody changes its files while it
     runs.
     """
-    return inspect_folder(folder, model, whole=False)
+    return inspect_folder(folder, model, includes_weights=False)
 
 
 def _find_checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
@@ -185,14 +188,14 @@ class _DownloadState:
     done: int = 0  # bytes
     total: int = 0  # bytes; 0 until the Hub has announced the size
     stop: threading.Event = field(default_factory=threading.Event)
-    moved: float = math.inf  # time of the last progress, in seconds
+    last_progress: float = math.inf  # time of the last progress, in seconds
 
-    def beat(self, fresh_bytes: int = 0) -> None:
-        """Record progress. Raises Cancelled if nobody waits any more."""
+    def record_progress(self, fresh_bytes: int = 0) -> None:
+        """Record progress. Raises Cancelled if nobody is waiting any longer."""
         if self.stop.is_set():
             raise Cancelled("The download was stopped.")
         self.done += fresh_bytes
-        self.moved = time.monotonic()
+        self.last_progress = time.monotonic()
 
 
 class _ListedFile(NamedTuple):
@@ -227,88 +230,92 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
             f"{quote_model(model.name)} is not completely downloaded, and this server does not download models.",
             OTHER,
         )
-    watch, answer, start_time = _DownloadState(), Future[Path](), time.monotonic()
-    # The thread ends with its child process, shortly after nobody waits any more.
-    threading.Thread(target=_run_download, args=(answer, model, watch), name=f"fetch {model.name}", daemon=True).start()
+    state, answer, start_time = _DownloadState(), Future[Path](), time.monotonic()
+    # The thread ends with its child process, shortly after nobody is waiting any longer.
+    threading.Thread(target=_run_download, args=(answer, model, state), name=f"fetch {model.name}", daemon=True).start()
     try:
         while not answer.done():
             wait([answer], timeout=TICK_SECONDS)
             if progress is not None:
-                progress(watch.done, watch.total)
-            if not answer.done() and time.monotonic() - watch.moved > STALL_SECONDS:
-                raise no_answer_error(model)
-            if not answer.done() and time.monotonic() - start_time > SPARE_SECONDS + watch.total / MIN_BYTES_PER_SECOND:
-                raise too_slow_error(model, watch.done, watch.total)
+                progress(state.done, state.total)
+            if not answer.done() and time.monotonic() - state.last_progress > STALL_SECONDS:
+                raise make_no_answer_error(model)
+            if not answer.done() and time.monotonic() - start_time > SPARE_SECONDS + state.total / MIN_BYTES_PER_SECOND:
+                raise make_too_slow_error(model, state.done, state.total)
         return answer.result()
     finally:
-        watch.stop.set()
+        state.stop.set()
 
 
-def _run_download(answer: Future[Path], model: Model, watch: _DownloadState) -> None:
+def _run_download(answer: Future[Path], model: Model, state: _DownloadState) -> None:
     """Download a model and put the folder, or an explained error, into the future."""
     try:
-        answer.set_result(_download(model, watch))
+        answer.set_result(_download(model, state))
     except Exception as error:
         answer.set_exception(explain_error(error, model))
 
 
-def _download(model: Model, watch: _DownloadState) -> Path:
+def _download(model: Model, state: _DownloadState) -> Path:
     """Download a model and return its folder."""
-    who = quote_model(model.name)
-    listing = _list_files(model, watch)
-    watch.total = sum(f.size for f in listing.files.values())
-    place = model_storage(model.hub_id)
-    with budget.reserve_space(watch.total, who), _partial_folder(place, watch.total, who) as partial:
+    label = quote_model(model.name)
+    listing = _list_files(model, state)
+    state.total = sum(f.size for f in listing.files.values())
+    model_folder = find_model_storage(model.hub_id)
+    with budget.reserve_space(state.total, label), _create_partial_folder(model_folder, state.total, label) as partial:
         files = {name: [*file] for name, file in listing.files.items()}
-        arrived = _ask_child(model, watch, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial))
-        digests.write(partial, arrived)
+        digests_by_name = _ask_child(
+            model, state, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial)
+        )
+        digests.write(partial, digests_by_name)
         run_inspector(partial, model)
-        watch.beat()
-        return _publish(partial, place, listing.commit, model.revision or MAIN)
+        state.record_progress()
+        return _publish(partial, model_folder, listing.commit, model.revision or MAIN)
 
 
-def _list_files(model: Model, watch: _DownloadState) -> _Listing:
+def _list_files(model: Model, state: _DownloadState) -> _Listing:
     """Ask the Hub for the files of a model. Raises ModelUnsupported if they are larger than allowed."""
-    who, listed = quote_model(model.name), _ask_child(model, watch, METADATA_SECONDS)
-    files = {name: _ListedFile(*file) for name, file in listed["files"].items()}
-    names, limit = _choose_files(files, who), read_max_megabytes()
+    label, answer = quote_model(model.name), _ask_child(model, state, METADATA_SECONDS)
+    files = {name: _ListedFile(*file) for name, file in answer["files"].items()}
+    names, limit = _choose_files(files, label), read_max_megabytes()
     total = sum(files[n].size for n in names)
     if total > limit * 1e6:
         raise ModelUnsupported(
-            f"{who} has {total / 1e6:,.0f} MB, more than the {limit:,} MB allowed here.",
+            f"{label} has {total / 1e6:,.0f} MB, more than the {limit:,} MB allowed here.",
             "Choose a smaller model" + ("." if is_hosted() else f", or start the app with a larger {SIZE_SETTING}."),
         )
-    return _Listing(listed["commit"], {n: files[n] for n in names})
+    return _Listing(answer["commit"], {n: files[n] for n in names})
 
 
-def _ask_child(model: Model, watch: _DownloadState, seconds: float, **request: Any) -> Any:
+def _ask_child(model: Model, state: _DownloadState, seconds: float, **request: Any) -> Any:
     """Return the answer of a child process that asks the Hub (``models.getting.transfer``).
 
-    The child is ended when nobody waits any more. Until it has begun, the Hub does not count as silent. Raises
-    ModelError's family, Cancelled, and Failed or TooLarge for a child that dies.
+    The child is stopped when nobody is waiting any longer. Until it has begun, the Hub does not count as silent. Raises
+    ModelError, Cancelled, and Failed or TooLarge for a child that dies.
     """
-    watch.moved = math.inf
+    state.last_progress = math.inf
     bounds = Bounds(
         subject=f"The download of {quote_model(model.name)}", writable=(request["folder"],) if request else ()
     )
     request |= {"model": asdict(model), "seconds": seconds}
-    answer = run(TRANSFER, request, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
+    answer = run(
+        TRANSFER, request, bounds, lambda done: state.record_progress(int(done) - state.done), state.stop.is_set
+    )
     if isinstance(answer, dict) and UNEXPLAINED in answer:
-        raise unknown_error(model, answer[UNEXPLAINED])
+        raise make_unknown_error(model, answer[UNEXPLAINED])
     return answer
 
 
-def _choose_files(names: Collection[str], who: str) -> list[str]:
+def _choose_files(names: Collection[str], label: str) -> list[str]:
     """Return the names of the files to download, config.json first and weights last."""
-    check_form(names, who)
+    check_form(names, label)
     if "config.json" not in names:
-        raise ModelUnsupported(f"{who} has no config.json, so it is not a transformers model.", OTHER)
+        raise ModelUnsupported(f"{label} has no config.json, so it is not a transformers model.", OTHER)
     if not has_tokenizer(names):
-        raise no_tokenizer_error(who)
+        raise make_no_tokenizer_error(label)
     shards = sorted(n for n in names if SHARD.fullmatch(n))
     weights = [WEIGHTS] if WEIGHTS in names else [INDEX, *shards] if INDEX in names and shards else []
     if not weights:
-        raise no_safetensors_error(who)
+        raise make_no_safetensors_error(label)
     return [*sorted(_SMALL_FILES.intersection(names), key=lambda n: n != "config.json"), *weights]
 
 
@@ -318,32 +325,32 @@ def read_max_megabytes() -> int:
 
 
 @contextmanager
-def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
+def _create_partial_folder(model_folder: Path, total: int, label: str) -> Iterator[Path]:
     """Yield a temporary folder next to the final folder. Raises ModelError if the disk has too little space."""
-    with temporary_folder(place) as partial:
-        free = shutil.disk_usage(place).free
+    with temporary_folder(model_folder) as partial:
+        free = shutil.disk_usage(model_folder).free
         if total > free:
             raise ModelError(
                 choose_message(
-                    f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
-                    f"This server has no room for {who}.",
+                    f"{label} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
+                    f"This server has no room for {label}.",
                 ),
-                choose_message(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
+                choose_message(f"Make room in {model_folder.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
             )
         yield partial
 
 
-def _publish(partial: Path, place: Path, commit: str, revision: str) -> Path:
-    """Move the files to their final places.
+def _publish(partial: Path, model_folder: Path, commit: str, revision: str) -> Path:
+    """Move the files to their final places and return the folder.
 
-    config.json and the reference are moved last, so that an incomplete folder never looks complete. For a revision that
-    is a commit there is no reference.
+    config.json and the reference are moved last, so that an incomplete folder never looks complete. A revision that is
+    a commit has no reference.
     """
-    folder, reference = place / "snapshots" / commit, place / "refs" / revision
+    folder, reference = model_folder / "snapshots" / commit, model_folder / "refs" / revision
     files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")
     reference_file = partial / MAIN
     reference_file.write_text(commit, encoding="ascii")  # do everything that needs disk space before the first move
-    budget.write_note(place, commit, [path.name for path in files], partial / budget.NOTE)
+    budget.write_note(model_folder, commit, [path.name for path in files], partial / budget.NOTE)
     folder.mkdir(parents=True, exist_ok=True)
     reference.parent.mkdir(parents=True, exist_ok=True)
     for path in files:

@@ -25,11 +25,11 @@ def use_child_processes() -> None:
     set_inspector(inspect_in_child)
 
 
-def inspect_in_child(folder: Path, model: Model, whole: bool = True) -> Facts:
+def inspect_in_child(folder: Path, model: Model, includes_weights: bool = True) -> Facts:
     """Inspect a folder as ``folder.inspect_folder`` does, in a child process. A folder that exceeds the limits counts
     as broken.
     """
-    request = {"folder": str(folder), "model": asdict(model), "whole": whole}
+    request = {"folder": str(folder), "model": asdict(model), "whole": includes_weights}
     try:
         with _check_slots:
             answer = children.run("mha_viz.models.getting.inspection", request, BOUNDS)

@@ -18,7 +18,7 @@ from typing import Any
 from mha_viz.errors import ModelUnsupported, shorten_value
 
 MAX_GROWTH = 8  # factor by which all replacements together may lengthen a text
-MAX_GROWTH_MAPPED = 2  # the same factor if there is a character map, which lengthens a text by itself
+MAX_GROWTH_MAPPED = 2  # as above, with a character map, which lengthens a text by itself
 MAX_MAPPED = 24  # characters that replace a single character; the longest replacement in Unicode has 18
 MAX_STEPS = 32
 MAX_ADDED = 20_000  # tokens added to the vocabulary
@@ -81,37 +81,37 @@ class _DisallowedPart(Exception):
     """A part of the tokenizer is not allowed. Its message completes the sentence "its tokenizer …"."""
 
 
-def check_tokenizer(tokenizer: JsonObject, who: str) -> None:
+def check_tokenizer(tokenizer: JsonObject, label: str) -> None:
     """Check a tokenizer.json. Raises ModelUnsupported for anything that could stop the app."""
-    with _convert_errors(who):
+    with _convert_errors(label):
         _check_sections(tokenizer)
         _check_model(tokenizer["model"])
         _check_other_parts(tokenizer)
 
 
-def check_steps(sections: JsonObject, who: str) -> None:
+def check_steps(sections: JsonObject, label: str) -> None:
     """Check only the steps of a tokenizer, each section of SECTIONS as in a tokenizer.json. Raises ModelUnsupported."""
-    with _convert_errors(who):
+    with _convert_errors(label):
         _check_sections(sections)
 
 
-def check_tokenizer_settings(settings: JsonObject, who: str) -> None:
+def check_tokenizer_settings(settings: JsonObject, label: str) -> None:
     """Check a tokenizer_config.json. Raises ModelUnsupported."""
-    with _convert_errors(who):
+    with _convert_errors(label):
         _check_added_tokens([*(settings.get("added_tokens_decoder") or {}).values()])
         if settings.get("_spm_precompiled_charsmap"):
             _check_encoded_map(settings["_spm_precompiled_charsmap"])
 
 
-def check_extra_tokens(added: JsonObject, who: str) -> None:
+def check_extra_tokens(added: JsonObject, label: str) -> None:
     """Check an added_tokens.json. Raises ModelUnsupported."""
-    with _convert_errors(who):
+    with _convert_errors(label):
         _check_added_tokens([{"content": content} for content in added])
 
 
-def check_sentencepiece(raw: bytes, who: str) -> None:
+def check_sentencepiece(raw: bytes, label: str) -> None:
     """Check the character map in a SentencePiece model: field 2 of field 3. Raises ModelUnsupported."""
-    with _convert_errors(who):
+    with _convert_errors(label):
         for spec in (value for number, value in iter_fields(raw) if number == 3 and isinstance(value, bytes)):
             for number, value in iter_fields(spec):
                 if number == 2 and value and isinstance(value, bytes):
@@ -119,16 +119,16 @@ def check_sentencepiece(raw: bytes, who: str) -> None:
 
 
 @contextmanager
-def _convert_errors(who: str) -> Iterator[None]:
-    """Turn errors about a tokenizer into ModelUnsupported. ``who``: the model's name in the message."""
+def _convert_errors(label: str) -> Iterator[None]:
+    """Turn errors about a tokenizer into ModelUnsupported. ``label``: the model's name in the message."""
     remedy = "Choose a model with the usual tokenizer of its family."
     try:
         yield
     except _DisallowedPart as refusal:
-        problem = f"{who}: its tokenizer {refusal}, which could stop the app and is not opened here."
+        problem = f"{label}: its tokenizer {refusal}, which could stop the app and is not opened here."
         raise ModelUnsupported(problem, remedy) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        raise ModelUnsupported(f"{who} has a tokenizer in an unknown format.", remedy) from None
+        raise ModelUnsupported(f"{label} has a tokenizer in an unknown format.", remedy) from None
 
 
 # ---- steps ----------------------------------------------------------------------------------------------------------
@@ -177,10 +177,10 @@ def _check_growth(normalizers: list[JsonObject]) -> None:
     for step in normalizers:
         match step["type"]:
             case "Prepend":
-                growth *= 1 + _max_length(step["prepend"])
+                growth *= 1 + _compute_max_length(step["prepend"])
             case "Replace":
                 shortest = len(step["pattern"].get("String", "1"))
-                growth *= max(1.0, _max_length(step["content"]) / shortest)
+                growth *= max(1.0, _compute_max_length(step["content"]) / shortest)
             case "Precompiled":
                 maps += 1
                 _check_encoded_map(step["precompiled_charsmap"])
@@ -188,7 +188,7 @@ def _check_growth(normalizers: list[JsonObject]) -> None:
         raise _DisallowedPart("makes a text many times as long")
 
 
-def _max_length(content: str) -> int:
+def _compute_max_length(content: str) -> int:
     """Return the greatest length of a text after a later step that decomposes its characters."""
     return len(unicodedata.normalize("NFKD", content[: 2 * MAX_GROWTH])) + len(content[2 * MAX_GROWTH :])
 

@@ -21,7 +21,7 @@ UNEXPLAINED = "unexplained"  # key of a library's message in the answer of a chi
 OTHER = "Choose another model."
 
 
-def endpoint() -> str:
+def get_endpoint() -> str:
     """Return the Hub's address: the current value of HF_ENDPOINT, or else huggingface.co.
 
     huggingface_hub reads the variable only once.
@@ -33,40 +33,40 @@ def explain_error(error: Exception, model: Model) -> MhaVizError:
     """Build an error that explains why a request to the Hub failed."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-    who = quote_model(model.name)
+    label = quote_model(model.name)
     if isinstance(error, MhaVizError):
         return error
     if isinstance(error, OfflineModeIsEnabled):
         return ModelUnreachable(
             choose_message(
-                f"{who} is not on this machine, and HF_HUB_OFFLINE forbids downloads.",
-                f"{who} is not on this machine, and this server does not download models.",
+                f"{label} is not on this machine, and HF_HUB_OFFLINE forbids downloads.",
+                f"{label} is not on this machine, and this server does not download models.",
             ),
             OTHER if is_hosted() else "Unset it, or choose another model.",
         )
     if isinstance(error, HfHubHTTPError):
-        return http_error(error.response.status_code, error.response.headers.get("X-Error-Code"), who)
+        return make_http_error(error.response.status_code, error.response.headers.get("X-Error-Code"), label)
     if isinstance(error, OSError):
         return ModelError(
             choose_message(
-                f"{who} cannot be stored: {error.strerror or type(error).__name__}.",
-                f"{who} cannot be stored on this server.",
+                f"{label} cannot be stored: {error.strerror or type(error).__name__}.",
+                f"{label} cannot be stored on this server.",
             ),
             OTHER if is_hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
         )
-    answer = unknown_error(model, f"{type(error).__name__}: {error}")
+    answer = make_unknown_error(model, f"{type(error).__name__}: {error}")
     answer.__cause__ = error
     return answer
 
 
-def unknown_error(model: Model, what: str) -> ModelError:
+def make_unknown_error(model: Model, message: str) -> ModelError:
     """Return the error for a network that failed.
 
-    Its cause, for the log and a traceback, contains the library's message, ``what``.
+    Its cause, for the log and a traceback, contains the library's message, ``message``.
     """
-    _log.info("%s: %s", model.name, what)
-    answer = no_answer_error(model)
-    answer.__cause__ = ConnectionError(what)
+    _log.info("%s: %s", model.name, message)
+    answer = make_no_answer_error(model)
+    answer.__cause__ = ConnectionError(message)
     return answer
 
 
@@ -82,42 +82,42 @@ def choose_message(of_this_machine: str, for_strangers: str) -> str:
     return for_strangers
 
 
-def http_error(status: int, code: str | None, who: str) -> ModelError:
+def make_http_error(status: int, code: str | None, label: str) -> ModelError:
     """Return the error for an HTTP status of the Hub other than success."""
     if code == "GatedRepo" or status == 403:
-        return gated_error(who)
+        return make_gated_error(label)
     if code == "RevisionNotFound":
         return ModelMissing(
-            f"The Hub does not have this revision: {who}.", "Give a branch, a tag or a commit of the model."
+            f"The Hub does not have this revision: {label}.", "Give a branch, a tag or a commit of the model."
         )
     if status in (401, 404):
-        return ModelMissing(f"The Hub has no public model {who}.", "Check the spelling; private ones cannot be read.")
+        return ModelMissing(f"The Hub has no public model {label}.", "Check the spelling; private ones cannot be read.")
     if status == 429:
         return ModelUnreachable("The Hub is rate-limiting: too many requests.", "Try again in a few minutes.")
-    return ModelUnreachable(f"The Hub could not send {who} (HTTP status {status}).", "Try again later.")
+    return ModelUnreachable(f"The Hub could not send {label} (HTTP status {status}).", "Try again later.")
 
 
-def gated_error(who: str) -> ModelUnsupported:
+def make_gated_error(label: str) -> ModelUnsupported:
     """Return the error for a model that the Hub gives only to approved members."""
     return ModelUnsupported(
-        f"{who} is gated: its owner shares it only with people who have signed in and agreed to terms.",
+        f"{label} is gated: its owner shares it only with people who have signed in and agreed to terms.",
         "Choose an open model, or download it yourself and choose the folder.",
     )
 
 
-def no_answer_error(model: Model) -> ModelUnreachable:
+def make_no_answer_error(model: Model) -> ModelUnreachable:
     """Return the error for a Hub that does not answer, or stops answering."""
-    who = quote_model(model.name)
+    label = quote_model(model.name)
     return ModelUnreachable(
         choose_message(
-            f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {who}.",
-            f"The Hugging Face Hub cannot be reached, or stopped answering, for {who}.",
+            f"The Hugging Face Hub ({get_endpoint()}) cannot be reached, or stopped answering, for {label}.",
+            f"The Hugging Face Hub cannot be reached, or stopped answering, for {label}.",
         ),
         "Check the connection and try again, or choose a model that is already on this machine.",
     )
 
 
-def too_slow_error(model: Model, done: int, total: int) -> ModelUnreachable:
+def make_too_slow_error(model: Model, done: int, total: int) -> ModelUnreachable:
     """Return the error for a download of which only ``done`` of ``total`` bytes arrived in the allowed time."""
     return ModelUnreachable(
         f"{quote_model(model.name)} arrives too slowly: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB so far.",

@@ -40,10 +40,10 @@ def unpack(folder: Path, step: int) -> Path:
     with _lock:  # two simultaneous first visitors share one unpacking
         try:
             return _unpack_into(folder, step, storage_folder() / "snapshots" / subfolder)
-        except (OSError, RuntimeError, _library_error()):  # no permission, no room, or an account without a home
+        except (OSError, RuntimeError, _get_library_error()):  # no permission, no room, or an account without a home
             try:
-                return _unpack_into(folder, step, _temporary_folder() / subfolder)
-            except (OSError, _library_error()) as error:
+                return _unpack_into(folder, step, _get_temporary_folder() / subfolder)
+            except (OSError, _get_library_error()) as error:
                 full = "the disk is full" if "No space left" in str(error) else ""
                 reason = full or (getattr(error, "strerror", None) or "it cannot be written").lower()
                 raise ModelBroken(
@@ -55,50 +55,50 @@ def unpack(folder: Path, step: int) -> Path:
 _lock = threading.Lock()
 
 
-def _library_error() -> type[Exception]:
+def _get_library_error() -> type[Exception]:
     """Return the exception class of the library that writes the weights."""
     from safetensors import SafetensorError  # raised by its writer, also for a full disk
 
     return SafetensorError
 
 
-def _unpack_into(folder: Path, step: int, into: Path) -> Path:
-    """Create the folder ``into`` if it does not exist, and return it.
+def _unpack_into(folder: Path, step: int, target: Path) -> Path:
+    """Unpack a step into the folder ``target`` unless it is already there. Return the folder.
 
     It is created by a single move, so that it is never seen incomplete.
     """
-    if _is_intact(into):
-        return into
+    if _is_intact(target):
+        return target
     from safetensors.numpy import save_file
 
-    with temporary_folder(into.parent) as partial:
+    with temporary_folder(target.parent) as partial:
         with _open(folder) as file:
             names = [n for n in set(file.keys()) if n.startswith(f"{step}/") and not n.endswith(".scale")]
             save_file({name.partition("/")[2]: _read_weight(file, name) for name in names}, partial / WEIGHTS)
         for name in _OTHER_FILES:
             shutil.copyfile(folder / name, partial / name)
         digests.write(partial, {name: digests.of(partial / name) for name in (*_OTHER_FILES, WEIGHTS)})
-        if into.exists() and not _is_intact(into):  # damaged in the meantime
-            shutil.rmtree(into)
+        if target.exists() and not _is_intact(target):  # damaged in the meantime
+            shutil.rmtree(target)
         try:
-            partial.rename(into)
+            partial.rename(target)
         except OSError:
-            if not _is_intact(into):  # otherwise another process was faster
+            if not _is_intact(target):  # otherwise another process was faster
                 raise
-    return into
+    return target
 
 
-def _is_intact(into: Path) -> bool:
+def _is_intact(target: Path) -> bool:
     """Return whether a folder contains exactly the files that were unpacked there."""
     try:
-        digest_by_name = digests.read(into)
+        digest_by_name = digests.read(target)
     except (OSError, ValueError):
         return False
-    return digest_by_name.keys() == {*_OTHER_FILES, WEIGHTS} and digests.match_files(into, digest_by_name)
+    return digest_by_name.keys() == {*_OTHER_FILES, WEIGHTS} and digests.match_files(target, digest_by_name)
 
 
 @cache
-def _temporary_folder() -> Path:
+def _get_temporary_folder() -> Path:
     """Return a temporary folder that is removed when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="mha_viz-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

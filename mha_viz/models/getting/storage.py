@@ -16,7 +16,7 @@ INDEX = "model.safetensors.index.json"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def cache_root() -> Path:
+def find_cache_root() -> Path:
     """Return the folder of the cache, found as huggingface_hub finds it, from the current environment."""
     environment = os.environ
     home = environment.get("HF_HOME") or f"{environment.get('XDG_CACHE_HOME') or '~/.cache'}/huggingface"
@@ -28,9 +28,9 @@ def cache_root() -> Path:
         return path
 
 
-def model_storage(hub_id: str) -> Path:
+def find_model_storage(hub_id: str) -> Path:
     """Return the folder of a model in the cache: blobs/, refs/<branch or tag> and snapshots/<commit>/."""
-    return cache_root() / f"models--{hub_id.replace('/', '--')}"
+    return find_cache_root() / f"models--{hub_id.replace('/', '--')}"
 
 
 def find_snapshot(hub_id: str, revision: str = "") -> Path | None:
@@ -41,7 +41,7 @@ def find_snapshot(hub_id: str, revision: str = "") -> Path | None:
     Downloads by this app write config.json and the reference last, so a folder with both is complete, unless it was
     damaged later.
     """
-    model_folder = model_storage(hub_id)
+    model_folder = find_model_storage(hub_id)
     try:
         is_commit = COMMIT.fullmatch(revision) is not None
         commit = (

@@ -24,31 +24,31 @@ from mha_viz.models.getting.refusals import (
     OTHER,
     UNEXPLAINED,
     choose_message,
-    endpoint,
     explain_error,
-    gated_error,
-    http_error,
+    get_endpoint,
+    make_gated_error,
+    make_http_error,
 )
 from mha_viz.models.getting.storage import COMMIT
 from mha_viz.process.children import IsCancelled, ReportProgress, serve
 
 
-def work(order: dict[str, Any], tell: ReportProgress, stop: IsCancelled) -> object:
+def work(order: dict[str, Any], report_progress: ReportProgress, stop: IsCancelled) -> object:
     """List the files of the ``model``, or download ``files`` of a ``commit`` to a ``folder`` and return their digests.
 
-    The request has these entries. After ``seconds`` without a byte the Hub counts as silent; ``tell`` receives the
-    number of bytes so far. Raises the errors that :func:`explain_error` returns. A network error that it cannot explain
-    is returned under UNEXPLAINED.
+    ``order`` has these entries. After ``seconds`` without a byte the Hub counts as silent. ``report_progress`` receives
+    the number of bytes so far. Raises the errors that :func:`explain_error` returns. A network error that it cannot
+    explain is returned under UNEXPLAINED.
     """
     model = Model(**order["model"])
 
     def report(done: float) -> None:
         """Report progress. Raises Cancelled if the waiting process has ended."""
-        if stop():  # the waiting process has ended
+        if stop():
             raise Cancelled("The download was stopped.")
-        tell(done)
+        report_progress(done)
 
-    report(0)  # tell the waiting process that the work has begun
+    report(0)  # the Hub cannot count as silent before the work has begun
     try:
         if "folder" not in order:
             return _list_files(model, order["seconds"])
@@ -65,15 +65,15 @@ def _list_files(model: Model, seconds: float) -> dict[str, object]:
 
     ``files`` maps names to the size in bytes and the SHA-256, which the Hub gives for large files only.
     """
-    hub = HfApi(endpoint=endpoint(), token=False)
+    hub = HfApi(endpoint=get_endpoint(), token=False)
     revision = model.revision or None
     repository = hub.model_info(model.hub_id, revision=revision, files_metadata=True, timeout=seconds)
     if repository.gated:
-        raise gated_error(quote_model(model.name))
+        raise make_gated_error(quote_model(model.name))
     if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
         raise ModelUnreachable(
             choose_message(
-                f"{endpoint()} does not answer like the Hugging Face Hub.",
+                f"{get_endpoint()} does not answer like the Hugging Face Hub.",
                 "The Hugging Face Hub sent an unexpected response.",
             ),
             choose_message("Check HF_ENDPOINT.", OTHER),
@@ -85,14 +85,14 @@ def _list_files(model: Model, seconds: float) -> dict[str, object]:
     return {"commit": repository.sha, "files": files}
 
 
-def _download_files(model: Model, request: dict[str, Any], tell: ReportProgress) -> dict[str, str]:
+def _download_files(model: Model, request: dict[str, Any], report_progress: ReportProgress) -> dict[str, str]:
     """Download files and return their digests."""
     folder, done, digests = Path(request["folder"]), 0, dict[str, str]()
     for name, (size, sha256) in request["files"].items():
-        digests[name] = _download_file(model, request, name, _AnnouncedFile(size, sha256, done), tell)
+        digests[name] = _download_file(model, request, name, _AnnouncedFile(size, sha256, done), report_progress)
         done += size
         if name == "config.json":  # check it before downloading hundreds of megabytes
-            inspect_folder(folder, model, whole=False)
+            inspect_folder(folder, model, includes_weights=False)
     return digests
 
 
@@ -101,15 +101,17 @@ class _AnnouncedFile(NamedTuple):
 
     size: int
     sha256: str | None
-    before: int
+    offset: int
 
 
-def _download_file(model: Model, request: dict[str, Any], name: str, file: _AnnouncedFile, tell: ReportProgress) -> str:
+def _download_file(
+    model: Model, request: dict[str, Any], name: str, file: _AnnouncedFile, report_progress: ReportProgress
+) -> str:
     """Download a file chunk by chunk, and return its SHA-256.
 
     Raises ModelUnreachable unless its size and SHA-256 match the announced values.
     """
-    url = hf_hub_url(model.hub_id, name, revision=request["commit"], endpoint=endpoint())
+    url = hf_hub_url(model.hub_id, name, revision=request["commit"], endpoint=get_endpoint())
     headers = {"Accept-Encoding": "identity", "User-Agent": "mha-viz"}
     digest, size = hashlib.sha256(), 0
     with (
@@ -119,11 +121,11 @@ def _download_file(model: Model, request: dict[str, Any], name: str, file: _Anno
         (Path(request["folder"]) / name).open("wb") as out,
     ):
         if response.status_code != 200:
-            raise http_error(response.status_code, response.headers.get("X-Error-Code"), quote_model(model.name))
-        tell(file.before)
+            raise make_http_error(response.status_code, response.headers.get("X-Error-Code"), quote_model(model.name))
+        report_progress(file.offset)
         for chunk in response.iter_bytes():
             size += len(chunk)
-            tell(file.before + size)
+            report_progress(file.offset + size)
             if size > file.size:  # a server that never stops must not fill the disk
                 break
             digest.update(chunk)

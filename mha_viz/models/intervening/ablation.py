@@ -38,7 +38,7 @@ Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def make_substitute(encoder: Encoder, method: str, means: Weights | None = None) -> Substitute:
-    """Return the function that computes what replaces the output of a head that is off.
+    """Return the function that computes the replacement for the output of a head that is off.
 
     The methods are:
 
@@ -55,7 +55,7 @@ def make_substitute(encoder: Encoder, method: str, means: Weights | None = None)
     if method == "zero":
         return lambda _, __, ___, outputs: torch.zeros_like(outputs)
     if method == "uniform":
-        return _uniform_outputs
+        return _compute_uniform_outputs
     if method not in METHODS:
         raise SettingError(
             f"{quote(method)} is not a way to switch a head off.", f"Choose one of {', '.join(METHODS)}."
@@ -102,7 +102,9 @@ def _average_values(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor
     return (by_sentence @ shared).transpose(1, 2)
 
 
-def _uniform_outputs(_: int, weights: torch.Tensor, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+def _compute_uniform_outputs(
+    _: int, weights: torch.Tensor, values: torch.Tensor, outputs: torch.Tensor
+) -> torch.Tensor:
     """Return the outputs with equal weights on all keys that are not masked."""
     # A masked key, such as a later token or one beyond a window, has weight 0 in all heads.
     visible = (weights.flatten(0, -3) > 0).any(0).to(values.dtype)  # [query, key]
@@ -191,7 +193,7 @@ def encode_without(
         heads: the heads that are off.
         text: the text that the model reads.
         pair: a second text, read together with the first.
-        method: what replaces the output of a head (:func:`make_substitute`).
+        method: the replacement for the output of a head (:func:`make_substitute`).
         means: as for :func:`make_substitute`.
         words: the sentence as words, in place of ``text``.
         source: with the method "text", the text whose outputs are used instead. "resample" uses random sentences of the
@@ -201,14 +203,18 @@ def encode_without(
     UnknownHead.
     """
     encoder = require_one_stack(encoder)
-    off = check_heads(encoder, heads)
+    ablated_heads = check_heads(encoder, heads)
     if method in (TEXT, RESAMPLE):
         means = other_texts.choose_outputs(encoder, method, encoder.pieces(text, pair, words), source)
-    reading = encoder.through(text, pair, make_ablation_tap([off], make_substitute(encoder, method, means)), words)[0]
-    used = means if method in ("mean", RECIPE) else None
-    means_digest = "" if used is None else digest(used)
+    reading = encoder.through(
+        text, pair, make_ablation_tap([ablated_heads], make_substitute(encoder, method, means)), words
+    )[0]
+    recorded_means = means if method in ("mean", RECIPE) else None
+    means_digest = "" if recorded_means is None else digest(recorded_means)
     step = (
-        [Step(StepData("without", off, method, means_digest, source=source if method == TEXT else None))] if off else []
+        [Step(StepData("without", ablated_heads, method, means_digest, source=source if method == TEXT else None))]
+        if ablated_heads
+        else []
     )
     return replace(reading, made=make_first_steps(words, *step, prefix=encoder.prefix))
 
@@ -216,7 +222,7 @@ def encode_without(
 def compute_states_without(
     encoder: Encoder,
     variants: Sequence[Collection[Head]],
-    by: Substitute,
+    substitute: Substitute,
     text: str,
     pair: str = "",
     words: Sequence[str] = (),
@@ -226,33 +232,39 @@ def compute_states_without(
     ``variants`` lists the heads that are off in each variant. ``words``: the sentence as words, in place of ``text``.
     Raises the errors of ``encode``.
     """
-    return encoder.states(text, pair, make_ablation_tap(variants, by), len(variants), words)
+    return encoder.states(text, pair, make_ablation_tap(variants, substitute), len(variants), words)
 
 
-def make_ablation_tap(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]:
+def make_ablation_tap(variants: Sequence[Collection[Head]], substitute: Substitute) -> type[Tap]:
     """Return a tap for a batch of one text in which the heads of each variant are off."""
 
-    class Without(Tap):
+    class AblationTap(Tap):
         """Replaces the outputs of the heads that are off in each variant."""
 
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-            off = [
+            ablated = [
                 (variant, head.head) for variant, heads in enumerate(variants) for head in heads if head.layer == index
             ]
-            if not off:
+            if not ablated:
                 return output
-            variant_numbers, head_numbers = (list(column) for column in zip(*off, strict=True))
+            variant_numbers, head_numbers = (list(column) for column in zip(*ablated, strict=True))
             replaced: torch.Tensor = output.clone()
-            replaced[variant_numbers, :, head_numbers] = by(index, self.slot(index), value, output)[
+            replaced[variant_numbers, :, head_numbers] = substitute(index, self.slot(index), value, output)[
                 variant_numbers, :, head_numbers
             ]
             return replaced
 
-    return Without
+    return AblationTap
 
 
 def compute_random_ablation_states(
-    encoder: Encoder, heads: Sequence[Head], by: Substitute, draws: range, text: str, pair: str = "", seed: int = 0
+    encoder: Encoder,
+    heads: Sequence[Head],
+    substitute: Substitute,
+    draws: range,
+    text: str,
+    pair: str = "",
+    seed: int = 0,
 ) -> Weights:
     """Return the last states, [draw, n, d_model], with random directions removed in place of ``heads``.
 
@@ -270,23 +282,23 @@ def compute_random_ablation_states(
     }
     if len(removals) == 1:
         ((layer, variants),) = removals.items()
-        return run_forked_pass(encoder, layer, variants, by, text, pair).states
+        return run_forked_pass(encoder, layer, variants, substitute, text, pair).states
 
-    class AtRandom(Tap):
+    class RandomAblationTap(Tap):
         """Removes random directions in the layers that have heads to compare with."""
 
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
             if index not in removals:
                 return output
-            return removals[index](output, by(index, self.slot(index), value, output))
+            return removals[index](output, substitute(index, self.slot(index), value, output))
 
-    return encoder.states(text, pair, AtRandom, len(draws))
+    return encoder.states(text, pair, RandomAblationTap, len(draws))
 
 
 def _remove_random_directions(heads: Sequence[int], seeds: Sequence[tuple[int, int, int]]) -> Variants:
     """Return variants, one per seed, that lack as many random directions as ``heads`` have columns."""
 
-    def variants(outputs: torch.Tensor, replaced: torch.Tensor) -> torch.Tensor:
+    def remove(outputs: torch.Tensor, replaced: torch.Tensor) -> torch.Tensor:
         """Remove the directions from the concatenated outputs."""
         lost_length = (outputs - replaced)[:, :, heads].flatten(2).norm(dim=-1, keepdim=True)
         concatenated = outputs.flatten(2)  # [1 or draw, n, d_model]
@@ -297,7 +309,7 @@ def _remove_random_directions(heads: Sequence[int], seeds: Sequence[tuple[int, i
         removed *= lost_length / removed.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(removed.dtype).tiny)
         return (concatenated - removed).view(len(seeds), *outputs.shape[1:])
 
-    return variants
+    return remove
 
 
 def _draw_directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.Tensor:
@@ -384,7 +396,7 @@ class LayerInputTap(Tap):
 
 
 def run_forked_pass(
-    encoder: Encoder, layer: int, variants: Variants, by: Substitute, text: str, pair: str = ""
+    encoder: Encoder, layer: int, variants: Variants, substitute: Substitute, text: str, pair: str = ""
 ) -> ForkedPass:
     """Continue a pass in several variants from the W_O of ``layer``.
 
@@ -397,13 +409,13 @@ def run_forked_pass(
 
     def make(weights: torch.Tensor) -> _ForkTap:
         """Create the tap of the pass and keep it."""
-        taps.append(_ForkTap(weights, layer, variants, by))
+        taps.append(_ForkTap(weights, layer, variants, substitute))
         return taps[0]
 
     def enter(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
         """Pass the variants to W_O in place of the single text, unless another thread runs the pass."""
-        is_here = threading.get_ident() == thread and taps and taps[0].seen == layer + 1
-        return (taps[0].outputs.flatten(2).to(inputs[0].dtype), *inputs[1:]) if is_here else None
+        is_own_pass = threading.get_ident() == thread and taps and taps[0].seen == layer + 1
+        return (taps[0].outputs.flatten(2).to(inputs[0].dtype), *inputs[1:]) if is_own_pass else None
 
     with encoder.hook_w_o_input(layer, enter):
         if encoder.can_resume:
@@ -428,15 +440,15 @@ class _ForkTap(Tap):
         super().__init__(weights)
         self.slots = list(weights)
         self.outputs = weights
-        self._at, self._variants, self._by = layer, variants, substitute
+        self._layer, self._variants, self._substitute = layer, variants, substitute
 
     def slot(self, index: int) -> torch.Tensor:
         weights: torch.Tensor = self.slots[index]
         return weights
 
     def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-        if index == self._at:
-            self.outputs = self._variants(output, self._by(index, self.slot(index), value, output))
+        if index == self._layer:
+            self.outputs = self._variants(output, self._substitute(index, self.slot(index), value, output))
             heads, n = self.weights.shape[1:3]
             for later in range(index + 1, len(self.slots)):
                 self.slots[later] = self.weights.new_empty(heads, len(self.outputs), n, n)
@@ -446,11 +458,11 @@ class _ForkTap(Tap):
 def ablate_one_by_one(heads: Sequence[int]) -> Variants:
     """Return variants in each of which a single one of ``heads`` is off."""
 
-    def variants(outputs: torch.Tensor, replaced: torch.Tensor) -> torch.Tensor:
+    def ablate(outputs: torch.Tensor, replaced: torch.Tensor) -> torch.Tensor:
         """Replace the output of one head per variant."""
         changed = outputs.repeat(len(heads), 1, 1, 1)
         for variant, head in enumerate(heads):
             changed[variant, :, head] = replaced[0, :, head]
         return changed
 
-    return variants
+    return ablate

@@ -66,8 +66,8 @@ def weight_by_gradient(
             problem = "The gradient with respect to the second text needs the first text without a pair."
             raise SettingError(problem, "Leave out pair and words.")
         text, question = question.other, question._replace(other=text, off_in=FIRST_TEXT)
-    read = encoder.pieces(text, pair, words)
-    tap, gradients = _run_backwards(encoder, partial(_evaluate_score, encoder, question), read)
+    pieces = encoder.pieces(text, pair, words)
+    tap, gradients = _run_backwards(encoder, partial(_evaluate_score, encoder, question), pieces)
     products = [
         weights * torch.einsum("qhd,hkd->hqk", gradient[0], values)
         for weights, gradient, values in zip(tap.weights, gradients, tap.values, strict=True)
@@ -78,7 +78,7 @@ def weight_by_gradient(
             f"A gradient of {question.score} is not a finite number.", "Choose another word or a shorter text."
         )
     steps = make_first_steps(words, Step(StepData("gradient", question=question)), prefix=encoder.prefix)
-    tokens, products_array = read.tokenized(), weighted.cpu().numpy()
+    tokens, products_array = pieces.tokenized(), weighted.cpu().numpy()
     return Attention(encoder.name, encoder.revision, tokens, products_array, made=steps, quantity="gradient")
 
 
@@ -102,22 +102,22 @@ def compute_importance(encoder: Encoder, question: Question, text: str, pair: st
 
 
 def compute_output_gradients(
-    encoder: Encoder, read: TextPieces | WordPieces, score: Callable[[torch.Tensor], torch.Tensor]
+    encoder: Encoder, pieces: TextPieces | WordPieces, score: Callable[[torch.Tensor], torch.Tensor]
 ) -> tuple[list[torch.Tensor], tuple[torch.Tensor, ...]]:
     """Return the outputs of the heads, and the gradient of a score with respect to them.
 
     ``score`` is a function of the last states, [n, d_model]. Both results have one tensor per layer, [1, n, head,
     d_head].
     """
-    tap, gradients = _run_backwards(encoder, score, read)
+    tap, gradients = _run_backwards(encoder, score, pieces)
     return tap.outputs, gradients
 
 
 def _run_backwards(
-    encoder: Encoder, score_states: Callable[[torch.Tensor], torch.Tensor], read: TextPieces | WordPieces
+    encoder: Encoder, score_states: Callable[[torch.Tensor], torch.Tensor], pieces: TextPieces | WordPieces
 ) -> tuple[_DifferentiableTap, tuple[torch.Tensor, ...]]:
     """Return the tap of a pass over a text, and the gradient of the score with respect to the outputs of the heads."""
-    states, tap = encoder.last_states(read, _DifferentiableTap)
+    states, tap = encoder.last_states(pieces, _DifferentiableTap)
     assert isinstance(tap, _DifferentiableTap)
     with torch.enable_grad():
         score = score_states(states[0])  # it may read another text, which takes the lock

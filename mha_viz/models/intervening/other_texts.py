@@ -34,18 +34,19 @@ SentencesAsWords = Sequence[Sequence[str]]
 def choose_outputs(
     encoder: Encoder,
     method: str,
-    read: TextPieces | WordPieces,
+    pieces: TextPieces | WordPieces,
     source: str = "",
     sentences: SentencesAsWords = (),
 ) -> Weights:
     """Return the outputs that replace those of every head on a text, [layer, n, head, d_head].
 
     With the method "text" they are those on ``source``. With "resample" they are those on random ``sentences``, by
-    default the built-in ones. Raises as :func:`compute_outputs_on_text` and :func:`compute_outputs_on_sentences`.
+    default the built-in ones. Raises the errors of :func:`compute_outputs_on_text` and
+    :func:`compute_outputs_on_sentences`.
     """
     if method == TEXT:
-        return compute_outputs_on_text(encoder, read, source)
-    return compute_outputs_on_sentences(encoder, read, sentences or _corpus_words(grammar.corpus))
+        return compute_outputs_on_text(encoder, pieces, source)
+    return compute_outputs_on_sentences(encoder, pieces, sentences or _corpus_words(grammar.corpus))
 
 
 @cache
@@ -54,8 +55,8 @@ def _corpus_words(corpus: Callable[[], Corpus]) -> SentencesAsWords:
     return [sentence.forms for sentence in corpus().sentences]
 
 
-def compute_outputs_on_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Weights:
-    """Return the outputs of every head on ``source`` at the tokens of a text that was ``read``, [layer, n, head,
+def compute_outputs_on_text(encoder: Encoder, pieces: TextPieces | WordPieces, source: str) -> Weights:
+    """Return the outputs of every head on ``source`` at the tokens of a text that was ``pieces``, [layer, n, head,
     d_head].
 
     If that text has a second text, ``source`` is read together with it. The texts are aligned token by token if both
@@ -68,8 +69,11 @@ def compute_outputs_on_text(encoder: Encoder, read: TextPieces | WordPieces, sou
     check_kind(source, str, "a text", "Give the sentence as text.")
     if not source.strip():
         raise SettingError("There is no text to take outputs from.", "Name one (source=, --from).")
-    tokens, source_pieces = read.tokenized(), encoder.pieces(source, read.pair if isinstance(read, TextPieces) else "")
-    if tuple(read.ids) == tuple(source_pieces.ids):
+    tokens, source_pieces = (
+        pieces.tokenized(),
+        encoder.pieces(source, pieces.pair if isinstance(pieces, TextPieces) else ""),
+    )
+    if tuple(pieces.ids) == tuple(source_pieces.ids):
         raise SettingError(
             f"Both texts are the same to {quote_model(encoder.name)}.",
             "Change a word in one of them, to one that it knows.",
@@ -81,7 +85,7 @@ def compute_outputs_on_text(encoder: Encoder, read: TextPieces | WordPieces, sou
 
 
 def compute_outputs_on_sentences(
-    encoder: Encoder, read: TextPieces | WordPieces, sentences: SentencesAsWords
+    encoder: Encoder, pieces: TextPieces | WordPieces, sentences: SentencesAsWords
 ) -> Weights:
     """Return the outputs of every head on random sentences, at the tokens of a text, [layer, n, head, d_head].
 
@@ -90,8 +94,8 @@ def compute_outputs_on_sentences(
     are determined by the text and a fixed seed; the text itself is not among them. Raises SettingError if none of them
     can be read.
     """
-    is_special, word_outputs, special_outputs = np.array(read.tokenized().special), list[Weights](), list[Weights]()
-    for sentence in _draw_sentences(encoder, read, sentences):
+    is_special, word_outputs, special_outputs = np.array(pieces.tokenized().special), list[Weights](), list[Weights]()
+    for sentence in _draw_sentences(encoder, pieces, sentences):
         sentence_outputs, is_sentence_special = (
             compute_outputs(encoder, sentence),
             np.array(sentence.tokenized().special),
@@ -111,13 +115,13 @@ def compute_outputs_on_sentences(
 
 
 def _draw_sentences(
-    encoder: Encoder, read: TextPieces | WordPieces, sentences: SentencesAsWords
+    encoder: Encoder, pieces: TextPieces | WordPieces, sentences: SentencesAsWords
 ) -> Iterator[WordPieces]:
     """Yield the sentences in random order, repeating them without end.
 
-    The text itself and sentences that the model cannot read are left out; nothing is yielded if no sentence is left.
+    The text itself and sentences that the model cannot read are left out. If none remains, nothing is yielded.
     """
-    ids = tuple(read.ids)
+    ids = tuple(pieces.ids)
     random_order = Random(f"{SEED} {ids}").sample(range(len(sentences)), len(sentences))
     usable = False
     for count, number in enumerate(cycle(random_order)):
@@ -136,41 +140,41 @@ def _draw_sentences(
             yield sentence
 
 
-def compute_outputs(encoder: Encoder, read: TextPieces | WordPieces) -> Weights:
+def compute_outputs(encoder: Encoder, pieces: TextPieces | WordPieces) -> Weights:
     """Return the outputs of every layer's heads on a text, [layer, n, head, d_head]."""
-    _, tap = encoder.last_states(read, RecordingTap)
+    _, tap = encoder.last_states(pieces, RecordingTap)
     assert isinstance(tap, RecordingTap)
     values: Weights = torch.cat(tap.outputs).cpu().numpy()
     return values
 
 
-def align_texts(mine: TokenizedText, theirs: TokenizedText) -> Numbers:
+def align_texts(first: TokenizedText, second: TokenizedText) -> Numbers:
     """Return the alignment of two texts, [token of the first text, token of the second]; rows sum to 1.
 
     Raises SettingError.
     """
-    if mine.special == theirs.special:
-        return np.eye(len(mine))
-    groups = mine.groups, theirs.groups
-    kinds = [[text.special[group[0]] for group in item] for text, item in zip((mine, theirs), groups, strict=True)]
-    words_of_texts = mine.by_words().tokens, theirs.by_words().tokens
+    if first.special == second.special:
+        return np.eye(len(first))
+    groups = first.groups, second.groups
+    kinds = [[text.special[group[0]] for group in item] for text, item in zip((first, second), groups, strict=True)]
+    words_of_texts = first.by_words().tokens, second.by_words().tokens
     words = [sum(not unit.special and not unit.segment for unit in item) for item in words_of_texts]
     if words[0] != words[1]:
         raise SettingError(
-            f"{quote(mine.text)} has {counted(words[0], 'word')}, {quote(theirs.text)} has {words[1]}, punctuation "
+            f"{quote(first.text)} has {counted(words[0], 'word')}, {quote(second.text)} has {words[1]}, punctuation "
             "marks included.",
             "Lengthen the shorter text, or shorten the longer one, until both have equally many.",
         )
     if kinds[0] != kinds[1]:
         raise SettingError(
-            f"Special tokens, such as [SEP], are between other words in {quote(mine.text)} than in "
-            f"{quote(theirs.text)}.",
+            f"Special tokens, such as [SEP], are between other words in {quote(first.text)} than in "
+            f"{quote(second.text)}.",
             "Type them at the same places in both, or leave them out.",
         )
-    aligned = np.zeros((len(mine), len(theirs)))
-    for pieces, others in zip(*groups, strict=True):
-        if len(pieces) == len(others):
-            aligned[pieces, others] = 1
+    aligned = np.zeros((len(first), len(second)))
+    for pieces, other_pieces in zip(*groups, strict=True):
+        if len(pieces) == len(other_pieces):
+            aligned[pieces, other_pieces] = 1
         else:
-            aligned[np.ix_(pieces, others)] = 1 / len(others)
+            aligned[np.ix_(pieces, other_pieces)] = 1 / len(other_pieces)
     return aligned

@@ -125,8 +125,8 @@ def _report_progress(
 ) -> Iterator[tuple[list[Head], Weights]]:
     """Yield the patched heads unchanged, and report the fraction of the ``count`` heads that are done after each."""
     done = 0
-    for heads, changed in patched:
-        yield heads, changed
+    for heads, states in patched:
+        yield heads, states
         done += len(heads)
         progress(done / count)
 
@@ -137,8 +137,8 @@ def _score_heads(encoder: Encoder, patched: Iterable[tuple[list[Head], Weights]]
     ``patched`` yields heads with their last states, [head, n, d_model].
     """
     scores = np.full((encoder.layers, encoder.heads), np.nan)
-    for heads, changed in patched:
-        scores[*zip(*heads, strict=True)] = _evaluate(encoder, score, changed)
+    for heads, states in patched:
+        scores[*zip(*heads, strict=True)] = _evaluate(encoder, score, states)
     return scores
 
 
@@ -152,8 +152,8 @@ def _patch_one_by_one(
     only_range = only and [(only.layer, range(only.head, only.head + 1))]
     substitute = ablation.make_substitute(encoder, TEXT, other_outputs)
     for layer, numbers in only_range or product(range(encoder.layers), split_range(0, encoder.heads, at_once)):
-        changed = ablation.run_forked_pass(encoder, layer, ablation.ablate_one_by_one(numbers), substitute, text)
-        yield [Head(layer, number) for number in numbers], changed.states
+        forked = ablation.run_forked_pass(encoder, layer, ablation.ablate_one_by_one(numbers), substitute, text)
+        yield [Head(layer, number) for number in numbers], forked.states
 
 
 def _estimate_changes(

@@ -41,14 +41,14 @@ def check_path_end(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Hea
 
 
 def patch_paths(
-    encoder: Encoder, read: TextPieces | WordPieces, theirs: Weights, to: Head, side: str, at_once: int
+    encoder: Encoder, pieces: TextPieces | WordPieces, other_outputs: Weights, to: Head, side: str, at_once: int
 ) -> Iterator[tuple[list[Head], Weights]]:
     """Yield earlier heads with the last states, [head, n, d_model], that result when each is patched along a path.
 
-    The output of each earlier head in ``theirs``, [layer, n, head, d_head], reaches only one side of ``to``. Raises
-    ModelUnsupported.
+    The output of each earlier head in ``other_outputs``, [layer, n, head, d_head], reaches only one side of ``to``.
+    Raises ModelUnsupported.
     """
-    _, unpatched = encoder.last_states(read, partial(_PathTap, to=to))
+    _, unpatched = encoder.last_states(pieces, partial(_PathTap, to=to))
     assert isinstance(unpatched, _PathTap)
     if not unpatched.sides:
         raise ModelUnsupported(
@@ -60,13 +60,13 @@ def patch_paths(
         sources, side_index = [heads[index] for index in chunk], SIDES.index(side)
         outputs = [output.repeat(len(sources), 1, 1, 1) for output in unpatched.outputs]
         for variant, head in enumerate(sources):
-            outputs[head.layer][variant, :, head.head] = torch.from_numpy(theirs[head.layer][:, head.head])
-        _, patched_sources = encoder.last_states(read, partial(_PathTap, to=to, outputs=outputs), len(sources))
+            outputs[head.layer][variant, :, head.head] = torch.from_numpy(other_outputs[head.layer][:, head.head])
+        _, patched_sources = encoder.last_states(pieces, partial(_PathTap, to=to, outputs=outputs), len(sources))
         assert isinstance(patched_sources, _PathTap)
-        received = partial(
-            _PathTap, to=to, outputs=unpatched.outputs, received=(side_index, patched_sources.sides[side_index])
+        make_patched_tap = partial(
+            _PathTap, to=to, outputs=unpatched.outputs, patched_side=(side_index, patched_sources.sides[side_index])
         )
-        yield sources, encoder.last_states(read, received, len(sources))[0].cpu().numpy()
+        yield sources, encoder.last_states(pieces, make_patched_tap, len(sources))[0].cpu().numpy()
 
 
 class _PathTap(Tap):
@@ -79,7 +79,7 @@ class _PathTap(Tap):
         weights: memory for the attention weights.
         to: the head in which paths end.
         outputs: if given, replacements for the outputs of heads in earlier layers.
-        received: the side of ``to`` that is replaced, as its index in SIDES, and its replacement.
+        patched_side: the side of ``to`` that is replaced, as its index in SIDES, and its replacement.
     """
 
     stop_after_last = False
@@ -89,32 +89,32 @@ class _PathTap(Tap):
         weights: torch.Tensor,
         to: Head,
         outputs: Sequence[torch.Tensor] = (),
-        received: tuple[int, torch.Tensor] | None = None,
+        patched_side: tuple[int, torch.Tensor] | None = None,
     ) -> None:
         super().__init__(weights)
         self.outputs: list[torch.Tensor] = []
         self.sides: tuple[torch.Tensor, ...] = ()
-        self._to, self._given, self._received = to, outputs, received
+        self._end, self._replacements, self._patched_side = to, outputs, patched_side
 
     def attends(self, index: int, *sides: torch.Tensor) -> QueryKeyValue:
         """Record the queries, keys and values of the layer of ``to``, and replace one of these sides if requested."""
-        if index == self._to.layer:
+        if index == self._end.layer:
             self.sides = tuple(side.clone() for side in sides)
-            if self._received is not None:
-                number, values = self._received
+            if self._patched_side is not None:
+                number, values = self._patched_side
                 sides = (*sides[:number], values, *sides[number + 1 :])
         query, key, value = sides
         return query, key, value
 
     def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
         """Replace outputs, including those of heads that share the keys of ``to``; only ``to`` keeps its own."""
-        if index > self._to.layer:
+        if index > self._end.layer:
             return output
         self.outputs.append(output.clone())
-        if index < self._to.layer:
-            return self._given[index].expand_as(output) if self._given else output
-        if self._received is None:
+        if index < self._end.layer:
+            return self._replacements[index].expand_as(output) if self._replacements else output
+        if self._patched_side is None:
             return output
-        others: torch.Tensor = self._given[index].expand_as(output).clone()
-        others[:, :, self._to.head] = output[:, :, self._to.head]
-        return others
+        replaced: torch.Tensor = self._replacements[index].expand_as(output).clone()
+        replaced[:, :, self._end.head] = output[:, :, self._end.head]
+        return replaced

@@ -29,32 +29,32 @@ from mha_viz.quotes import quote
 
 MAX_BATCH_TOKENS = 512  # maximum number of tokens in a batch, over all copies and heads; a single copy may have more
 LOG_P, PSEUDO_LOG_P = "log p", "pseudo-log-likelihood"
-# Takes the numbers of some copies of a sentence; returns what replaces the outputs of heads in a batch of these copies,
-# repeated for each head that is off.
+# Takes the numbers of some copies of a sentence. Returns the replacement for the outputs of heads in a batch of these
+# copies, repeated for each head that is off.
 MakeCopySubstitute = Callable[[range], Substitute]
 
 
 class CopyPieces(NamedTuple):
     """A copy of a sentence as the model reads it, with the tokens to predict.
 
-    ``places`` are those whose last states predict the ``wanted`` pieces of the vocabulary.
+    ``target_ids`` are the pieces to predict, and ``places`` the tokens whose last states predict them.
     """
 
     ids: list[int]
     types: list[int]
     places: list[int]
-    wanted: list[int]
+    target_ids: list[int]
 
 
 class SentencePieces(NamedTuple):
     """A sentence, and the copies of it that the model reads: one, or one for each masked token."""
 
-    read: TextPieces
+    pieces: TextPieces
     copies: list[CopyPieces]
 
 
 def check_scorable(encoder: Encoder) -> str:
-    """Return what the score of a sentence is. Raises ModelUnsupported for a model that predicts no words."""
+    """Return the name of a sentence's score. Raises ModelUnsupported for a model that predicts no words."""
     try:
         load_word_head(encoder)
     except ModelUnsupported as error:
@@ -71,26 +71,26 @@ def scores_first_token(encoder: Encoder) -> bool:
 
 def split_sentence(encoder: Encoder, text: str) -> SentencePieces:
     """Return a sentence with the tokens to predict. Raises TextError if it is too long or leaves nothing to predict."""
-    read = encoder.pieces(text)
-    assert isinstance(read, TextPieces)
-    if read.cut is not None:
+    pieces = encoder.pieces(text)
+    assert isinstance(pieces, TextPieces)
+    if pieces.cut is not None:
         raise TextError(f"{quote(text)} has more tokens than {encoder.name} reads.", "Shorten it.")
-    ordinary = [place for place, is_special in enumerate(read.tokenized().special) if not is_special]
+    ordinary = [place for place, is_special in enumerate(pieces.tokenized().special) if not is_special]
     if not encoder.causal:
         assert encoder.mask is not None
-        return SentencePieces(read, [_mask_piece(read, place, encoder.mask) for place in ordinary])
+        return SentencePieces(pieces, [_mask_piece(pieces, place, encoder.mask) for place in ordinary])
     predicted = [place for place in ordinary if place > 0]
     if not predicted:
         raise TextError(f"{quote(text)} is a single token, which nothing predicts.", "Write a longer sentence.")
-    places, wanted = [place - 1 for place in predicted], [read.ids[place] for place in predicted]
-    return SentencePieces(read, [CopyPieces(read.ids, read.types, places, wanted)])
+    places, target_ids = [place - 1 for place in predicted], [pieces.ids[place] for place in predicted]
+    return SentencePieces(pieces, [CopyPieces(pieces.ids, pieces.types, places, target_ids)])
 
 
 def score_without(
     encoder: Encoder,
     sentence: SentencePieces,
     variants: Sequence[tuple[Head, ...]],
-    by: MakeCopySubstitute,
+    make_substitute: MakeCopySubstitute,
     skipped: int = 0,
 ) -> tuple[float, Numbers]:
     """Return the score of a sentence with all heads, and with the heads of each variant off, [variant], in nats.
@@ -102,16 +102,16 @@ def score_without(
         encoder: the model.
         sentence: the sentence.
         variants: the heads that are off together in each variant, at least one.
-        by: what replaces their outputs.
-        skipped: how many predictions at the beginning are left out of the scores of variants, because a causal model
-            makes the same ones in the sentence with which this one is compared.
+        make_substitute: returns the replacement for their outputs.
+        skipped: the number of predictions at the beginning to leave out of the scores of variants, because a causal
+            model makes them in the sentence with which this one is compared, too.
     """
     measure = _score_causal if encoder.causal else _score_masked
-    return measure(encoder, sentence, variants, by, skipped)
+    return measure(encoder, sentence, variants, make_substitute, skipped)
 
 
 def _group_by_layer(variants: Sequence[tuple[Head, ...]], columns: Iterable[int]) -> dict[int, list[int]]:
-    """Return some of the variants, as their numbers, by the first layer in which a head is off."""
+    """Group the numbers of some variants by the first layer in which a head is off."""
     layers: dict[int, list[int]] = {}
     for column in columns:
         layers.setdefault(min(head.layer for head in variants[column]), []).append(column)
@@ -119,45 +119,47 @@ def _group_by_layer(variants: Sequence[tuple[Head, ...]], columns: Iterable[int]
 
 
 def count_shared(first: SentencePieces, second: SentencePieces) -> int:
-    """Return how many predictions at the beginning two sentences of a causal model have in common."""
-    ids = zip(first.read.ids, second.read.ids, strict=False)
-    shared = next((place for place, (one, other) in enumerate(ids) if one != other), None)
-    shared = min(len(first.read.ids), len(second.read.ids)) if shared is None else shared
+    """Count the predictions at the beginning that a causal model shares between two sentences."""
+    ids = zip(first.pieces.ids, second.pieces.ids, strict=False)
+    shared = next((place for place, (first_id, second_id) in enumerate(ids) if first_id != second_id), None)
+    shared = min(len(first.pieces.ids), len(second.pieces.ids)) if shared is None else shared
     return sum(place + 1 < shared for place in first.copies[0].places)
 
 
-def _mask_piece(read: TextPieces, place: int, mask: int) -> CopyPieces:
-    return CopyPieces([*read.ids[:place], mask, *read.ids[place + 1 :]], read.types, [place], [read.ids[place]])
+def _mask_piece(pieces: TextPieces, place: int, mask: int) -> CopyPieces:
+    return CopyPieces([*pieces.ids[:place], mask, *pieces.ids[place + 1 :]], pieces.types, [place], [pieces.ids[place]])
 
 
 # ---- Causal models ----------------------------------------------------------------------------------------------
 
 
-def _score_whole(encoder: Encoder, sentence: SentencePieces) -> Numbers:
+def _score_unablated(encoder: Encoder, sentence: SentencePieces) -> Numbers:
     """Return log p of each predicted token, [token]."""
     (copy,) = sentence.copies
-    states = torch.from_numpy(ablation.run_full_pass(encoder, sentence.read.text).states[copy.places])
-    return score_pieces(encoder, states.to(encoder.device), copy.wanted)
+    states = torch.from_numpy(ablation.run_full_pass(encoder, sentence.pieces.text).states[copy.places])
+    return score_pieces(encoder, states.to(encoder.device), copy.target_ids)
 
 
 def _score_causal(
     encoder: Encoder,
     sentence: SentencePieces,
     variants: Sequence[tuple[Head, ...]],
-    by: MakeCopySubstitute,
+    make_substitute: MakeCopySubstitute,
     skipped: int,
 ) -> tuple[float, Numbers]:
-    """Return :func:`score_without` for a causal model: variants that lack one head diverge at its W_O."""
+    """Compute :func:`score_without` for a causal model: variants that lack one head diverge at its W_O."""
     (copy,), scores = sentence.copies, np.zeros(len(variants))
-    places, wanted = copy.places[skipped:], copy.wanted[skipped:]
-    substitute = by(range(1))
-    for chosen in _split_causal(variants, len(copy.ids)) if places else ():
+    places, target_ids = copy.places[skipped:], copy.target_ids[skipped:]
+    substitute = make_substitute(range(1))
+    for batch_columns in _split_causal(variants, len(copy.ids)) if places else ():
         states = torch.from_numpy(
-            _run_causal(encoder, sentence.read.text, [variants[column] for column in chosen], substitute)
+            _run_causal(encoder, sentence.pieces.text, [variants[column] for column in batch_columns], substitute)
         )
         last = states[:, places].flatten(0, 1).to(encoder.device)
-        scores[chosen] = score_pieces(encoder, last, wanted * len(chosen)).reshape(len(chosen), -1).sum(axis=1)
-    return float(_score_whole(encoder, sentence).sum()), scores
+        scores[batch_columns] = (
+            score_pieces(encoder, last, target_ids * len(batch_columns)).reshape(len(batch_columns), -1).sum(axis=1)
+        )
+    return float(_score_unablated(encoder, sentence).sum()), scores
 
 
 def _split_causal(variants: Sequence[tuple[Head, ...]], n: int) -> Iterator[list[int]]:
@@ -192,16 +194,18 @@ class _Block(NamedTuple):
         return [copy.places[0] for copy in self.copies]
 
 
-def _read(encoder: Encoder, sentence: SentencePieces) -> Iterator[tuple[_Block, torch.Tensor, list[torch.Tensor]]]:
+def _iter_blocks(
+    encoder: Encoder, sentence: SentencePieces
+) -> Iterator[tuple[_Block, torch.Tensor, list[torch.Tensor]]]:
     """Yield the copies of a sentence in batches, with their last states and the input of each layer."""
-    n, count = len(sentence.read.ids), len(sentence.copies)
+    n, count = len(sentence.pieces.ids), len(sentence.copies)
     for numbers in split_range(0, count, max(1, MAX_BATCH_TOKENS // n)):
         block = _Block(numbers, sentence.copies[numbers.start : numbers.stop])
         tap = LayerInputTap(encoder.space(n, len(block.copies)))
         yield block, encoder.batch_states(block.copies, tap), tap.layer_inputs
 
 
-def _choose_masked(states: torch.Tensor, block: _Block) -> torch.Tensor:
+def _select_masked_states(states: torch.Tensor, block: _Block) -> torch.Tensor:
     """Return the states of the masked tokens, [variant · copy, d_model], of states [variant · copy, n, d_model]."""
     variants = len(states) // len(block.copies)
     return states[torch.arange(len(states)), block.places * variants]
@@ -209,31 +213,31 @@ def _choose_masked(states: torch.Tensor, block: _Block) -> torch.Tensor:
 
 def _score_copies(encoder: Encoder, states: torch.Tensor, block: _Block) -> Numbers:
     """Return log p of the masked tokens of a block, [variant, copy], from their states [variant · copy, d_model]."""
-    wanted = [copy.wanted[0] for copy in block.copies]
-    variants = len(states) // len(wanted)
-    return score_pieces(encoder, states, wanted * variants).reshape(variants, -1)
+    target_ids = [copy.target_ids[0] for copy in block.copies]
+    variants = len(states) // len(target_ids)
+    return score_pieces(encoder, states, target_ids * variants).reshape(variants, -1)
 
 
 def _score_masked(
     encoder: Encoder,
     sentence: SentencePieces,
     variants: Sequence[tuple[Head, ...]],
-    by: MakeCopySubstitute,
+    make_substitute: MakeCopySubstitute,
     _: int,
 ) -> tuple[float, Numbers]:
-    """Return :func:`score_without` for masked copies of a sentence, several variants at a time."""
-    total, scores, n = 0.0, np.zeros(len(variants)), len(sentence.read.ids)
+    """Compute :func:`score_without` for masked copies of a sentence, several variants at a time."""
+    total, scores, n = 0.0, np.zeros(len(variants)), len(sentence.pieces.ids)
     layers = _group_by_layer(variants, range(len(variants)))
-    for block, states, layer_inputs in _read(encoder, sentence):
-        total += float(_score_copies(encoder, _choose_masked(states, block), block).sum())
-        substitute, at_once = by(block.numbers), max(1, MAX_BATCH_TOKENS // (n * len(block.copies)))
+    for block, states, layer_inputs in _iter_blocks(encoder, sentence):
+        total += float(_score_copies(encoder, _select_masked_states(states, block), block).sum())
+        substitute, at_once = make_substitute(block.numbers), max(1, MAX_BATCH_TOKENS // (n * len(block.copies)))
         for layer, columns in layers.items():
             for part in split_range(0, len(columns), at_once):
-                chosen = columns[part.start : part.stop]
-                off = [variants[column] for column in chosen for _ in block.copies]
-                tap = ablation.make_ablation_tap(off, substitute)(encoder.space(n, len(off)))
-                changed = _run_copies(encoder, block, len(chosen), tap, layer, layer_inputs)
-                scores[chosen] += _score_copies(encoder, changed, block).sum(axis=1)
+                batch_columns = columns[part.start : part.stop]
+                ablated = [variants[column] for column in batch_columns for _ in block.copies]
+                tap = ablation.make_ablation_tap(ablated, substitute)(encoder.space(n, len(ablated)))
+                changed_states = _run_copies(encoder, block, len(batch_columns), tap, layer, layer_inputs)
+                scores[batch_columns] += _score_copies(encoder, changed_states, block).sum(axis=1)
     return total, scores
 
 
@@ -245,7 +249,7 @@ def _run_copies(
     ``tap`` changes nothing before ``layer``, where the pass begins if the model allows it.
     """
     if not layer_inputs:
-        return _choose_masked(encoder.batch_states(block.copies * variants, tap), block)
+        return _select_masked_states(encoder.batch_states(block.copies * variants, tap), block)
     tap.stop_after_last = False
     tap.seen = layer
     x = layer_inputs[layer].repeat(variants, 1, 1)

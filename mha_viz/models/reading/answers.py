@@ -24,7 +24,7 @@ from mha_viz.models.families import find_family
 from mha_viz.models.reading import capture
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
-from mha_viz.models.reading.properties import torch_device, torch_dtype
+from mha_viz.models.reading.properties import parse_device, parse_dtype
 from mha_viz.models.reading.tokenizer import convert_panics
 from mha_viz.quotes import quote
 from mha_viz.request import BOTH, COSINE, FIRST_MASK, MASK, NEXT, OFF_CHOICES, Question
@@ -111,13 +111,13 @@ def _choose_mask(masks: tuple[int, ...], place: int | None, mask: str) -> int:
             f"The text has no {mask}, so there is no word to predict.",
             f"Write {mask} in place of a word, or give a second text to compare it with (other=, --other).",
         )
-    listed = ", ".join(map(str, masks))
+    mask_list = ", ".join(map(str, masks))
     if place is None and len(masks) > 1:
         raise TextError(
-            f"The text has {len(masks)} masked tokens: {listed}.", "Say which one to predict (place=, --place)."
+            f"The text has {len(masks)} masked tokens: {mask_list}.", "Say which one to predict (place=, --place)."
         )
     if place not in (None, FIRST_MASK, *masks):
-        raise SettingError(f"Token {place} is not masked.", f"Choose one of {listed}.")
+        raise SettingError(f"Token {place} is not masked.", f"Choose one of {mask_list}.")
     return masks[0] if place is None or place == FIRST_MASK else place
 
 
@@ -170,15 +170,16 @@ def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
 def score_pieces(encoder: Encoder, states: torch.Tensor, pieces: Sequence[int]) -> Numbers:
     """Return the log-probability of one piece for each of the last states [state, d_model]: [state], in float64.
 
-    The probabilities of the whole vocabulary exist for a few states at a time. Raises as :func:`log_probabilities`.
+    The probabilities of the whole vocabulary exist for a few states at a time. Raises the errors of
+    :func:`log_probabilities`.
     """
     head, scores = load_word_head(encoder), list[Numbers]()
     with torch.inference_mode():
         for start in range(0, len(pieces), MAX_SCORED_STATES):
             part = slice(start, start + MAX_SCORED_STATES)
-            logits, wanted = compute_logits(head, states[part]).double(), torch.tensor(pieces[part])
-            chosen = logits.gather(1, wanted.to(logits.device)[:, None])[:, 0]
-            scores.append((chosen - logits.logsumexp(-1)).cpu().numpy())
+            logits, piece_ids = compute_logits(head, states[part]).double(), torch.tensor(pieces[part])
+            piece_logits = logits.gather(1, piece_ids.to(logits.device)[:, None])[:, 0]
+            scores.append((piece_logits - logits.logsumexp(-1)).cpu().numpy())
     return _check_probabilities(encoder, np.concatenate(scores) if scores else np.zeros(0))
 
 
@@ -201,7 +202,7 @@ def compute_logits(head: Any, states: torch.Tensor) -> torch.Tensor:
 def find_output_matrix(encoder: Encoder) -> torch.Tensor:
     """Return the matrix between the last states of a causal model and its logits, [piece, d_model].
 
-    Raises as :func:`load_word_head`.
+    Raises the errors of :func:`load_word_head`.
     """
     head = load_word_head(encoder)
     unembedding = getattr(head, "embed_out", None) or getattr(head, "lm_head", None)  # GPT-NeoX has embed_out
@@ -251,7 +252,7 @@ def _open_word_head(encoder: Encoder) -> Any:
             encoder.folder,
             config=config,
             attn_implementation=capture.choose_implementation(encoder.family),
-            dtype=torch_dtype(encoder.dtype),
+            dtype=parse_dtype(encoder.dtype),
             use_safetensors=True,
             output_loading_info=True,
             **local,
@@ -260,7 +261,7 @@ def _open_word_head(encoder: Encoder) -> Any:
     if missing:
         return f"its files lack the weights for that (such as {missing[0]}), because it was trained for another task"
     setattr(model, model.base_model_prefix, _IdentityLayers())
-    return model.eval().to(torch_device(encoder.device))
+    return model.eval().to(parse_device(encoder.device))
 
 
 @cache

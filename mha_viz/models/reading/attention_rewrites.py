@@ -238,7 +238,7 @@ class _TappedMixin:
 
 
 def _tap_attention(original: Any, config: Any) -> nn.Module:
-    """Return the same module, modified so that its attention goes through the tap.
+    """Modify a module so that its attention goes through the tap, and return it.
 
     GPT-J divides by √d_head; GPT-Neo does not, and sees a window in its local layers.
     """

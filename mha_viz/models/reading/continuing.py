@@ -36,31 +36,31 @@ def continue_text(model: AnyModel, text: str, words: int = 8) -> str:
     return text + write_more(model, text, words, steps=words * PIECES_PER_WORD).text
 
 
-def write_more(model: AnyModel, text: str, words: int, before: Continuation = NOTHING, steps: int = 1) -> Continuation:
+def write_more(model: AnyModel, text: str, words: int, state: Continuation = NOTHING, steps: int = 1) -> Continuation:
     """Return a model's continuation after up to ``steps`` more pieces.
 
-    ``before`` is the continuation so far. Raises as :func:`continue_text`.
+    ``state`` is the continuation so far. Raises the errors of :func:`continue_text`.
     """
     encoder = require_one_stack(model)
     if not is_number(words) or not 1 <= words <= MAX_WORDS:
         raise SettingError(f"words is {shorten_value(words)!r}.", f"Expected a number from 1 to {MAX_WORDS}.")
     _check_can_continue(encoder)
-    read = encoder.pieces(text)
-    assert isinstance(read, TextPieces)
+    text_pieces = encoder.pieces(text)
+    assert isinstance(text_pieces, TextPieces)
     delimiters = {*encoder.vocabulary.all_special_ids}
-    prompt = [*read.ids]
+    prompt = [*text_pieces.ids]
     while len(prompt) > 1 and prompt[-1] in delimiters:  # some tokenizers append them to a text
         prompt.pop()
-    if read.cut is not None or len(prompt) >= encoder.limit:
+    if text_pieces.cut is not None or len(prompt) >= encoder.limit:
         raise TextError(
             f"{encoder.name} reads {encoder.limit:,} tokens, and the text leaves no room for more.", "Shorten the text."
         )
-    state = before
+
     for _ in range(steps):
         if state.is_complete:
             break
         ids = [*prompt, *state.pieces]
-        last = encoder.last_states(read._replace(ids=ids, types=[0] * len(ids)), Tap)[0][:, -1]
+        last = encoder.last_states(text_pieces._replace(ids=ids, types=[0] * len(ids)), Tap)[0][:, -1]
         best = int(log_probabilities(encoder, last.cpu().numpy())[0].argmax())
         if best in delimiters:
             return state._replace(text=_cut_after_words(state.text, words), is_complete=True)

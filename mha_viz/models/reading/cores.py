@@ -20,31 +20,31 @@ MAX_WORKERS = 4  # maximum number of workers in a pool, because each holds a bat
 
 
 @cache
-def _thread_controller() -> Any:
+def _get_thread_controller() -> Any:
     """Return the controller of the thread pools of numeric libraries."""
     return ThreadpoolController()
 
 
 class SingleBlasThread:
-    """A context in which NumPy's products use a single thread. Nested and concurrent uses are counted.
+    """A context in which NumPy's products use a single thread. It can be nested and shared by threads.
 
     BLAS threads keep spinning for a while after each product, and PyTorch's threads wait for them, which makes a pass
     several times as slow.
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
+        self._lock, self._uses = threading.Lock(), 0
 
     def __enter__(self) -> None:
         with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                self._limit = _thread_controller().limit(limits=1, user_api="blas")
+            self._uses += 1
+            if self._uses == 1:
+                self._limit = _get_thread_controller().limit(limits=1, user_api="blas")
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
-            if not self._inside:
+            self._uses -= 1
+            if not self._uses:
                 self._limit.restore_original_limits()
 
 
@@ -65,14 +65,14 @@ class PassLock:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._mine = _ThreadState()
+        self._thread = _ThreadState()
 
     def __enter__(self) -> None:
-        if not self._mine.share:
+        if not self._thread.share:
             self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
-        if not self._mine.share:
+        if not self._thread.share:
             self._lock.release()
 
     @contextmanager
@@ -100,7 +100,7 @@ class PassLock:
             try:
                 torch.get_num_threads()  # PyTorch initialises this number on first reading; only then can it be changed
                 torch.set_num_threads(cores // workers)
-                self._mine.share = True
+                self._thread.share = True
                 barrier.wait()
             except BaseException:
                 barrier.abort()  # so that no other thread waits for this one

@@ -23,7 +23,7 @@ def _make_bias(added: torch.Tensor, n: int) -> Relative:
     return Relative(per_pair, empty, empty, np.zeros((2, n, n), np.intp))
 
 
-def _mpnet_terms(_: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _compute_mpnet_terms(_: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return MPNet's terms: numbers as in T5, with scaling.
 
     See Song et al. 2020, "MPNet: Masked and Permuted Pre-training for Language Understanding".
@@ -31,7 +31,7 @@ def _mpnet_terms(_: Any, arguments: dict[str, Any], scaling: float, n: int) -> t
     return scaling, _make_bias(arguments["position_bias"][0], n)
 
 
-def _bloom_terms(_: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _compute_bloom_terms(_: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return ALiBi's terms: the distance times a slope per head.
 
     See Press et al. 2022, "Train Short, Test Long", section 3.
@@ -39,7 +39,7 @@ def _bloom_terms(_: Any, arguments: dict[str, Any], scaling: float, n: int) -> t
     return scaling, _make_bias(arguments["alibi"], n)
 
 
-def _t5_terms(holder: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _compute_t5_terms(holder: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return T5's terms: a learned number per head and bucket of distances, added to q · k, which is not scaled.
 
     See Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section
@@ -50,7 +50,7 @@ def _t5_terms(holder: Any, arguments: dict[str, Any], scaling: float, n: int) ->
         return scaling, _make_bias((holder.compute_bias(n, n) if added is None else added)[0], n)
 
 
-def _deberta_terms(holder: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+def _compute_deberta_terms(holder: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """Return DeBERTa's terms: the products of content with position and of position with content.
 
     All products are divided by the root of d_k times their number (He et al. 2021, equation 4).
@@ -62,12 +62,12 @@ def _deberta_terms(holder: Any, arguments: dict[str, Any], scaling: float, n: in
     span = holder.pos_ebd_size
     buckets = arguments["relative_pos"].reshape(n, n).cpu().numpy()  # query position minus key position, in buckets
     indices = np.stack([np.clip(buckets + span, 0, 2 * span - 1), np.clip(-buckets.T + span, 0, 2 * span - 1)])
-    keys = _distance_vectors(holder, arguments, "c2p", "key")
-    queries = _distance_vectors(holder, arguments, "p2c", "query")
+    keys = _read_distance_vectors(holder, arguments, "c2p", "key")
+    queries = _read_distance_vectors(holder, arguments, "p2c", "query")
     return scaling, Relative(np.zeros((1, n, n), np.float32), keys, queries, indices.astype(np.intp))
 
 
-def _distance_vectors(holder: Any, arguments: dict[str, Any], kind: str, name: str) -> Floats:
+def _read_distance_vectors(holder: Any, arguments: dict[str, Any], kind: str, name: str) -> Floats:
     """Return the keys or queries of distances, [h, distance, d_k]; no rows if the model does not compare with them."""
     heads = holder.num_attention_heads
     if kind not in holder.pos_att_type:
@@ -80,5 +80,11 @@ def _distance_vectors(holder: Any, arguments: dict[str, Any], kind: str, name: s
 
 
 TERMS_BY_FAMILY: MappingProxyType[str, DistanceTerms] = MappingProxyType(
-    {"bloom": _bloom_terms, "deberta-v2": _deberta_terms, "mpnet": _mpnet_terms, "mt5": _t5_terms, "t5": _t5_terms}
+    {
+        "bloom": _compute_bloom_terms,
+        "deberta-v2": _compute_deberta_terms,
+        "mpnet": _compute_mpnet_terms,
+        "mt5": _compute_t5_terms,
+        "t5": _compute_t5_terms,
+    }
 )

@@ -24,7 +24,7 @@ from mha_viz.attention.trace import Floats, Trace
 from mha_viz.errors import MhaVizError, SettingError, ShapeError, TextError, check_kind, shorten_value
 from mha_viz.heads import AnyHead, Head
 from mha_viz.model_names import quote_model
-from mha_viz.models.families import count_layers, no_shares_error
+from mha_viz.models.families import count_layers, make_no_shares_error
 from mha_viz.models.reading import capture, cores, linear
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.cores import one_blas_thread, pass_lock
@@ -32,10 +32,10 @@ from mha_viz.models.reading.fast_layers import StraightRunner, make_straight
 from mha_viz.models.reading.listening import install_hooks
 from mha_viz.models.reading.loaded_model import LoadedModel
 from mha_viz.models.reading.plain_models import open_plain
-from mha_viz.models.reading.probe import LayerProbe, find_attention_modules, matrix, read_weights
+from mha_viz.models.reading.probe import LayerProbe, find_attention_modules, read_matrix, read_weights
 from mha_viz.models.reading.stream import LayerNorms, Stream, find_projection
 from mha_viz.models.reading.tokenizer import TextPieces
-from mha_viz.models.transformers_parts import layers_unseen_error
+from mha_viz.models.transformers_parts import make_layers_unseen_error
 from mha_viz.request import DTYPES
 from mha_viz.text import TokenizedText, WordPieces, clean
 
@@ -55,7 +55,7 @@ class DecomposableStack:
         """Return the pieces of a text as the stack reads them."""
         raise NotImplementedError
 
-    def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+    def _run(self, pieces: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         """Run one pass. Return the weights, [layer, head, query, key], and the tap that recorded them."""
         raise NotImplementedError
 
@@ -88,8 +88,8 @@ class DecomposableStack:
         for Transformer Circuits"). Norms keep the standard deviations that they had in the pass (Kobayashi et al.
         2021).
 
-        Raises as :meth:`encode`, UnknownHead, SettingError for tokens that do not exist or do not see each other, and
-        ModelUnsupported, with the reason, for families whose scores cannot be taken apart.
+        Raises the errors of :meth:`encode`, UnknownHead, SettingError for tokens that do not exist or do not see each
+        other, and ModelUnsupported, with the reason, for families whose scores cannot be decomposed.
 
         >>> parts = encoder.score_parts("The cat sat on the mat.", "L0H2", 3, 2)
         >>> print(parts.table()[["query_part", "key_part"]].iloc[0].tolist())
@@ -107,29 +107,31 @@ class DecomposableStack:
             ((trace, parts),) = self.iter_parts(self.pieces(text, pair, words), [checked_head.layer])
             return score_parts(trace, parts, checked_head, query, keys)
 
-    def iter_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
+    def iter_parts(self, pieces: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
         """Yield, for each of ``count_layers``, its trace and the parts of its attention's input, computed in one pass.
 
-        Raises as :meth:`score_parts`.
+        Raises the errors of :meth:`score_parts`.
         """
-        stream, weights = self._record_stream(read, max(layers))
-        for probe, parts in stream.parts(read, self._typed, layers):
-            yield probe.trace(self.revision, read.tokenized(), weights), parts
+        stream, weights = self._record_stream(pieces, max(layers))
+        for probe, parts in stream.parts(pieces, self._typed, layers):
+            yield probe.trace(self.revision, pieces.tokenized(), weights), parts
 
-    def iter_norms(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, LayerNorms]]:
+    def iter_norms(
+        self, pieces: TextPieces | WordPieces, layers: Collection[int]
+    ) -> Iterator[tuple[Trace, LayerNorms]]:
         """Yield, for each of ``layers`` in order, its trace and the norms around its heads, computed in one pass.
 
-        Raises as :meth:`score_parts`.
+        Raises the errors of :meth:`score_parts`.
         """
-        stream, weights = self._record_stream(read, max(layers))
+        stream, weights = self._record_stream(pieces, max(layers))
         for probe, norms in stream.iter_norms(layers):
-            yield probe.trace(self.revision, read.tokenized(), weights), norms
+            yield probe.trace(self.revision, pieces.tokenized(), weights), norms
 
-    def _record_stream(self, read: TextPieces | WordPieces, last: int) -> tuple[Stream, Weights]:
-        """Run one pass. Return what was recorded up to the layer ``last``, and the weights."""
+    def _record_stream(self, pieces: TextPieces | WordPieces, last: int) -> tuple[Stream, Weights]:
+        """Run one pass. Return the stream recorded up to the layer ``last``, and the weights."""
         stream = Stream(self._model, self.name, self.layers, last)
         with stream:
-            weights, _ = self._run(read, stream.tap)
+            weights, _ = self._run(pieces, stream.tap)
         return stream, weights
 
 
@@ -279,7 +281,7 @@ class Encoder(DecomposableStack, LoadedModel):
 
     parts = False
     remedy: ClassVar = "Choose another model."  # the remedy in errors about weights that cannot be drawn
-    how: tuple[Step, ...] = ()  # steps of every reading, after the step that says how the text was given
+    own_steps: tuple[Step, ...] = ()  # steps of every reading, after the step that says how the text was given
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
         super().__init__(model, tokenizer, self._shape(model, tokenizer, name), name, revision, device)
@@ -294,7 +296,7 @@ class Encoder(DecomposableStack, LoadedModel):
         return count_layers(model.config), model.config.num_attention_heads
 
     @classmethod
-    def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+    def _open(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
         from mha_viz.models.reading.opening import open_folder  # imports transformers: 3 s
 
         return cls(*open_folder(folder, name, dtype), name, revision, device)
@@ -302,10 +304,10 @@ class Encoder(DecomposableStack, LoadedModel):
     @classmethod
     def _load_prepared(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
         """Open a plain BERT or GPT-2 on the CPU without transformers; open other models as the base class does."""
-        opened = open_plain(folder, name) if device == "cpu" and dtype == torch.float32 else None
-        if opened is None:
+        plain_parts = open_plain(folder, name) if device == "cpu" and dtype == torch.float32 else None
+        if plain_parts is None:
             return super()._load_prepared(folder, name, revision, device, dtype)
-        model = cls(*opened, name, revision, device)
+        model = cls(*plain_parts, name, revision, device)
         model._prepare()
         return model
 
@@ -318,11 +320,11 @@ class Encoder(DecomposableStack, LoadedModel):
         return self._tokenizer.prefix
 
     def prefixed(self, prefix: str) -> Self:
-        """Return the same model for texts that follow a prefix, such as "query: ", which some models require.
+        """Return this model for texts that follow a prefix, such as "query: ", which some models require.
 
         The prefix applies to :meth:`encode` and to everything that takes a model and a text. Its pieces are special
         tokens: they are not words of the text and are drawn separately. Of a pair, the first text follows the prefix.
-        An empty prefix is the same as none.
+        An empty prefix has no effect.
 
         >>> mv.load("toy").prefixed("the : ").encode("dog barks .").text.special
         (True, True, True, False, False, False, True)
@@ -369,15 +371,14 @@ class Encoder(DecomposableStack, LoadedModel):
     def prepare_text(self, text: str | Sequence[str]) -> PreparedText:
         """Prepare a text, or a sentence given as words, for :meth:`batch`. Raises the errors of :meth:`encode`."""
         if isinstance(text, str):
-            read = self._read(text)
-            return PreparedText(
-                read.ids, read.types, read.tokenized(), make_first_steps((), *self.how, prefix=self.prefix)
-            )
+            typed_pieces = self._read(text)
+            steps = make_first_steps((), *self.own_steps, prefix=self.prefix)
+            return PreparedText(typed_pieces.ids, typed_pieces.types, typed_pieces.tokenized(), steps)
         if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
             raise TextError(f"{shorten_value(text)!r} is not a text.", "Give a string, or a list of words.")
         pieces = self.read_words(text)
         return PreparedText(
-            pieces.ids, pieces.types, pieces.tokenized(), make_first_steps(text, *self.how, prefix=self.prefix)
+            pieces.ids, pieces.types, pieces.tokenized(), make_first_steps(text, *self.own_steps, prefix=self.prefix)
         )
 
     def through(
@@ -391,10 +392,10 @@ class Encoder(DecomposableStack, LoadedModel):
         Captions, files and recipes say that the tap changed the reading.
         """
         check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
-        read = self.pieces(text, pair, words)
-        weights, used = self._run(read, tap)
-        steps = make_first_steps(words, *self.how, *used.steps(), prefix=self.prefix)
-        return self.reading(read.tokenized(), weights, steps), used
+        pieces = self.pieces(text, pair, words)
+        weights, used_tap = self._run(pieces, tap)
+        steps = make_first_steps(words, *self.own_steps, *used_tap.steps(), prefix=self.prefix)
+        return self.reading(pieces.tokenized(), weights, steps), used_tap
 
     def reading(self, text: TokenizedText, weights: Weights, made: tuple[Step, ...] = ()) -> Attention:
         """Return a reading of a text from the weights of a pass, [layer, head, query, key]."""
@@ -404,15 +405,15 @@ class Encoder(DecomposableStack, LoadedModel):
         """Return every number between the input of one layer's attention and its output.
 
         ``layer``: the number of the layer, or a head in it. ``words``: the sentence as words, in place of ``text``.
-        Raises as :meth:`encode`, UnknownHead for a layer that does not exist, ModelUnsupported, with the reason, for
-        families whose steps cannot be shown separately.
+        Raises the errors of :meth:`encode`, UnknownHead for a layer that does not exist, ModelUnsupported, with the
+        reason, for families whose steps cannot be shown separately.
         """
-        read = self.pieces(text, pair, words)
-        tokens = read.tokenized()
+        pieces = self.pieces(text, pair, words)
+        tokens = pieces.tokenized()
         number = layer if is_number(layer) else Head.among(layer, self.layer_numbers, self.heads, self.name).layer
         probe = LayerProbe(self._model, self.name, number, self.layers)
         with probe:
-            weights, _ = self._run(read, probe.tap)
+            weights, _ = self._run(pieces, probe.tap)
         return probe.trace(self.revision, tokens, weights)
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
@@ -433,20 +434,20 @@ class Encoder(DecomposableStack, LoadedModel):
         """Return the output of the last layer, [copy, n, d_model].
 
         The text is read ``copies`` times in one batch; the copies differ if ``tap`` makes them differ. ``words``: the
-        sentence as words, in place of ``text``. Raises as :meth:`encode`.
+        sentence as words, in place of ``text``. Raises the errors of :meth:`encode`.
         """
         states: Weights = self.last_states(self.pieces(text, pair, words), tap, copies)[0].cpu().numpy()
         return states
 
     def last_states(
-        self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap], copies: int = 1
+        self, pieces: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap], copies: int = 1
     ) -> tuple[torch.Tensor, Tap]:
         """Return :meth:`states` as a tensor, and the tap. Gradients flow back from the tensor if the tap is
         differentiable.
         """
-        used = tap(self.space(len(read.ids), *([copies] if copies > 1 else [])))
-        used.stop_after_last = False
-        return self._pass([read.ids] * copies, [read.types] * copies, used), used
+        used_tap = tap(self.space(len(pieces.ids), *([copies] if copies > 1 else [])))
+        used_tap.stop_after_last = False
+        return self._pass([pieces.ids] * copies, [pieces.types] * copies, used_tap), used_tap
 
     def batch_states(self, texts: Sequence[Pieces], tap: Tap) -> torch.Tensor:
         """Return the last states of texts with equally many pieces, [text, n, d_model], in one pass with this tap."""
@@ -495,7 +496,7 @@ class Encoder(DecomposableStack, LoadedModel):
 
     def w_o(self, layer: int) -> torch.Tensor:
         """Return W_O of a layer, [head · d_head, d_model], in float32, with the heads stacked along the first axis."""
-        return matrix(find_attention_modules(self._model, layer).output).float()
+        return read_matrix(find_attention_modules(self._model, layer).output).float()
 
     @property
     def word_vectors(self) -> torch.Tensor:
@@ -521,9 +522,9 @@ class Encoder(DecomposableStack, LoadedModel):
 
     def encode_words(self, forms: Sequence[str]) -> Attention:
         """Return the attention of every head on a sentence given as words. Raises the errors of :meth:`read_words`."""
-        read = self.read_words(forms)
-        weights = self.batch([read])[:, :, 0]
-        return self.reading(read.tokenized(), weights, make_first_steps(forms, *self.how, prefix=self.prefix))
+        pieces = self.read_words(forms)
+        weights = self.batch([pieces])[:, :, 0]
+        return self.reading(pieces.tokenized(), weights, make_first_steps(forms, *self.own_steps, prefix=self.prefix))
 
     def batch(self, sentences: Sequence[Pieces]) -> Weights:
         """Return the weights of sentences with equally many pieces, [layer, head, sentence, query, key], in one pass.
@@ -551,10 +552,10 @@ class Encoder(DecomposableStack, LoadedModel):
 
     # ---- the model --------------------------------------------------------------------------------------------------
 
-    def _run(self, read: TextPieces | WordPieces, make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+    def _run(self, pieces: TextPieces | WordPieces, make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         """Run one pass. Return the weights, [layer, head, query, key], read-only, and the tap that recorded them."""
-        tap = make_tap(self._allocate_weights(self.layers, self.heads, len(read.ids), len(read.ids)))
-        self._pass([read.ids], [read.types], tap)
+        tap = make_tap(self._allocate_weights(self.layers, self.heads, len(pieces.ids), len(pieces.ids)))
+        self._pass([pieces.ids], [pieces.types], tap)
         weights = tap.fetched()
         weights.flags.writeable = False
         return weights, tap
@@ -572,7 +573,7 @@ class Encoder(DecomposableStack, LoadedModel):
         with _one_pass, torch.inference_mode(not tap.differentiable), capture.use_tap(tap):
             states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
         if tap.seen != self.layers:
-            raise layers_unseen_error(self.name, self.family, tap.seen, self.layers)
+            raise make_layers_unseen_error(self.name, self.family, tap.seen, self.layers)
         return states.float()
 
     def _prepare(self) -> None:
@@ -584,9 +585,9 @@ class Encoder(DecomposableStack, LoadedModel):
             self._straight = make_straight(self._model)
             linear.pack_layers(self._model)
         install_hooks(self._model)
-        self._first_weights()
+        self._compute_first_weights()
 
-    def _first_weights(self) -> Weights:
+    def _compute_first_weights(self) -> Weights:
         """Return the weights of a first sentence, [layer, head, query, key]. Raises ModelUnsupported if rows do not sum
         to 1.
         """
@@ -594,4 +595,4 @@ class Encoder(DecomposableStack, LoadedModel):
             probe = self._tokenizer.read(_PROBE)
             return self.reading(probe.tokenized(), self._run(probe, Tap)[0]).weights
         except ShapeError as error:
-            raise no_shares_error(self.name, error, self.remedy) from error
+            raise make_no_shares_error(self.name, error, self.remedy) from error

@@ -35,7 +35,7 @@ from mha_viz.models.reading.generation import MAX_TARGET_TOKENS, generate_greedi
 from mha_viz.models.reading.loaded_model import LoadedModel
 from mha_viz.models.reading.stream import Stream
 from mha_viz.models.reading.tokenizer import TextPieces, Tokenizer
-from mha_viz.models.transformers_parts import layers_unseen_error
+from mha_viz.models.transformers_parts import make_layers_unseen_error
 from mha_viz.request import CROSS, DECODER, ENCODER, PARTS
 from mha_viz.text import Piece, WordPieces
 
@@ -43,68 +43,68 @@ from mha_viz.text import Piece, WordPieces
 class SourceStack(DecomposableStack):
     """The encoder of an encoder–decoder."""
 
-    def __init__(self, whole: EncoderDecoder, stack: Any, shape: tuple[int, int]) -> None:
+    def __init__(self, model: EncoderDecoder, stack: Any, shape: tuple[int, int]) -> None:
         """Wrap the encoder of a model. Raises ModelUnsupported for families whose scores cannot be decomposed."""
         if stack.config.model_type not in STACKS:
             raise ModelUnsupported(
-                f"The scores of {quote_model(whole.name)} cannot be decomposed: of encoder–decoders, only those of T5 "
+                f"The scores of {quote_model(model.name)} cannot be decomposed: of encoder–decoders, only those of T5 "
                 "and mT5 can.",
                 "Choose one of these, or a model with one stack of layers, such as BERT.",
             )
-        self.name, self.revision, (self.layers, self.heads) = whole.name, whole.revision, shape
+        self.name, self.revision, (self.layers, self.heads) = model.name, model.revision, shape
         self.layer_numbers = list_layers(self.layers)
-        self._whole, self._model, self._typed = whole, stack, False
+        self._parent, self._model, self._typed = model, stack, False
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """Return the pieces of a text. Raises TextError for a pair, and for given words."""
         self.check_words(words)
-        return self._whole.read_source(text, pair)
+        return self._parent.read_source(text, pair)
 
     def check_words(self, words: Sequence[str]) -> None:
         """Raise TextError if words are given."""
         if words:
             raise TextError(f"{shorten_name(self.name)} reads no sentence given as words.", "Give it as a text.")
 
-    def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
-        return self._whole.run_encoder(read.ids, tap)
+    def _run(self, pieces: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+        return self._parent.run_encoder(pieces.ids, tap)
 
-    def last_state(self, read: TextPieces | WordPieces) -> tuple[torch.Tensor, KeyParts]:
+    def last_state(self, pieces: TextPieces | WordPieces) -> tuple[torch.Tensor, KeyParts]:
         """Return the encoder's last state on a source, [1, n, d_model], which the decoder receives, and its parts."""
         stream = Stream(self._model, self.name, self.layers, self.layers - 1)
         with stream:
-            self._run(read, stream.tap)
-        state, parts = stream.last_state(read)
-        named = parts._replace(names=tuple(f"{ENCODER} {name}" for name in parts.names))
-        return torch.from_numpy(state)[None], KeyParts(read.tokenized(), named)
+            self._run(pieces, stream.tap)
+        state, parts = stream.last_state(pieces)
+        encoder_parts = parts._replace(names=tuple(f"{ENCODER} {name}" for name in parts.names))
+        return torch.from_numpy(state)[None], KeyParts(pieces.tokenized(), encoder_parts)
 
 
 class TargetStack(DecomposableStack):
     """One of the attentions of a decoder, "decoder" or "cross", on a target, after the encoder has read a source."""
 
     def __init__(
-        self, whole: EncoderDecoder, source: SourceStack, stack: Any, texts: tuple[TextPieces, TextPieces], part: str
+        self, model: EncoderDecoder, source: SourceStack, stack: Any, texts: tuple[TextPieces, TextPieces], part: str
     ) -> None:
-        self.name, self.revision, self.layers, self.heads = whole.name, whole.revision, whole.layers, whole.heads
+        self.name, self.revision, self.layers, self.heads = model.name, model.revision, model.layers, model.heads
         self.layer_numbers = list_layers(self.layers)
-        self._whole, self._source, self._model, self._part = whole, source, stack, part
-        self._read, self._target = texts
+        self._parent, self._source, self._model, self._part = model, source, stack, part
+        self._source_pieces, self._target_pieces = texts
 
     def pieces(self, text: str = "", pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """Return the pieces of the target."""
-        return self._target
+        return self._target_pieces
 
-    def iter_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
+    def iter_parts(self, pieces: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
         """Yield the parts as :meth:`DecomposableStack.iter_parts`, for this attention of the decoder."""
-        state, of_keys = self._source.last_state(self._read)
+        state, of_keys = self._source.last_state(self._source_pieces)
         attention_numbers = [2 * layer + (self._part == CROSS) for layer in layers]
-        lengths = [len(self._target.ids), len(self._read.ids)] * self.layers
+        lengths = [len(self._target_pieces.ids), len(self._source_pieces.ids)] * self.layers
         stream = Stream(self._model, self.name, 2 * self.layers, max(attention_numbers), lengths)
         with stream:
-            weights, _ = self._whole.run_decoder(self._target.ids, state, stream.tap)
+            weights, _ = self._parent.run_decoder(self._target_pieces.ids, state, stream.tap)
         for number, (probe, parts) in zip(
-            attention_numbers, stream.parts(self._target, False, attention_numbers), strict=True
+            attention_numbers, stream.parts(self._target_pieces, False, attention_numbers), strict=True
         ):
-            trace = probe.trace(self.revision, self._target.tokenized(), weights[..., : stream.widths[number]])
+            trace = probe.trace(self.revision, self._target_pieces.tokenized(), weights[..., : stream.widths[number]])
             yield trace, parts._replace(of_keys=of_keys if self._part == CROSS else None)
 
 
@@ -128,10 +128,10 @@ class EncoderDecoder(LoadedModel):
     """A model with two stacks, and its tokenizers. ``layers`` and ``heads`` are those of the decoder."""
 
     parts = True
-    how: ClassVar[tuple[Step, ...]] = ()  # as in Encoder
+    own_steps: ClassVar[tuple[Step, ...]] = ()  # as in Encoder
 
     def __init__(self, model: Any, tokenizers: TokenizerPair, name: str, revision: str, device: str = "cpu") -> None:
-        encoder_shape, decoder_shape = self._shapes(model, name)
+        encoder_shape, decoder_shape = self._read_shapes(model, name)
         super().__init__(model, tokenizers.source, decoder_shape, name, revision, device)
         self._encoder_shape = encoder_shape
         self._target_tokenizer = Tokenizer(tokenizers.target, name, self.limit, pairs=False)
@@ -140,13 +140,13 @@ class EncoderDecoder(LoadedModel):
         self._writing = read_generation_settings(model)
 
     @classmethod
-    def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
+    def _read_shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
         """Return the number of layers, and of heads per layer, of the encoder and of the decoder."""
         stacks, config = ENCODER_DECODERS[model.config.model_type], model.config
         return [(int(getattr(config, stack.layers)), int(getattr(config, stack.heads))) for stack in stacks[:2]]
 
     @classmethod
-    def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+    def _open(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
         from mha_viz.models.reading.opening import open_two_stacks  # imports transformers: 3 s
 
         model, *tokenizers = open_two_stacks(folder, name, dtype)
@@ -186,14 +186,21 @@ class EncoderDecoder(LoadedModel):
         part = _check_part(part or CROSS)
         source = self._read(text, pair)
         if part == ENCODER:
-            weights = self._weights(source.ids, [], part)
+            weights = self._compute_weights(source.ids, [], part)
             return Attention(
-                self.name, self.revision, source.tokenized(), weights, made=(*make_part_steps(part, text), *self.how)
+                self.name,
+                self.revision,
+                source.tokenized(),
+                weights,
+                made=(*make_part_steps(part, text), *self.own_steps),
             )
-        is_written, read = not target.strip(), self._target(source, target)
-        queries, keys = read.tokenized(), source.tokenized()
-        weights = self._weights(source.ids, read.ids, part)
-        steps = (*make_part_steps(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written), *self.how)
+        is_written, target_pieces = not target.strip(), self._make_target(source, target)
+        queries, keys = target_pieces.tokenized(), source.tokenized()
+        weights = self._compute_weights(source.ids, target_pieces.ids, part)
+        steps = (
+            *make_part_steps(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written),
+            *self.own_steps,
+        )
         if part == DECODER:
             return Attention(self.name, self.revision, queries, weights, made=steps)
         return Attention(self.name, self.revision, queries, weights, made=steps, keys=keys)
@@ -220,28 +227,30 @@ class EncoderDecoder(LoadedModel):
 
         Raises ModelUnsupported for families whose scores cannot be decomposed (those of T5 and mT5 can), UnknownHead,
         SettingError for tokens that do not exist or do not see each other, and for a target of the encoder, which reads
-        none; TextError for given words, and as :meth:`encode`.
+        none; TextError for given words; and the errors of :meth:`encode`.
         """
         stack = self.make_stack(part, text, pair, words, target)
         return stack.score_parts(text, head, query, key, pair=pair, words=words)
 
     def make_stack(self, part: str, text: str, pair: str, words: Sequence[str], target: str) -> DecomposableStack:
-        """Return the stack with one part of the model, on these texts. Raises as :meth:`score_parts`."""
+        """Return the stack with one part of the model, on these texts. Raises the errors of :meth:`score_parts`."""
         source = SourceStack(self, self._model.get_encoder(), self._encoder_shape)
         if _check_part(part) == ENCODER:
             if target.strip():
                 raise SettingError("The encoder does not read the target.", 'Give part="cross" or part="decoder".')
             return source
         source.check_words(words)
-        read = self._read(text, pair)
-        return TargetStack(self, source, self._model.get_decoder(), (read, self._target(read, target)), part)
+        source_pieces = self._read(text, pair)
+        return TargetStack(
+            self, source, self._model.get_decoder(), (source_pieces, self._make_target(source_pieces, target)), part
+        )
 
     # ---- the target -------------------------------------------------------------------------------------------------
 
-    def _target(self, source: TextPieces, typed: str) -> TextPieces:
+    def _make_target(self, source: TextPieces, typed: str) -> TextPieces:
         """Return the pieces of a target; the model generates it if none was typed."""
         if typed.strip():
-            return self._typed_target(typed)
+            return self._read_typed_target(typed)
         if not self._can_write:
             raise ModelUnsupported(
                 f"The files of {quote_model(self.name)} lack the weights that write a target.", "Type a target."
@@ -254,27 +263,29 @@ class EncoderDecoder(LoadedModel):
         text, pieces = self._decode_pieces(ids)
         if not text.strip():
             raise EmptyText(f"{shorten_name(self.name)} ends the target before its first word.", "Type a target.")
-        return TextPieces(text, "", [start, *ids], [0] * (len(ids) + 1), [self._special(start), *pieces], None)
+        return TextPieces(
+            text, "", [start, *ids], [0] * (len(ids) + 1), [self._make_special_piece(start), *pieces], None
+        )
 
-    def _typed_target(self, target: str) -> TextPieces:
+    def _read_typed_target(self, target: str) -> TextPieces:
         """Return the pieces of a target as the decoder reads them: shifted by one, so that each predicts the next."""
-        read = self._target_tokenizer.read(target)
-        pieces = [(*entry, 0) for entry in zip(read.ids, read.pieces, strict=True)]
+        target_pieces = self._target_tokenizer.read(target)
+        pieces = [(*entry, 0) for entry in zip(target_pieces.ids, target_pieces.pieces, strict=True)]
         while pieces and _is_added(pieces[-1][1]):  # the end token is predicted, not read
             pieces.pop()
         if self._writing.first is not None:
             while pieces and _is_added(pieces[0][1]):
                 pieces.pop(0)
         start_tokens = self._start(), self._writing.first
-        start_pieces = [(token, self._special(token), 0) for token in start_tokens if token is not None]
-        if read.cut or len(start_pieces) + len(pieces) > self.limit:
+        start_pieces = [(token, self._make_special_piece(token), 0) for token in start_tokens if token is not None]
+        if target_pieces.cut or len(start_pieces) + len(pieces) > self.limit:
             raise TextError(
                 f"The target is longer than {shorten_name(self.name)} reads: "
                 f"{self.limit} tokens, including its start token.",
                 "Shorten the target.",
             )
         ids, piece_list, types = map(list, zip(*start_pieces, *pieces, strict=True))
-        return TextPieces(read.text, "", ids, types, piece_list, None)
+        return TextPieces(target_pieces.text, "", ids, types, piece_list, None)
 
     def _decode_pieces(self, ids: Sequence[int]) -> tuple[str, list[Piece]]:
         """Return the text of some token ids, and their pieces with spans.
@@ -294,11 +305,11 @@ class EncoderDecoder(LoadedModel):
         end, word = 0, -1
         for count, token in enumerate(ids, 1):
             if token in special:
-                pieces.append(self._special(token))
+                pieces.append(self._make_special_piece(token))
                 continue
             start, end = end, max(end, len(decode(ids[:count]).rstrip("\ufffd")))
             word += word < 0 or text[start:end][:1].isspace()
-            pieces.append(Piece(self._named(token), start, end, word, 0, token != unknown))
+            pieces.append(Piece(self._name_token(token), start, end, word, 0, token != unknown))
         return text, pieces
 
     def _start(self) -> int:
@@ -311,16 +322,16 @@ class EncoderDecoder(LoadedModel):
             )
         return self._writing.start
 
-    def _special(self, token: int) -> Piece:
+    def _make_special_piece(self, token: int) -> Piece:
         """Return the piece of a special token."""
-        return Piece(self._named(token), 0, 0, None, 0)
+        return Piece(self._name_token(token), 0, 0, None, 0)
 
-    def _named(self, token: int) -> str:
+    def _name_token(self, token: int) -> str:
         """Return the name of a token of the target."""
         return str(self._target_vocabulary.convert_ids_to_tokens(token) or f"<{token}>")
 
     def read_source(self, text: str, pair: str = "") -> TextPieces:
-        """Return the pieces of a source. Raises as :meth:`encode`."""
+        """Return the pieces of a source. Raises the errors of :meth:`encode`."""
         return self._read(text, pair)
 
     def run_encoder(self, ids: Sequence[int], make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
@@ -347,19 +358,19 @@ class EncoderDecoder(LoadedModel):
 
     # ---- the model --------------------------------------------------------------------------------------------------
 
-    def _weights(self, source: Sequence[int], target: Sequence[int], part: str) -> Weights:
+    def _compute_weights(self, source: Sequence[int], target: Sequence[int], part: str) -> Weights:
         """Return the weights of one part, [layer, head, query, key], read-only."""
         layers, heads = self._encoder_shape if part == ENCODER else (self.layers, self.heads)
         queries, keys = (target if part != ENCODER else source), (target if part == DECODER else source)
         tap = PartTap(self._allocate_weights(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
-        self._through_part(source, target, part, tap)
-        if tap.taken != layers:
-            raise layers_unseen_error(self.name, self.family, tap.taken, layers)
+        self._run_part(source, target, part, tap)
+        if tap.recorded_layers != layers:
+            raise make_layers_unseen_error(self.name, self.family, tap.recorded_layers, layers)
         weights = tap.fetched()
         weights.flags.writeable = False
         return weights
 
-    def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
+    def _run_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
         """Run one part, recording it in ``tap``."""
         with cores.pass_lock, torch.inference_mode(), capture.use_tap(tap):
             source_tokens = self._tokens(source)
@@ -407,27 +418,29 @@ class PartTap(Tap):
     """A tap that records the attention of one part.
 
     The layers of the encoder come first; then, for each layer of the decoder, its attention to the target and to the
-    source. ``before`` is the number of layers of the encoder.
+    source. ``encoder_layers`` is the number of layers of the encoder.
     """
 
-    def __init__(self, weights: torch.Tensor, part: str, before: int) -> None:
+    def __init__(self, weights: torch.Tensor, part: str, encoder_layers: int) -> None:
         super().__init__(weights)
-        self.taken = 0  # number of recorded layers
-        first = {ENCODER: 0, DECODER: before, CROSS: before + 1}[part]
+        self.recorded_layers = 0  # number of recorded layers
+        first = {ENCODER: 0, DECODER: encoder_layers, CROSS: encoder_layers + 1}[part]
         self._calls = (
-            range(first, first + len(weights)) if part == ENCODER else range(first, before + 2 * len(weights), 2)
+            range(first, first + len(weights))
+            if part == ENCODER
+            else range(first, encoder_layers + 2 * len(weights), 2)
         )
 
     def take(self, weights: torch.Tensor) -> None:
         """Record the weights of the next attention, [1, head, query, key], if it belongs to the part."""
         if self.seen in self._calls:
             self.weights[self._calls.index(self.seen)].copy_(weights[0])
-            self.taken += 1
+            self.recorded_layers += 1
         self.seen += 1
 
     def end_if_last(self) -> None:
         """Raise LastLayerSeen if all layers of the part were seen."""
-        if self.taken == len(self.weights):
+        if self.recorded_layers == len(self.weights):
             raise LastLayerSeen
 
 

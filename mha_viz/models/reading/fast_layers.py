@@ -47,12 +47,19 @@ class _Layer(NamedTuple):
     narrow_norm: Any
 
     @classmethod
-    def of(cls, layer: Any) -> _Layer:
+    def from_module(cls, layer: Any) -> _Layer:
         """Return the modules of a layer of transformers."""
-        after, between, narrow = layer.attention.output, layer.intermediate, layer.output
-        act = None if isinstance(between.intermediate_act_fn, torch.nn.Identity) else between.intermediate_act_fn
-        inside = layer.attention.self
-        return cls(inside, after.dense, after.LayerNorm, between.dense, act, narrow.dense, narrow.LayerNorm)
+        attention_output, wide, narrow = layer.attention.output, layer.intermediate, layer.output
+        act = None if isinstance(wide.intermediate_act_fn, torch.nn.Identity) else wide.intermediate_act_fn
+        return cls(
+            layer.attention.self,
+            attention_output.dense,
+            attention_output.LayerNorm,
+            wide.dense,
+            act,
+            narrow.dense,
+            narrow.LayerNorm,
+        )
 
 
 class StraightRunner:
@@ -64,7 +71,7 @@ class StraightRunner:
     @cached_property
     def _layers(self) -> list[_Layer]:
         """The modules of each layer. They are cached, because a module looks up its parts by name each time."""
-        return [_Layer.of(layer) for layer in self._model.encoder.layer]
+        return [_Layer.from_module(layer) for layer in self._model.encoder.layer]
 
     def __call__(self, tap: Tap, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> torch.Tensor:
         """Return the last states, [sentence, n, d_model]. Raises LastLayerSeen if the tap needs nothing more."""
@@ -74,8 +81,7 @@ class StraightRunner:
         return self.run_from(tap, x)
 
     def run_from(self, tap: Tap, x: torch.Tensor, places: Sequence[int] = ()) -> torch.Tensor:
-        """Return the last states of a pass that begins with x, the input of the layer after those that the tap has
-        seen.
+        """Run the remaining layers from x, the input of the next layer, and return the last states.
 
         With ``places``, one token per sentence, the rest of the last layer is computed for these tokens alone, and the
         states are [sentence, 1, d_model].
@@ -120,7 +126,7 @@ def _apply_and_add(module: Any, x: torch.Tensor, other: torch.Tensor) -> torch.T
     """Apply a module to x and add another vector, in one step if nobody needs them separately."""
     if _has_hooks(module) or torch.is_grad_enabled() or not isinstance(module, PackedLinear):
         return _apply(module, x) + other
-    return module.added(x, other)
+    return module.add_to(x, other)
 
 
 def _normalise(norm: Any, x: torch.Tensor) -> torch.Tensor:
@@ -135,7 +141,7 @@ def _attend(attention: Any, x: torch.Tensor, tap: Tap) -> torch.Tensor:
     inputs = attention.query, attention.key, attention.value
     is_listened = _has_hooks(*inputs)
     if tap.only_weights and not is_listened and (isinstance(inputs[2], LinearRows) or tap.ends_with(tap.seen)):
-        joined = inputs[0].whole.forward(x)
+        joined = inputs[0].shared_layer.forward(x)
         return capture.attend_unmasked(tap, joined, attention.attention_head_size, attention.scaling)
     query, key, value = _project(attention, inputs, x, tap, is_listened)
     heads, _ = capture.capture_attention(attention, query, key, value, None, scaling=attention.scaling)
@@ -150,8 +156,8 @@ def _project(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, is_listened
     if is_listened:  # hooks on a layer need its output
         return [_split_heads(layer(x), attention, 1)[0] for layer in inputs]
     if isinstance(attention.value, LinearRows):
-        return _split_heads(attention.query.whole(x), attention, 3)
-    query, key = _split_heads(attention.query.whole(x), attention, 2)
+        return _split_heads(attention.query.shared_layer(x), attention, 3)
+    query, key = _split_heads(attention.query.shared_layer(x), attention, 2)
     needs_values = not tap.ends_with(tap.seen)
     return [query, key, _split_heads(attention.value(x), attention, 1)[0] if needs_values else query]
 

@@ -31,7 +31,7 @@ class PackedLinear(nn.Module):
         self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), None)
         _page_out(weight)
         self.bias = None if bias is None else bias.detach()
-        self._then = ("gelu", "none") if gelu else ("none", "")
+        self._activation = ("gelu", "none") if gelu else ("none", "")
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for copies and pickles, with W in the ordinary layout, because oneDNN's cannot be copied."""
@@ -58,43 +58,43 @@ class PackedLinear(nn.Module):
     @property
     def is_fused(self) -> bool:
         """Whether the layer includes the exact GELU."""
-        return self._then[0] == "gelu"
+        return self._activation[0] == "gelu"
 
     def compute(self, x: torch.Tensor) -> torch.Tensor:
         """Apply the layer without gradients."""
-        name, variant = self._then
+        name, variant = self._activation
         y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self._packed, self.bias, name, [], variant)
         return y
 
-    def added(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """Apply the layer without gradients and add ``other``; for a layer without GELU."""
+    def add_to(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """Apply the layer without gradients and return the sum with ``other``; for a layer without GELU."""
         y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, other, self._packed, self.bias, "add")
         return y
 
 
 class LinearRows(nn.Module):
-    """Some rows of a product that several linear layers with the same input share.
+    """One of several linear layers that are computed as a single product because they have the same input.
 
-    It stands in for one of these layers where that layer is called by itself.
+    Its output is some rows of that product, which it computes when it is called by itself.
     """
 
-    def __init__(self, whole: PackedLinear, start: int, stop: int) -> None:
+    def __init__(self, shared_layer: PackedLinear, start: int, stop: int) -> None:
         super().__init__()
-        self.whole, self._rows = whole, slice(start, stop)
+        self.shared_layer, self._rows = shared_layer, slice(start, stop)
 
     @property
     def weight(self) -> torch.Tensor:
         """W [out, in] in the ordinary layout; a new tensor in each call."""
-        return self.whole.weight[self._rows]
+        return self.shared_layer.weight[self._rows]
 
     @property
     def bias(self) -> torch.Tensor | None:
         """b [out]."""
-        return None if self.whole.bias is None else self.whole.bias[self._rows]
+        return None if self.shared_layer.bias is None else self.shared_layer.bias[self._rows]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Apply the layer: [..., in] → [..., out]."""
-        part: torch.Tensor = self.whole(x)[..., self._rows]
+        part: torch.Tensor = self.shared_layer(x)[..., self._rows]
         return part
 
 
@@ -130,8 +130,8 @@ class _PackedFunction(torch.autograd.Function):
         """Return the gradient with respect to the input."""
         layer, weight = context.layer, context.layer.weight
         if layer.is_fused:
-            before = nn.functional.linear(context.saved_tensors[0], weight, layer.bias)
-            gradient = torch.ops.aten.gelu_backward(gradient, before)
+            activation_input = nn.functional.linear(context.saved_tensors[0], weight, layer.bias)
+            gradient = torch.ops.aten.gelu_backward(gradient, activation_input)
         return gradient @ weight, None
 
 
@@ -168,16 +168,16 @@ def is_conv(module: Any) -> bool:
     It is recognised by the name of its class, because importing the class takes as long as importing all of
     transformers.
     """
-    return type(module) is TransposedLinear or _class_name(module) == "transformers.pytorch_utils.Conv1D"
+    return type(module) is TransposedLinear or _get_class_name(module) == "transformers.pytorch_utils.Conv1D"
 
 
 def _is_gelu(module: Any) -> bool:
     """Return whether a module is the exact GELU."""
     is_plain = type(module) is nn.GELU and module.approximate == "none"
-    return is_plain or _class_name(module) == "transformers.activations.GELUActivation"
+    return is_plain or _get_class_name(module) == "transformers.activations.GELUActivation"
 
 
-def _class_name(module: Any) -> str:
+def _get_class_name(module: Any) -> str:
     """Return the full name of a module's class."""
     return f"{type(module).__module__}.{type(module).__name__}"
 
@@ -213,6 +213,6 @@ def is_available() -> bool:
     try:
         with torch.inference_mode():
             packed, y = PackedLinear(layer.weight, layer.bias), layer(x)
-            return torch.allclose(packed(x), y, atol=1e-5) and torch.allclose(packed.added(x, x), y + x, atol=1e-5)
+            return torch.allclose(packed(x), y, atol=1e-5) and torch.allclose(packed.add_to(x, x), y + x, atol=1e-5)
     except (AttributeError, NotImplementedError, RuntimeError):  # other CPUs or builds
         return False

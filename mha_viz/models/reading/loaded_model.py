@@ -16,16 +16,16 @@ from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError, ModelBroken, ModelUnsupported, TextCutWarning, warn
 from mha_viz.heads import list_layers
 from mha_viz.model_names import ModelName, quote_model, shorten_name
-from mha_viz.models.families import cannot_open_error, is_causal
+from mha_viz.models.families import is_causal, make_cannot_open_error
 from mha_viz.models.getting import catalog
 from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.properties import (
     DType,
     compute_piece_limit,
+    compute_weights_digest,
+    parse_device,
+    parse_dtype,
     read_config_number,
-    torch_device,
-    torch_dtype,
-    weights_digest,
 )
 from mha_viz.models.reading.tokenizer import TextPieces, Tokenizer, convert_panics
 from mha_viz.process import is_out_of_memory
@@ -62,7 +62,7 @@ class LoadedModel(ABC):
         self.vocabulary = vocabulary  # the tokenizer of transformers
         self.mask: int | None = vocabulary.mask_token_id
         self.causal = is_causal(config)  # no token attends to a later one (GPT-2)
-        self._model = model.to(torch_device(device))
+        self._model = model.to(parse_device(device))
         self._tokenizer = Tokenizer(vocabulary, name, self.limit, pairs=not self.parts)
 
     @property
@@ -79,14 +79,14 @@ class LoadedModel(ABC):
                 "Look at single texts, or choose another model.",
             )
 
-    def check_every_layer(self, what: str) -> None:
+    def check_every_layer(self, quantity: str) -> None:
         """Raise ModelUnsupported if only some layers of the model have attention.
 
-        ``what`` names the quantity that cannot be measured, for the message.
+        ``quantity`` names the quantity that cannot be measured, for the message.
         """
         if not self.has_every_layer:
             raise ModelUnsupported(
-                f"{quote_model(self.name)} has attention in only some of its layers, so {what} cannot be measured.",
+                f"{quote_model(self.name)} has attention in only some of its layers, so {quantity} cannot be measured.",
                 "Measure a profile of it, or choose another model.",
             )
 
@@ -119,7 +119,9 @@ class LoadedModel(ABC):
             raise ModelUnsupported(f"{quote_model(name)} has {stacks} of layers.", "Load it with mha_viz.load.")
         try:
             with convert_panics(name):
-                model = cls._load_prepared(folder, name, revision or weights_digest(folder), device, torch_dtype(dtype))
+                model = cls._load_prepared(
+                    folder, name, revision or compute_weights_digest(folder), device, parse_dtype(dtype)
+                )
                 model.folder = folder
         except MhaVizError:
             raise
@@ -130,7 +132,7 @@ class LoadedModel(ABC):
             _log.warning("%s cannot be loaded: %s", name, message)
             reason = "" if catalog.is_hosted() else f": {message[:MAX_QUOTED]}"
             if facts.weights_only:
-                raise cannot_open_error(name, reason) from error
+                raise make_cannot_open_error(name, reason) from error
             raise ModelBroken(f"{quote_model(name)} cannot be loaded{reason}.", "Download it again.") from error
         return model
 
@@ -140,13 +142,13 @@ class LoadedModel(ABC):
         from mha_viz.models.reading.opening import silence_transformers  # imports transformers: 3 s
 
         with silence_transformers():
-            model = cls._opened(folder, name, revision, device, dtype)
+            model = cls._open(folder, name, revision, device, dtype)
             model._prepare()
         return model
 
     @classmethod
     @abstractmethod
-    def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+    def _open(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
         """Open the model in ``folder`` without running it."""
 
     @abstractmethod
@@ -158,15 +160,15 @@ class LoadedModel(ABC):
         """Return the attention of every head on ``text``."""
 
     def tokenize(self, text: str, pair: str = "") -> TokenizedText:
-        """Return the tokens of a text without running the model. Raises as :meth:`encode`."""
+        """Return the tokens of a text without running the model. Raises the errors of :meth:`encode`."""
         return self._tokenizer.read(text, pair).tokenized()
 
     def _read(self, text: str, pair: str = "") -> TextPieces:
         """Return the pieces of a text, with a warning if the model's limit cuts it."""
-        read = self._tokenizer.read(text, pair)
-        if read.cut:
-            warn(TextCutWarning, read.describe_cut(shorten_name(self.name)))
-        return read
+        pieces = self._tokenizer.read(text, pair)
+        if pieces.cut:
+            warn(TextCutWarning, pieces.describe_cut(shorten_name(self.name)))
+        return pieces
 
     def _allocate_weights(self, *shape: int) -> torch.Tensor:
         """Allocate memory for attention weights on the device."""

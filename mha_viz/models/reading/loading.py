@@ -14,7 +14,7 @@ from mha_viz.models.getting import budget, catalog, hub
 from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, EncoderDecoder, require_one_stack
-from mha_viz.models.reading.properties import DType, torch_device, torch_dtype
+from mha_viz.models.reading.properties import DType, parse_device, parse_dtype
 from mha_viz.models.reading.unlisted_families import Unlisted, UnlistedEncoderDecoder
 from mha_viz.quotes import quote
 from mha_viz.request import DTYPES, get_dtype
@@ -69,8 +69,8 @@ def load(
     >>> half.weights.dtype.name, half.revision.rpartition(" ")[2]
     ('float32', 'bfloat16')
     """
-    torch_device(device)
-    in_type = str(torch_dtype(dtype)).removeprefix("torch.")
+    parse_device(device)
+    in_type = str(parse_dtype(dtype)).removeprefix("torch.")
     check_display_name(name)
     model = get_name(model)
     with catalog.add_suggestions(model, f"Choose one of {', '.join(catalog.CATALOG)}"):
@@ -128,7 +128,7 @@ def from_folder(
 def load_one_stack(model: ModelOrName, device: str = "cpu") -> Encoder:
     """Return a model with one stack of layers, loading it if it is given by name.
 
-    Raises ModelUnsupported for an encoder–decoder, ModelError's family.
+    Raises ModelUnsupported for an encoder–decoder, ModelError.
     """
     return require_one_stack(load(model, device) if isinstance(model, str | os.PathLike) else model)
 
@@ -137,7 +137,7 @@ def load_as_measured(facts: Mapping[str, Any], model: ModelOrName | None = None,
     """Return the model with which something was measured, loaded in the same type.
 
     It is loaded by the name in ``facts``, which has the entries "model" and "revision", unless ``model`` is given.
-    Raises as :func:`load_one_stack`, and SettingError for a model in another type.
+    Raises the errors of :func:`load_one_stack`, and SettingError for a model in another type.
     """
     model_or_name, dtype = facts["model"] if model is None else model, get_dtype(str(facts.get("revision", "")))
     encoder = require_one_stack(

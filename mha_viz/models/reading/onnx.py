@@ -60,18 +60,18 @@ def check_exportable(model: LoadedModel) -> Encoder:
 
     Raises ModelUnsupported, and ExportError if it was not read from a folder or the libraries are not installed.
     """
-    who = quote_model(model.name)
+    label = quote_model(model.name)
     if not isinstance(model, Encoder) or model.family not in FAMILIES:
-        problem = f"{who} is of the family {model.family}, which cannot run in a web page."
+        problem = f"{label} is of the family {model.family}, which cannot run in a web page."
         raise ModelUnsupported(problem, f"These can: {join_names(FAMILIES)}.")
     if model.dtype != DTYPES[0]:
-        problem = f"{who} was loaded in {model.dtype}, and a web page runs models in float32."
+        problem = f"{label} was loaded in {model.dtype}, and a web page runs models in float32."
         raise ModelUnsupported(problem, "Load it without dtype; half=True stores half as much.")
     if model.folder is None:
-        raise ExportError(f"{who} was not read from a folder.", "Load it by its name or from its folder.")
+        raise ExportError(f"{label} was not read from a folder.", "Load it by its name or from its folder.")
     if 4 * sum(weight.numel() for weight in model.module("").parameters()) > MAX_GRAPH_BYTES:
         raise ModelUnsupported(
-            f"{who} has more than {MAX_GRAPH_BYTES / 1e9:.0f} GB of weights.", "Choose a smaller model."
+            f"{label} has more than {MAX_GRAPH_BYTES / 1e9:.0f} GB of weights.", "Choose a smaller model."
         )
     try:
         import onnxscript  # noqa: F401

@@ -35,9 +35,9 @@ from mha_viz.models.getting import pipeline
 from mha_viz.models.getting.folder import (
     MAX_CONFIG_BYTES,
     check_described,
-    no_attention_error,
+    list_weight_files,
+    make_no_attention_error,
     read_object,
-    weight_files,
 )
 from mha_viz.models.reading import capture, marian
 from mha_viz.models.reading.attention_rewrites import rewrite
@@ -76,13 +76,16 @@ def find_tensors_to_convert(files: Sequence[Path], dtype: torch.dtype) -> dict[s
     If it is empty, transformers leaves the tensors in their files, which the system reads where they are needed.
     """
     stored: dict[str, StoredTensor] = {}
-    is_other = False
+    has_other_dtype = False
     for path in files:
         with safe_open(path, "pt") as file:
             for name in file.offset_keys():
-                is_other = is_other or file.get_slice(name).get_dtype() not in (_DTYPE_CODES[dtype], *_INTEGER_CODES)
+                has_other_dtype = has_other_dtype or file.get_slice(name).get_dtype() not in (
+                    _DTYPE_CODES[dtype],
+                    *_INTEGER_CODES,
+                )
                 stored[name] = StoredTensor(path, name)
-    return stored if is_other else {}
+    return stored if has_other_dtype else {}
 
 
 _DTYPE_CODES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
@@ -180,7 +183,7 @@ def _read_config(folder: Path, name: str, mapping: Any) -> Any:
     check_family(text_config.model_type)
     parts = (text_config, getattr(text_config, "encoder", None), getattr(text_config, "decoder", None))
     if not any(getattr(part, "num_attention_heads", 0) for part in parts):
-        raise no_attention_error(quote_model(name), text_config.model_type)
+        raise make_no_attention_error(quote_model(name), text_config.model_type)
     return config
 
 
@@ -253,7 +256,9 @@ def _check_tokenizer(tokenizer: Any, name: str) -> Any:
 def _load_model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
     """Load a model. Return it with the names of missing weights that attention does not need."""
     stored = (
-        {} if kind is AutoModelForSeq2SeqLM else find_tensors_to_convert(weight_files(folder, quote_model(name)), dtype)
+        {}
+        if kind is AutoModelForSeq2SeqLM
+        else find_tensors_to_convert(list_weight_files(folder, quote_model(name)), dtype)
     )
     source: dict[str, Any] = {"state_dict": stored} if stored else {"use_safetensors": True}
     model, report = kind.from_pretrained(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import safe_open
 
-from mha_viz.models.getting.folder import MAX_CONFIG_BYTES, read_object, weight_files
+from mha_viz.models.getting.folder import MAX_CONFIG_BYTES, list_weight_files, read_object
 from mha_viz.models.reading import linear
 from mha_viz.models.reading.bert import Bert
 from mha_viz.models.reading.gpt2 import Gpt2
@@ -110,7 +110,7 @@ def _load_weights(folder: Path, name: str, kind: _Kind, config: Any) -> Bert | G
     model = kind.model(config)
     shapes = {key: list(weight.shape) for key, weight in model.state_dict().items()}
     weights: dict[str, torch.Tensor] = {}
-    for path in weight_files(folder, name):
+    for path in list_weight_files(folder, name):
         with safe_open(path, "pt") as file:
             for key in file.offset_keys():
                 short = key.removeprefix(kind.prefix)

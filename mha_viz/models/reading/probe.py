@@ -27,7 +27,7 @@ from mha_viz.models.families import (
     is_listed,
     is_setting_true,
     locate_attention,
-    weights_only_error,
+    make_weights_only_error,
 )
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.distances import TERMS_BY_FAMILY
@@ -63,7 +63,7 @@ class LayerProbe:
 
     def __init__(self, model: Any, name: str, layer: int, layers: int, splits_scores: bool = False) -> None:
         if not is_listed(model.config.model_type):
-            raise weights_only_error(model.config.model_type)
+            raise make_weights_only_error(model.config.model_type)
         if not 0 <= layer < layers:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
         check_full_precision(model.dtype, name)
@@ -72,7 +72,7 @@ class LayerProbe:
         self._family, reason = find_family(model.config, layer), find_opaque_reason(model.config, layer)
         self._relative = TERMS_BY_FAMILY.get(model.config.model_type) if splits_scores and reason else None
         if reason and self._relative is None:
-            raise _unsupported_error(name, reason)
+            raise _make_unsupported_error(name, reason)
         self._turns = is_setting_true(self._family.rotary, model.config)
         self._place = find_attention_modules(model, layer)
         self._thread = 0
@@ -83,9 +83,9 @@ class LayerProbe:
     def __enter__(self) -> LayerProbe:
         self._thread = threading.get_ident()
         self._hooks = [
-            self._place.inputs[0].register_forward_hook(self._hook("x", self._layer, takes=_copy_input)),
+            self._place.inputs[0].register_forward_hook(self._hook("x", self._layer, extract=_copy_input)),
             self._place.output.register_forward_hook(
-                self._hook("output", self._layer + 1, takes=lambda _, result: result.clone())
+                self._hook("output", self._layer + 1, extract=lambda _, result: result.clone())
             ),
         ]
         if is_setting_true(self._family.pre_norm, self._model.config):
@@ -100,22 +100,22 @@ class LayerProbe:
             )
         return self
 
-    def _bind_arguments(self, arguments: Any, named: dict[str, Any]) -> dict[str, Any]:
+    def _bind_arguments(self, arguments: Any, keywords: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of the layer's attention module, by name."""
-        return inspect.signature(self._place.holder.forward).bind(*arguments, **named).arguments
+        return inspect.signature(self._place.holder.forward).bind(*arguments, **keywords).arguments
 
-    def _find_rotations(self, _: Any, named: dict[str, Any]) -> _Rotations:
+    def _find_rotations(self, _: Any, keywords: dict[str, Any]) -> _Rotations:
         """Return the rotations passed to the layer or, in GPT-J until transformers 5.23, looked up by position."""
-        turns: Any = named.get("position_embeddings")
+        turns: Any = keywords.get("position_embeddings")
         if self._family.sines_first:
-            turns = turns or self._place.holder.embed_positions[named["position_ids"]].chunk(2, -1)
+            turns = turns or self._place.holder.embed_positions[keywords["position_ids"]].chunk(2, -1)
             turns = [numbers.repeat_interleave(2, -1) for numbers in turns[::-1]]
         cos, sin = turns
-        return _Rotations(cos, sin, named["attention_mask"])
+        return _Rotations(cos, sin, keywords["attention_mask"])
 
-    def _hook_before(self, module: Any, name: str, takes: Callable[[Any, Any], Any]) -> Any:
+    def _hook_before(self, module: Any, name: str, extract: Callable[[Any, Any], Any]) -> Any:
         """Register a hook that records something about the arguments of a module. Return its handle."""
-        return module.register_forward_pre_hook(self._hook(name, self._layer, takes), with_kwargs=True)
+        return module.register_forward_pre_hook(self._hook(name, self._layer, extract), with_kwargs=True)
 
     def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
@@ -132,18 +132,20 @@ class LayerProbe:
         self._tap = tap
         return tap
 
-    def _hook(self, name: str, after: int, takes: Callable[[Any, Any], Any]) -> Callable[..., None]:
-        """Return a hook that records ``takes(…)`` under a name, for the first call after ``after`` layers.
+    def _hook(self, name: str, layers_before: int, extract: Callable[[Any, Any], Any]) -> Callable[..., None]:
+        """Return a hook that records ``takes(…)`` under a name, for the first call after ``layers_before`` layers.
 
         Later calls are ignored: ALBERT runs one module many times, and DeBERTa calls its input layers again with
-        distances. The second argument of ``takes`` is the result of the module or, for hooks that run before it, its
+        distances. The second argument of ``extract`` is the result of the module or, for hooks that run before it, its
         keyword arguments. Another thread's pass may call a hook without these while it is being removed.
         """
 
         def hook(_: Any, arguments: Any, result: Any = None) -> None:
-            is_own_pass = threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after
+            is_own_pass = (
+                threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == layers_before
+            )
             if is_own_pass and name not in self._recorded:
-                self._recorded[name] = takes(arguments, result)
+                self._recorded[name] = extract(arguments, result)
 
         return hook
 
@@ -151,7 +153,7 @@ class LayerProbe:
         """Return the recorded layer, recomputed step by step. Raises ModelUnsupported if the result differs."""
         config, n = self._model.config, len(text)
         x, entered = self.inputs(n)
-        scaling, relative = self._distances(n)
+        scaling, relative = self._compute_distance_terms(n)
         rotation = _make_rotation(self._place.holder, self._recorded["turns"], config) if self._turns else None
         parameters = _read_parameters(self._place, self._family, config)
         if rotation is not None and self._family.adjacent:
@@ -165,18 +167,18 @@ class LayerProbe:
             rotation=rotation,
             relative=relative,
             memory=self._memory,
-            of_model=(weights[self._layer], to_array(self._recorded["output"].reshape(n, -1))),
+            model_results=(weights[self._layer], to_array(self._recorded["output"].reshape(n, -1))),
         )
         if max(trace.agreement) > TOLERANCE:
-            raise _unsupported_error(self._name, "its attention is not softmax(q kᵀ / √d_k) v")
+            raise _make_unsupported_error(self._name, "its attention is not softmax(q kᵀ / √d_k) v")
         return trace
 
     def inputs(self, n: int) -> tuple[Floats, Floats | None]:
         """Return x, the input of the layer's attention, and the layer's input if it differs; both [n, d_model]."""
         x = to_array(self._recorded["x"].reshape(n, -1))
-        return x, self._entered(x)
+        return x, self._find_layer_input(x)
 
-    def _distances(self, n: int) -> tuple[float, Relative | None]:
+    def _compute_distance_terms(self, n: int) -> tuple[float, Relative | None]:
         """Return the scale of the scores, and the terms that distances add to them."""
         d_k = self._model.config.hidden_size / self._model.config.num_attention_heads
         scaling = float(getattr(self._place.holder, "scaling", d_k**-0.5))
@@ -184,7 +186,7 @@ class LayerProbe:
             return scaling, None
         return self._relative(self._place.holder, self._recorded["given"], scaling, n)
 
-    def _entered(self, x: Floats) -> Floats | None:
+    def _find_layer_input(self, x: Floats) -> Floats | None:
         """Return the input of the layer's norm; None if the layer passes its input to attention unchanged.
 
         ModernBERT's first layer does so.
@@ -235,9 +237,9 @@ def check_full_precision(dtype: torch.dtype, name: str) -> None:
         )
 
 
-def _copy_hidden_states(arguments: Sequence[torch.Tensor], named: dict[str, Any]) -> torch.Tensor:
+def _copy_hidden_states(arguments: Sequence[torch.Tensor], keywords: dict[str, Any]) -> torch.Tensor:
     """Return a copy of the hidden states among the arguments of a module."""
-    return (arguments[0] if arguments else named["hidden_states"]).clone()
+    return (arguments[0] if arguments else keywords["hidden_states"]).clone()
 
 
 def _make_rotation(holder: Any, turns: _Rotations, config: Any) -> Rotation:
@@ -258,7 +260,7 @@ def _reorder_rotated_entries(rotation: Rotation, p: Parameters, heads: int) -> t
 
     The products of queries and keys stay the same.
     """
-    r, d_k = rotation.turned, p.w_q.shape[1] // heads
+    r, d_k = rotation.rotated_size, p.w_q.shape[1] // heads
     order = np.array([*range(0, r, 2), *range(1, r, 2), *range(r, d_k)])
 
     def ordered(columns: Floats) -> Floats:
@@ -314,10 +316,10 @@ def _look_up_modules(model: Any, layer: int) -> AttentionModules:
     return AttentionModules(holder, inputs, model.get_submodule(family.output.format(*numbers)), block)
 
 
-def _unsupported_error(name: str, why: str) -> ModelUnsupported:
+def _make_unsupported_error(name: str, reason: str) -> ModelUnsupported:
     """Return the error for a model whose steps inside a head cannot be shown."""
     return ModelUnsupported(
-        f"The inside of {quote_model(name)} cannot be shown: {why}.",
+        f"The inside of {quote_model(name)} cannot be shown: {reason}.",
         "Choose a model such as BERT, RoBERTa, GPT-2, Llama or Qwen.",
     )
 
@@ -349,14 +351,14 @@ def _split_columns(joined: Floats, query_columns: int, heads: int, keys: int, in
     return np.split(joined, [query_columns, query_columns + keys * query_columns // heads], axis=-1)
 
 
-def matrix(module: Any) -> torch.Tensor:
+def read_matrix(module: Any) -> torch.Tensor:
     """Return the weight of a linear layer as [in, out], however it is stored."""
     weight: torch.Tensor = module.weight if is_conv(module) else module.weight.T
     return weight.detach()
 
 
 def read_weights(module: Any) -> Floats:
-    """Return :func:`matrix` in CPU memory. The array must not be changed.
+    """Return :func:`read_matrix` in CPU memory. The array must not be changed.
 
     Unless it is large, it is cached for the version of the weights from which it was made.
     """
@@ -365,7 +367,7 @@ def read_weights(module: Any) -> Floats:
     )  # packed weights never change
     if module in _matrices and _matrices[module][0] == version:
         return _matrices[module][1]
-    weights = to_array(matrix(module))
+    weights = to_array(read_matrix(module))
     if weights.nbytes <= MAX_CACHED_BYTES:
         _matrices[module] = version, weights
     return weights

@@ -22,7 +22,7 @@ BYTES_PER_WEIGHT = 4  # bytes per attention weight
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")  # some say −1, XLNet, or nothing: no limit
 
 
-def torch_device(device: str) -> torch.device:
+def parse_device(device: str) -> torch.device:
     """Return PyTorch's device for "cpu", "cuda" or "cuda:1". Raises SettingError for other names and for missing
     devices.
     """
@@ -36,7 +36,7 @@ def torch_device(device: str) -> torch.device:
     return torch.device(device)
 
 
-def torch_dtype(dtype: DType) -> torch.dtype:
+def parse_dtype(dtype: DType) -> torch.dtype:
     """Return PyTorch's type for one of DTYPES, given by its name or as a type of PyTorch or NumPy.
 
     Raises SettingError for another type.
@@ -54,7 +54,7 @@ def read_config_number(config: Any, number: str) -> int:
     return int(getattr(config.decoder, number) if stated is None else stated)
 
 
-def weights_digest(folder: Path) -> str:
+def compute_weights_digest(folder: Path) -> str:
     """Return an identifier of the weights.
 
     It is the commit of a snapshot from the Hub, or else 12 digits of the SHA-256 of the files.

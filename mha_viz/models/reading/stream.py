@@ -31,8 +31,8 @@ from mha_viz.models.reading.probe import (
     find_attention_modules,
     get_epsilon,
     is_centred,
-    matrix,
     read_bias,
+    read_matrix,
     read_weights,
     to_array,
 )
@@ -52,9 +52,9 @@ _PROJECTIONS = ("embeddings_project", "encoder.embedding_hidden_mapping_in")  # 
 class _NormCall(NamedTuple):
     """A call of a norm: the number of attention layers before it, its module, input and output, [n, d]."""
 
-    after: int
+    attention_count: int
     module: Any
-    given: Floats
+    norm_input: Floats
     norm_output: Floats
 
 
@@ -81,9 +81,9 @@ class FrozenNorm(NamedTuple):
 class LayerNorms(NamedTuple):
     """The norms around the heads of a layer.
 
-    ``before`` is the layer's own norm before its heads or, if it has none, that of the embeddings. None if there is
-    neither. ``after`` is the first norm that the output of the heads passes
-    after it was added to the residual stream: the layer's or, in pre-norm models, the last one.
+    ``before`` is the layer's own norm before its heads or, if it has none, the norm of the embeddings; None if there is
+    neither. ``after`` is the first norm that the output of the heads passes once it has been added to the residual
+    stream: the layer's or, in pre-norm models, the last one.
     """
 
     before: FrozenNorm | None
@@ -125,10 +125,10 @@ _modules_by_model: WeakKeyDictionary[Any, _Modules] = WeakKeyDictionary()
 def _find_modules(model: Any) -> _Modules:
     """Return the norms of a model and whether it has position tables. The result is cached."""
     if model not in _modules_by_model:
-        named = [*model.named_modules()]
-        norms = tuple(module for _, module in named if type(module).__name__.endswith(("LayerNorm", "RMSNorm")))
+        named_modules = [*model.named_modules()]
+        norms = tuple(module for _, module in named_modules if type(module).__name__.endswith(("LayerNorm", "RMSNorm")))
         _modules_by_model[model] = _Modules(
-            norms, any(name.rpartition(".")[2] in _POSITION_TABLES for name, _ in named)
+            norms, any(name.rpartition(".")[2] in _POSITION_TABLES for name, _ in named_modules)
         )
     return _modules_by_model[model]
 
@@ -154,13 +154,13 @@ class Stream:
         self._model, self._name, self._heads, self.widths = model, name, int(model.config.num_attention_heads), widths
         check_decomposable(model.config, name)
         self._count = layers
-        self._opened = [LayerProbe(model, name, layer, layers, splits_scores=True) for layer in range(last + 1)]
+        self._probes = [LayerProbe(model, name, layer, layers, splits_scores=True) for layer in range(last + 1)]
         self._norms: list[_NormCall] = []
         self._tap: _OutputTap | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Stream:
-        for probe in self._opened:
+        for probe in self._probes:
             self._stack.enter_context(probe)
         self._stack.enter_context(self._record_norms())
         return self
@@ -171,7 +171,7 @@ class Stream:
     def tap(self, weights: torch.Tensor) -> Tap:
         """Return the tap for the pass."""
         self._tap = _OutputTap(weights, self.widths)
-        for probe in self._opened:
+        for probe in self._probes:
             probe.listen(self._tap)
         return self._tap
 
@@ -180,10 +180,10 @@ class Stream:
         """Record the calls of norms while inside this block. Other threads use the norms, too, and are ignored."""
         thread = threading.get_ident()
 
-        def hook(module: Any, arguments: Any, put_out: torch.Tensor) -> None:
+        def hook(module: Any, arguments: Any, norm_output: torch.Tensor) -> None:
             tap, (norm_inputs, *_) = self._tap, arguments
             if threading.get_ident() == thread and tap is not None and norm_inputs.dim() == 3 and len(norm_inputs) == 1:
-                self._norms.append(_NormCall(tap.seen, module, to_array(norm_inputs[0]), to_array(put_out[0])))
+                self._norms.append(_NormCall(tap.seen, module, to_array(norm_inputs[0]), to_array(norm_output[0])))
 
         handles = [m.register_forward_hook(hook) for m in _find_modules(self._model).norms]
         try:
@@ -192,69 +192,74 @@ class Stream:
             for handle in handles:
                 handle.remove()
 
-    def parts(self, read: Any, is_typed: bool, layers: Collection[int]) -> Iterator[tuple[LayerProbe, Parts]]:
+    def parts(self, text_pieces: Any, is_typed: bool, layers: Collection[int]) -> Iterator[tuple[LayerProbe, Parts]]:
         """Yield, for each of ``layers`` in order, the input of its attention in parts.
 
         ``is_typed``: whether the model receives the types of the pieces.
         """
-        for layer, (summed, x, layer_input) in enumerate(self._iter_layer_inputs(read, is_typed)):
+        for layer, (part_sum, x, layer_input) in enumerate(self._iter_layer_inputs(text_pieces, is_typed)):
             if layer in layers:
-                attention_input = summed if layer_input is None else summed.behind(self._norm(layer, x, layer_input))
-                yield self._opened[layer], self._checked(attention_input.named(), x)
+                attention_input = (
+                    part_sum if layer_input is None else part_sum.copy_through(self._find_norm(layer, x, layer_input))
+                )
+                yield self._probes[layer], self._check_sum(attention_input.to_parts(), x)
 
-    def last_state(self, read: Any) -> tuple[Floats, Parts]:
-        """Return the output of a stack behind its last norm, [n, d_model], and its parts, after a pass to the last
-        layer.
+    def last_state(self, text_pieces: Any) -> tuple[Floats, Parts]:
+        """Return the output of a stack after its last norm, [n, d_model], and its parts.
+
+        The pass must have reached the last layer.
         """
-        *_, (summed, _, _) = self._iter_layer_inputs(read, False)
-        layer, norm = len(self._opened) - 1, self._norms[-1]
-        summed.add_heads(self._named(layer), *self._head_outputs(layer))
-        summed.add_feed_forward(layer, norm.given)
-        return norm.norm_output, self._checked(summed.behind(norm).named(), norm.norm_output)
+        *_, (part_sum, _, _) = self._iter_layer_inputs(text_pieces, False)
+        layer, norm = len(self._probes) - 1, self._norms[-1]
+        part_sum.add_heads(self._name_prefix(layer), *self._get_head_outputs(layer))
+        part_sum.add_feed_forward(layer, norm.norm_input)
+        return norm.norm_output, self._check_sum(part_sum.copy_through(norm).to_parts(), norm.norm_output)
 
     def iter_norms(self, layers: Collection[int]) -> Iterator[tuple[LayerProbe, LayerNorms]]:
         """Yield, for each of ``layers`` in order, the norms around its heads."""
         is_pre = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
         for layer in sorted(layers):
-            after = [norm for norm in self._norms if norm.after == (self._count if is_pre else layer + 1)]
+            after = [norm for norm in self._norms if norm.attention_count == (self._count if is_pre else layer + 1)]
             if len(after) < 2 - is_pre:
-                raise _unsupported_error(self._name, "its layers do not have a norm after each of their halves")
-            x, layer_input = self._opened[layer].inputs(len(after[0].given))
+                raise _make_unsupported_error(self._name, "its layers do not have a norm after each of their halves")
+            x, layer_input = self._probes[layer].inputs(len(after[0].norm_input))
             if layer_input is not None:
-                before = [self._norm(layer, x, layer_input)]
+                before = [self._find_norm(layer, x, layer_input)]
             else:  # post-norm, or ModernBERT's first layer
-                before = [norm for norm in self._norms if norm.after == 0][:1]
+                before = [norm for norm in self._norms if norm.attention_count == 0][:1]
             frozen = [_freeze(norm) for norm in (*before, after[-1 if is_pre else 0])]
-            yield self._opened[layer], LayerNorms(frozen[0] if before else None, frozen[-1])
+            yield self._probes[layer], LayerNorms(frozen[0] if before else None, frozen[-1])
 
-    def _iter_layer_inputs(self, read: Any, is_typed: bool) -> Iterator[tuple[_PartSum, Floats, Floats | None]]:
+    def _iter_layer_inputs(self, text_pieces: Any, is_typed: bool) -> Iterator[tuple[_PartSum, Floats, Floats | None]]:
         """Yield, for each layer, its input in parts, x, and the input of the norm that makes x.
 
         Later layers add to the parts.
         """
         is_pre = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
-        streams = [probe.inputs(len(read.ids)) for probe in self._opened]
-        summed = self._embed(read, is_typed, _residual_stream(*streams[0]))
+        streams = [probe.inputs(len(text_pieces.ids)) for probe in self._probes]
+        part_sum = self._embed(text_pieces, is_typed, _select_residual_stream(*streams[0]))
         for layer, (x, layer_input) in enumerate(streams):
-            yield summed, x, layer_input
+            yield part_sum, x, layer_input
             if layer + 1 == len(streams):
                 return
-            summed.add_heads(self._named(layer), *self._head_outputs(layer))
+            part_sum.add_heads(self._name_prefix(layer), *self._get_head_outputs(layer))
             if not is_pre:
-                norms = [norm for norm in self._norms if norm.after == layer + 1]
+                norms = [norm for norm in self._norms if norm.attention_count == layer + 1]
                 if len(norms) < 2:
-                    raise _unsupported_error(self._name, "its layers do not have a norm after each of their halves")
-                summed.pass_through(norms[0])
-                summed.add_feed_forward(layer, norms[1].given)
-                summed.pass_through(norms[1])
+                    raise _make_unsupported_error(
+                        self._name, "its layers do not have a norm after each of their halves"
+                    )
+                part_sum.pass_through(norms[0])
+                part_sum.add_feed_forward(layer, norms[1].norm_input)
+                part_sum.pass_through(norms[1])
             elif not find_family(self._model.config, layer + 1).crossing:
-                summed.add_feed_forward(self._opened[layer].layer, _residual_stream(*streams[layer + 1]))
+                part_sum.add_feed_forward(self._probes[layer].layer, _select_residual_stream(*streams[layer + 1]))
 
-    def _named(self, layer: int) -> str:
+    def _name_prefix(self, layer: int) -> str:
         """Return the beginning of the names of a layer's heads."""
-        return f"{self._opened[layer].part} L{self._opened[layer].layer}".strip()
+        return f"{self._probes[layer].part} L{self._probes[layer].layer}".strip()
 
-    def _head_outputs(self, layer: int) -> tuple[Floats, Floats, Floats]:
+    def _get_head_outputs(self, layer: int) -> tuple[Floats, Floats, Floats]:
         """Return the contexts of a layer's heads, their slices of W_O, and its bias.
 
         The shapes are [head, n, d_head], [head, d_head, d_model] and [d_model].
@@ -267,37 +272,40 @@ class Stream:
         slices = read_weights(module).reshape(len(contexts), contexts.shape[-1], -1)
         return contexts, slices, read_bias(module, slices.shape[-1])
 
-    def _norm(self, layer: int, x: Floats, layer_input: Floats) -> _NormCall:
+    def _find_norm(self, layer: int, x: Floats, layer_input: Floats) -> _NormCall:
         """Return the norm whose output is x, the input of a layer's attention, and whose input is the layer's."""
         norms = [
             n
             for n in self._norms
-            if n.after == layer and n.norm_output.shape == x.shape and np.array_equal(n.norm_output, x)
+            if n.attention_count == layer and n.norm_output.shape == x.shape and np.array_equal(n.norm_output, x)
         ]
-        if not norms or not np.array_equal(norms[-1].given, layer_input):
-            raise _unsupported_error(self._name, "the input of its layers is not the input of their norms")
+        if not norms or not np.array_equal(norms[-1].norm_input, layer_input):
+            raise _make_unsupported_error(self._name, "the input of its layers is not the input of their norms")
         return norms[-1]
 
-    def _embed(self, read: Any, is_typed: bool, stream: Floats) -> _PartSum:
+    def _embed(self, text_pieces: Any, is_typed: bool, stream: Floats) -> _PartSum:
         """Return the input of the first layer, in parts."""
         project = find_projection(self._model)
         norm = next(
-            (n for n in self._norms if n.after == 0 and _is_close(_project(n.norm_output, project), stream)), None
+            (n for n in self._norms if n.attention_count == 0 and _is_close(_project(n.norm_output, project), stream)),
+            None,
         )
-        total, max_parts = stream if norm is None else norm.given, 5 + len(self._opened) * (self._heads + 1)
-        summed = _PartSum(max_parts, total.shape)
+        total, max_parts = stream if norm is None else norm.norm_input, 5 + len(self._probes) * (self._heads + 1)
+        part_sum = _PartSum(max_parts, total.shape)
         type_table, type_vectors = find_module(self._model, "embeddings.token_type_embeddings"), np.zeros_like(total)
         if type_table is not None:
-            type_vectors = to_array(type_table.weight)[list(read.types) if is_typed else [0] * len(total)]
-        word_vectors = self._words(read.ids) if _find_modules(self._model).has_tables else total - type_vectors
-        summed.add("word", WORD, word_vectors)
-        summed.add("position", POSITION, total - type_vectors - word_vectors)
-        summed.add("type", POSITION, type_vectors)
+            type_vectors = to_array(type_table.weight)[list(text_pieces.types) if is_typed else [0] * len(total)]
+        word_vectors = (
+            self._embed_words(text_pieces.ids) if _find_modules(self._model).has_tables else total - type_vectors
+        )
+        part_sum.add("word", WORD, word_vectors)
+        part_sum.add("position", POSITION, total - type_vectors - word_vectors)
+        part_sum.add("type", POSITION, type_vectors)
         if norm is not None:
-            summed.pass_through(norm)
-        return summed if project is None else summed.projected(project, max_parts)
+            part_sum.pass_through(norm)
+        return part_sum if project is None else part_sum.project(project, max_parts)
 
-    def _words(self, ids: Sequence[int]) -> Floats:
+    def _embed_words(self, ids: Sequence[int]) -> Floats:
         """Return the vectors of words alone."""
         device = next(self._model.parameters()).device
         with torch.inference_mode():
@@ -305,10 +313,10 @@ class Stream:
             project = find_module(self._model, "decoder.project_in")  # OPT
             return to_array((vectors if project is None else project(vectors))[0])
 
-    def _checked(self, parts: Parts, x: Floats) -> Parts:
+    def _check_sum(self, parts: Parts, x: Floats) -> Parts:
         """Return the parts if they sum to x. Raises ModelUnsupported otherwise."""
         if not _is_close(parts.x.sum(axis=0), x):
-            raise _unsupported_error(
+            raise _make_unsupported_error(
                 self._name, "something other than its heads and feed-forward parts adds to its vectors"
             )
         return parts
@@ -323,14 +331,14 @@ def find_module(model: Any, path: str) -> Any:
 
 
 def find_projection(model: Any) -> Any:
-    """Return the linear layer from narrow word vectors to d_model, behind their norm; None if there is none."""
+    """Return the linear layer from narrow word vectors, after their norm, to d_model; None if there is none."""
     return next((m for m in (find_module(model, path) for path in _PROJECTIONS) if m is not None), None)
 
 
 def _freeze(norm: _NormCall) -> FrozenNorm:
     """Return the linear part of a norm, with the standard deviations of the pass."""
     has_mean, eps = is_centred(norm.module), get_epsilon(norm.module)
-    centred = norm.given - norm.given.mean(axis=-1, keepdims=True) if has_mean else norm.given
+    centred = norm.norm_input - norm.norm_input.mean(axis=-1, keepdims=True) if has_mean else norm.norm_input
     size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
     weight = to_array(norm.module.weight) if has_mean else compute_norm_factor(norm.module, eps)
     return FrozenNorm(weight, size, has_mean)
@@ -339,15 +347,15 @@ def _freeze(norm: _NormCall) -> FrozenNorm:
 def check_decomposable(config: Any, name: str) -> None:
     """Raise ModelUnsupported, with the reason, for a model whose vectors are not a sum of known parts."""
     if config.model_type in _UNSUPPORTED_FAMILIES:
-        raise _unsupported_error(name, _UNSUPPORTED_FAMILIES[config.model_type])
+        raise _make_unsupported_error(name, _UNSUPPORTED_FAMILIES[config.model_type])
     if getattr(config, "rescale_embeddings", False):  # BigBird
-        raise _unsupported_error(name, "it scales the vectors of words before it adds those of positions")
+        raise _make_unsupported_error(name, "it scales the vectors of words before it adds those of positions")
 
 
-def _unsupported_error(name: str, why: str) -> ModelUnsupported:
+def _make_unsupported_error(name: str, reason: str) -> ModelUnsupported:
     """Return the error for a model whose scores cannot be decomposed."""
     return ModelUnsupported(
-        f"The scores of {quote_model(name)} cannot be decomposed: {why}.",
+        f"The scores of {quote_model(name)} cannot be decomposed: {reason}.",
         "Choose a model such as BERT, DeBERTa, GPT-2, Llama or Qwen.",
     )
 
@@ -391,9 +399,9 @@ class _PartSum:
         self.groups += [HEADS] * heads
         self.x[1] += bias
 
-    def add_feed_forward(self, layer: int, whole: Floats) -> None:
-        """Add the output of a layer's feed-forward part: all of ``whole`` that is not known otherwise."""
-        self.add(f"feed-forward {layer}", FEED_FORWARD, whole - self.total)
+    def add_feed_forward(self, layer: int, stream: Floats) -> None:
+        """Add the output of a layer's feed-forward part: what remains of ``stream`` without the parts so far."""
+        self.add(f"feed-forward {layer}", FEED_FORWARD, stream - self.total)
 
     def pass_through(self, norm: _NormCall) -> None:
         """Apply a norm to all parts, with the standard deviation of the pass."""
@@ -407,50 +415,50 @@ class _PartSum:
         if shift is not None:
             x[0] += to_array(shift)
 
-    def behind(self, norm: _NormCall) -> _PartSum:
-        """Return a copy to which a norm was applied."""
+    def copy_through(self, norm: _NormCall) -> _PartSum:
+        """Return a copy with a norm applied to it."""
         other = _PartSum(0, ())
         other.names, other.groups, other._room = list(self.names), list(self.groups), self.x.copy()
         other.pass_through(norm)
         return other
 
-    def projected(self, module: Any, most: int) -> _PartSum:
-        """Return a copy to which a linear layer was applied, with room for ``most`` parts."""
-        weight = to_array(matrix(module))
-        other = _PartSum(most, (*self.x.shape[1:-1], weight.shape[1]))
+    def project(self, module: Any, max_parts: int) -> _PartSum:
+        """Return a copy with a linear layer applied to it and with room for ``max_parts`` parts."""
+        weight = to_array(read_matrix(module))
+        other = _PartSum(max_parts, (*self.x.shape[1:-1], weight.shape[1]))
         other.names, other.groups = list(self.names), list(self.groups)
         other.x[:] = self.x @ weight
         other.x[1] += read_bias(module, weight.shape[1])
         return other
 
-    def named(self) -> Parts:
+    def to_parts(self) -> Parts:
         """Return the parts that are not 0. Rotary models have no position vectors, others have no shifts."""
         threshold = 1e-6 * abs(self.total).max(initial=0)  # smaller numbers are rounding
-        used = [
+        nonzero_parts = [
             part
             for part, vectors in enumerate(self.x)  # the first vector almost always has a larger number
             if any(max(rows.max(initial=0), -rows.min(initial=0)) > threshold for rows in (vectors[:1], vectors))
         ]
         return Parts(
-            tuple(self.names[part_index] for part_index in used),
-            tuple(self.groups[part_index] for part_index in used),
-            self.x[used],
+            tuple(self.names[part_index] for part_index in nonzero_parts),
+            tuple(self.groups[part_index] for part_index in nonzero_parts),
+            self.x[nonzero_parts],
         )
 
 
-def _residual_stream(x: Floats, layer_input: Floats | None) -> Floats:
+def _select_residual_stream(x: Floats, layer_input: Floats | None) -> Floats:
     """Return the residual stream that enters a layer."""
     return x if layer_input is None else layer_input
 
 
 def _project(vectors: Floats, module: Any) -> Floats:
     """Apply a projection to vectors of the width that it takes; return others unchanged."""
-    if module is None or vectors.shape[-1] != matrix(module).shape[0]:
+    if module is None or vectors.shape[-1] != read_matrix(module).shape[0]:
         return vectors
-    projected: Floats = vectors @ to_array(matrix(module)) + read_bias(module, matrix(module).shape[1])
+    projected: Floats = vectors @ to_array(read_matrix(module)) + read_bias(module, read_matrix(module).shape[1])
     return projected
 
 
-def _is_close(vectors: Floats, others: Floats) -> bool:
+def _is_close(first: Floats, second: Floats) -> bool:
     """Return whether two arrays are equal up to TOLERANCE."""
-    return vectors.shape == others.shape and bool(abs(vectors - others).max() <= TOLERANCE * abs(others).max())
+    return first.shape == second.shape and bool(abs(first - second).max() <= TOLERANCE * abs(second).max())

@@ -44,11 +44,13 @@ class TextPieces(NamedTuple):
             return ""
         length = f"has {'more than ' * cut.more}{cut.pieces:,}" if cut.pieces > cut.limit else "is very long"
         sentences = [f"{model} reads at most {cut.limit:,} tokens, and the text {length}."]
-        for which, typed, end in zip(("text", "second text"), (self.text, self.pair), cut.kept, strict=True):
+        for text_name, typed, end in zip(("text", "second text"), (self.text, self.pair), cut.kept, strict=True):
             remainder = typed[end:].strip()
             if remainder:
                 share = f"the first {end:,} of {len(typed):,} characters are kept"
-                sentences.append(f"Of the {which}, {share}; the rest is cut, from {quote(remainder, MAX_QUOTED)} on.")
+                sentences.append(
+                    f"Of the {text_name}, {share}; the rest is cut, from {quote(remainder, MAX_QUOTED)} on."
+                )
         return " ".join(sentences)
 
 
@@ -75,7 +77,7 @@ class Tokenizer:
         self.prefix = ""
 
     def prefixed(self, prefix: str) -> Tokenizer:
-        """Return the same tokenizer for texts that follow a ``prefix``, such as "query: ", whose pieces are special
+        """Return this tokenizer for texts that follow a ``prefix``, such as "query: ", whose pieces are special
         tokens.
 
         Of a pair, the first text follows the prefix.
@@ -109,8 +111,8 @@ class Tokenizer:
         pieces = self._pieces(encoding, kept_indices)
         for number, part in enumerate(typed):
             if all(piece.end <= piece.start or piece.segment != number for piece in pieces):
-                which = ("the text", "the second sentence")[number]
-                description = f"{which} ({len(part):,} characters)" if len(part) > 1 else which
+                text_name = ("the text", "the second sentence")[number]
+                description = f"{text_name} ({len(part):,} characters)" if len(part) > 1 else text_name
                 raise EmptyText(
                     f"The tokenizer of {self.name} keeps nothing of {description}.",
                     "It may hold only invisible characters; type at least one word.",
@@ -118,10 +120,10 @@ class Tokenizer:
         has_unread_text = len(text) > max_characters or (len(typed) == 2 and len(pair) > max_characters)
         cut = None
         if has_unread_text or n_pieces > self.limit:
-            kept = [max((p.end for p in pieces if p.segment == number), default=0) for number in (0, 1)]
+            kept_ends = [max((p.end for p in pieces if p.segment == number), default=0) for number in (0, 1)]
             if n_pieces <= self.limit:  # only the number of characters was too large
-                kept = [len(typed[0]), len(typed[1]) if len(typed) == 2 else 0]
-            cut = Cut(n_pieces, self.limit, (kept[0], kept[1]), has_unread_text)
+                kept_ends = [len(typed[0]), len(typed[1]) if len(typed) == 2 else 0]
+            cut = Cut(n_pieces, self.limit, (kept_ends[0], kept_ends[1]), has_unread_text)
         ids, types = encoding.ids, encoding.type_ids  # each access creates a new list
         return TextPieces(text, pair, [ids[i] for i in kept_indices], [types[i] for i in kept_indices], pieces, cut)
 
@@ -162,7 +164,7 @@ class Tokenizer:
             )
         words = tuple(None if number is None or number < 0 else number for number in numbers)
         names = [
-            name if number is None or number >= 0 else _readable_name(prefix_words[number][slice(*span)], name)
+            name if number is None or number >= 0 else _make_readable_name(prefix_words[number][slice(*span)], name)
             for name, number, span in zip(encoding.tokens, numbers, encoding.offsets, strict=True)
         ]
         in_vocabulary = tuple(word is None or token != self.unknown for word, token in zip(words, ids, strict=True))
@@ -208,7 +210,7 @@ class Tokenizer:
             start, end = spans[i]
             if segment == 0 and self.prefix:
                 if end <= len(self.prefix):
-                    pieces.append(Piece(_readable_name(self.prefix[start:end], names[i]), 0, 0, None, segment))
+                    pieces.append(Piece(_make_readable_name(self.prefix[start:end], names[i]), 0, 0, None, segment))
                     continue
                 start, end = max(0, start - len(self.prefix)), end - len(self.prefix)
             pieces.append(Piece(names[i], start, end, word, segment, ids[i] != self.unknown))
@@ -231,9 +233,9 @@ def convert_panics(name: str) -> Iterator[None]:
         raise ModelBroken(problem, "Try another text, or another model.") from None
 
 
-def _readable_name(written: str, name: str) -> str:
+def _make_readable_name(text: str, name: str) -> str:
     """Return the text of a prefix's piece, or the name of the piece if that text is blank."""
-    return written.strip() or name
+    return text.strip() or name
 
 
 def _supports_pairs(tokenizer: Any) -> bool:
@@ -244,9 +246,9 @@ def _supports_pairs(tokenizer: Any) -> bool:
 
 def _find_word_separator(tokenizer: Any) -> str:
     """Return the prefix with which a listed word is tokenized as inside a text: a space for byte-level tokenizers."""
-    with_blank = tokenizer.encode(["a", " b"], is_pretokenized=True).ids
-    without = tokenizer.encode(["a", "b"], is_pretokenized=True).ids
-    return " " if tokenizer.encode("a b").ids == with_blank != without else ""
+    ids_with_blank = tokenizer.encode(["a", " b"], is_pretokenized=True).ids
+    ids_without_blank = tokenizer.encode(["a", "b"], is_pretokenized=True).ids
+    return " " if tokenizer.encode("a b").ids == ids_with_blank != ids_without_blank else ""
 
 
 def _choose_kept_pieces(sequence: list[int | None], limit: int) -> list[int]:
@@ -258,10 +260,10 @@ def _choose_kept_pieces(sequence: list[int | None], limit: int) -> list[int]:
     available = max(0, limit - sequence.count(None))
     shorter = min(*lengths, available // 2)
     lengths_kept = [available - shorter, shorter] if lengths[0] > lengths[1] else [shorter, available - shorter]
-    indices, seen = [], [0, 0]
+    indices, piece_counts = [], [0, 0]
     for index, number in enumerate(sequence):
-        if number is None or seen[number] < lengths_kept[number]:
+        if number is None or piece_counts[number] < lengths_kept[number]:
             indices.append(index)
         if number is not None:
-            seen[number] += 1
+            piece_counts[number] += 1
     return indices

@@ -98,23 +98,23 @@ def _check_reproducible(tokenizer_json: JsonObject, name: str) -> None:
 
     Its steps must handle each character independently, and be among those of the supported families.
     """
-    who, remedy = quote_model(name), "Choose a model with the usual tokenizer of BERT, RoBERTa or GPT-2."
+    label, remedy = quote_model(name), "Choose a model with the usual tokenizer of BERT, RoBERTa or GPT-2."
     for step in flatten_steps(tokenizer_json["normalizer"]):
         is_single_character = step["type"] == "Replace" and len(step["pattern"].get("String", "")) == 1
         if not is_single_character and step["type"] not in ("BertNormalizer", "Lowercase", "StripAccents"):
-            problem = f"{who}: its tokenizer changes texts in a way ({step['type']}) that a page cannot reproduce."
+            problem = f"{label}: its tokenizer changes texts in a way ({step['type']}) that a page cannot reproduce."
             raise ModelUnsupported(problem, remedy)
     steps = [step["type"] for step in flatten_steps(tokenizer_json["pre_tokenizer"])]
     if steps not in (["BertPreTokenizer"], ["ByteLevel"], ["WhitespaceSplit", "Split"], ["WhitespaceSplit"]):
-        raise ModelUnsupported(f"{who}: its tokenizer splits texts in a way that a page cannot reproduce.", remedy)
+        raise ModelUnsupported(f"{label}: its tokenizer splits texts in a way that a page cannot reproduce.", remedy)
     model = tokenizer_json["model"]
     kind = model.get("type", "")
     fits = {"BPE": steps == ["ByteLevel"], "WordPiece": model.get("continuing_subword_prefix") == "##"}
     if not fits.get(kind, kind == "WordLevel"):
-        raise ModelUnsupported(f"{who}: a page cannot split words as its tokenizer does ({kind}).", remedy)
-    changed = any(flatten_steps(tokenizer_json["normalizer"]))
-    if any(added["single_word"] or (added["normalized"] and changed) for added in tokenizer_json["added_tokens"]):
-        raise ModelUnsupported(f"{who}: its tokenizer adds words of its own.", remedy)
+        raise ModelUnsupported(f"{label}: a page cannot split words as its tokenizer does ({kind}).", remedy)
+    changes_text = any(flatten_steps(tokenizer_json["normalizer"]))
+    if any(added["single_word"] or (added["normalized"] and changes_text) for added in tokenizer_json["added_tokens"]):
+        raise ModelUnsupported(f"{label}: its tokenizer adds words of its own.", remedy)
 
 
 def _find_changed_characters(normalizer: Any) -> list[CharacterRun]:

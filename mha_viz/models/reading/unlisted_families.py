@@ -21,7 +21,7 @@ from mha_viz.attention.steps import REST_AS_SINK, WEIGHTS_ONLY, Step, make_layer
 from mha_viz.attention.tensors import make_read_only
 from mha_viz.errors import MhaVizError, ModelUnsupported, ShapeError
 from mha_viz.model_names import quote_model
-from mha_viz.models.families import BY_HAND, has_weights, no_shares_error, weights_only_error
+from mha_viz.models.families import BY_HAND, has_weights, make_no_shares_error, make_weights_only_error
 from mha_viz.models.reading import cores
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
@@ -45,7 +45,7 @@ class Unlisted(Encoder):
         super().__init__(model, tokenizer, name, revision, device)
         self.layer_numbers = _find_attention_layers(model.config)
         self.has_sinks = any(path.endswith(".sinks") for path, _ in model.named_parameters())
-        self.how = (WEIGHTS_ONLY, *make_layer_step(self.layer_numbers), *[REST_AS_SINK] * self.has_sinks)
+        self.own_steps = (WEIGHTS_ONLY, *make_layer_step(self.layer_numbers), *[REST_AS_SINK] * self.has_sinks)
 
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
@@ -53,7 +53,7 @@ class Unlisted(Encoder):
 
         Raises ModelUnsupported if it returns no weights, or a layer is missing.
         """
-        outputs, expected = _run_part(model, model, name, _PROBE_IDS), _find_attention_layers(model.config)
+        outputs, expected = _run_module(model, model, name, _PROBE_IDS), _find_attention_layers(model.config)
         weights_by_layer = _collect_weights(outputs, "attentions", name, (_PROBE_IDS.shape[1],) * 2, expected)
         if len(weights_by_layer) != len(expected):
             raise ModelUnsupported(
@@ -66,10 +66,10 @@ class Unlisted(Encoder):
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
         """Run the model as :meth:`Encoder._pass` does. Raises ModelUnsupported if the tap needs more than weights."""
         if not tap.only_weights or type(tap).attends is not Tap.attends:
-            raise weights_only_error(self.family)
+            raise make_weights_only_error(self.family)
         type_argument = {"token_type_ids": torch.tensor(types, device=self.device)} if self._typed else {}
         with cores.pass_lock:
-            outputs = _run_part(self._model, self._model, self.name, self._tokens(*ids), **type_argument)
+            outputs = _run_module(self._model, self._model, self.name, self._tokens(*ids), **type_argument)
         for weights in _collect_weights(outputs, "attentions", self.name, (len(ids[0]),) * 2, self.layer_numbers):
             tap.take(weights)
         states: torch.Tensor = outputs.last_hidden_state
@@ -88,24 +88,24 @@ class Unlisted(Encoder):
 
     def _prepare(self) -> None:
         """Run once to refuse a model that cannot be drawn, and to find out whether it is causal."""
-        weights = self._first_weights()
+        weights = self._compute_first_weights()
         self.causal = not np.triu(weights[..., : weights.shape[2]], 1).any()
 
 
 class UnlistedEncoderDecoder(EncoderDecoder):
     """A model with two stacks of which only the weights are read."""
 
-    how: ClassVar[tuple[Step, ...]] = (WEIGHTS_ONLY,)
+    own_steps: ClassVar[tuple[Step, ...]] = (WEIGHTS_ONLY,)
     remedy: ClassVar = BY_HAND
 
     @classmethod
-    def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
+    def _read_shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
         """Return the numbers of layers and heads that transformers returns.
 
         Raises ModelUnsupported if it returns no weights, or the stacks do not fit.
         """
         outputs, axes = (
-            _run_part(model, model, name, _PROBE_IDS, decoder_input_ids=_PROBE_IDS),
+            _run_module(model, model, name, _PROBE_IDS, decoder_input_ids=_PROBE_IDS),
             (_PROBE_IDS.shape[1],) * 2,
         )
         encoder, decoder, cross = (
@@ -125,30 +125,30 @@ class UnlistedEncoderDecoder(EncoderDecoder):
         try:
             super()._prepare()
         except ShapeError as error:
-            raise no_shares_error(self.name, error, self.remedy) from error
+            raise make_no_shares_error(self.name, error, self.remedy) from error
 
-    def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
+    def _run_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
         """Run one part, and copy its weights to ``tap``."""
         with cores.pass_lock:
             if part == ENCODER:
                 outputs, field = (
-                    _run_part(self._model, self._model.get_encoder(), self.name, self._tokens(source)),
+                    _run_module(self._model, self._model.get_encoder(), self.name, self._tokens(source)),
                     "attentions",
                 )
             else:
                 decoder_input = {"decoder_input_ids": self._tokens(target)}
                 outputs, field = (
-                    _run_part(self._model, self._model, self.name, self._tokens(source), **decoder_input),
+                    _run_module(self._model, self._model, self.name, self._tokens(source), **decoder_input),
                     _FIELDS[part],
                 )
         axes = (len(source),) * 2 if part == ENCODER else (len(target), len(source if part == CROSS else target))
         weights_by_layer = _collect_weights(outputs, field, self.name, axes)
         for slot, weights in zip(tap.weights, weights_by_layer, strict=True):
             slot.copy_(weights[0])
-        tap.taken = len(weights_by_layer)
+        tap.recorded_layers = len(weights_by_layer)
 
 
-def _run_part(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
+def _run_module(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
     """Run a part of a model on texts without padding, and return its output. Raises ModelUnsupported if it fails."""
     accepts = inspect.signature(part.forward).parameters
     if "input_ids" not in accepts:
@@ -204,10 +204,11 @@ def _collect_weights(
     shapes = {tuple(layer.shape[1:]) for layer in maps}
     misfits = sorted(shape for shape in shapes if shape[1:] != axes)
     if misfits or len(shapes) > 1:
-        why = "not one for each pair of these, as where a family reads in windows or at several lengths"
+        reason = "not one for each pair of these, as where a family reads in windows or at several lengths"
         raise ModelUnsupported(
             f"For {axes[0]} queries and {axes[1]} keys transformers returns weights of {quote_model(name)} with axes "
-            f"{', '.join(map(str, misfits or sorted(shapes)))}: {why if misfits else 'its layers have other heads'}.",
+            f"{', '.join(map(str, misfits or sorted(shapes)))}: "
+            f"{reason if misfits else 'its layers have other heads'}.",
             BY_HAND,
         )
     return maps

@@ -54,7 +54,7 @@ class Vocabulary:
         self.mask_token = tokens.get("mask")
 
     @cached_property
-    def _whole(self) -> Any:
+    def _full_tokenizer(self) -> Any:
         """The tokenizer of transformers for the same folder."""
         from mha_viz.models.reading.opening import open_tokenizer  # imports transformers: 3 s
 
@@ -63,11 +63,11 @@ class Vocabulary:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # asked by copy and pickle of an object without attributes
             raise AttributeError(name)
-        return getattr(self._whole, name)
+        return getattr(self._full_tokenizer, name)
 
     def __call__(self, *texts: Any, **options: Any) -> Any:
         """Call the tokenizer of transformers."""
-        return self._whole(*texts, **options)
+        return self._full_tokenizer(*texts, **options)
 
     def __len__(self) -> int:
         return self.backend_tokenizer.get_vocab_size()
@@ -131,8 +131,12 @@ def _is_as_built(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], s
     model = {key: value for key, value in tokenizer_json["model"].items() if key != "vocab"}
     cls, sep, vocabulary = tokens["cls"], tokens["sep"], tokenizer_json["model"]["vocab"]
     ends = {token: {"id": token, "ids": [vocabulary[token]], "tokens": [token]} for token in (cls, sep)}
-    first: list[Any] = [_template_token(cls, 0), {"Sequence": {"id": "A", "type_id": 0}}, _template_token(sep, 0)]
-    second: list[Any] = [{"Sequence": {"id": "B", "type_id": 1}}, _template_token(sep, 1)]
+    first: list[Any] = [
+        _make_template_token(cls, 0),
+        {"Sequence": {"id": "A", "type_id": 0}},
+        _make_template_token(sep, 0),
+    ]
+    second: list[Any] = [{"Sequence": {"id": "B", "type_id": 1}}, _make_template_token(sep, 1)]
     return (
         model
         == {
@@ -155,6 +159,6 @@ def _is_as_built(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], s
     )
 
 
-def _template_token(token: str, segment: int) -> dict[str, Any]:
+def _make_template_token(token: str, segment: int) -> dict[str, Any]:
     """Return a special token of a template."""
     return {"SpecialToken": {"id": token, "type_id": segment}}

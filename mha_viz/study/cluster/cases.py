@@ -32,19 +32,19 @@ class PartCases(NamedTuple):
     kind: CaseKind
 
     def sentences(self, part: Part) -> int:
-        """Return how many sentences of the part are read."""
+        """Count the sentences of the part that are read."""
         return count_every(self.kind.step, part.sentences, part.first)
 
     def depends_on(self, part: Part) -> list[object]:
-        """Return what the cases depend on besides the model.
+        """Return everything that the cases depend on besides the model.
 
         They depend on the sentences before the part only if cases depend on sentence numbers, or if not all sentences
         are read.
         """
         version, *settings = self.kind.definition(part.first % self.kind.step)
-        return [version, part.shard.digest, part.kind, settings, part.first if self.kind.is_placed else None]
+        return [version, part.shard.digest, part.kind, settings, part.first if self.kind.depends_on_position else None]
 
-    def measured(self, model: tasks.WorkerModel, part: Part) -> Cases:
+    def measure_part(self, model: tasks.WorkerModel, part: Part) -> Cases:
         """Measure the cases of a part as if it were the whole corpus."""
         run = LocalRun(tasks.open_encoder(model), read_part_corpus(part), self.kind, first=part.first)
         for _ in run.iter_progress():
@@ -91,10 +91,10 @@ class ClusterRun:
         todo = self._cluster.make_tasks(self._encoder, parts, part_cases)
         reporter = ProgressReporter(sum(map(part_cases.sentences, parts)))
         for arrival in self._cluster.iter_arrivals(measure_part_cases, [(task,) for task in todo]):
-            for cases in arrival.due:
+            for cases in arrival.results:
                 self.cases.add(cases)
                 self.cases = self._kind.reduce(self.cases)
-            yield self._cluster.reported(reporter, arrival.future, part_cases.sentences(parts[arrival.place]))
+            yield self._cluster.report(reporter, arrival.future, part_cases.sentences(parts[arrival.place]))
         warn_unsaved(self.cases.unsaved)
 
     def forget(self) -> None:
@@ -110,7 +110,7 @@ class ClusterCorpus:
     corpus: Corpus
 
     @classmethod
-    def of(cls, cluster: ClusterEngine, source: Any) -> ClusterCorpus:
+    def from_source(cls, cluster: ClusterEngine, source: Any) -> ClusterCorpus:
         """Return the corpus that ``source``, a source or a layout, names. Raises CorpusError and ClusterError."""
         layout = source if isinstance(source, Layout) else cluster.open(source)
         return cls(cluster, layout, layout.corpus)
@@ -140,8 +140,8 @@ class ClusterCorpus:
 
     def open(self, source: Any) -> ClusterCorpus:
         """Return another corpus that the workers read."""
-        return self.of(self.cluster, source)
+        return self.from_source(self.cluster, source)
 
-    def named(self, name: str) -> ClusterCorpus:
+    def with_name(self, name: str) -> ClusterCorpus:
         """Return the corpus under another name."""
         return replace(self, corpus=replace(self.corpus, name=name))

@@ -170,10 +170,10 @@ def import_distributed() -> Any:
     return distributed
 
 
-def _make_missing_error(what: str) -> ClusterMissing:
+def _make_missing_error(package: str) -> ClusterMissing:
     """Return the error for a package that is not installed."""
-    needed = f"{what} is not installed, which a study on several processes or machines needs."
-    return ClusterMissing(needed, 'Install it, in a copy of the repository: pip install ".[cluster]".')
+    problem = f"{package} is not installed, which a study on several processes or machines needs."
+    return ClusterMissing(problem, 'Install it, in a copy of the repository: pip install ".[cluster]".')
 
 
 def _get_config() -> Any:
@@ -196,32 +196,32 @@ def check_client(client: Any) -> None:
         ) from error
 
 
-def convert_client_error(error: BaseException | None, saved: str) -> MhaVizError:
+def convert_client_error(error: BaseException | None, saved_results: str) -> MhaVizError:
     """Convert an exception of the client, or None for a lost task, to an MhaVizError.
 
-    ``saved`` is a sentence that says which results are stored.
+    ``saved_results`` is a sentence that says which results are stored.
     """
     if error is None or isinstance(error, (OSError, TimeoutError, RuntimeError, *_list_cancellations())):
-        return ClusterError("The cluster stopped answering.", f"Start it and try again. {saved}".rstrip())
-    return convert_task_error(error, saved)
+        return ClusterError("The cluster stopped answering.", f"Start it and try again. {saved_results}".rstrip())
+    return convert_task_error(error, saved_results)
 
 
-def convert_task_error(error: BaseException, saved: str) -> MhaVizError:
+def convert_task_error(error: BaseException, saved_results: str) -> MhaVizError:
     """Convert the exception that a task ended with to an MhaVizError."""
     if isinstance(error, MhaVizError):
         return error
     if isinstance(error, import_distributed().KilledWorker):
         return ClusterError(
             f"A part of the corpus killed its worker {error.allowed_failures + 1} times.",
-            f"The log of the worker says why; most often it needs more memory. {saved}".rstrip(),
+            f"The log of the worker says why; most often it needs more memory. {saved_results}".rstrip(),
         )
     if isinstance(error, _list_cancellations()):
-        return convert_client_error(None, saved)
+        return convert_client_error(None, saved_results)
     words = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".: ")
     return ClusterError(
         f"A worker could not do its part: {words}.",
         "Its log says where. Every worker needs the same version of mha-viz, enough memory, and the files under the "
-        f"same paths. {saved}".rstrip(),
+        f"same paths. {saved_results}".rstrip(),
     )
 
 

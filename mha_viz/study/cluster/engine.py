@@ -36,7 +36,7 @@ from mha_viz.study.tables import build_profile
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-SUMS_FOLDER = ".parts"  # the folder of sums, beside the tables
+SUMS_FOLDER = ".parts"  # the folder of sums, next to the tables
 MERGE_SIZE = 8  # how many sums are merged in one task
 TASKS_PER_THREAD = 2  # how many tasks per thread are submitted at a time
 RATE_SECONDS = 60
@@ -121,7 +121,7 @@ class ClusterEngine:
             for key, task in zip(sentences, todo, strict=True)
         )
         for future in self._iter_completed(submit):
-            progress(self.reported(reporter, future, sentences[str(future.key)]))
+            progress(self.report(reporter, future, sentences[str(future.key)]))
             with self._convert_errors():
                 tree.add(future)
         with self._convert_errors():
@@ -129,12 +129,12 @@ class ClusterEngine:
         total: Sums = self._result(root)
         return total
 
-    def sentences(self, layout: Layout, wanted: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
+    def sentences(self, layout: Layout, spans: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
         """Return the sentences of each span, joined; the spans are sorted. Raises CorpusError."""
         by_part: list[tuple[Part, list[SentenceSpan]]] = []
         parts = iter(layout.parts)
         part = next(parts)
-        for span in wanted:  # spans and parts are sorted
+        for span in spans:  # spans and parts are sorted
             while span[0] >= part.first + part.sentences:
                 part = next(parts)
             if not by_part or by_part[-1][0] is not part:
@@ -146,33 +146,33 @@ class ClusterEngine:
 
     def answers(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Any]:
         """Yield the results of a function for each call, in order, each as soon as it and those before it are done."""
-        return (result for arrival in self.iter_arrivals(function, calls) for result in arrival.due)
+        return (result for arrival in self.iter_arrivals(function, calls) for result in arrival.results)
 
     def iter_arrivals(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Arrival]:
         """Yield the results of a function for each call, each as soon as it is done."""
         places: dict[str, int] = {}
 
-        def submitted(place: int, call: Sequence[Any]) -> Future[Any]:
+        def submit_call(place: int, call: Sequence[Any]) -> Future[Any]:
             future: Future[Any] = self.client.submit(function, *call, pure=False)
             places[str(future.key)] = place
             return future
 
-        early: dict[int, Any] = {}
-        due = 0
-        submit = (lambda place=place, call=call: submitted(place, call) for place, call in enumerate(calls))
+        waiting_results: dict[int, Any] = {}
+        next_place = 0
+        submit = (lambda place=place, call=call: submit_call(place, call) for place, call in enumerate(calls))
         for future in self._iter_completed(submit):
             place = places.pop(str(future.key))
-            early[place] = self._result(future)
-            first_due = due
-            while due in early:
-                due += 1
-            yield Arrival(place, future, [early.pop(number) for number in range(first_due, due)])
+            waiting_results[place] = self._result(future)
+            first_due = next_place
+            while next_place in waiting_results:
+                next_place += 1
+            yield Arrival(place, future, [waiting_results.pop(number) for number in range(first_due, next_place)])
 
-    def reported(self, reporter: ProgressReporter, future: Future[Any], sentences: int) -> Progress:
-        """Return the progress, now that a task on this many sentences is done."""
+    def report(self, reporter: ProgressReporter, future: Future[Any], sentences: int) -> Progress:
+        """Record that a task on this many sentences is done. Return the progress."""
         with self._convert_errors():
             worker = next(iter(self.client.who_has([future]).get(future.key, ())), "")
-            lost = self._workers.lost()
+            lost = self._workers.count_lost()
         return reporter.add(worker, sentences, lost)
 
     def _iter_completed(self, submit: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
@@ -237,12 +237,12 @@ class Arrival(NamedTuple):
     Attributes:
         place: its place among the calls.
         future: its future.
-        due: the results that can now be handed over in order, because none before them is missing.
+        results: the results that can now be handed over in order, because none before them is missing.
     """
 
     place: int
     future: Future[Any]
-    due: list[Any]
+    results: list[Any]
 
 
 class _Tree:
@@ -258,8 +258,8 @@ class _Tree:
             self._levels.append([])
         self._levels[level].append(future)
         if len(self._levels[level]) == MERGE_SIZE:
-            together, self._levels[level] = self._levels[level], []
-            self.add(self._submit_merge(together), level + 1)
+            full_level, self._levels[level] = self._levels[level], []
+            self.add(self._submit_merge(full_level), level + 1)
 
     def root(self) -> Future[Any]:
         """Return the future of the sum of all added futures."""
@@ -281,18 +281,18 @@ class Workers:
 
     def __init__(self, client: Client) -> None:
         self._client = cast(Any, client)  # Dask's own types are incomplete
-        self._present = {*self._client.nthreads()}
-        self._lost = 0
+        self._addresses = {*self._client.nthreads()}
+        self._lost_count = 0
 
-    def lost(self) -> int:
-        """Return how many workers are gone without having retired."""
-        present = {*self._client.nthreads()}
-        for address in self._present - present:
+    def count_lost(self) -> int:
+        """Count the workers that disappeared without retiring."""
+        addresses = {*self._client.nthreads()}
+        for address in self._addresses - addresses:
             events = [event for _, event in self._client.get_events(address) if isinstance(event, dict)]
             # A worker that retired is not lost: the scheduler has moved its results elsewhere.
-            self._lost += not any(event.get("action") == "retired" or event.get("expected") for event in events)
-        self._present = present
-        return self._lost
+            self._lost_count += not any(event.get("action") == "retired" or event.get("expected") for event in events)
+        self._addresses = addresses
+        return self._lost_count
 
 
 class ProgressReporter:
@@ -308,7 +308,10 @@ class ProgressReporter:
         self._recent = deque([(time.monotonic(), 0)])  # (time, sentences done by then)
 
     def add(self, worker: str, sentences: int, lost: int) -> Progress:
-        """Return the progress after a worker has done this many more sentences. ``lost`` workers were lost in all."""
+        """Record that a worker has measured this many more sentences, and that ``lost`` workers were lost so far.
+
+        Returns the progress.
+        """
         self._by_worker[worker] += sentences
         done, now = self._by_worker.total(), time.monotonic()
         self._recent.append((now, done))

@@ -127,7 +127,7 @@ def survey_shard(shard: Shard, kind: str) -> Survey:
     )
 
 
-def lay_out(name: str, cuts: Sequence[ShardedFile], surveys: Sequence[Sequence[Survey]]) -> Layout:
+def lay_out(name: str, files: Sequence[ShardedFile], surveys: Sequence[Sequence[Survey]]) -> Layout:
     """Return the parts of a corpus of these files, from a survey of each shard.
 
     Raises CorpusError for a corpus without sentences or with too many relations.
@@ -136,12 +136,12 @@ def lay_out(name: str, cuts: Sequence[ShardedFile], surveys: Sequence[Sequence[S
     _check_surveys(name, all_surveys)
     parts: list[Part] = []
     first = 0
-    for number, (cut, file_surveys) in enumerate(zip(cuts, surveys, strict=True)):
-        prefix = f"{number}:" if len(cuts) > 1 else None
-        parts += _iter_parts(cut, file_surveys, len(parts), first, prefix)
+    for number, (file, file_surveys) in enumerate(zip(files, surveys, strict=True)):
+        prefix = f"{number}:" if len(files) > 1 else None
+        parts += _iter_parts(file, file_surveys, len(parts), first, prefix)
         first += sum(shard_survey.sentences for shard_survey in file_surveys)
-    digests = [cut.digest for cut in cuts]
-    digest = digests[0] if len(cuts) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    digests = [file.digest for file in files]
+    digest = digests[0] if len(files) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     has_trees, has_chains = (
         any(shard_survey.has_trees for shard_survey in all_surveys),
         any(shard_survey.has_chains for shard_survey in all_surveys),
@@ -171,12 +171,12 @@ def _check_surveys(name: str, surveys: Sequence[Survey]) -> None:
 
 
 def _iter_parts(
-    cut: ShardedFile, surveys: Sequence[Survey], number: int, first: int, prefix: str | None
+    file: ShardedFile, surveys: Sequence[Survey], number: int, first: int, prefix: str | None
 ) -> Iterator[Part]:
     """Yield the shards of one file as parts; ``number`` and ``first`` are those of the first shard and sentence."""
     has_chains = any(shard_survey.has_chains for shard_survey in surveys)
     start = FILE_START
-    for shard_number, (shard, shard_survey) in enumerate(zip(cut.shards, surveys, strict=True), number):
+    for shard_number, (shard, shard_survey) in enumerate(zip(file.shards, surveys, strict=True), number):
         spans, name, place = [], start.document, 0
         for document, count in shard_survey.documents:
             name = start.document if document == CONTINUED else document
@@ -187,7 +187,7 @@ def _iter_parts(
             place += count
         yield Part(
             shard,
-            cut.kind,
+            file.kind,
             start._replace(declared=shard.declared),
             shard_number,
             first,
@@ -206,5 +206,5 @@ def read_part_corpus(part: Part) -> Corpus:
     lines = tuple(f"{name}, {line}" if part.several else line for line in corpus.left_out)
     documents = (name for name, count in part.documents for _ in range(count))
     pairs = zip(corpus.sentences, documents, strict=True)
-    named = (item if item.document == name else replace(item, document=name) for item, name in pairs)
-    return replace(corpus, sentences=tuple(named), left_out=lines)
+    sentences = (item if item.document == name else replace(item, document=name) for item, name in pairs)
+    return replace(corpus, sentences=tuple(sentences), left_out=lines)

@@ -61,8 +61,8 @@ class Measure(Protocol):
     def depends_on(self, part: Part) -> list[object]:
         """Return everything that the result depends on besides the model, as values that JSON can hold."""
 
-    def measured(self, model: WorkerModel, part: Part) -> PartResult:
-        """Measure a part. Raises CorpusError, ModelError's family, ClusterError."""
+    def measure_part(self, model: WorkerModel, part: Part) -> PartResult:
+        """Measure a part. Raises CorpusError, ModelError, ClusterError."""
 
     def read(self, path: Path, key: str) -> PartResult | None:
         """Read a result that was saved under this key; None if there is no complete file."""
@@ -83,11 +83,11 @@ class PartTask(NamedTuple):
 
 
 def measure(task: PartTask) -> PartResult:
-    """Read the result of a part from disk, or measure it. Raises CorpusError, ModelError's family, ClusterError."""
+    """Read the result of a part from disk, or measure it. Raises CorpusError, ModelError, ClusterError."""
     path = Path(task.folder, f"{task.key}.npz") if task.folder else None
     result = task.measure.read(path, task.key) if path else None
     if result is None:
-        result = task.measure.measured(task.model, task.part)
+        result = task.measure.measure_part(task.model, task.part)
         try:
             if path:
                 result.save(path, task.key)
@@ -107,16 +107,14 @@ class PartSums(NamedTuple):
     kind: SumKind = PROFILE_SUMS
 
     def depends_on(self, part: Part) -> list[object]:
-        """Return what the sums depend on besides the model: the part, and what comes before it in the corpus."""
+        """Return everything that the sums depend on besides the model: the part, and its place in the corpus."""
         return [FORMAT, SEED, self.passes, *part.content, part.number, part.first, *self.kind.definition()]
 
-    def measured(self, model: WorkerModel, part: Part) -> Sums:
+    def measure_part(self, model: WorkerModel, part: Part) -> Sums:
         """Measure the sums of the part."""
         models = _open_models(model)[: len(self.passes)]
         corpus = read_part_corpus(part)
-        return StudyRun(
-            models, corpus, size=self.batch, first=part.first, number=part.number, kind=self.kind
-        ).measured()
+        return StudyRun(models, corpus, size=self.batch, first=part.first, number=part.number, kind=self.kind).measure()
 
     def read(self, path: Path, key: str) -> Sums | None:
         """Read sums as :func:`mha_viz.study.sums.read` does."""
@@ -147,7 +145,7 @@ def _open_models(model: WorkerModel) -> tuple[Encoder, Encoder]:
 
 @lru_cache(maxsize=2)
 def _open_once(model: WorkerModel) -> tuple[Encoder, Encoder]:
-    """Open a model, and check that it has the right revision. Raises ClusterError and ModelError's family."""
+    """Open a model, and check that it has the right revision. Raises ClusterError and ModelError."""
     process.set_environment()
     process.keep_memory()
     if model.folder and Path(model.folder).is_dir():

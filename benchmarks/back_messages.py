@@ -74,7 +74,10 @@ def _rows(name: str, cost: Cost, what: str) -> Iterator[Row]:
 
 
 def mutated(seed: int) -> bytes:
-    """One message with random fields: half of them are within all limits, as many have changed bytes."""
+    """Return one message with random fields.
+
+    Half of the messages are within all limits; half have changed bytes.
+    """
     random, message = Random(seed), BackMsg()
     is_wild = random.random() < 0.5
     kind = KINDS[seed % len(KINDS)]
@@ -191,7 +194,7 @@ def through_filter(count: int) -> Cost:
 
 
 def kind_of(data: bytes) -> str:
-    """The kind of a message that is passed on; "" for all others."""
+    """Return the kind of a message that the filter passes on; "" for all others."""
     allowed = read_allowed(data)
     return allowed.kind if allowed else ""
 

@@ -106,12 +106,12 @@ class _Measured:
         return sum(self._client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
     def _processor(self) -> float:
-        """Processor seconds of the workers and of this process, in which the scheduler runs."""
+        """Return the CPU seconds of the workers and of this process, in which the scheduler runs."""
         of_workers: dict[str, float] = self._client.run(time.process_time)
         return time.process_time() + sum(of_workers.values())
 
     def memory_rows(self, what: str) -> Iterator[Row]:
-        """The largest memory of a worker, and whether it grows."""
+        """Return rows for the largest memory of a worker and for its growth."""
         each = [max(at.values()) for at in self._memory]
         yield Row(f"{what}: memory of a worker, at most", Sample((max(each),)), "bytes")
         quarter = max(1, len(each) // 4)
@@ -125,7 +125,7 @@ def warmed(model: tasks.WorkerModel) -> None:
 
 
 def resident() -> int:
-    """The memory of this process, in bytes."""
+    """Return the memory of this process, in bytes."""
     status = Path("/proc/self/status").read_text("utf-8")
     match = re.search(r"VmRSS:\s+(\d+) kB", status)
     return int(match[1]) * 1024 if match else 0
@@ -151,7 +151,7 @@ class _Merging:
             self.add(self._merged(together), level + 1)
 
     def root(self) -> Sums:
-        """The sum of all of them."""
+        """Return the sum of all shards."""
         return self._merged([sums for level in self._levels for sums in level])
 
     def _merged(self, parts: Sequence[Sums]) -> Sums:
@@ -192,8 +192,11 @@ def _task(encoder: Encoder, path: Path) -> tasks.PartTask:
 
 
 def _moved(sums: Sums, number: int) -> Sums:
-    """The sums as if they were those of another shard, with other sentences for its cases, and with other documents,
-    which share their rows with those of other shards as in a large corpus."""
+    """Return the sums as if another shard had given them.
+
+    Its cases have other sentences and other documents, and the documents share their rows with those of other shards,
+    as in a large corpus.
+    """
     documents = {f"{number} {name}": at for at, name in enumerate(sums.documents)}
     moved = replace(sums, documents=documents, arrays={**sums.arrays}, selection=Selection(sums.relations, sums.heads))
     assert sums.selection is not None

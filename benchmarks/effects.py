@@ -77,7 +77,7 @@ def _compared(what: str, encoder: Encoder, model: Any, typed: str, share: float,
 
 
 def _in_parts(what: str, encoder: Encoder, typed: str, most: float | None, repetitions: int) -> list[Row]:
-    """The parts of one score in the last layer, and by what a head there finds its keys."""
+    """Time the parts of one score in the last layer, and what a head there uses to find its keys."""
     head = Head(encoder.layers - 1, 0)
     parts, shares, reading = _in_turns(
         repetitions,
@@ -93,7 +93,7 @@ def _in_parts(what: str, encoder: Encoder, typed: str, most: float | None, repet
 
 
 def _one_by_one(model: Any, typed: str) -> Callable[[], object]:
-    """One pass of transformers without one head: another head at every call."""
+    """Return a function that runs transformers once without one head, each time another."""
     model.set_attn_implementation("sdpa")  # the default
     given = tokenizer()(typed, return_tensors="pt")
     size = model.config.hidden_size // model.config.num_attention_heads
@@ -117,7 +117,10 @@ def _one_by_one(model: Any, typed: str) -> Callable[[], object]:
 
 
 def _in_turns(repetitions: int, *ways: Callable[[], object]) -> list[Sample]:
-    """Milliseconds of each way; they take turns, and the first run of each is dropped."""
+    """Return the milliseconds of each function.
+
+    The functions take turns, and the first run of each is dropped.
+    """
     times: list[list[float]] = [[] for _ in ways]
     for _ in range(repetitions + 1):
         for way, milliseconds in zip(ways, times, strict=True):

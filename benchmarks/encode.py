@@ -59,7 +59,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def text(n: int) -> str:
-    """English text of ``n`` pieces for BERT's tokenizer, including [CLS] and [SEP]."""
+    """Return English text of ``n`` tokens for BERT's tokenizer, including [CLS] and [SEP]."""
     return " ".join(islice(cycle(WORDS), n - 2))
 
 
@@ -82,7 +82,10 @@ def _compared(name: str, n: int, encoder: Encoder, plain: Callable[[str], Any], 
 
 
 def _in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repetitions: int) -> tuple[Sample, Sample]:
-    """Milliseconds; the two take turns, so that a busy moment of the machine affects both."""
+    """Return the milliseconds of both functions.
+
+    They take turns, so that a busy moment of the machine affects both.
+    """
     taken: tuple[list[float], list[float]] = ([], [])
     for _ in range(repetitions + 1):
         for run, times in zip((ours, theirs), taken, strict=True):
@@ -126,7 +129,7 @@ def _minilm_folder() -> str:
 
 
 def tokenizer() -> Any:
-    """The tokenizer of both models."""
+    """Return the tokenizer of both models."""
     return AutoTokenizer.from_pretrained(_minilm_folder())
 
 
@@ -135,7 +138,7 @@ def _minilm() -> tuple[Encoder, Any]:
 
 
 def _bert_base() -> tuple[Encoder, Any]:
-    """BERT-base with random weights: 12 layers, 12 heads, d_model 768."""
+    """Return BERT-base with random weights: 12 layers, 12 heads, d_model 768."""
     torch.manual_seed(0)
     plain: Any = BertModel(BertConfig())
     plain.set_attn_implementation("eager")

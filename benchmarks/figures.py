@@ -42,7 +42,10 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _save_times(save: Callable[[Head, Path], object], every: list[Head], folder: Path, suffix: str) -> Sample:
-    """Milliseconds for every file, from data in Python to the file on disk; one file before them is not counted."""
+    """Return the milliseconds for every file, from data in Python to the file on disk.
+
+    One file is written first and not counted.
+    """
     save(every[0], folder / f"warm{suffix}")
     times = []
     for head in every:
@@ -59,7 +62,7 @@ def _ours(attention: Attention, head: Head, path: Path) -> None:
 
 
 def _kaleido(attention: Attention, every: list[Head], folder: Path, suffix: str) -> Sample:
-    """The same matrices as Plotly heatmaps, with one browser that stays open."""
+    """Time the same matrices as Plotly heatmaps, with one browser that stays open."""
     labels = [escape(token) for token in attention.tokens]
     places = list(range(len(labels)))
 

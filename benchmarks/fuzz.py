@@ -90,7 +90,10 @@ Visit = Callable[[str, int, Findings], Any]
 
 
 async def crowd(url: str, visit: Visit, count: int) -> Findings:
-    """``count`` interactions, AT_ONCE visitors at a time, each for at most STAY; beside them, one normal visitor."""
+    """Run ``count`` interactions with AT_ONCE visitors at a time, each for at most STAY of them.
+
+    One normal visitor uses the app at the same time.
+    """
     findings = Findings()
     numbers = itertools.count()
     warm = asyncio.Event()
@@ -108,7 +111,7 @@ async def crowd(url: str, visit: Visit, count: int) -> Findings:
 
 
 async def _neighbour(url: str, findings: Findings, warm: asyncio.Event) -> None:
-    """A normal visitor, in one session as long as the others are there."""
+    """Be a normal visitor, in one session for as long as the others are there."""
     try:
         async with WebSession(url, patience=PATIENCE) as session:
             visitor = Visitor(session, Random(0))
@@ -124,7 +127,7 @@ async def _neighbour(url: str, findings: Findings, warm: asyncio.Event) -> None:
 
 
 async def honest(url: str, number: int, findings: Findings) -> None:
-    """One visitor with values that a browser can send."""
+    """Visit as one visitor who sends only values that a browser can send."""
     random = Random(number)
     done: list[str] = []
     try:
@@ -150,8 +153,11 @@ Way = tuple[str, str, Callable[[], Any]]  # its kind, its description, and the f
 
 
 def _ways(session: WebSession, random: Random, findings: Findings) -> list[Way]:
-    """The possible next actions of this visitor: each widget once, each component three times, an address; every sixth
-    action leads to another page, so that visitors do not stay where there is much to do."""
+    """Return the possible next actions of this visitor.
+
+    Each widget is listed once and each component three times; one action changes the address. Every sixth action leads
+    to another page, so that visitors do not stay where there is much to do.
+    """
     here = [*_widgets(session, random, findings), *_events(session, random)]
     pages = [_page(session, random) for _ in range(max(3, len(here) // 5))] if session.pages else []
     query = urlencode(any_query(random))
@@ -213,7 +219,10 @@ async def _download(session: WebSession, key: str, findings: Findings) -> None:
 
 
 async def forged(url: str, number: int, findings: Findings) -> None:
-    """One visitor whose messages no browser sends. Afterwards and meanwhile, the sessions of others must answer."""
+    """Visit as one visitor whose messages no browser sends.
+
+    Meanwhile and afterwards, the sessions of others must answer.
+    """
     random = Random(number)
     done: list[str] = []
     with suppress(Gone):
@@ -236,7 +245,10 @@ async def forged(url: str, number: int, findings: Findings) -> None:
 
 
 async def _forge(session: WebSession, random: Random, done: list[str], findings: Findings) -> None:
-    """One forged message. If Streamlit does not answer it, an honest run follows, which must be answered."""
+    """Send one forged message.
+
+    If Streamlit does not answer it, an honest run follows, which must be answered.
+    """
     kind = random.choice(
         ("state", "state", "state", "trigger", "trigger", "page", "address", "message", "upload", "bytes")
     )

@@ -35,9 +35,9 @@ class Findings:
 
 
 def tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
-    """The errors of this program in a server's log: the kind of each, and its deepest line in this package.
+    """Count this program's errors in a server's log, by kind and deepest line in this package.
 
-    ``forgiving``: without those that Streamlit raised while reading a widget's value or a message.
+    If ``forgiving``, errors that Streamlit raised while reading a widget's value or a message do not count.
     """
     counts: Counter[str] = Counter()
     for trace in re.findall(r"\| (?:Traceback \(most recent call first\): )?(.* in .*)", log):

@@ -34,7 +34,7 @@ _VALUES = (
 
 
 def any_value(kind: str, proto: Any, random: Random) -> Any:
-    """A value that a widget of this kind can send."""
+    """Return a value that a widget of this kind can send."""
     if kind in ("text_input", "text_area"):
         return any_text(random)[: proto.max_chars or None]
     if kind in ("selectbox", "radio"):
@@ -68,13 +68,13 @@ def any_value(kind: str, proto: Any, random: Random) -> Any:
 
 
 def any_event(session: WebSession, component: str, random: Random) -> tuple[str, Any]:
-    """An event of a component, with a value that its own script could send, or with any JSON."""
+    """Return an event of a component, with a value that its own script could send or with any JSON."""
     event, value = random.choice(events(session, random)[component])
     return event, any_json(random) if random.random() < 0.25 else value()
 
 
 def events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Callable[[], Any]], ...]]:
-    """The events of every component, with what makes a value for each."""
+    """Return the events of every component, each with a function that makes a value for it."""
     return {
         "mha_sentence": (
             ("read", lambda: {"text": any_text(random), "pair": random.choice(("", "", any_text(random)))}),
@@ -120,7 +120,7 @@ def events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Ca
 
 
 def _text_on_screen(session: WebSession) -> str:
-    """The text that the drawing shows, according to itself."""
+    """Return the text that the drawing says it shows."""
     reading = re.search(rb'"of":\s*"([^"]*)"', session.components["mha_explorer"].bytes[:20_000])
     return reading[1].decode() if reading else "nothing"
 
@@ -140,7 +140,7 @@ def _edit(random: Random) -> dict[str, Any]:
 
 
 def any_text(random: Random) -> str:
-    """A text that a person, or somebody else, types or pastes."""
+    """Return a text that a person, or an attacker, might type or paste."""
     return random.choice((sentence(random), random.choice(_HEADS), any_word(random, _VALUES), random.choice(_TEXTS)))
 
 
@@ -149,13 +149,13 @@ def any_word(random: Random, words: str) -> str:
 
 
 def any_query(random: Random) -> dict[str, str]:
-    """Some parameters of an address, sensible or not."""
+    """Return some parameters of an address, sensible or not."""
     names = random.sample(_PARAMETERS.split(), random.choice((0, 1, 1, 2, 3, 5)))
     return {name: any_text(random) if random.random() < 0.4 else any_word(random, _VALUES) for name in names}
 
 
 def any_json(random: Random, depth: int = 3) -> Any:
-    """Any JSON."""
+    """Return any JSON value."""
     plain: tuple[Any, ...] = (None, True, False, 0, -1, 3.5, 10**30, 1e308, "", any_text(random))
     shape = random.random()
     if depth == 0 or shape < 0.5:
@@ -167,7 +167,7 @@ def any_json(random: Random, depth: int = 3) -> Any:
 
 
 def odd_state(session: WebSession, random: Random) -> WidgetState:
-    """The state of one widget, there or not, in any type."""
+    """Return the state of one widget, which may not exist, with a value of any type."""
     names = [e.id for e in session.elements if e.id] + ["", "nobody", f"$$ID-{random.getrandbits(64):x}-x", "x" * 9_000]
     made = WidgetState(id=random.choice(names))
     kind = random.choice([f.name for f in WidgetState.DESCRIPTOR.fields if f.name != "id"])

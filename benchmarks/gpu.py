@@ -96,7 +96,7 @@ def _apart(gpu: Any, cpu: Any) -> float:
 
 
 def _families(folder: Path) -> Iterator[Row]:
-    """The weights of every family on small random models."""
+    """Yield the difference between the devices' weights for every family, on small random models."""
     for what, build, names in (
         ("models with one stack", tiny_models.build, sorted(FAMILIES)),
         ("encoder–decoders", tiny_encoder_decoders.build, sorted(tiny_encoder_decoders.ENCODER_DECODERS)),
@@ -115,8 +115,7 @@ def _families(folder: Path) -> Iterator[Row]:
 
 
 def _quantities() -> Iterator[Row]:
-    """The largest difference of each kind of number, for the models that ship, beside the largest number of its
-    kind."""
+    """Yield the largest difference of each quantity for the bundled models, relative to the largest value."""
     computed: Mapping[str, Callable[[Encoder, str, str], Any]] = {
         "norm-weighted": lambda encoder, typed, _: norm_weighted(encoder, typed).weights,
         "gradient": lambda encoder, typed, other: gradient_weighted(encoder, typed, other=other).weights,
@@ -141,7 +140,10 @@ def _quantities() -> Iterator[Row]:
 
 
 def _commands(folder: Path) -> Iterator[Row]:
-    """The largest difference of a number in the tables of a command; what is no number must be the same."""
+    """Yield the largest difference between numbers in the tables of a command.
+
+    All other cells must be equal.
+    """
     apart = {}
     for number, command in enumerate(COMMANDS):
         typed = shlex.split(command.format(os.environ.get("MHA_VIZ_TREEBANK", "grammar")))
@@ -193,7 +195,7 @@ def _of_a_study(quick: bool) -> Iterator[Row]:
 
 
 def _bert_large() -> tuple[Encoder, ...]:
-    """24 layers, 16 heads, d_model 1,024; random weights."""
+    """Return models with the shape of BERT-large (24 layers, 16 heads, d_model 1,024) and random weights."""
     torch.manual_seed(0)
     sizes: dict[str, Any] = {
         "hidden_size": 1024,
@@ -241,7 +243,7 @@ print(grown, held, model.bytes, opened, times[2], times[5], abs(weights.sum(3) -
 
 
 def _large(folder: Path) -> Iterator[Row]:
-    """Opened from shards of bfloat16, on the GPU and on the processor."""
+    """Time opening a model from shards of bfloat16, on the GPU and on the CPU."""
     small = folder.parent / "llama"
     torch.manual_seed(0)
     torch.set_default_dtype(torch.bfloat16)

@@ -53,7 +53,7 @@ def _rows(workbench: Bench, attention: Attention, quick: bool) -> list[Row]:
 
 
 def _longer(workbench: Bench, repetitions: int) -> Row:
-    """Two lengths of text, taking turns in a page that is open."""
+    """Measure two lengths of text, which take turns in an open page."""
     layers, heads = SHAPES[0]
     warm, *both = (random_attention(layers, heads, n) for n in (WARM, LONGER, SHORT))
     workbench.ours(warm).page.close()
@@ -81,9 +81,10 @@ def _repetitions(attention: Attention, quick: bool) -> int:
 def _measured(
     workbench: Bench, attention: Attention, warm: Attention | None, ours: int, other: int
 ) -> tuple[list[Times], list[Times]]:
-    """Times of both, taking turns: new data in a page that shows ``warm``, or (None) a new page.
+    """Return the times of both libraries, which take turns.
 
-    The first page of this package is dropped: it warms the browser for both.
+    New data replace those of ``warm`` in an open page, or come in a new page if it is None. The first page of this
+    package is dropped: it warms up the browser for both.
     """
     workbench.ours(attention).page.close()
     times: list[Times] = []
@@ -101,7 +102,7 @@ def _measured(
 
 
 def _complete(shown: Opened, attention: Attention) -> Times:
-    """The times, once the page has all lines; closes it."""
+    """Return the times once the page has all lines, and close the page."""
     lines = shown.page.evaluate("document.querySelectorAll('#vis line').length")
     if lines != attention.weights.size:
         raise RuntimeError(f"BertViz drew {lines} lines of {attention.weights.size}: this is not the same picture.")
@@ -110,6 +111,6 @@ def _complete(shown: Opened, attention: Attention) -> Times:
 
 
 def phases(times: list[Times]) -> Times:
-    """Medians: bytes; milliseconds of Python's work, and from the start until arrived, drawn, painted."""
+    """Return medians: bytes; milliseconds of Python's work, and from the start to arrived, drawn, painted."""
     names = [name for name, value in times[0].items() if value is not None]
     return {name: round(median(t[name] for t in times), 1) for name in names}

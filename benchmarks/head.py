@@ -51,8 +51,10 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _fresh(workbench: Bench, attention: Attention, turns: int) -> list[Row]:
-    """From data in Python to painted, each time in a new page; this package also draws all heads beside the opened
-    one."""
+    """Time a head from data in Python to the painted picture, each time in a new page.
+
+    This package also draws all heads beside the opened one.
+    """
     workbench.ours(attention).page.close()
     ours: list[Times] = []
     theirs: list[Times] = []
@@ -67,13 +69,13 @@ def _fresh(workbench: Bench, attention: Attention, turns: int) -> list[Row]:
 
 
 def _head_view(workbench: Bench, attention: Attention) -> Opened:
-    """BertViz with the data of one layer only and one head switched on: its cheapest form."""
+    """Return BertViz's page with the data of one layer only and one head switched on: its cheapest form."""
     layer = SHAPE[0] // 2
     return workbench.bertviz("head_view", attention, layer=layer, heads=[HEAD], include_layers=[layer])
 
 
 def _open(workbench: Bench, attention: Attention, turns: int, moves: int) -> list[Row]:
-    """In an open page: another head's picture replaces the current one; then the pointer moves from token to token."""
+    """Time an open page: another head's picture replaces the current one; then the pointer moves over the tokens."""
     n = len(attention.text)
     page = workbench.ours(attention).page
     other = workbench.bertviz("head_view", attention, layer=0, heads=[HEAD]).page
@@ -94,7 +96,10 @@ def _open(workbench: Bench, attention: Attention, turns: int, moves: int) -> lis
 
 
 def _ours_opened(page: Page, turn: int) -> float:
-    """Milliseconds; heads of the middle layer, whose matrices are in the browser. RuntimeError if nothing opened."""
+    """Return the milliseconds to open heads of the middle layer, whose matrices are in the browser.
+
+    Raises RuntimeError if nothing opened.
+    """
     layer, head = SHAPE[0] // 2, (HEAD + turn) % SHAPE[1]
     page.bring_to_front()
     took: float = page.evaluate(_OPEN_OURS, grid_spot(page, head))
@@ -113,14 +118,14 @@ def _theirs_opened(page: Page, layer: int, attention: Attention) -> float:
 
 
 def _highlighted(page: Page, word: str) -> None:
-    """RuntimeError if the pointer is on a drawing and the line above does not describe the token below it."""
+    """Check that the line above a drawing describes the token under the pointer. Raises RuntimeError if it does not."""
     readout = page.locator(".readout").inner_text()
     if word not in readout or "Point at a word" in readout:
         raise RuntimeError(f"The pointer highlighted nothing: {readout}")
 
 
 def _hovered(page: Page, selector: str, across: float, moves: int) -> tuple[float, ...]:
-    """Real pointer moves down a drawing, from token to token: milliseconds of each until its frame is painted.
+    """Move the real pointer down a drawing; return the milliseconds of each move until its frame is painted.
 
     ``across`` is the horizontal position in the drawing; BertViz's left tokens end 110 pixels from its left edge.
     """

@@ -96,7 +96,10 @@ def _largest(what: str, unit: str, most: float, values: list[float]) -> Row:
 
 
 def in_child(seeds: range) -> list[Outcome]:
-    """The outcomes of mutations from child processes; what ends a child is a crash, and another goes on after it."""
+    """Return the outcomes of mutations from child processes.
+
+    Whatever ends a child counts as a crash, and another child continues after it.
+    """
     outcomes: list[Outcome] = []
     while len(outcomes) < len(seeds):
         left = seeds[len(outcomes) :]
@@ -216,7 +219,7 @@ def _tokenizer(folder: Path) -> None:
 
 
 def _resident(name: str) -> float:
-    """Megabytes of memory, now (VmRSS) or at the peak (VmHWM)."""
+    """Return the megabytes of memory, now (VmRSS) or at the peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
     return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith(name))
 

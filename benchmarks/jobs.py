@@ -64,7 +64,10 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _rows(times: list[Taken]) -> list[Row]:
-    """The clicks, which are the same each time, and the seconds, of which the first run loads what is loaded once."""
+    """Return rows for the clicks, which are equal in each run, and for the seconds.
+
+    The first run includes what is loaded only once.
+    """
     job, _, clicks, beside, _ = times[-1]
     row = Row(f"{job.name}: clicks", Sample((clicks,)), "", target=Target("below", job.clicks + 1), beside=beside)
     seconds = [one.seconds for one in times if not one.undone]
@@ -72,7 +75,7 @@ def _rows(times: list[Taken]) -> list[Row]:
 
 
 def done(browser: Browser, url: str, jobs: Iterable[Job]) -> Iterator[Taken]:
-    """Jobs that somebody new does one after the other, as far as they can be done."""
+    """Do the jobs one after the other as a new visitor, each as far as it can be done."""
     with ExitStack() as windows:
         person, undone = Person(browser, windows, url), ""
         for job in jobs:
@@ -96,7 +99,7 @@ class Person:
         self.see(READY)
 
     def counts(self) -> tuple[int, int, int]:
-        """Clicks, texts that were typed, and turns of the wheel, so far."""
+        """Return the clicks, typed texts and turns of the wheel so far."""
         return self._clicks, self._typed, self._scrolled
 
     def does(self, line: str) -> str:
@@ -110,38 +113,38 @@ class Person:
         return ""
 
     def here(self) -> None:
-        """In the first browser again."""
+        """Return to the first browser."""
         self._at("here", "")
 
     def colleague(self) -> None:
-        """In another browser, at the link that was copied."""
+        """Open the copied link in another browser."""
         self._at("colleague", self._pages["here"].evaluate("navigator.clipboard.readText()"))
 
     def phone(self) -> None:
-        """On a phone, at the link that was copied."""
+        """Open the copied link on a phone."""
         self._at("phone", self._pages["here"].evaluate("navigator.clipboard.readText()"))
         self._page.set_viewport_size(PHONE)
 
     def disk(self) -> None:
-        """In a browser without a network, at the file that was saved."""
+        """Open the saved file in a browser without a network."""
         self._at("disk", next(self._folder.iterdir()).as_uri())
 
     def click(self, what: str) -> None:
-        """A click in the middle of it."""
+        """Click the middle of an element."""
         self._reached(what).click()
         self._clicks += 1
 
     def point(self, what: str) -> None:
-        """With the mouse."""
+        """Move the mouse to an element."""
         self._reached(what).hover()
 
     def choose(self, menu: str, option: str) -> None:
-        """One click, as in a list."""
+        """Choose an option of a menu. It counts as one click, as in a list."""
         self._reached(menu).select_option(option)
         self._clicks += 1
 
     def save(self, what: str, begins: str) -> None:
-        """A click on what sends a file, which begins like this."""
+        """Click what sends a file, and check how the file begins."""
         with self._page.expect_download() as download:
             self.click(what)
         file = self._folder / "saved.html"
@@ -151,31 +154,31 @@ class Person:
             raise AssertionError(f"the file begins with “{beginning}”")
 
     def type(self, text: str) -> None:
-        """In the field that has the focus."""
+        """Type a text into the focused field."""
         self._page.keyboard.type(text)
         self._typed += 1
 
     def press(self, key: str) -> None:
-        """A key, or several at once."""
+        """Press a key, or several at once."""
         self._page.keyboard.press(key)
 
     def see(self, what: str) -> None:
-        """It is in the window, after scrolling if need be."""
+        """Check that an element is in the window, scrolling to it if necessary."""
         expect(self._reached(what)).to_be_in_viewport(ratio=0.3, timeout=PATIENCE)
 
     def moves(self, what: str) -> None:
-        """Its picture changes by itself."""
+        """Check that an element's picture changes by itself."""
         before, end = self._reached(what).screenshot(), time.monotonic() + PATIENCE / 1000
         while self._page.locator(what).screenshot() == before:
             if time.monotonic() > end:
                 raise AssertionError("nothing moves")
 
     def holds(self, field: str, text: str) -> None:
-        """A field has this text."""
+        """Check that a field has this text."""
         expect(self._reached(field)).to_have_value(text, timeout=PATIENCE)
 
     def never(self, what: str) -> None:
-        """It is nowhere on the page."""
+        """Check that an element is nowhere on the page."""
         expect(self._page.locator(what).filter(visible=True)).to_have_count(0, timeout=PATIENCE)
 
     def _at(self, window: str, url: str) -> None:

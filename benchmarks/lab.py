@@ -35,7 +35,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _foretold(settings: Settings) -> list[Row]:
-    """A run on a new server, which has measured nothing yet, and once more with another seed."""
+    """Run on a new server, which has measured nothing yet, and once more with another seed."""
     rows = []
     QUEUES[trainings.KIND].clear()
     trainings.load_paces.clear()

@@ -66,7 +66,7 @@ def _size(folder: Path) -> Sample:
 
 
 def _rows(browser: Browser, address: str, model: Encoder, visits: int) -> list[Row]:
-    """Times of visitors with an empty cache, and how far the weights are from those of the library."""
+    """Return rows for the times of visitors with an empty cache, and for the difference from the library's weights."""
     first, following = list[dict[str, float]](), {n: list[dict[str, float]]() for n in NEXT}
     for _ in range(visits):
         with visitor(browser) as context:
@@ -95,7 +95,7 @@ def _sample(times: list[dict[str, float]], name: str) -> Sample:
 
 
 def _difference(page: Page, model: Encoder) -> float:
-    """From the library, in millionths."""
+    """Return the largest difference from the library's weights, in millionths."""
     texts = [text(n) for n in NEXT]
     answers: list[Any] = read_in(page, texts)
     return max(

@@ -75,7 +75,7 @@ class Taken:
         return [took for times in self.actions.values() for took in times]
 
     def beside(self) -> dict[str, Any]:
-        """Numbers that explain the times."""
+        """Return numbers that explain the times."""
         count = max(1, len(self.times))
         return {
             "actions_per_second": round(len(self.times) / self.seconds, 2),
@@ -135,7 +135,7 @@ async def _alone(turns: int) -> list[Row]:
 
 
 async def _cost(server: Watched, visitor: Visitor, name: str) -> float:
-    """Processor milliseconds of one action from Explore; the way back is not counted."""
+    """Return the CPU milliseconds of one action from Explore. The way back is not counted."""
     if visitor.session.page:
         await visitor.does("back to Explore")
     before = server.cpu()
@@ -147,7 +147,7 @@ async def _cost(server: Watched, visitor: Visitor, name: str) -> float:
 
 
 async def _met(crowd: Crowd, app: Path | None, seconds: float) -> Taken:
-    """The crowd on fresh servers: all arrive, and from then on everything counts for this many seconds."""
+    """Run the crowd on fresh servers: once all have arrived, everything counts for ``seconds``."""
     taken = Taken()
     with ExitStack() as stack:
         servers = [stack.enter_context(watched(app, **LIMITS)) for _ in range(crowd.processes)]
@@ -196,7 +196,7 @@ class _Session:
 async def _visit(
     server: Watched, app: Path | None, number: int, crowd: Crowd, counts: asyncio.Event, taken: Taken
 ) -> None:
-    """One visitor from arrival until the end. An error is recorded, and the visitor comes again."""
+    """Be one visitor from arrival until the end. If there is an error, record it and arrive again."""
     random = Random(SEED * 1000 + number)
     await asyncio.sleep(ARRIVAL * number / crowd.sessions)
     while True:

@@ -27,8 +27,10 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _in_turns(repetitions: int, *ways: Callable[[], Iterable[Any]]) -> list[Sample]:
-    """Seconds of each way; they take turns, so that a busy moment of the machine affects all. Each reading is dropped
-    when the next one comes."""
+    """Return the seconds of each function, whose readings are dropped one by one.
+
+    The functions take turns, so that a busy moment of the machine affects all.
+    """
     times: list[list[float]] = [[] for _ in ways]
     for _ in range(repetitions):
         for way, seconds in zip(ways, times, strict=True):

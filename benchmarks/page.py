@@ -52,7 +52,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _first(browser: Browser, apps: tuple[App, App], turns: int) -> list[Row]:
-    """Each visit with an empty browser cache, on servers that are warm."""
+    """Time first visits, each with an empty browser cache, on servers that are warm."""
     times: tuple[list[Times], ...] = ([], [])
     for _ in range(turns):
         for app, visits in zip(apps, times, strict=True):
@@ -68,7 +68,7 @@ def _first(browser: Browser, apps: tuple[App, App], turns: int) -> list[Row]:
 
 
 def _cold(browser: Browser, turns: int) -> list[Row]:
-    """From the start of the server's process to the first picture; and the same if torch cannot be imported at all."""
+    """Time from the start of the server's process to the first picture, with and without torch."""
     what = "server start to first picture"
     ours, theirs, without = [], [], []
     for _ in range(min(3, turns)):
@@ -89,7 +89,7 @@ def _started(browser: Browser, script: Path, without: tuple[str, ...] = ()) -> f
 
 @contextmanager
 def _page(browser: Browser, app: App, settle: bool = False) -> Iterator[tuple[Page, Times]]:
-    """A new visitor's page once its first picture is painted, and the time that it took."""
+    """Yield a new visitor's page once its first picture is painted, and the time that it took."""
     with visitor(browser) as context:
         context.add_init_script(path=HERE / "watch.js")
         page = context.new_page()
@@ -110,7 +110,10 @@ def _page(browser: Browser, app: App, settle: bool = False) -> Iterator[tuple[Pa
 
 
 def _enter(browser: Browser, apps: tuple[App, App], turns: int) -> list[Row]:
-    """From the key to everything painted, a new sentence each time; the first of each length only warms up."""
+    """Time from the Enter key until everything is painted, with a new sentence each time.
+
+    The first sentence of each length only warms up.
+    """
     rows = []
     with _page(browser, apps[0]) as (ours, _), _page(browser, apps[1]) as (theirs, _):
         for n, target in ENTER.items():
@@ -137,7 +140,7 @@ def _entered(page: Page, app: App, text: str) -> Times:
 
 
 def _sentence(n: int, seed: int) -> str:
-    """Words that the default model reads as ``n`` tokens; another sentence for another seed."""
+    """Return words that the default model reads as ``n`` tokens. Each seed gives another sentence."""
     rng = random.Random(1000 * n + seed)
     text = " ".join(rng.choice(_WORDS.split()) for _ in range(n - 2))
     read = len(mha_viz.load("minilm").tokenize(text))
@@ -150,7 +153,7 @@ def _sentence(n: int, seed: int) -> str:
 
 
 def _open(browser: Browser, app: App, turns: int) -> list[Row]:
-    """From a real click in the grid to the other head's picture, with all matrices in the browser."""
+    """Time from a real click in the grid to the other head's picture, with all matrices in the browser."""
     rows = []
     with _page(browser, app) as (page, _):
         for n in (16, 64):
@@ -177,7 +180,7 @@ def _opened(page: Page, head: int) -> float:
 
 
 def grid_spot(page: Page, head: int) -> tuple[float, float]:
-    """The position of another head of the opened head's layer in the grid, in pixels of the window."""
+    """Return the position of another head in the opened head's row of the grid, in pixels of the window."""
     mark, grid = page.locator(".marks .opened").bounding_box(), page.locator(".grid canvas").bounding_box()
     if mark is None or grid is None:
         raise RuntimeError("The grid is not on the page.")
@@ -188,6 +191,8 @@ def grid_spot(page: Page, head: int) -> tuple[float, float]:
 
 
 def _phases(times: list[Times]) -> Times:
-    """Medians, in milliseconds since navigation start or key: question sent, answer received, drawn, took; and
-    megabytes."""
+    """Return medians, in milliseconds since navigation start or key, and megabytes.
+
+    The phases are: question sent, answer received, drawn, took.
+    """
     return {name: round(median(t[name] for t in times), 3) for name in times[0]}

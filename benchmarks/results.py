@@ -42,7 +42,7 @@ class Sample:
         return [ordered[max(0, -(-percent * len(ordered) // 100) - 1)] for percent in range(101)]
 
     def in_words(self) -> str:
-        """Median, and the range if there is one."""
+        """Return the median, with the range if there is one."""
         if len(self.values) == 1:
             return f"{_number(self.median)} (one run)"
         return f"{_number(self.median)} ({_number(min(self.values))}–{_number(max(self.values))})"
@@ -61,7 +61,7 @@ class Target:
     p95: bool = False
 
     def reached(self, ours: Sample, other: Sample | None) -> float:
-        """The number to compare with ``value``. Raises ValueError if there is nothing to compare with."""
+        """Return the number to compare with ``value``. Raises ValueError if there is nothing to compare with."""
         if self.kind == "below":
             return ours.p95 if self.p95 else ours.median
         if self.kind == "least":
@@ -71,13 +71,13 @@ class Target:
         return other.median / ours.median if self.kind == "faster" else ours.median / other.median
 
     def met(self, reached: float) -> bool:
-        """Whether the number meets the target."""
+        """Return whether the number meets the target."""
         if self.kind in ("faster", "least"):
             return reached >= self.value
         return reached <= self.value if self.kind == "share" else reached < self.value
 
     def in_words(self, unit: str) -> str:
-        """The target in words."""
+        """Describe the target."""
         if self.kind == "below":
             return f"{'p95 ' if self.p95 else ''}< {self.value:g} {unit}"
         if self.kind == "least":
@@ -97,8 +97,10 @@ class Row:
     beside: dict[str, Any] = field(default_factory=dict)
 
     def written(self) -> dict[str, Any]:
-        """For JSON: the values or, if there are many, their percentiles; the median, the target and whether it was
-        met."""
+        """Return the fields for JSON.
+
+        These are the values, or their percentiles if there are many; the median, the target, and whether it was met.
+        """
         fields: dict[str, Any] = {"what": self.what, "unit": self.unit, "ours": _written(self.ours), **self.beside}
         if self.other is not None:
             fields["other"] = _written(self.other)
@@ -127,13 +129,13 @@ def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], 
 
 
 def as_json(benchmark: dict[str, Any]) -> str:
-    """The text of a file: one line per field, including lists of numbers."""
+    """Return the text of a file: one line per field, including lists of numbers."""
     text = json.dumps(benchmark, indent=1, ensure_ascii=False)
     return NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"
 
 
 def table(benchmark: dict[str, Any]) -> list[str]:
-    """The lines of one benchmark's Markdown table."""
+    """Return the lines of one benchmark's Markdown table."""
     lines = [
         f"### {benchmark['title']}",
         "",
@@ -149,13 +151,16 @@ def table(benchmark: dict[str, Any]) -> list[str]:
 
 
 def compared(folder: Path, names: Iterable[str]) -> dict[tuple[str, str], float]:
-    """The stored rows of these benchmarks in a folder, by benchmark and row: for a row compared with another tool the
-    ratio of the two, which does not depend on the machine, otherwise the median."""
+    """Return the stored numbers of these benchmarks in a folder, by benchmark and row.
+
+    The number is the ratio for a row compared with another tool, because a ratio does not depend on the machine;
+    otherwise it is the median.
+    """
     return {(name, row["what"]): _comparable(row) for name, row in _rows(folder, names)}
 
 
 def shortfalls(folder: Path, names: Iterable[str], before: Mapping[tuple[str, str], float]) -> list[str]:
-    """The lines of one table: the rows in a folder that miss their target or are WORSE than ``before``."""
+    """Return the lines of one table: the rows in a folder that miss their target or are WORSE than ``before``."""
     lines = []
     for name, row in _rows(folder, names):
         earlier = before.get((name, row["what"]))
@@ -185,7 +190,7 @@ def _comparable(row: dict[str, Any]) -> float:
 
 
 def summary(folder: Path) -> str:
-    """The Markdown page for all JSON files in ``folder`` that contain rows; others are only listed."""
+    """Return a Markdown page of all JSON files in ``folder`` that contain rows; other files are only listed."""
     lines = [
         "# Results",
         "",
@@ -205,7 +210,7 @@ def summary(folder: Path) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """The machine in words, without its name; ``load`` is the load at the end of the benchmark."""
+    """Describe the machine without its name. ``load`` is the load at the end of the benchmark."""
     processor = platform.processor() or platform.machine()
     cpus = Path("/proc/cpuinfo")
     if cpus.exists():

@@ -53,7 +53,7 @@ SCRIPTS = (
 
 
 def content(script: Script) -> bytes:
-    """The script's text. SystemExit if npm is missing or returns something else."""
+    """Return the script's text. Raises SystemExit if npm is missing or returns something else."""
     cached = CACHE / script.path.removeprefix("/")
     if not cached.exists():
         CACHE.mkdir(exist_ok=True)

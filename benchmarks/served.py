@@ -32,9 +32,9 @@ class Served(NamedTuple):
 
 @contextmanager
 def served(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
-    """``app`` on a free port, with this project's settings. ``without``: modules that cannot be imported in it.
+    """Serve ``app`` on a free port, with this project's settings, and yield the server.
 
-    Raises RuntimeError if it does not answer within PATIENCE.
+    ``without`` names modules that cannot be imported in it. Raises RuntimeError if it does not answer within PATIENCE.
     """
     port = free_port()
     ours = app == ROOT / "app.py"  # as `mha-viz serve` starts it; any other app as Streamlit does
@@ -71,7 +71,7 @@ def _await(process: subprocess.Popen[bytes], url: str) -> None:
 
 
 def free_port() -> int:
-    """A port on which nothing listens."""
+    """Return a port on which nothing listens."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

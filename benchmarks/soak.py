@@ -40,7 +40,7 @@ class Soaked:
     looks: list[dict[str, float]] = field(default_factory=list)
 
     def peak(self, what: str) -> float:
-        """The largest value in any sample."""
+        """Return the largest value in any sample."""
         return max(look[what] for look in self.looks)
 
 
@@ -107,7 +107,7 @@ async def _looks(server: Watched, begin: float, soaked: Soaked) -> None:
 
 
 async def _stay(server: Watched, number: int, seconds: float, soaked: Soaked) -> None:
-    """One visitor, for this many seconds."""
+    """Be one visitor for ``seconds``."""
     random = Random(SEED * 10_000 + number)
     end = time.monotonic() + seconds
     name = "arriving"

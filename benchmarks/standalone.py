@@ -38,7 +38,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _opened(browser: Browser, written: bytes, times: int) -> Sample:
-    """Milliseconds from the start of the navigation until the picture is on screen, each time in a new window."""
+    """Return the milliseconds from navigation start until the picture is on screen, each in a new window."""
     milliseconds = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "heads.html"

@@ -59,7 +59,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def treebank(most: int = 10**6) -> Corpus:
-    """The corpus to read, its first ``most`` sentences."""
+    """Return the first ``most`` sentences of the corpus to read."""
     path = os.environ.get("MHA_VIZ_TREEBANK")
     if path:
         corpus = read_conllu(Path(path).read_text("utf-8"), Path(path).name)
@@ -75,7 +75,10 @@ class _Passes:
         self._plain: Any = AutoModel.from_pretrained(_minilm_folder(), attn_implementation="eager").eval()
 
     def measured(self, repetitions: int) -> tuple[Sample, Sample, Sample]:
-        """Seconds of each way; they take turns, so that a busy moment of the machine affects all."""
+        """Return the seconds of each method.
+
+        The methods take turns, so that a busy moment of the machine affects all.
+        """
         ways: tuple[Callable[[], Any], ...] = (self.measures, self.bare, self.loop)
         taken: tuple[list[float], ...] = ([], [], [])
         for _ in range(repetitions):
@@ -86,18 +89,18 @@ class _Passes:
         return tuple(Sample(tuple(times)) for times in taken)  # type: ignore[return-value]
 
     def measures(self) -> Any:
-        """Every measure of one pass, as a study makes it."""
+        """Compute every measure of one pass, as a study does."""
         return measure_one_pass(self._encoder, self._corpus)
 
     def bare(self) -> None:
-        """Plain transformers over the same batches; the attentions are dropped."""
+        """Run plain transformers over the same batches and drop the attentions."""
         pieces, heads = self._pieces(), self._encoder.layers * self._encoder.heads
         with torch.no_grad():
             for numbers in batches(pieces, range(len(pieces)), heads, DEFAULT_BATCH):
                 self._forward([pieces[number].ids for number in numbers])
 
     def loop(self) -> list[Any]:
-        """One sentence after the other, every tensor kept."""
+        """Run one sentence after the other and keep every tensor."""
         with torch.no_grad():
             return [self._forward([text.ids]) for text in self._pieces()]
 
@@ -112,7 +115,7 @@ class _Passes:
 
 
 def _recipes(encoder: Encoder, corpus: Corpus, most: int) -> list[Row]:
-    """Processor seconds of a study of recipes beside those of a profile, of minilm and of toy; they take turns."""
+    """Time the CPU for a study of recipes and for a profile, of minilm and of toy; they take turns."""
     few = replace(corpus, sentences=corpus.sentences[:most])
     rows = []
     for model, text in ((encoder, few), (load_one_stack("toy"), grammar.corpus(most))):

@@ -11,7 +11,7 @@ SPREAD = 2.0  # standard deviation of the logits: the rows of some heads are sha
 
 
 def random_attention(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
-    """[layers, heads, n, n] over [CLS], n − 2 words and [SEP]; the same for the same seed."""
+    """Return random weights [layers, heads, n, n] over [CLS], n − 2 words and [SEP]; equal for equal seeds."""
     rng = np.random.default_rng(seed)
     logits = rng.standard_normal((layers, heads, n, n), dtype=np.float32) * np.float32(SPREAD)
     weights = np.exp(logits - logits.max(axis=3, keepdims=True))

@@ -57,7 +57,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _longest(page: Page, action: str, turn: int) -> float:
-    """Milliseconds of the longest frame of one change. RuntimeError if nothing faded."""
+    """Return the milliseconds of the longest frame of one change. Raises RuntimeError if nothing faded."""
     given = grid_spot(page, (HEAD + 1 + turn) % SHAPE[1]) if action == "head" else _CHANGES[action]
     longest, fading = page.evaluate(_FRAMES, [action, given])
     page.wait_for_function("() => !document.querySelector('canvas.before')")

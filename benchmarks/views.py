@@ -87,13 +87,13 @@ class Bench:
 
 @contextlib.contextmanager
 def bench(browser: Browser) -> Iterator[Bench]:
-    """A Bench with a new visitor and server."""
+    """Yield a Bench with a new visitor and server."""
     with Loopback() as server, visitor(browser) as context:
         yield Bench(context, server)
 
 
 def opened_head(attention: Attention) -> Head:
-    """The head that this package's page opens first."""
+    """Return the head that this package's page opens first."""
     return Head(attention.layers // 2, HEAD)
 
 
@@ -106,7 +106,7 @@ def _packet(attention: Attention) -> bytes:
 
 
 def _ours(head: Head) -> str:
-    """A page with only the explorer, mounted as in the app, and the resources it fetches."""
+    """Return a page with only the explorer, mounted as in the app, and the resources it fetches."""
     return f"""<!doctype html><meta charset="utf-8"><style>{_THEME}{style("explorer")}</style>
 <script>const get = () => fetch("/packet").then((answer) => answer.arrayBuffer()); const first = get();</script>
 <body><div class="mha-explorer"></div><script type="module">{script("explorer")}
@@ -140,7 +140,7 @@ async function load() {{
 
 
 def _bertviz(view: str, tensors: list[Any], tokens: list[str], options: dict[str, Any]) -> bytes:
-    """BertViz's output, after a tag for require.js, with its other scripts from loopback."""
+    """Return BertViz's output after a tag for require.js, with its other scripts from loopback."""
     import bertviz
 
     html: str = getattr(bertviz, view)(tensors, tokens, html_action="return", **options).data

@@ -37,7 +37,7 @@ _PAGES = {
 
 
 def sentence(random: Random, words: int | None = None) -> str:
-    """An English sentence of 6 to 25 words; practically never the same one twice."""
+    """Return a random English sentence of 6 to 25 words, practically never the same one twice."""
     count = random.randint(6, 25) if words is None else words
     chain = _clause(random)
     while len(chain) < count:
@@ -65,13 +65,14 @@ class Visitor:
         self._text = ""
 
     def thinks(self) -> float:
-        """Seconds until the next action."""
+        """Return the seconds until the next action."""
         return self._random.uniform(*THINK)
 
     async def acts(self) -> tuple[str, float]:
-        """The next action: its name, and seconds. An action on another page includes the way there.
+        """Do the next action; return its name and its seconds.
 
-        Raises RuntimeError if the page shows an error or does not do what was requested.
+        An action on another page includes the way there. Raises RuntimeError if the page shows an error or does not do
+        what was requested.
         """
         name = self._random.choices(list(SHARES), list(SHARES.values()))[0]
         if self.session.page and _PAGES.get(name) in (None, self.session.page):

@@ -50,7 +50,7 @@ class Walk:
     last: str = ""
 
     def enter(self, file: str) -> None:
-        """One more call."""
+        """Record one more call."""
         self.calls += 1
         self.moves += file != self.last
         self.files.add(file)
@@ -59,7 +59,7 @@ class Walk:
 
 @contextmanager
 def watched() -> Iterator[dict[int, Walk]]:
-    """The walks of this thread and of all that begin meanwhile, by thread."""
+    """Record the calls of this thread and of all threads that begin meanwhile; yield them by thread."""
     walks: dict[int, Walk] = {}
 
     def note(frame: FrameType, event: str, _: Any) -> None:
@@ -76,14 +76,14 @@ def watched() -> Iterator[dict[int, Walk]]:
 
 
 def of_page(act: Callable[[], object]) -> Walk:
-    """The walk of the thread that runs the page."""
+    """Return the walk of the thread that runs the page."""
     with watched() as walks:
         act()
     return max((walk for walk in walks.values() if APP in walk.files), key=lambda walk: walk.calls)
 
 
 def of_all(act: Callable[[], object]) -> Walk:
-    """The walks of all threads together."""
+    """Return the walks of all threads together."""
     with watched() as walks:
         act()
     every = walks.values()
@@ -91,28 +91,28 @@ def of_all(act: Callable[[], object]) -> Walk:
 
 
 def typed() -> Walk:
-    """Another sentence is read on Explore."""
+    """Walk: a visitor reads another sentence on Explore."""
     session = PageSession()
     session.read("The cat sat on the mat.")
     return of_page(lambda: session.read("The dog sat on the rug."))
 
 
 def view() -> Walk:
-    """Another head is opened on Explore."""
+    """Walk: a visitor opens another head on Explore."""
     session = PageSession()
     session.view(head="L2H4")
     return of_page(lambda: session.view(head="L3H5"))
 
 
 def head_off() -> Walk:
-    """Compare opens two heads of a reading with a head switched off."""
+    """Walk: Compare opens two heads of a reading with a head switched off."""
     page = "pages/20_compare.py"
     PageSession({"show": "tray", "tray": OFF}, page)
     return of_page(lambda: PageSession({"show": "tray", "tray": OTHER_OFF}, page))
 
 
 def pdf() -> Walk:
-    """A notebook saves a heatmap as PDF."""
+    """Walk: a notebook saves a heatmap as PDF."""
     import mha_viz as mv
 
     attention = mv.load("toy").encode("the cat sees the dog")
@@ -122,7 +122,10 @@ def pdf() -> Walk:
 
 
 def corpus() -> Walk:
-    """A corpus is measured by two workers, which are threads of this process, in order to be watched."""
+    """Walk: two workers measure a corpus.
+
+    They are threads of this process, so that they can be watched.
+    """
     from distributed import Client
 
     import mha_viz as mv

@@ -56,7 +56,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 class Cost(NamedTuple):
-    """Hold the cost of messages: the longest silence in seconds, memory, the log in bytes and lines a second a tab."""
+    """The cost of messages: silence in seconds, memory, bytes of the log, and its lines per second and tab."""
 
     kinds: Counter[str]
     silence: float
@@ -172,8 +172,10 @@ def _changed(data: bytes, random: Random) -> bytes:
 
 
 def through_filter(count: int) -> Cost:
-    """Give messages to the filter in this process; another one makes them. Raises AssertionError for one that is passed
-    on although it exceeds a limit."""
+    """Give messages, which another process makes, to the filter in this process.
+
+    Raises AssertionError if a message is passed on although it exceeds a limit.
+    """
     kinds: Counter[str] = Counter()
     worst, process, most = 0.0, psutil.Process(), 0
     command = [sys.executable, "-m", "benchmarks.back_messages", str(count)]
@@ -244,7 +246,7 @@ class Health:
 
 
 async def through_server(server: Watched, seeds: Sequence[int], tabs: int = TABS) -> tuple[Cost, Cost]:
-    """Send the messages: what those that are dropped cost, and the others."""
+    """Send the messages; return the cost of those that are dropped, and of the others."""
     made = [mutated(seed) for seed in seeds]
     kinds = [kind_of(data) for data in made]
     dropped = [data for data, kind in zip(made, kinds, strict=True) if not kind]

@@ -1,10 +1,11 @@
-"""A study on a cluster of 2 × 1 thread on this machine, compared with one process: time, bytes moved, memory and
-merging.
+"""A study on a cluster of 2 × 1 thread on this machine, compared with one process.
 
-The corpora are made by the built-in grammar, in documents of 20 sentences, each in one CoNLL-U file. Both ways lead
-from the file to the profile; the models are loaded before the clock starts. Throughput and bytes are those of MiniLM,
-over shards so small that both workers end at about the same time, as in a large study; the memory is measured over a
-longer corpus with the toy model, which has the same kinds of sums.
+It measures time, bytes moved, memory and merging. The corpora are made by the built-in grammar, in documents of 20
+sentences, each in one CoNLL-U file. Both methods lead from the file to the profile; the models are loaded before the
+clock starts.
+
+Throughput and bytes are those of MiniLM, over shards so small that both workers end at about the same time, as in a
+large study; the memory is measured over a longer corpus with the toy model, which has the same kinds of sums.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The time for the effects of all heads, per head, compared with one pass per head: of plain transformers with a hook
-that zeroes the head, and of our own encoder; the same for heads whose output is from another text; norm-weighted
-attention compared with ``encode``; and scores in parts."""
+"""The time for the effects of all heads, per head, compared with one pass per head.
+
+The passes are those of plain transformers with a hook that zeroes the head, and of our own encoder. Also measured:
+heads whose output is from another text; norm-weighted attention compared with ``encode``; and scores in parts.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Text to attention: ``encode`` compared with plain transformers (eager, ``output_attentions``, ``no_grad``), same
-weights."""
+"""Text to attention: ``encode`` compared with plain transformers on the same weights.
+
+Transformers runs with ``eager``, ``output_attentions`` and ``no_grad``.
+"""
 
 from __future__ import annotations
 
@@ -96,8 +98,11 @@ def _in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repetitions: i
 
 
 def _bare_products(encoder: Encoder, n: int) -> Callable[[], None]:
-    """Compute only what a reading in float32 cannot avoid, by PyTorch's own operations: the products with the
-    weights, and one softmax and two products of all heads in each layer."""
+    """Return a function that computes only what a reading in float32 cannot avoid.
+
+    These are, by PyTorch's own operations, the products with the weights, and one softmax and two products of all heads
+    in each layer.
+    """
     modules = [m for m in encoder._model.modules() if isinstance(m, PackedLinear | torch.nn.Linear)]
     needed = modules[:-4]  # the last layer ends with its weights: no W_V, no W_O, no feed-forward part
     products = [(torch.rand(n, w.shape[1]), w.clone(), m.bias) for m in needed for w in (m.weight,)]

@@ -1,5 +1,7 @@
-"""Every family's weights beside those of transformers' own eager attention, on the same random weights: not how fast,
-but how far apart."""
+"""The attention weights of every family compared with transformers' own eager attention.
+
+Both have the same random weights; the differences are measured, not the time.
+"""
 
 from __future__ import annotations
 

@@ -205,8 +205,10 @@ def _widget(session: WebSession, key: str, element: Element, random: Random, fin
 
 
 async def _download(session: WebSession, key: str, findings: Findings) -> None:
-    """Download a file. Files that are gone before they are fetched are counted separately, because this depends on the
-    pace of the others."""
+    """Download a file.
+
+    Files that are gone before they are fetched are counted separately, because this depends on the pace of the others.
+    """
     try:
         await session.download(key)
     except HTTPError as error:
@@ -291,8 +293,10 @@ async def _forge(session: WebSession, random: Random, done: list[str], findings:
 
 
 async def _say(session: WebSession, message: BackMsg, act: Callable[[], Awaitable[float]], **fields: str) -> None:
-    """Do what the message, with these fields, asks for; if the server drops it, send it and then do what is
-    answered."""
+    """Do what the message, with these fields, asks for.
+
+    If the server drops the message, send it and then do what is answered.
+    """
     for name, value in fields.items():
         setattr(message.rerun_script, name, value)
     if read_allowed(message.SerializeToString()):

@@ -52,11 +52,10 @@ def tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
 
 
 def look(session: WebSession, number: int, done: list[str], findings: Findings, forgiving: bool = False) -> bool:
-    """Record the error boxes on the page and remove them, so that they do not count again; returns whether there was
-    one.
+    """Record the error boxes on the page, and remove them so that they do not count again.
 
-    ``forgiving``: those that Streamlit raised while reading a widget's value are counted separately, and so is the
-    app's own sentence on an unexpected error, whose origin is in the log.
+    Return whether there was one. If ``forgiving``, boxes that Streamlit raised while reading a widget's value are
+    counted separately, and so is the app's own sentence on an unexpected error, whose origin is in the log.
     """
     boxes = [e.proto for e in session.elements if e.kind == "exception"]
     unforeseen = any(UNEXPECTED in text for text in session.texts)

@@ -1,5 +1,4 @@
-"""Values for random interactions: those that a widget or a component of a browser can send, and those that none
-would."""
+"""Values for random interactions: those that a widget or component can send, and those that none would."""
 
 from __future__ import annotations
 
@@ -194,7 +193,7 @@ def odd_state(session: WebSession, random: Random) -> WidgetState:
 
 
 def odd_message(session: WebSession, random: Random, message: BackMsg) -> str:
-    """Fill in the message with something that is not a run of the script; returns its description."""
+    """Fill in the message with something that is not a run of the script; return its description."""
     kind = random.choice(("fragment", "empty", "stop", "git", "clear", "save", "beat", "file", "urls", "shutdown"))
     if kind == "fragment":
         message.CopyFrom(session.rerun(fragment=f"{random.getrandbits(64):x}"))

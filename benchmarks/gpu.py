@@ -1,5 +1,7 @@
-"""An NVIDIA GPU beside the processor of its machine: how far the same numbers are apart and how long both take; and a
-model of 3 · 10⁹ parameters, opened and read. Without a GPU nothing is measured, and the stored results stay."""
+"""An NVIDIA GPU compared with the CPU of its machine: differences between equal numbers, and times.
+
+A model of 3 · 10⁹ parameters is also opened and read. Without a GPU nothing is measured, and the stored results stay.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""All heads at a glance, from data in Python to painted in the browser: this package's grid and BertViz's
-``model_view``."""
+"""All heads at a glance, from data in Python to the painted picture in the browser.
+
+This package's grid is compared with BertViz's ``model_view``.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""One head opened, and the pointer moved over its tokens: this package (links, heatmap) and BertViz's ``head_view``
-(one layer)."""
+"""Open one head, and move the pointer over its tokens.
+
+This package (links, heatmap) is compared with BertViz's ``head_view`` (one layer).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Damaged headers of weights, tokenizers and configs, looked into as a server's child does, then opened by the
-libraries: nothing may end the process, take long or need much memory.
+"""Damaged headers of weights, tokenizers and configs: nothing may end the process, take long or need much memory.
 
-A mutation's number is its seed: ``python -m benchmarks.hostile 17`` makes and opens it again, alone.
+Files are examined as a server's child does, then opened by the libraries. A mutation's number is its seed: ``python -m
+benchmarks.hostile 17`` makes and opens it again, alone.
 """
 
 from __future__ import annotations
@@ -66,8 +66,10 @@ class Outcome(NamedTuple):
 
 
 def main(results: Path, quick: bool = False, minutes: float = inf) -> None:
-    """Run, print, write ``results/hostile.json``. ``quick``: a fiftieth of the mutations; those that have not begun
-    after this many minutes are left out."""
+    """Run, print, write ``results/hostile.json``.
+
+    ``quick``: a fiftieth of the mutations. Those that have not begun after ``minutes`` are left out.
+    """
     count, end = QUICK if quick else ALL, time.monotonic() + 60 * minutes
 
     def part(first: int) -> list[Outcome]:

@@ -1,5 +1,8 @@
-"""Twelve jobs and a lesson, done as somebody does who has read the README and no more: clicks, texts, turns of the
-wheel, and the seconds until the result is seen. ``jobs.toml`` says what is done."""
+"""Twelve jobs and a lesson, done as somebody does who has read only the README.
+
+It counts clicks, typed texts, turns of the wheel, and the seconds until the result is visible. ``jobs.toml`` describes
+the jobs.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +49,10 @@ class Taken(NamedTuple):
 
 
 def main(results: Path, quick: bool = False) -> None:
-    """Do them all, print, write ``results/jobs.json``; ``quick``: once instead of twice. RuntimeError, after that, if
-    one could not be done."""
+    """Do all jobs, print, write ``results/jobs.json``; ``quick``: once instead of twice.
+
+    Raises RuntimeError afterwards if a job could not be done.
+    """
     listed = tomllib.loads((ROOT / "benchmarks" / "jobs.toml").read_text("utf-8"))
     jobs, lesson = ([Job(**one) for one in listed[kind]] for kind in ("job", "lesson"))
     taken: dict[str, list[Taken]] = {}
@@ -103,7 +108,7 @@ class Person:
         return self._clicks, self._typed, self._scrolled
 
     def does(self, line: str) -> str:
-        """Do one line of a job; why it cannot be done, if so."""
+        """Do one line of a job; return why it cannot be done, or an empty text."""
         verb, _, what = line.partition(" ")
         what, _, other = what.partition(" = ")
         try:

@@ -1,4 +1,4 @@
-"""The time that the lab states beside *Run*, compared with the time that the run takes until its result is there."""
+"""The time that the lab states beside *Run*, compared with the time until the result is there."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Many visitors at once: how long their actions take and what each costs the server, compared with a page with one
-chart.
+"""Many visitors at once: the time of their actions and the cost to the server, compared with a page with one chart.
 
-Processor milliseconds per action can be compared between machines with other load; times cannot.
+CPU milliseconds per action can be compared between machines with other load; times cannot.
 """
 
 from __future__ import annotations
@@ -32,8 +31,11 @@ MEGABYTES = 800  # megabytes of the server and the process with its models, with
 
 
 class Crowd(NamedTuple):
-    """A number of visitors on a number of server processes, and the targets: their 95th percentile in seconds, and the
-    actions a second. ``busy``: cores that other programs keep busy."""
+    """A number of visitors on a number of server processes, with targets.
+
+    The targets are the 95th percentile in seconds, and the actions per second. ``busy``: cores that other programs keep
+    busy.
+    """
 
     sessions: int
     processes: int = 1

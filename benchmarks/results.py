@@ -238,8 +238,10 @@ def _machines(benchmarks: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def _busy(machine: dict[str, Any]) -> str:
-    """Return how many processes wanted a core in the last minute of the run, on average: above the number of cores,
-    distrust the times."""
+    """Return how many processes wanted a core in the last minute of the run, on average.
+
+    If this exceeds the number of cores, distrust the times.
+    """
     return f"load {machine['load'][0]} at the end, " if machine["load"] else ""
 
 

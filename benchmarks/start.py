@@ -1,5 +1,7 @@
-"""A command or a script in a new Python, beside one that only imports the libraries that compute it: in turns, on a
-sentence whose attention is not stored."""
+"""A command or a script in a new Python, compared with one that only imports the libraries that compute it.
+
+Both take turns, on a sentence whose attention is not stored.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A study of a corpus with MiniLM and all measures, compared with the bare forward pass and with a loop that keeps
-every tensor.
+"""A study of a corpus with MiniLM and all measures, compared with two simpler programs.
 
-The corpus is the CoNLL-U file that MHA_VIZ_TREEBANK names (such as UD English EWT test), or else the same number of
-sentences of the built-in grammar.
+These are the bare forward pass, and a loop that keeps every tensor. The corpus is the CoNLL-U file that
+MHA_VIZ_TREEBANK names (such as UD English EWT test), or else as many sentences of the built-in grammar.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Time the transition from one drawing to another: the longest frame while the head, the units or the special tokens
-change, in this package's explorer."""
+"""Time the transition from one drawing to another: the longest frame while the head, unit or special tokens change.
+
+The drawings are those of this package's explorer.
+"""
 
 from __future__ import annotations
 

@@ -28,8 +28,10 @@ Times = dict[str, float]
 
 
 class Opened(NamedTuple):
-    """A page that shows an attention, with its times in milliseconds (arrived, entered, drawn, painted, presented,
-    python) and its bytes."""
+    """A page that shows an attention, with its times in milliseconds and its bytes.
+
+    The times are arrived, entered, drawn, painted, presented and python.
+    """
 
     page: Page
     times: Times
@@ -49,8 +51,7 @@ class Bench:
         self.python = self.bytes = 0.0  # milliseconds and bytes of the last answer that carried the data
 
     def ours(self, attention: Attention, page: Page | None = None) -> Opened:
-        """Show an attention in this package's explorer: in a new page, or as new data in a page that ``ours``
-        opened."""
+        """Show an attention in this package's explorer, in a new page or in one that ``ours`` opened."""
         self._server.routes["/packet"] = lambda: ("application/octet-stream", self._timed(_packet, attention))
         self._server.routes["/ours"] = lambda: ("text/html", _ours(opened_head(attention)).encode())
         shown = self._again(page) if page else self._opened("/ours")

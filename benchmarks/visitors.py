@@ -119,8 +119,10 @@ class Visitor:
         return took
 
     async def _expect(self, name: str, value: str | None) -> None:
-        """Check that the URL contains it, at the latest when the next runs have ended: another run of the page, begun
-        by itself, may end before the requested one."""
+        """Check that the URL contains the parameter, at the latest when the next runs have ended.
+
+        Another run of the page that began by itself may end before the requested one.
+        """
         end = time.monotonic() + LATE
         while self.session.query.get(name) != value:
             if time.monotonic() > end:

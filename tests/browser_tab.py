@@ -76,7 +76,7 @@ FRAMES = "new Promise((frame) => requestAnimationFrame(() => requestAnimationFra
 
 
 def new_profile(browser: Browser, **options: Any) -> BrowserContext:
-    """A profile without cookies, storage and cache."""
+    """Return a profile without cookies, storage and cache."""
     context = browser.new_context(viewport=DESKTOP, **options)
     context.add_init_script(STILL)
     return context
@@ -118,7 +118,7 @@ class BrowserTab:
             self.page.on(event, listener)
 
     def _overhear(self, message: ConsoleMessage) -> None:
-        """A request that the server's own headers refuse to its page is a fault."""
+        """Record a fault for a request that the server's own headers refuse to its page."""
         if "Content Security Policy" in message.text or "Permissions policy" in message.text:
             self.faults.append(f"refused: {message.text}")
 
@@ -134,8 +134,10 @@ class BrowserTab:
         assert [url for url in self.requests if not url.startswith(LOOPBACK)] == []
 
     def leave(self) -> None:
-        """Leave the tab to the next visitor, because a new one takes as long as a page. What the browser stored during
-        the visit is cleared."""
+        """Clear what the browser stored during the visit, and leave the tab to the next visitor.
+
+        Opening a new tab would take as long as opening a page.
+        """
         try:
             self.unharmed()
         except BaseException:
@@ -145,7 +147,7 @@ class BrowserTab:
             self._leave()
 
     def may_use_clipboard(self) -> None:
-        """Until this visitor leaves."""
+        """Allow the clipboard until this visitor leaves."""
         self._uses_clipboard = True
         self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
 
@@ -270,7 +272,7 @@ class BrowserTab:
     # ---- Pixels
 
     def pixels(self, canvas: Locator) -> tuple[str, int]:
-        """A fingerprint of what is painted, and its number of colours."""
+        """Return a fingerprint of what is painted, and its number of colours."""
         hash_, colours = canvas.evaluate(FINGERPRINT)
         return hash_, colours
 
@@ -315,7 +317,7 @@ class BrowserTab:
         self.grid.click(position=self.head_at(layer, head))
 
     def head_at(self, layer: int, head: int) -> Position:
-        """A point inside the small picture of a head; the labels of the grid take 30 × 22 pixels."""
+        """Return a point inside the small picture of a head. The labels of the grid take 30 × 22 pixels."""
         box = self.grid.bounding_box()
         assert box
         across, down = (box["width"] - 30) / 12, (box["height"] - 22) / 6  # below a square is the bar of its recipe
@@ -348,7 +350,7 @@ class BrowserTab:
 
 
 def _bytes(colour: str) -> list[int]:
-    """Red, green and blue of "#rrggbb"."""
+    """Return red, green and blue of "#rrggbb"."""
     return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
 
 

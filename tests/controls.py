@@ -85,12 +85,15 @@ class Act:
         return True
 
     def _is(self, control: str) -> bool:
-        """The key of some controls ends with what is chosen, which is nothing at first."""
+        """Return whether the control is this one.
+
+        The key of some controls ends with what is chosen, which is nothing at first.
+        """
         return control == self.control or (self.control.endswith("_") and control.startswith(self.control))
 
 
 def acts(visit: PageSession, odd: bool = False) -> list[Act]:
-    """The possible actions on this page; ``odd``: with values that its controls do not offer."""
+    """Return the possible actions on this page, or if ``odd``, ones with values that its controls do not offer."""
     return [
         Act(control, field, value)
         for control, _, field, values in _drawn(visit, odd)
@@ -100,12 +103,12 @@ def acts(visit: PageSession, odd: bool = False) -> list[Act]:
 
 
 def first_of_each(every: Sequence[Act]) -> list[Act]:
-    """One action for each control."""
+    """Return one action for each control."""
     return list({act.control: act for act in reversed(every)}.values())[::-1]
 
 
 def every_two(things: Sequence[T]) -> list[T]:
-    """The shortest walk in which each item follows each item, including itself (a De Bruijn sequence)."""
+    """Return the shortest walk in which each item follows each item, including itself (a De Bruijn sequence)."""
     circle: list[T] = []
     for number, first in enumerate(things):
         circle.append(first)
@@ -115,13 +118,15 @@ def every_two(things: Sequence[T]) -> list[T]:
 
 
 def there_and_back(things: Sequence[T]) -> list[T]:
-    """A walk in which each item comes twice, once at an even and once at an odd place, and follows each of its
-    neighbours."""
+    """Return a walk that visits each item twice, in both orders of its neighbours.
+
+    Each item comes once at an even and once at an odd place, and follows each of its neighbours.
+    """
     return [*things, *reversed(things)]
 
 
 def _drawn(visit: PageSession, odd: bool = False) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
-    """Control, id, field of the message and values of everything on the page that reacts."""
+    """Yield control, id, field of the message and values of everything on the page that reacts."""
     for element in _elements(visit.at._tree):
         kind, proto = getattr(element, "type", ""), getattr(element, "proto", None)
         if kind == "bidi_component":
@@ -144,7 +149,7 @@ def _events(proto: Any, odd: bool) -> Iterator[tuple[str, str, str, Sequence[Any
 
 
 def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
-    """The field of the message that a kind of control sends, and values for it."""
+    """Return the field of the message that a kind of control sends, and values for it."""
     if kind == "button":
         return "trigger_value", (True,)
     if kind in ("checkbox", "toggle"):
@@ -175,13 +180,15 @@ def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
 
 
 def _ends(values: Sequence[str]) -> list[str]:
-    """The last, the first and the middle one: whichever is selected, the first of these is a different one or the only
-    one."""
+    """Return the last, the first and the middle value.
+
+    Whichever is selected, the first of these is a different one or the only one.
+    """
     return list(dict.fromkeys([values[-1], values[0], values[len(values) // 2]])) if values else []
 
 
 def _key(name: str) -> str:
-    """The key of a control, which is at the end of its id."""
+    """Return the key of a control, which is at the end of its id."""
     return name.split("-", 2)[2]
 
 

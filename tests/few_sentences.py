@@ -1,5 +1,7 @@
-"""Cards of heads that show where a head points in the first of the built-in sentences only: a model takes ten seconds
-to read them all, in every process."""
+"""Limit the cards of heads to the first few built-in sentences.
+
+A model takes ten seconds to read all of them, in every process.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _pointers: BoundedCache[str, Any] = BoundedCache(10**8, lambda _: 1)  # kept for
 
 
 def read_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on the built-in sentences after the first ones count as unreadable."""
+    """Treat the built-in sentences after the first ones as unreadable."""
     monkeypatch.setattr(room, "read_pointers", _pointed)
     monkeypatch.setattr(get_queue("pointers"), "results", _pointers)
 

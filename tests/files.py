@@ -1,4 +1,4 @@
-"""Whether a downloaded file can be opened and runs nothing, for every format of figures."""
+"""Check for every format of figures that a downloaded file opens and runs nothing."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ NUMBERS = ("weight", "difference")
 
 
 def code_in(png: bytes) -> str:
-    """The content of the only QR code in a picture."""
+    """Return the content of the only QR code in a picture."""
     (code,) = zxingcpp.read_barcodes(np.array(Image.open(io.BytesIO(png)).convert("L")))
     return str(code.text)
 
 
 def opens(suffix: str, data: bytes) -> None:
-    """Raises the error of the format's reader, or AssertionError for content that could run or calculate."""
+    """Open a file with its format's reader, which raises an error if it is invalid.
+
+    Raises AssertionError for content that could run or calculate.
+    """
     if suffix == ".svg":
         _is_a_picture(data)
     elif suffix == ".pdf":

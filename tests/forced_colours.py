@@ -1,5 +1,7 @@
-"""Forced colours: what is chosen, on, focused or a number is still seen, not only said by words. Each check takes a
-page whose colours are forced, and leaves it as it was."""
+"""Check that forced colours still show what is chosen, on, focused or a number, not only in words.
+
+Each check takes a page whose colours are forced, and leaves it as it was.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ Check = Callable[[Page], None]
 
 
 def chosen(*kinds: str) -> Check:
-    """What is chosen looks different from what is not, in these kinds of controls."""
+    """Return a check that chosen controls of these kinds look different from the others."""
 
     def check(page: Page) -> None:
         page.locator("details.drawing").evaluate_all("all => all.forEach(one => { one.open = true; })")
@@ -38,7 +40,7 @@ def chosen(*kinds: str) -> Check:
 
 
 def kinds_of_roles(page: Page) -> None:
-    """Each kind of role has a colour of its own."""
+    """Check that each kind of role has a colour of its own."""
     until(lambda: len(set(colours := _colours(page.locator(".kinds .glyph"), "::before"))) == len(colours) > 3)
 
 
@@ -47,7 +49,7 @@ def numbers_that_are_colours(page: Page) -> None:
 
 
 def switch(page: Page) -> None:
-    """On looks different from off."""
+    """Check that a switch looks different when it is on."""
     label = page.locator(".stCheckbox label")
     mark = label.locator("> :nth-child(2)")
     pictures: list[bytes] = []
@@ -60,7 +62,7 @@ def switch(page: Page) -> None:
 
 
 def focus(page: Page) -> None:
-    """A frame shows that the sentence has the keyboard."""
+    """Check that a frame shows that the sentence has the keyboard."""
     field = page.get_by_label("Sentence", exact=True)
     field.blur()
     box = field.bounding_box()
@@ -73,7 +75,7 @@ def focus(page: Page) -> None:
 
 
 def bars(page: Page) -> None:
-    """Bars and the ticks over them are seen."""
+    """Check that bars and the ticks over them are visible."""
     bar = page.locator(".mha-bar i").first
     expect(bar).to_be_visible()
     _drawn(lambda: _hidden(bar, ".mha-bar i"), 0.8)
@@ -82,8 +84,10 @@ def bars(page: Page) -> None:
 
 
 def _drawn(difference: Callable[[], float], least: float) -> None:
-    """Wait until a difference between two screenshots exceeds ``least``: a page may still be drawn, or drawn anew, and
-    a part may be replaced while it is photographed."""
+    """Wait until a difference between two screenshots exceeds ``least``.
+
+    A page may still be drawn, or drawn anew, and a part may be replaced while it is photographed.
+    """
 
     def is_seen() -> bool:
         try:
@@ -102,7 +106,7 @@ def _differ(one: Locator, other: Locator) -> None:
 
 
 def _hidden(part: Locator, marks: str) -> float:
-    """How much of a part of a drawing changes if these marks are not painted."""
+    """Return how much of a part of a drawing changes if these marks are not painted."""
     return differing(part.screenshot(), part.screenshot(style=f"{marks} {{ opacity: 0 }}"))
 
 

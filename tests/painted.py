@@ -1,4 +1,4 @@
-"""What is painted on canvases, noted by a page: whether words stand beside their rows, and are easy to read."""
+"""Record what a page paints on canvases, to check that words stand beside their rows and are easy to read."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def show_words(page: Page, count: int) -> None:
 
 
 def of_words(count: int) -> dict[str, Any]:
-    """Four maps of one step with so many words."""
+    """Return four maps of one step with this many words."""
     recording = Recording(
         key=f"{count} words", steps=[0], words=[f"w{'ord' * (i % 3)}{i}" for i in range(count)], names=list("abcd"),
         maps=np.eye(count)[None, None].repeat(4, 1), relations=["itself"], places=np.arange(count)[None], notes=[[""]],
@@ -126,7 +126,7 @@ def of_words(count: int) -> dict[str, Any]:
 
 
 def contrasts(canvases: Locator) -> list[float]:
-    """The highest contrast to the paper among the letters at the end of each word."""
+    """Return the highest contrast to the paper among the letters at the end of each word."""
     light = luminance(still(canvases.page))
     highest = []
     for x, y, side in cast("list[tuple[float, float, int]]", canvases.evaluate_all(ENDS)):
@@ -141,7 +141,7 @@ def contrasts(canvases: Locator) -> list[float]:
 
 
 def are_easy_to_read(page: Page, *pictures: str) -> None:
-    """Words beside a held one are paler, and stay easy to read: measured in the pixels of the page."""
+    """Check that words beside a pinned one are paler but still easy to read, by the pixels of the page."""
     for picture in pictures:
         page.locator(picture).first.wait_for()
         words = contrasts(page.locator(picture))

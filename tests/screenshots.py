@@ -1,4 +1,4 @@
-"""Screenshots as numbers: what a person can tell apart in two of them."""
+"""Measure what a person can tell apart in two screenshots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINEAR = np.where(LEVELS <= 0.04045, LEVELS / 12.92, ((LEVELS + 0.055) / 1.055) 
 
 
 def still(page: Page) -> bytes:
-    """A screenshot once the page has come to rest: two in a row are equal."""
+    """Return a screenshot once the page has come to rest: two in a row are equal."""
     earlier = page.screenshot()
     for _ in range(50):
         later = page.screenshot()
@@ -28,20 +28,23 @@ def still(page: Page) -> bytes:
 
 
 def changed(one: bytes, other: bytes) -> tuple[int, int, int, int] | None:
-    """Left, top, right and bottom of the smallest box that holds every pixel in which two screenshots differ."""
+    """Return left, top, right and bottom of the smallest box with all pixels in which two screenshots differ."""
     first, second = (Image.open(BytesIO(image)).convert("RGB") for image in (one, other))
     return ImageChops.difference(first, second).getbbox()
 
 
 def luminance(screenshot: bytes) -> NDArray[np.float32]:
-    """The relative luminance (WCAG) of each pixel."""
+    """Return the relative luminance (WCAG) of each pixel."""
     red, green, blue = np.moveaxis(np.asarray(Image.open(BytesIO(screenshot)).convert("RGB")), 2, 0)
     relative: NDArray[np.float32] = 0.2126 * LINEAR[red] + 0.7152 * LINEAR[green] + 0.0722 * LINEAR[blue]
     return relative
 
 
 def differing(one: bytes, other: bytes) -> float:
-    """The share of pixels whose contrast between two screenshots is at least 3 : 1, in the part that both cover."""
+    """Return the share of pixels whose contrast between two screenshots is at least 3 : 1.
+
+    Only the part that both cover counts.
+    """
     first, second = luminance(one), luminance(other)
     height, width = (min(sizes) for sizes in zip(first.shape, second.shape, strict=True))
     first, second = first[:height, :width], second[:height, :width]

@@ -14,9 +14,12 @@ Act = Callable[[Page], object]
 
 
 class Walk(NamedTuple):
-    """What is done, and the control that it is done to, named as in tests/controls.py: by its key (with ``_`` at the
-    end: by how that begins), or by component and event; after a colon, what of an event, as a parameter of the
-    address. A link is named by its page and the parameters that it changes (``tests/test_walks.py``)."""
+    """An action, and the control that it uses, named as in tests/controls.py.
+
+    A control is named by its key (if the name ends with ``_``, by how the key begins), or by component and event; a
+    colon is followed by the part of the event that becomes a parameter of the address. A link is named by its page and
+    the parameters that it changes (``tests/test_walks.py``).
+    """
 
     control: str
     act: Act
@@ -27,7 +30,7 @@ def button(name: str, exact: bool = True) -> Act:
 
 
 def more(name: str) -> Act:
-    """A choice of the menu *More*."""
+    """Choose in the menu *More*."""
     return after(button("More"), button(name))
 
 
@@ -40,12 +43,16 @@ def checks(name: str) -> Act:
 
 
 def menu(label: str, option: str) -> Act:
-    """A menu of the drawings, and an option by its text or its value."""
+    """Choose an option of a drawing's menu by its text or its value."""
     return lambda page: page.locator("label", has_text=label).locator("select").first.select_option(option)
 
 
 def box(label: str, option: str) -> Act:
-    """A menu of Streamlit. It closes when the page scrolls; in a long walk it was once closed, and why was not seen."""
+    """Choose an option of a Streamlit menu.
+
+    The menu closes when the page scrolls. In a long walk it was once closed for an unknown reason, so the choice is
+    tried several times.
+    """
 
     def act(page: Page) -> None:
         for _ in range(5):
@@ -62,12 +69,12 @@ def segment(text: str) -> Act:
 
 
 def drawing(act: Act) -> Act:
-    """``act`` once the menu *Drawing* is open."""
+    """Do ``act`` once the menu *Drawing* is open."""
     return within("details.drawing", act)
 
 
 def within(fold: str, act: Act) -> Act:
-    """``act`` on what is folded away in a drawing, once that is open."""
+    """Do ``act`` on what is folded away in a drawing, once that is open."""
 
     def opened(page: Page) -> None:
         closed = page.locator(f"{fold}:not([open]) > summary")
@@ -92,7 +99,7 @@ def at(selector: str, x: float, y: float) -> Act:
 
 
 def after(first: Act, second: Act) -> Act:
-    """Two actions of which only the second changes the address."""
+    """Do two actions, of which only the second changes the address."""
 
     def act(page: Page) -> None:
         first(page)
@@ -102,7 +109,7 @@ def after(first: Act, second: Act) -> Act:
 
 
 def choosing(act: Act) -> Act:
-    """``act`` in the box *Choose heads*, once that is open."""
+    """Do ``act`` in the box *Choose heads*, once that is open."""
 
     def chosen(page: Page) -> None:
         box_over = page.get_by_test_id("stPopoverBody")
@@ -118,7 +125,10 @@ def choosing(act: Act) -> Act:
 
 
 def closes_after(act: Act) -> Act:
-    """An action in a box that opens over the page: whether that is open is not in the address."""
+    """Do an action in a box over the page, and close the box.
+
+    Whether it is open is not in the address.
+    """
     return after(act, lambda page: page.keyboard.press("Escape"))
 
 
@@ -155,7 +165,7 @@ def link(name: str) -> Act:
 
 
 def row(heading: str, number: int) -> Act:
-    """The head in a row of a table of *Roles*, whose first column has this heading."""
+    """Open the head in a row of a table of *Roles* whose first column has this heading."""
 
     def act(page: Page) -> None:
         table = page.locator("table.mha-rows", has=page.get_by_role("columnheader", name=heading, exact=True))
@@ -169,12 +179,12 @@ def within_text(selector: str) -> Act:
 
 
 def sentence(place: str, shown_by: str = "gold=") -> Act:
-    """The first sentence in a part of *Roles* with this key whose link has a parameter."""
+    """Open the first sentence in a part of *Roles* with this key whose link has a parameter."""
     return lambda page: page.locator(f".st-key-{place} a[href*='{shown_by}']").first.click()
 
 
 def mark(chart: str, number: int = 0) -> Act:
-    """A mark of a scatter plot or a bar chart."""
+    """Click a mark of a scatter plot or a bar chart."""
 
     def act(page: Page) -> None:
         drawn = page.locator(f".st-key-{chart} .js-plotly-plot >> visible=true").first
@@ -189,7 +199,10 @@ def mark(chart: str, number: int = 0) -> Act:
 
 
 def square(chart: str, head: str) -> Act:
-    """A square of a chart of layers × heads, by keyboard: with the pointer, the first click may come too early."""
+    """Choose a square of a chart of layers × heads by keyboard.
+
+    With the pointer, the first click may come too early.
+    """
 
     def act(page: Page) -> None:
         place = page.locator(f".st-key-wide_{chart}").get_by_role("button", name=f"{head} (")
@@ -200,7 +213,7 @@ def square(chart: str, head: str) -> Act:
 
 
 def played(act: Act) -> Act:
-    """An action that plays a training, to its end."""
+    """Do an action that plays a training, and wait for its end."""
 
     def acted(page: Page) -> None:
         act(page)
@@ -211,7 +224,7 @@ def played(act: Act) -> Act:
 
 
 def trained(act: Act) -> Act:
-    """An action that begins a training, to its end."""
+    """Do an action that begins a training, and wait for its end."""
 
     def acted(page: Page) -> None:
         act(page)
@@ -222,7 +235,10 @@ def trained(act: Act) -> Act:
 
 
 def measured(*texts: str) -> Act:
-    """Files with these sentences, one after the other, each measured to its end; then others can be chosen."""
+    """Measure files with these sentences one after the other, each to its end.
+
+    Then other files can be chosen.
+    """
 
     def acted(page: Page) -> None:
         for number, text in enumerate(texts):
@@ -237,7 +253,7 @@ def measured(*texts: str) -> Act:
 
 
 def found(title: str, key: str, until: str) -> Act:
-    """A button that reads a corpus, in what is folded away under this title, until this is said."""
+    """Press a button that reads a corpus, under this folded title, and wait for the text ``until``."""
 
     def acted(page: Page) -> None:
         unfolds(title)(page)
@@ -248,7 +264,7 @@ def found(title: str, key: str, until: str) -> Act:
 
 
 def answered(act: Act, name: str) -> Act:
-    """An action, and until a button of this name is there."""
+    """Do an action and wait for a button of this name."""
     return after(act, lambda page: page.get_by_role("button", name=name).first.wait_for())
 
 

@@ -1,4 +1,4 @@
-"""Firefox by WebDriver BiDi, which it speaks itself: one connection for orders, answers and what happens meanwhile."""
+"""Firefox driven by WebDriver BiDi, its native protocol. One connection carries commands, answers and events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WebKit by WebKitWebDriver, which speaks WebDriver over HTTP. It shows its window on a screen, which Xvfb imitates."""
+"""WebKit driven by WebKitWebDriver, which speaks WebDriver over HTTP. Xvfb imitates the screen for its window."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class WebKit(ByActions):
         self._order("POST", "/forward")
 
     def resize(self, width: int, height: int) -> None:
-        """Return the window is made larger than the page by its frame."""
+        """Make the window larger than the page by the size of its frame."""
         goal = {"width": max(width, self.least_width), "height": height}
         size = dict(goal)
         for _ in range(2):

@@ -71,7 +71,7 @@ class Results:
     chunks: list[tuple[Chunk, Reading]]
 
     def of(self, parity: int | None = None) -> list[tuple[Sentence, Reading]]:
-        """Sentences of even (0) or odd (1) index, or all."""
+        """Return the sentences of even (0) or odd (1) index, or all."""
         return [(s, r) for i, s, r in self.sentences if parity is None or i % 2 == parity]
 
     @property

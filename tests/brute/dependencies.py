@@ -1,4 +1,4 @@
-"""Syntax: every head, relation and direction, and the rules beside them."""
+"""Syntax: every head, relation and direction, and the rules compared with them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ OFFSETS = tuple(o for o in range(-10, 11) if o)
 
 
 def groups(relation: str) -> list[tuple[str, str]]:
-    """Every row of the tables that a relation counts in: (level, name)."""
+    """Return (level, name) of every row of the tables that a relation counts in."""
     base = relation.split(":")[0]
     groups_of_relation = [("full", relation), ("base", base), ("agg", "all")]
     return groups_of_relation if base == "punct" else [*groups_of_relation, ("agg", "all without punct")]
 
 
 class Question(NamedTuple):
-    """One thing to be got right: ``asked`` is the word whose argmax is taken, ``right`` the words it may be."""
+    """One case: ``asked`` is the word whose argmax is taken, ``right`` the correct words."""
 
     group: tuple[str, str]
     direction: str
@@ -74,13 +74,13 @@ def _offset(sentence: Sentence, at: int, offset: int) -> int | None:
 
 
 def nearest(sentence: Sentence, at: int, side: str, tags: Iterable[str]) -> int | None:
-    """The nearest word on a side that has one of these parts of speech."""
+    """Return the nearest word on a side that has one of these parts of speech."""
     places = range(at - 1, -1, -1) if side == "left" else range(at + 1, len(sentence.forms))
     return next((i for i in places if sentence.upos[i] in tags), None)
 
 
 def offset_baseline(sentences: Sequence[Sentence]) -> dict[Key, Count]:
-    """Every offset for every group and direction."""
+    """Count what every offset gets right, for every group and direction."""
     return _baseline(sentences, OFFSETS, _offset)
 
 
@@ -88,8 +88,10 @@ SetRule = tuple[str, frozenset[str]]
 
 
 def set_rules(sentences: Sequence[Sentence]) -> dict[tuple[tuple[str, str], str], SetRule]:
-    """For each group and direction the side and the parts of speech, added one by one as long as one more is right more
-    often."""
+    """Return the best rule of each group and direction: a side and a set of parts of speech.
+
+    Parts of speech are added one by one for as long as another one gets more cases right.
+    """
     tags = sorted({upos for sentence in sentences for upos in sentence.upos})
     asked: dict[Any, list[tuple[Sentence, Question]]] = defaultdict(list)
     for sentence in sentences:
@@ -117,7 +119,7 @@ def _right_by_set(cases: Sequence[tuple[Sentence, Question]], side: str, tags: f
 
 
 def by_set_rules(sentences: Sequence[Sentence], rules: Any) -> dict[tuple[tuple[str, str], str], Count]:
-    """How many of the cases of each group and direction its rule gets right."""
+    """Count how many of the cases of each group and direction its rule gets right."""
     counts: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
     for sentence in sentences:
         for question in questions(sentence):
@@ -129,7 +131,7 @@ def by_set_rules(sentences: Sequence[Sentence], rules: Any) -> dict[tuple[tuple[
 
 
 def both_right(sentences: Sequence[tuple[Sentence, Reading]], rules: Any) -> dict[Key, int]:
-    """For each group, direction and head: the cases that it and the rule get right."""
+    """Count the cases that both a head and the rule get right, for each group, direction and head."""
     counts: dict[Any, int] = defaultdict(int)
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
@@ -151,8 +153,11 @@ class OfKind(NamedTuple):
 
 
 def kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tuple[int, list[OfKind]]]:
-    """For each base relation, direction and head: the cases with two words or more of the gold word's part of speech,
-    and those in which the head points to one of them."""
+    """Count the cases with a choice, and those in which the head points to one of the candidates.
+
+    A case has a choice if two words or more have the gold word's part of speech. The counts are for each base relation,
+    direction and head.
+    """
     found: dict[Any, tuple[list[None], list[OfKind]]] = defaultdict(lambda: ([], []))
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
@@ -186,7 +191,7 @@ def _baseline(sentences: Sequence[Sentence], options: Sequence[Any], guess: Call
 
 
 def best_of(counts: dict[Key, Count]) -> dict[tuple[tuple[str, str], str], Count]:
-    """For each group and direction the count of the best option."""
+    """Return the count of the best option for each group and direction."""
     best_counts: dict[Any, Count] = {}
     for (group, direction, _), (n, right) in counts.items():
         old = best_counts.get((group, direction), (n, -1))

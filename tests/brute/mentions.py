@@ -24,8 +24,10 @@ class Chunk(NamedTuple):
 
 
 def chunks(sentences: Sequence[Sentence], model: Model) -> list[Chunk]:
-    """Consecutive sentences of a document, as many as CHUNK pieces hold; one that cannot be read parts them, and one
-    that is longer stands alone."""
+    """Join consecutive sentences of a document, as many as CHUNK tokens hold.
+
+    A sentence that cannot be read separates chunks; one that is longer than a chunk stands alone.
+    """
     parts: list[list[Sentence]] = [[]]
     room = min(CHUNK, model.limit) - model.special
     for sentence in sentences:
@@ -75,7 +77,7 @@ def _kinds(chunk: Chunk, word: int) -> list[str]:
 
 
 def coreference(parts: Sequence[tuple[Chunk, Reading]]) -> dict[tuple[str, Any], Count]:
-    """(type, head, or the name of a baseline) → count."""
+    """Count cases and right answers, by (type, head or name of a baseline)."""
     counts: dict[tuple[str, Any], list[int]] = defaultdict(lambda: [0, 0])
     for chunk, reading in parts:
         between = [between_words(a, reading.words) for a in reading.attention]
@@ -94,8 +96,11 @@ def coreference(parts: Sequence[tuple[Chunk, Reading]]) -> dict[tuple[str, Any],
 
 
 def agreement(chunk: Chunk, anaphor: Anaphor) -> int:
-    """The nearest pronoun of the kind, else the nearest subject of the number, else the nearest word of it, else the
-    nearest."""
+    """Return the word that the rule of agreement chooses.
+
+    That is the nearest pronoun of the kind, or else the nearest subject of the number, or else the nearest word of the
+    number, or else the nearest word.
+    """
     kinds = "he him his himself", "she her hers herself", "it its itself", "they them their theirs themselves themself"
     own = next((k for k in kinds if chunk.forms[anaphor.word].lower() in k.split()), "")
     plural = own == kinds[3] if own else "Number=Plur" in chunk.features[anaphor.word].split("|")
@@ -113,7 +118,7 @@ def agreement(chunk: Chunk, anaphor: Anaphor) -> int:
 
 
 def gap(text: str, model: Model) -> list[Count]:
-    """Of each head, over the rows of a table."""
+    """Count the cases and each head's right answers over the rows of a table."""
     heading, *lines = [line.split("\t") for line in text.strip("\n").split("\n")]
     counts = [[0, 0] for _ in range(model.heads)]
     for line in lines:
@@ -131,7 +136,7 @@ def gap(text: str, model: Model) -> list[Count]:
 
 
 def _last_word(text: str, form: str, at: int, reading: Reading) -> list[int]:
-    """The pieces that overlap what stands behind the last blank of a span."""
+    """Return the tokens that overlap the last word of a span."""
     end = at + len(form)
     while text[end - 1] == " ":
         end -= 1

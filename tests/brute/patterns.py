@@ -13,7 +13,7 @@ from tests.brute.statistics import best
 
 
 def position(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, float]]:
-    """(head, offset) → mass and share of maxima."""
+    """Compute, by (head, offset), the mass and the share of maxima."""
     shares = {}
     for number in range(len(readings[0].attention)):
         for offset in range(-5, 6):
@@ -33,7 +33,7 @@ def position(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, 
 
 
 def in_word(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, float]]:
-    """(head, offset) → the share of the mass, and of the rows, that stays within a word."""
+    """Compute, by (head, offset), the shares of the mass and of the rows that stay within a word."""
     shares = {}
     for number in range(len(readings[0].attention)):
         for offset in range(-5, 6):
@@ -66,7 +66,7 @@ def delimiter(readings: Sequence[Reading]) -> list[tuple[float, float, float]]:
 
 
 def entropy(readings: Sequence[Reading]) -> list[tuple[float, float]]:
-    """Of each head: nats, and normalised."""
+    """Compute each head's entropy, in nats and normalised."""
     means = []
     for number in range(len(readings[0].attention)):
         total, rows, shares = 0.0, 0, []
@@ -79,7 +79,7 @@ def entropy(readings: Sequence[Reading]) -> list[tuple[float, float]]:
 
 
 def _divergence(p: Any, q: Any) -> Any:
-    """Jensen–Shannon, of each row, with each of several heads."""
+    """Compute the Jensen–Shannon divergence of each row, with each of several heads."""
     middle = (p + q) / 2
     total = 0.0
     for x in (p, q):
@@ -89,7 +89,7 @@ def _divergence(p: Any, q: Any) -> Any:
 
 
 def distance(readings: Sequence[Reading]) -> dict[tuple[int, int], float]:
-    """For each pair of heads, the first lower."""
+    """Compute the distance of each pair of heads, the lower one first."""
     heads = len(readings[0].attention)
     rows = sum(len(reading.words) for reading in readings)
     means = {}

@@ -59,7 +59,7 @@ TOGETHER = {
 
 
 def reading() -> Attention:
-    """Two sentences in pieces, with one long word, and weights of four decimals."""
+    """Return the reading of two sentences in subwords, with one long word and weights of four decimals."""
     spans = [(0, 3), (4, 11), (11, 18), (18, 27), (28, 31), (31, 34), (35, 40), (40, 41)]
     words = [0, 1, 1, 1, 2, 2, 3, 4]
     pieces = [Piece("[CLS]", 0, 0, None, 0)]
@@ -75,7 +75,7 @@ def reading() -> Attention:
 
 
 def crowded() -> Attention:
-    """A text of many words with a special token at either end, to which most of the weight goes."""
+    """Return the reading of a long text with a special token at either end, which get most of the weight."""
     names = ["[CLS]", *(f"w{number}" for number in range(26)), "[SEP]"]
     n = len(names)
     share = np.array([4, *[0.2] * (n - 2), 4])
@@ -85,13 +85,13 @@ def crowded() -> Attention:
 
 
 def with_signs() -> Attention:
-    """The same text with signed numbers."""
+    """Return the reading of :func:`reading` with signed numbers."""
     numbers = np.round(np.random.default_rng(9).normal(0, 0.2, reading().weights.shape), 4)
     return replace(reading(), weights=numbers.astype(np.float32), quantity="gradient")
 
 
 def three() -> list[Panel]:
-    """Two readings of one sentence with a replaced word, and a head of a shorter one."""
+    """Return two readings of one sentence, once with a word replaced, and a head of a shorter sentence."""
     first = reading()
     tokens = list(first.text.tokens)
     tokens[7] = replace(tokens[7], text="dream")
@@ -106,8 +106,11 @@ def three() -> list[Panel]:
 
 
 def everything() -> dict[str, Any]:
-    """The whole file: one reading, for every view the marks of a heatmap, of links and of the grid; and panels side by
-    side with the difference of two."""
+    """Return the content of the file.
+
+    For one reading it has the marks of a heatmap, of links and of the grid in every view, and panels side by side with
+    the difference of two.
+    """
     attention = reading()
     with patch.object(fonts, "width", plain_width), patch.object(fonts, "cut_text", plain_cut):
         cases = {name: drawn(attention, view, LIGHT) for name, view in VIEWS.items()}
@@ -132,7 +135,7 @@ def everything() -> dict[str, Any]:
 
 
 def _labels_at(cell: float) -> list[object]:
-    """The size of labels beside cells of this size, which of them are written, and what is said of that."""
+    """Return the size of labels beside cells of this size, which of them are written, and the note on that."""
     layout = HeatmapLayout(cell, 96, 96, 96 + 100 * cell, 96 + 100 * cell)
     axis = tuple(Unit(str(i), (i,), False, 0) for i in range(100))
     notes = note_missing_labels(layout, (96, 96), [Axes(axis, axis)])
@@ -159,7 +162,7 @@ def _written(attention: Attention) -> list[list[float]]:
 
 
 def plain_width(text: str, size: float, weight: int = 400) -> float:
-    """Every letter is half its size wide, here and in the test of the browser's side."""
+    """Return a width that makes every letter half its size wide, as in the test of the browser's side."""
     return 0.5 * size * len(text)
 
 
@@ -171,7 +174,7 @@ def plain_cut(text: str, size: float, room: float, weight: int = 400) -> str:
 
 
 def drawn(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
-    """The marks of one view."""
+    """Return the marks of one view."""
     axes = list_units(attention, view)
     held = find_focus(axes, view)
     part = build_block(attention, HEADS[0], view, axes)
@@ -197,7 +200,7 @@ def _links(attention: Attention, view: View, theme: Theme) -> list[dict[str, Any
 
 
 def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dict[str, Any]:
-    """The marks of three panels, and of the difference of two of them."""
+    """Return the marks of three panels, and of the difference of two of them."""
     panels = three()
     held = find_pins(panels, view, pin_of, diff)
     case: dict[str, Any] = {"view": asdict(view), "at": pin_of, "diff": diff}
@@ -216,7 +219,7 @@ def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dic
 
 
 def as_dict(mark: Mark) -> dict[str, Any]:
-    """A mark as JSON, with numbers rounded to a millionth."""
+    """Return a mark as JSON, with numbers rounded to a millionth."""
     if isinstance(mark, CellPicture):
         place = {"x": mark.x, "y": mark.y, "width": mark.width, "height": mark.height}
         colours = [["#" + bytes(c).hex() for c in row] for row in mark.pixels.tolist()]

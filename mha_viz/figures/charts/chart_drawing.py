@@ -234,8 +234,10 @@ def _(bars: Bars, place: PlotPlace) -> Iterator[Mark]:
 
 
 def _compute_bar_room(all_bars: Sequence[Bars], bars: Bars, axis: Scale) -> tuple[float, float]:
-    """Return the part of the room at its positions that a series takes: bars at the same position are drawn side by
-    side."""
+    """Return the part of the room at its positions that a series takes.
+
+    Bars at the same position are drawn side by side.
+    """
     feet = [axis.number(value) for b in all_bars for value in b.at]
     if len(set(feet)) == len(feet):
         return 0, 1

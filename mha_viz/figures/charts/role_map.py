@@ -78,8 +78,10 @@ def draw_role_map(
 def _role_series(
     role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int], theme: Theme
 ) -> tuple[Series, ...]:
-    """Return the cells whose main role is this one, its square in the legend, and small squares on heads that have it
-    as a further role."""
+    """Return the series of one role: cells, legend and small squares.
+
+    The cells are those of heads whose main role it is. The small squares mark heads that have it as a further role.
+    """
     shades = np.full(shape, np.nan)
     for head, findings in roles.items():
         if findings[0].role == role:

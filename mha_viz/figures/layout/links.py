@@ -87,7 +87,10 @@ class Strand(NamedTuple):
         return math.floor(int(self.shade[row, col]) / 255 * LEVELS + 0.5)
 
     def is_numbered(self, row: int, col: int) -> bool:
-        """Whether the number of a link is written: only of a line that is drawn and not one of the weakest."""
+        """Return whether the number of a link is written.
+
+        Only a line that is drawn, and not one of the weakest, has its number.
+        """
         least = NUMBERED * (1 if self.part.is_share else self.part.top)
         return self.level(row, col) > 0 and abs(self.part.w[row, col]) >= np.float32(least)
 
@@ -161,8 +164,10 @@ def compute_opacity(strength: float) -> float:
 
 
 class LinksPage(NamedTuple):
-    """A diagram on a page, with notes on what is left out. ``within``: the number of strongest links that are drawn, if
-    some are not."""
+    """A diagram on a page, with notes on what is left out.
+
+    ``within`` is the number of strongest links that are drawn, if some are not.
+    """
 
     marks: tuple[Mark, ...]
     height: float
@@ -275,10 +280,9 @@ def draw_link_marks(
 def draw_key(
     attention: Attention, strands: Sequence[Strand], width: float, theme: Theme
 ) -> tuple[tuple[Mark, ...], float]:
-    """Draw a key of colours and dashes by head, or by layer of rollout, in rows of at most ``width``; also return its
-    height.
+    """Draw a key of colours and dashes by head, or by layer of rollout; also return its height.
 
-    It is empty for a single head.
+    Its rows are at most ``width`` wide. It is empty for a single head.
     """
     if len(strands) < 2:
         return (), 0
@@ -308,8 +312,10 @@ def measure_token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
 
 
 def compute_line_offsets(heads: int, layout: LinksLayout) -> list[float]:
-    """Return the vertical offset of each head's lines, so that lines of two heads between the same tokens do not
-    overlap."""
+    """Return the vertical offset of each head's lines.
+
+    Offsets keep lines of two heads between the same tokens from overlapping.
+    """
     step = min(STRAND_GAP, layout.row_height / 2 / heads)
     return [(place - (heads - 1) / 2) * step for place in range(heads)]
 

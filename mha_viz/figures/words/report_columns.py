@@ -105,8 +105,10 @@ class ReportSubject(NamedTuple):
 
 
 def build_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
-    """Return the cells of a role in the table for programs, in the order of HEADING, then THIRD_COLUMNS for each
-    third corpus."""
+    """Return the cells of a role in the table for programs.
+
+    Their order is that of HEADING, then THIRD_COLUMNS for each third corpus.
+    """
     f = role.finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
     measured = (f.n, "" if f.documents is None else f.documents, name_measure(f), f.score, f.low, f.high)
@@ -254,7 +256,7 @@ def _third_column(number: int, corpus: str) -> PrintedColumn:
 
 
 def _format_established(finding: Finding) -> str:
-    """Return "UD English GUM dev: 68.5%"."""
+    """Return the other corpus and its score: "UD English GUM dev: 68.5%"."""
     other = finding.elsewhere
     return NO_VALUE if other is None else f"{other.corpus}: {percent(other.score)}"
 

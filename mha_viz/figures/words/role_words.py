@@ -93,15 +93,20 @@ def plain_name(finding: Finding) -> str:
 
 
 def label_role(finding: Finding) -> str:
-    """Return "subject → its verb (nsubj)", "token → the one before"; the arrow points the way the head attends."""
+    """Return a role as an arrow: "subject → its verb (nsubj)", "token → the one before".
+
+    The arrow points the way the head attends.
+    """
     if finding.role == "syntax":
         return label_link(finding.detail)
     return describe_link(finding.detail) or f"{finding.role}: {finding.detail}"
 
 
 def describe_role_status(finding: Finding) -> str:
-    """Return the status of a role, and how the head compares with a rule: "established", "suggested, below
-    the rule"."""
+    """Return the status of a role, and how the head compares with a rule.
+
+    Examples: "established", "suggested, below the rule".
+    """
     return ", ".join(filter(None, (finding.status, STATE_WORDS.get(finding.state))))
 
 
@@ -114,8 +119,10 @@ def count_states(findings: Sequence[Finding]) -> str:
 
 
 def has_older_rule(findings: Iterable[Finding]) -> bool:
-    """Return whether roles were measured by an older version, which has no interval for the comparison with
-    the rule."""
+    """Return whether roles were measured by an older version.
+
+    Older versions have no interval for the comparison with the rule.
+    """
     return any(finding.state and math.isnan(finding.beside.rule_low) for finding in findings)
 
 
@@ -326,8 +333,10 @@ def describe_documents(documents: int | None) -> str:
 
 
 def mark_few_documents(documents: Iterable[int | None]) -> list[str]:
-    """Return the cells next to a table's numbers of documents: "few documents" where an interval is over
-    few, else ""."""
+    """Return the cells next to a table's numbers of documents.
+
+    They are "few documents" where an interval is over few, else "".
+    """
     return ["few documents" * (count is not None and count < FEW) for count in documents]
 
 
@@ -351,8 +360,10 @@ def _state_rank(finding: Finding) -> int:
 
 
 def sort_by_strength(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort roles by how the head compares with the rule, then by gain; roles measured by largest weights come last in
-    each state."""
+    """Sort roles by how the head compares with the rule, then by gain.
+
+    Roles measured by largest weights come last in each state.
+    """
     return sorted(findings, key=lambda f: (_state_rank(f), name_measure(f) == LARGEST, -f.gain))
 
 

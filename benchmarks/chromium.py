@@ -25,7 +25,7 @@ LONG = 600_000  # milliseconds; BertViz takes a minute to draw millions of lines
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def open_chromium() -> Iterator[Browser]:
     """Yield a running Chromium: $CHROMIUM, or else the one that tools/browser.py finds.
 
     Raises SystemExit if there is none.
@@ -41,13 +41,13 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def named(browser: Browser) -> str:
+def name_browser(browser: Browser) -> str:
     """Return the name and version of the browser, for the table of results."""
     return f"Chromium {browser.version}, headless, software raster"
 
 
 @contextmanager
-def visitor(browser: Browser) -> Iterator[BrowserContext]:
+def open_visitor(browser: Browser) -> Iterator[BrowserContext]:
     """Yield a visitor with an empty cache and a 1440 × 900 window."""
     context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
     context.set_default_timeout(LONG)

@@ -34,7 +34,7 @@ class Findings:
     pressed: Counter[str] = field(default_factory=Counter)
 
 
-def tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
+def count_tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
     """Count this program's errors in a server's log, by kind and deepest line in this package.
 
     If ``forgiving``, errors that Streamlit raised while reading a widget's value or a message do not count.
@@ -51,7 +51,9 @@ def tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
     return counts
 
 
-def look(session: WebSession, number: int, done: list[str], findings: Findings, forgiving: bool = False) -> bool:
+def record_boxes(
+    session: WebSession, number: int, done: list[str], findings: Findings, forgiving: bool = False
+) -> bool:
     """Record the error boxes on the page, and remove them so that they do not count again.
 
     Return whether there was one. If ``forgiving``, boxes that Streamlit raised while reading a widget's value are

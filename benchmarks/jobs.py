@@ -19,9 +19,9 @@ from unittest.mock import patch
 
 from playwright.sync_api import Browser, Error, Locator, Page, ViewportSize, expect
 
-from benchmarks.chromium import chromium, named, visitor
+from benchmarks.chromium import name_browser, open_chromium, open_visitor
 from benchmarks.results import Row, Sample, Target, write
-from benchmarks.served import ROOT, served
+from benchmarks.served import ROOT, serve_app
 
 PATIENCE = 30_000  # milliseconds for one line
 PHONE: ViewportSize = {"width": 390, "height": 844}
@@ -38,7 +38,7 @@ class Job(NamedTuple):
     does: str
 
 
-class Taken(NamedTuple):
+class JobResult(NamedTuple):
     """Cost of a job, and why it could not be done, if so."""
 
     job: Job
@@ -55,20 +55,22 @@ def main(results: Path, quick: bool = False) -> None:
     """
     listed = tomllib.loads((ROOT / "benchmarks" / "jobs.toml").read_text("utf-8"))
     jobs, lesson = ([Job(**one) for one in listed[kind]] for kind in ("job", "lesson"))
-    taken: dict[str, list[Taken]] = {}
+    taken: dict[str, list[JobResult]] = {}
     unreachable = patch.dict(os.environ, HF_ENDPOINT="http://127.0.0.1:9")  # nothing listens there
-    with unreachable, chromium() as browser, served(ROOT / "app.py") as server:
+    with unreachable, open_chromium() as browser, serve_app(ROOT / "app.py") as server:
         for _ in range(1 if quick else 2):
-            for one in chain(*(done(browser, server.url, [job]) for job in jobs), done(browser, server.url, lesson)):
+            for one in chain(
+                *(do_jobs(browser, server.url, [job]) for job in jobs), do_jobs(browser, server.url, lesson)
+            ):
                 taken.setdefault(one.job.name, []).append(one)
-        rows = [row for times in taken.values() for row in _rows(times)]
-        write(results, "jobs", "Twelve jobs, and a lesson", "", rows, named(browser))
+        rows = [row for times in taken.values() for row in _make_rows(times)]
+        write(results, "jobs", "Twelve jobs, and a lesson", "", rows, name_browser(browser))
     undone = [f"{one.job.name}: {one.undone}" for times in taken.values() for one in times if one.undone]
     if undone:
         raise RuntimeError("\n".join(["What could not be done:", *undone]))
 
 
-def _rows(times: list[Taken]) -> list[Row]:
+def _make_rows(times: list[JobResult]) -> list[Row]:
     """Return rows for the clicks, which are equal in each run, and for the seconds.
 
     The first run includes what is loaded only once.
@@ -79,7 +81,7 @@ def _rows(times: list[Taken]) -> list[Row]:
     return [row, *([Row(f"{job.name}: time", Sample(tuple(seconds)), "s")] if seconds else [])]
 
 
-def done(browser: Browser, url: str, jobs: Iterable[Job]) -> Iterator[Taken]:
+def do_jobs(browser: Browser, url: str, jobs: Iterable[Job]) -> Iterator[JobResult]:
     """Do the jobs one after the other as a new visitor, each as far as it can be done."""
     with ExitStack() as windows:
         person, undone = Person(browser, windows, url), ""
@@ -89,7 +91,7 @@ def done(browser: Browser, url: str, jobs: Iterable[Job]) -> Iterator[Taken]:
                 undone = undone or person.does(line)
             seconds = time.monotonic() - began
             clicks, typed, wheel = (now - then for now, then in zip(person.counts(), before, strict=True))
-            yield Taken(job, seconds, clicks, {"typed": typed, "scrolled": wheel}, undone)
+            yield JobResult(job, seconds, clicks, {"typed": typed, "scrolled": wheel}, undone)
 
 
 class Person:
@@ -188,7 +190,7 @@ class Person:
 
     def _at(self, window: str, url: str) -> None:
         if window not in self._pages:
-            context = self._windows.enter_context(visitor(self._browser))
+            context = self._windows.enter_context(open_visitor(self._browser))
             context.set_default_timeout(PATIENCE)
             context.grant_permissions(["clipboard-read", "clipboard-write"])
             context.set_offline(window == "disk")

@@ -101,12 +101,17 @@ class Row:
 
         These are the values, or their percentiles if there are many; the median, the target, and whether it was met.
         """
-        fields: dict[str, Any] = {"what": self.what, "unit": self.unit, "ours": _written(self.ours), **self.beside}
+        fields: dict[str, Any] = {
+            "what": self.what,
+            "unit": self.unit,
+            "ours": _format_sample(self.ours),
+            **self.beside,
+        }
         if self.other is not None:
-            fields["other"] = _written(self.other)
+            fields["other"] = _format_sample(self.other)
         if self.target is not None:
             reached = self.target.reached(self.ours, self.other)
-            fields |= {"target": self.target.in_words(self.unit), "measured": _rounded(reached)}
+            fields |= {"target": self.target.in_words(self.unit), "measured": _round_number(reached)}
             fields["verdict"] = MET if self.target.met(reached) else SHORT
         return fields
 
@@ -120,21 +125,21 @@ def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], 
         "title": title,
         "other": other,
         "taken": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "machine": machine() | {"engine": engine},
+        "machine": describe_machine() | {"engine": engine},
         "rows": [row.written() for row in rows],
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(as_json(benchmark), "utf-8")
-    print("\n".join(["", *table(benchmark)]), flush=True)
+    (folder / f"{name}.json").write_text(format_json(benchmark), "utf-8")
+    print("\n".join(["", *format_table(benchmark)]), flush=True)
 
 
-def as_json(benchmark: dict[str, Any]) -> str:
+def format_json(benchmark: dict[str, Any]) -> str:
     """Return the text of a file: one line per field, including lists of numbers."""
     text = json.dumps(benchmark, indent=1, ensure_ascii=False)
     return NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"
 
 
-def table(benchmark: dict[str, Any]) -> list[str]:
+def format_table(benchmark: dict[str, Any]) -> list[str]:
     """Return the lines of one benchmark's Markdown table."""
     lines = [
         f"### {benchmark['title']}",
@@ -145,29 +150,29 @@ def table(benchmark: dict[str, Any]) -> list[str]:
     for row in benchmark["rows"]:
         cells = [row["what"]]
         cells += [f"{row[side]['said']} {row['unit']}" if side in row else "" for side in ("ours", "other")]
-        cells += [row.get("target", ""), _measured(row), row.get("verdict", "")]
+        cells += [row.get("target", ""), _format_measured(row), row.get("verdict", "")]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
-def compared(folder: Path, names: Iterable[str]) -> dict[tuple[str, str], float]:
+def read_numbers(folder: Path, names: Iterable[str]) -> dict[tuple[str, str], float]:
     """Return the stored numbers of these benchmarks in a folder, by benchmark and row.
 
     The number is the ratio for a row compared with another tool, because a ratio does not depend on the machine;
     otherwise it is the median.
     """
-    return {(name, row["what"]): _comparable(row) for name, row in _rows(folder, names)}
+    return {(name, row["what"]): _comparable(row) for name, row in _read_rows(folder, names)}
 
 
-def shortfalls(folder: Path, names: Iterable[str], before: Mapping[tuple[str, str], float]) -> list[str]:
+def list_shortfalls(folder: Path, names: Iterable[str], before: Mapping[tuple[str, str], float]) -> list[str]:
     """Return the lines of one table: the rows in a folder that miss their target or are WORSE than ``before``."""
     lines = []
-    for name, row in _rows(folder, names):
+    for name, row in _read_rows(folder, names):
         earlier = before.get((name, row["what"]))
         change = _comparable(row) / earlier if earlier else None
         worse = "other" in row and change is not None and change > WORSE
         if row.get("verdict") == SHORT or worse:
-            cells = [name, row["what"], row.get("target", ""), _measured(row)]
+            cells = [name, row["what"], row.get("target", ""), _format_measured(row)]
             cells += ["" if change is None else f"{_number(change)}× as long", row.get("verdict", "")]
             lines.append(f"| {' | '.join(cells)} |")
     if not lines:
@@ -176,7 +181,7 @@ def shortfalls(folder: Path, names: Iterable[str], before: Mapping[tuple[str, st
     return ["### What falls short, or takes longer than stored", "", *heading, *lines]
 
 
-def _rows(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _read_rows(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in names:
         file = folder / f"{name}.json"
         stored = json.loads(file.read_text("utf-8")) if file.exists() else {}
@@ -189,7 +194,7 @@ def _comparable(row: dict[str, Any]) -> float:
     return float(ours / (other or 1))
 
 
-def summary(folder: Path) -> str:
+def format_summary(folder: Path) -> str:
     """Return a Markdown page of all JSON files in ``folder`` that contain rows; other files are only listed."""
     lines = [
         "# Results",
@@ -202,14 +207,19 @@ def summary(folder: Path) -> str:
     shown = {
         name: f for name, f in benchmarks.items() if isinstance(f, dict) and {"title", "other", "rows"} <= f.keys()
     }
-    lines += _machines(shown.values())
+    lines += _describe_machines(shown.values())
     for name, one in shown.items():
-        lines += [*table(one), "", f"{one['taken']}, {_busy(one['machine'])}values in [{name}]({name}).", ""]
+        lines += [
+            *format_table(one),
+            "",
+            f"{one['taken']}, {_compute_busy_cores(one['machine'])}values in [{name}]({name}).",
+            "",
+        ]
     lines += [f"Also: [{name}]({name})." for name in benchmarks if name not in shown]
     return "\n".join(lines).strip() + "\n"
 
 
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """Describe the machine without its name. ``load`` is the load at the end of the benchmark."""
     processor = platform.processor() or platform.machine()
     cpus = Path("/proc/cpuinfo")
@@ -229,7 +239,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _machines(benchmarks: Iterable[dict[str, Any]]) -> list[str]:
+def _describe_machines(benchmarks: Iterable[dict[str, Any]]) -> list[str]:
     machines = {
         f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, {m['engine']}"
         for m in (one["machine"] for one in benchmarks)
@@ -237,7 +247,7 @@ def _machines(benchmarks: Iterable[dict[str, Any]]) -> list[str]:
     return [f"Machine: {m}." for m in sorted(machines)] + [""] if machines else []
 
 
-def _busy(machine: dict[str, Any]) -> str:
+def _compute_busy_cores(machine: dict[str, Any]) -> str:
     """Return how many processes wanted a core in the last minute of the run, on average.
 
     If this exceeds the number of cores, distrust the times.
@@ -245,18 +255,18 @@ def _busy(machine: dict[str, Any]) -> str:
     return f"load {machine['load'][0]} at the end, " if machine["load"] else ""
 
 
-def _measured(row: dict[str, Any]) -> str:
+def _format_measured(row: dict[str, Any]) -> str:
     if "measured" not in row:  # without a target: the comparison, if there is something to compare with
         other = row["other"]["median"] if "other" in row else 0
         return f"{_number(row['ours']['median'] / other)}×" if other else ""
     return f"{_number(row['measured'])}{'×' if '×' in row['target'] else ' ' + row['unit']}"
 
 
-def _written(sample: Sample) -> dict[str, Any]:
-    written = {"median": _rounded(sample.median), "p95": _rounded(sample.p95), "said": sample.in_words()}
+def _format_sample(sample: Sample) -> dict[str, Any]:
+    written = {"median": _round_number(sample.median), "p95": _round_number(sample.p95), "said": sample.in_words()}
     if len(sample.values) <= MOST_VALUES:
-        return written | {"values": [*map(_rounded, sample.values)]}
-    return written | {"count": len(sample.values), "percentiles": [*map(_rounded, sample.percentiles())]}
+        return written | {"values": [*map(_round_number, sample.values)]}
+    return written | {"count": len(sample.values), "percentiles": [*map(_round_number, sample.percentiles())]}
 
 
 def _number(value: float) -> str:
@@ -267,5 +277,5 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def _rounded(value: float) -> float:
+def _round_number(value: float) -> float:
     return float(f"{value:.6g}")

@@ -31,12 +31,12 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def served(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
+def serve_app(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
     """Serve ``app`` on a free port, with this project's settings, and yield the server.
 
     ``without`` names modules that cannot be imported in it. Raises RuntimeError if it does not answer within PATIENCE.
     """
-    port = free_port()
+    port = find_free_port()
     ours = app == ROOT / "app.py"  # as `mha-viz serve` starts it; any other app as Streamlit does
     start = _START.format(module="mha_viz.app.serving.start" if ours else "streamlit.web.cli")
     script = [] if ours else ["run", str(app)]
@@ -70,7 +70,7 @@ def _await(process: subprocess.Popen[bytes], url: str) -> None:
     raise RuntimeError(f"The server at {url} ended or did not answer within {PATIENCE} s.")
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """Return a port on which nothing listens."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from transformers import AutoModel
 
-from benchmarks.encode import _minilm_folder
+from benchmarks.encode import _find_minilm_folder
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import read_conllu
@@ -41,7 +41,7 @@ FLAT = 1.1  # peak at 2,000 sentences relative to that at 500, at most
 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/study.json``. ``quick``: fewer sentences."""
-    corpus = treebank()
+    corpus = load_treebank()
     corpus = replace(corpus, sentences=corpus.sentences[:400]) if quick else corpus
     encoder = load_one_stack("minilm")
     ours, bare, loop = _Passes(encoder, corpus).measured(2 if quick else 5)
@@ -50,14 +50,14 @@ def main(results: Path, quick: bool = False) -> None:
     rows = [
         Row(f"{what}: all measures, against the bare forward pass", ours, "s", bare, Target("share", 1 / 0.8), share),
         Row(f"{what}: all measures, against one sentence after the other", ours, "s", loop, Target("faster", 5)),
-        *_recipes(encoder, corpus, 60 if quick else RECIPES),
-        *([] if quick else _memory()),
+        *_measure_recipes(encoder, corpus, 60 if quick else RECIPES),
+        *([] if quick else _measure_memory()),
     ]
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
     write(results, "study", "A corpus through the model", "plain transformers", rows, machine)
 
 
-def treebank(most: int = 10**6) -> Corpus:
+def load_treebank(most: int = 10**6) -> Corpus:
     """Return the first ``most`` sentences of the corpus to read."""
     path = os.environ.get("MHA_VIZ_TREEBANK")
     if path:
@@ -71,7 +71,7 @@ class _Passes:
 
     def __init__(self, encoder: Encoder, corpus: Corpus) -> None:
         self._encoder, self._corpus = encoder, corpus
-        self._plain: Any = AutoModel.from_pretrained(_minilm_folder(), attn_implementation="eager").eval()
+        self._plain: Any = AutoModel.from_pretrained(_find_minilm_folder(), attn_implementation="eager").eval()
 
     def measured(self, repetitions: int) -> tuple[Sample, Sample, Sample]:
         """Return the seconds of each method.
@@ -113,19 +113,19 @@ class _Passes:
 # ---- recipes --------------------------------------------------------------------------------------------------------
 
 
-def _recipes(encoder: Encoder, corpus: Corpus, most: int) -> list[Row]:
+def _measure_recipes(encoder: Encoder, corpus: Corpus, most: int) -> list[Row]:
     """Time the CPU for a study of recipes and for a profile, of minilm and of toy; they take turns."""
     few = replace(corpus, sentences=corpus.sentences[:most])
     rows = []
     for model, text in ((encoder, few), (load_one_stack("toy"), grammar.corpus(most))):
         ways = (partial(fit_recipes, text, model, most=most), partial(study, model, text))
-        ours, profile = zip(*([_processor_seconds(way) for way in ways] for _ in range(3)), strict=True)
+        ours, profile = zip(*([_measure_cpu_seconds(way) for way in ways] for _ in range(3)), strict=True)
         what = f"{model.name}, {text.name}, {most} sentences: processor time of recipes, against that of a profile"
         rows.append(Row(what, Sample(ours), "s", Sample(profile), Target("share", SLOWER)))
     return rows
 
 
-def _processor_seconds(way: Callable[[], object]) -> float:
+def _measure_cpu_seconds(way: Callable[[], object]) -> float:
     begun = time.process_time()
     way()
     return time.process_time() - begun
@@ -137,28 +137,30 @@ _MEASURE = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from benchmarks.study import treebank
+from benchmarks.study import load_treebank
 from mha_viz.models.reading.loading import load, load_one_stack
 from mha_viz.study.run import study
 
-corpus = treebank(2000)
+corpus = load_treebank(2000)
 by_length = sorted(corpus.sentences, key=lambda sentence: -len(sentence.forms))
 study(load_one_stack("minilm"), replace(corpus, sentences=tuple(by_length[:: int(sys.argv[1])])))
 print(int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024)
 """
 
 
-def _memory() -> list[Row]:
+def _measure_memory() -> list[Row]:
     if not Path("/proc/self/status").exists():
         return []
-    few, many = (_peak(step) for step in (4, 1))  # every fourth one by length, so that the longest sentence is in both
+    few, many = (
+        _measure_peak(step) for step in (4, 1)
+    )  # every fourth one by length, so that the longest sentence is in both
     return [
         Row("peak memory of a whole study, 2,000 sentences", many, "bytes", target=Target("below", PEAK)),
         Row("peak memory, 2,000 sentences beside 500", many, "bytes", few, Target("share", FLAT)),
     ]
 
 
-def _peak(step: int) -> Sample:
+def _measure_peak(step: int) -> Sample:
     command = [sys.executable, "-c", _MEASURE, str(step)]
     finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     return Sample((float(finished.stdout.split()[-1]),))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.served import ROOT, free_port
+from benchmarks.served import ROOT, find_free_port
 
 PATIENCE = 60  # seconds
 NOTHING_LISTENS = "http://127.0.0.1:9"
@@ -71,13 +71,13 @@ class Watched:
 
 
 @contextmanager
-def watched(app: Path | None = None, **environment: str) -> Iterator[Watched]:
+def serve_watched(app: Path | None = None, **environment: str) -> Iterator[Watched]:
     """Serve the app as `mha-viz serve` does, or the Streamlit script ``app``; yield the server.
 
     It runs on a free port, with a separate home and without a Hub. Raises RuntimeError if it does not answer within
     PATIENCE.
     """
-    port = str(free_port())
+    port = str(find_free_port())
     ours = ["mha_viz.cli", "serve", "--port", port, "--", "--server.headless", "true"]
     command = (
         ours if app is None else ["streamlit", "run", str(app), "--server.port", port, "--server.headless", "true"]

@@ -458,7 +458,7 @@ class WebSession:
         self._elements[path] = element
 
     def _lightened(self, delta: Delta) -> Delta:
-        """Return a message without the payload of a component or chart, which would be stored as long as the message."""
+        """Return a message without the payload of a component or chart, to save memory."""
         kind = delta.new_element.WhichOneof("type") if delta.WhichOneof("type") == "new_element" else ""
         if kind not in ("bidi_component", "plotly_chart", "dataframe"):
             return delta

@@ -22,7 +22,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import EncoderDecoder
 from mha_viz.request import PARTS
 from tests import tiny_encoder_decoders, tiny_models
-from tests.oracles import EQUAL, SECOND, SENTENCE, attentions
+from tests.oracles import EQUAL, SECOND, SENTENCE, collect_attentions
 
 TARGET = "Das Tier war zu müde, café."
 
@@ -51,7 +51,7 @@ def _compare_one_stack(family: str, folder: Path) -> Iterator[float]:
     for texts in ((SENTENCE,), (SENTENCE, SECOND))[: 1 + (family in tiny_models.WITH_PAIRS)]:
         inputs = tokenizer(*texts, return_tensors="pt", truncation="longest_first", max_length=64)
         with torch.no_grad():
-            theirs = torch.cat(attentions(model, model(**inputs, output_attentions=True)))
+            theirs = torch.cat(collect_attentions(model, model(**inputs, output_attentions=True)))
         yield _compute_difference(encoder.encode(*texts).weights, theirs)
 
 

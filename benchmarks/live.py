@@ -15,7 +15,7 @@ from benchmarks.results import Row, Sample, Target, write
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
-from tests.live_pages import CLOSE, read_in, served
+from tests.live_pages import CLOSE, read_in_page, serve_folder
 from tests.live_pages import write as write_page
 
 FIRST = 4_000  # milliseconds, at most
@@ -57,7 +57,7 @@ def main(results: Path, quick: bool = False) -> None:
             Row(f"{model.name}, the folder{also}", _measure_size(one), "MB")
             for one, also in ((page, ""), (half, ", halves"))
         ]
-        with served(page) as (address, _):
+        with serve_folder(page) as (address, _):
             rows += _make_rows(browser, address, model, 2 if quick else 7)
         write(results, "live", "A page that reads by itself", "", rows, name_browser(browser))
 
@@ -98,7 +98,7 @@ def _make_sample(times: list[dict[str, float]], name: str) -> Sample:
 def _measure_difference(page: Page, model: Encoder) -> float:
     """Return the largest difference from the library's weights, in millionths."""
     texts = [make_text(n) for n in NEXT]
-    answers: list[Any] = read_in(page, texts)
+    answers: list[Any] = read_in_page(page, texts)
     return max(
         float(np.abs(answer.weights - model.encode(one).weights).max()) * 1e6
         for one, answer in zip(texts, answers, strict=True)

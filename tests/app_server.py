@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from urllib.error import URLError
 
-from tests.ports import free_port
+from tests.ports import find_free_port
 from tests.waiting import PATIENCE
 from tools.browser import MISSING, find
 
@@ -34,7 +34,7 @@ class AppServer:
         self._options = options
         self._own = environment
         self._log = folder / "server.log"
-        self._port = free_port()
+        self._port = find_free_port()
         self.url = f"http://127.0.0.1:{self._port}"
 
     def __enter__(self) -> AppServer:
@@ -118,7 +118,7 @@ class PatientServer(AppServer):
     program = ("tests.patient_server",)
 
 
-def chromium() -> str:
+def find_chromium() -> str:
     """Return the path of a Chromium.
 
     Tests fail without one, because the page would not be tested.

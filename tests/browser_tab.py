@@ -277,12 +277,12 @@ class BrowserTab:
         return hash_, colours
 
     def has_colour(self, canvas: Locator, colour: str) -> bool:
-        is_painted: bool = canvas.evaluate(HAS_COLOUR, _bytes(colour))
+        is_painted: bool = canvas.evaluate(HAS_COLOUR, _parse_colour(colour))
         return is_painted
 
     def shows_colour(self, canvas: Locator, colour: str) -> None:
         """Wait until ``colour`` is painted."""
-        self._once(canvas, f"({HAS_COLOUR})(canvas, given)", _bytes(colour))
+        self._once(canvas, f"({HAS_COLOUR})(canvas, given)", _parse_colour(colour))
 
     def redraws(self, canvas: Locator, act: Callable[[], object]) -> None:
         """Wait until ``act`` has changed what is painted."""
@@ -349,7 +349,7 @@ class BrowserTab:
         return self.hover_until(self.links, down, re.compile(rf"^{re.escape(word)} attends to "))
 
 
-def _bytes(colour: str) -> list[int]:
+def _parse_colour(colour: str) -> list[int]:
     """Return red, green and blue of "#rrggbb"."""
     return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
 

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import settings
 
 from tests import lanes, libraries
-from tests.made_once import made_once
-from tests.ordering import in_shares, shuffled
+from tests.made_once import make_once
+from tests.ordering import order_in_shares, shuffle_tests
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_finish() -> None:
-    if "torch" in lanes.loaded():
+    if "torch" in lanes.list_loaded():
         from tests.opened_once import open_once
 
         open_once()
@@ -122,9 +122,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    before = lanes.loaded()
+    before = lanes.list_loaded()
     report = yield
-    if isinstance(collector, pytest.Module) and collector.path.stem in lanes.UNIT and (new := lanes.loaded() - before):
+    if (
+        isinstance(collector, pytest.Module)
+        and collector.path.stem in lanes.UNIT
+        and (new := lanes.list_loaded() - before)
+    ):
         report.outcome = "failed"
         report.longrepr = f"{collector.nodeid} is in lanes.UNIT and imports {', '.join(sorted(new))}"
     return report
@@ -150,14 +154,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Func
             item.add_marker(pytest.mark.models)
     yield  # -m chooses
     if seed := config.getoption("--shuffle"):
-        items[:] = shuffled(items, seed)
+        items[:] = shuffle_tests(items, seed)
     else:
-        items[:] = in_shares(items, getattr(config, "workerinput", {}).get("workercount", 1))
+        items[:] = order_in_shares(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    item.stash[LOADED] = lanes.loaded()
+    item.stash[LOADED] = lanes.list_loaded()
     yield
 
 
@@ -165,7 +169,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Check that no test of the lane for every save, nor its fixtures, loads a large library."""
     yield
-    if item.get_closest_marker("unit") and (new := lanes.loaded() - item.stash[LOADED]):
+    if item.get_closest_marker("unit") and (new := lanes.list_loaded() - item.stash[LOADED]):
         pytest.fail(f"{', '.join(sorted(new))} was loaded by a test of a module in lanes.UNIT", pytrace=False)
 
 
@@ -238,9 +242,9 @@ def toy() -> Encoder:
 @pytest.fixture(scope="session")
 def live_toy(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a page with the toy model, split into parts as a large model would be. Read only."""
-    from tests.live_pages import in_parts
+    from tests.live_pages import write_in_parts
 
-    return made_once(tmp_path_factory, "live-toy", lambda folder: in_parts(toy, folder))
+    return make_once(tmp_path_factory, "live-toy", lambda folder: write_in_parts(toy, folder))
 
 
 @pytest.fixture(scope="session")
@@ -269,7 +273,7 @@ def browser() -> Iterator[Browser]:
     """Yield a real Chromium, shared by all tests of pages."""
     from playwright.sync_api import sync_playwright
 
-    from tests.app_server import chromium
+    from tests.app_server import find_chromium
 
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
@@ -281,7 +285,7 @@ def browser() -> Iterator[Browser]:
         arguments += [
             "--disable-checker-imaging"
         ]  # a picture is decoded before it is painted, so that it is painted once
-        started = playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        started = playwright.chromium.launch(executable_path=find_chromium(), args=arguments)
         yield started
         started.close()
 

@@ -156,7 +156,7 @@ class CopiesOfThis:
         """Do nothing: no process waits."""
 
 
-def readers_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+def copy_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start processes with models as copies of this one, which have the libraries already."""
     from mha_viz.app.service.reader import starting
 
@@ -165,7 +165,7 @@ def readers_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(kind, "prepare", CopiesOfThis.prepare)
 
 
-def children_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+def copy_children(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do the work of child processes in copies of this one.
 
     A copy is confined all the same, but not limited.

@@ -15,7 +15,7 @@ from mha_viz.models.reading.encoder import Encoder
 SENTENCES, EXAMPLES = 30, 500  # of the built-in corpus, and to learn from; all of them are used elsewhere
 
 
-def are_light(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:
+def lighten_models(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:
     """Make documentation code fast: open each model once, shorten built-in corpora, and train little."""
     load, untrained, sample = loading.load, Encoder.untrained, toy_model._sample_examples
 

@@ -23,11 +23,11 @@ _pointers: BoundedCache[str, Any] = BoundedCache(10**8, lambda _: 1)  # kept for
 
 def read_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat the built-in sentences after the first ones as unreadable."""
-    monkeypatch.setattr(room, "read_pointers", _pointed)
+    monkeypatch.setattr(room, "read_pointers", _find_pointers)
     monkeypatch.setattr(get_queue("pointers"), "results", _pointers)
 
 
-def _pointed(model: catalog.Model) -> Steps[tuple[Any, ...]]:
+def _find_pointers(model: catalog.Model) -> Steps[tuple[Any, ...]]:
     pointers = model_service().ask(verbs.find_pointers, model.name, 0, FEW).result()
     yield 1.0
     return (*pointers, *[None] * (len(built_in().sentences) - FEW))

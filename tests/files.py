@@ -23,13 +23,13 @@ TEXTS = ("name", "model", "query_token", "key_token")  # columns of a table that
 NUMBERS = ("weight", "difference")
 
 
-def code_in(png: bytes) -> str:
+def read_code(png: bytes) -> str:
     """Return the content of the only QR code in a picture."""
     (code,) = zxingcpp.read_barcodes(np.array(Image.open(io.BytesIO(png)).convert("L")))
     return str(code.text)
 
 
-def opens(suffix: str, data: bytes) -> None:
+def check_opens(suffix: str, data: bytes) -> None:
     """Open a file with its format's reader, which raises an error if it is invalid.
 
     Raises AssertionError for content that could run or calculate.
@@ -112,4 +112,4 @@ def _is_whole(data: bytes) -> None:
                 assert file.read(name).decode()
             else:
                 assert suffix in FORMATS
-                opens(suffix, file.read(name))
+                check_opens(suffix, file.read(name))

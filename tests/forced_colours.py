@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import Error, Locator, Page, expect
 
-from tests.screenshots import differing
+from tests.screenshots import measure_difference
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ CHOSEN = {
 Check = Callable[[Page], None]
 
 
-def chosen(*kinds: str) -> Check:
+def check_chosen(*kinds: str) -> Check:
     """Return a check that chosen controls of these kinds look different from the others."""
 
     def check(page: Page) -> None:
@@ -56,7 +56,7 @@ def switch(page: Page) -> None:
     _drawn(lambda: pictures.append(mark.screenshot(animations="disabled")) or 1, 0)
     label.click()
     expect(label).to_have_attribute("data-selected", "true")
-    _drawn(lambda: differing(pictures[0], mark.screenshot(animations="disabled")), 0.2)
+    _drawn(lambda: measure_difference(pictures[0], mark.screenshot(animations="disabled")), 0.2)
     label.click()
     expect(label).not_to_have_attribute("data-selected", "true")
 
@@ -70,7 +70,7 @@ def focus(page: Page) -> None:
     above: FloatRect = {"x": box["x"] + 20, "y": box["y"] - 2, "width": 200, "height": 2}  # the border is not in it
     without = page.screenshot(clip=above)
     field.focus()
-    _drawn(lambda: differing(without, page.screenshot(clip=above)), 0.9)
+    _drawn(lambda: measure_difference(without, page.screenshot(clip=above)), 0.9)
     field.blur()
 
 
@@ -102,12 +102,12 @@ def _differ(one: Locator, other: Locator) -> None:
     """Wait until the two are visible and look different."""
     expect(one).to_be_visible()
     expect(other).to_be_visible()
-    _drawn(lambda: differing(*(part.screenshot(animations="disabled") for part in (one, other))), 0.3)
+    _drawn(lambda: measure_difference(*(part.screenshot(animations="disabled") for part in (one, other))), 0.3)
 
 
 def _hidden(part: Locator, marks: str) -> float:
     """Return how much of a part of a drawing changes if these marks are not painted."""
-    return differing(part.screenshot(), part.screenshot(style=f"{marks} {{ opacity: 0 }}"))
+    return measure_difference(part.screenshot(), part.screenshot(style=f"{marks} {{ opacity: 0 }}"))
 
 
 def _colours(parts: Locator, of: str | None = None) -> list[str]:

@@ -79,7 +79,7 @@ def _named(call: ast.Call, module: str) -> str:
 # ---- What leads to a library ------------------------------------------------------------------------------
 
 
-def run(nodes: Iterable[ast.AST], *, functions: bool) -> Iterator[ast.AST]:
+def iter_run_nodes(nodes: Iterable[ast.AST], *, functions: bool) -> Iterator[ast.AST]:
     """Yield these nodes and all below them that an import runs.
 
     It leaves out what stands under ``if TYPE_CHECKING`` and, unless ``functions``, the bodies of functions.
@@ -100,7 +100,7 @@ def _is_for_types(test: ast.expr) -> bool:
 
 def names(nodes: Iterable[ast.AST], module: str, *, is_package: bool = False, functions: bool = True) -> list[str]:
     """Return the modules that this code of ``module`` imports, each after the packages around it."""
-    nodes = list(run(nodes, functions=functions))
+    nodes = list(iter_run_nodes(nodes, functions=functions))
     found = [one.module for one in _imports(nodes, module, is_package)]
     found += [f"mha_viz.{node.attr}" for node in nodes if isinstance(node, ast.Attribute) and _is_package(node.value)]
     found += [HOMES[one] for one in found if one in HOMES]
@@ -112,7 +112,7 @@ def _is_package(node: ast.expr) -> bool:
 
 
 @cache
-def imported_by(module: str) -> tuple[str, ...]:
+def list_imports_of(module: str) -> tuple[str, ...]:
     """Return the modules that an import of ``module``, of this project, imports; none for a library's module."""
     parts = module.split(".")
     if parts[0] not in OURS:
@@ -126,7 +126,7 @@ def imported_by(module: str) -> tuple[str, ...]:
     return ()
 
 
-def chain(start: str, imported: Iterable[str]) -> list[str]:
+def find_chain(start: str, imported: Iterable[str]) -> list[str]:
     """Return the shortest chain of imports from ``start`` to a library of lanes.HEAVY; empty if there is none.
 
     ``imported`` are the modules that ``start`` imports.
@@ -136,7 +136,7 @@ def chain(start: str, imported: Iterable[str]) -> list[str]:
     for module in waiting:
         if module in lanes.HEAVY:
             return _back(module, reached_from, start)
-        new = [name for name in imported_by(module) if name not in reached_from]
+        new = [name for name in list_imports_of(module) if name not in reached_from]
         reached_from |= dict.fromkeys(new, module)
         waiting += dict.fromkeys(new)
     return []

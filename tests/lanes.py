@@ -118,7 +118,7 @@ LONG = (
 )
 
 
-def loaded() -> set[str]:
+def list_loaded() -> set[str]:
     """Return the libraries of HEAVY that this process has loaded."""
     return {name for name in HEAVY if name in sys.modules}
 

@@ -66,7 +66,7 @@ def write(model: Encoder, folder: Path, half: bool = False) -> Path:
     return mv.publish([(model.encode(EXAMPLE), "L1H1")], folder, live=model, half=half)
 
 
-def in_parts(model: Encoder, folder: Path) -> Path:
+def write_in_parts(model: Encoder, folder: Path) -> Path:
     """Write such a page with its graph in files of ``PART`` bytes."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("mha_viz.figures.live._PART", PART)
@@ -80,14 +80,14 @@ def strongest(model: Encoder, text: str) -> str:
     return f"{words['L1H1'][np.ix_(ordinary, ordinary)].max():.3f}"
 
 
-def parts_of(folder: Path) -> list[bytes]:
+def list_parts(folder: Path) -> list[bytes]:
     """Return the files of the graph of a page."""
     described = json.loads((folder / "model.json").read_text("utf-8"))
     return [(folder / name).read_bytes() for name in described["parts"]]
 
 
 @contextmanager
-def served(
+def serve_folder(
     folder: Path, beside: Callable[[str], bytes | None] = lambda _: None
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """Serve a folder of static files; return its address and a function that stops the server.
@@ -120,7 +120,7 @@ def served(
             thread.join()
 
 
-def read_in(page: Page, texts: Sequence[str]) -> list[Read]:
+def read_in_page(page: Page, texts: Sequence[str]) -> list[Read]:
     """Return what the worker of an open page answers to each text."""
     answers = page.evaluate(_READ, list(texts))
     return [_read(answer) for answer in answers]
@@ -134,7 +134,7 @@ def _read(answer: dict[str, Any]) -> Read:
 
 
 @cache  # every character is looked at
-def rules_of(model: Encoder) -> dict[str, Any]:
+def read_rules(model: Encoder) -> dict[str, Any]:
     """Return the tokenizer of a model as its page has it."""
     tokenizer = Tokenizer(model.vocabulary, model.name, model.limit)
     return {"tokenizer": tokenizer_rules.export_parts(tokenizer), "rules": tokenizer_rules.export_rules(tokenizer)}

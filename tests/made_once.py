@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-def made_once(places: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+def make_once(places: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """Return the folder of this name, which ``make`` fills unless another worker of this run has done so.
 
     The folder is read only. Workers that come at the same moment both make it, so that none waits for another, and the

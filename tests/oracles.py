@@ -22,7 +22,7 @@ EQUAL = 1e-5
 
 
 @cache
-def plain(folder: Path) -> tuple[Any, Any]:
+def load_plain(folder: Path) -> tuple[Any, Any]:
     """Return transformers' own eager model of a folder, and its tokenizer.
 
     All tests share them: remove your hooks afterwards.
@@ -31,17 +31,17 @@ def plain(folder: Path) -> tuple[Any, Any]:
     return model, AutoTokenizer.from_pretrained(folder)
 
 
-def attentions(model: Any, outputs: Any) -> list[torch.Tensor]:
+def collect_attentions(model: Any, outputs: Any) -> list[torch.Tensor]:
     """Return [sentence, head, query, key] of each layer from the outputs of a transformers model.
 
     Longformer's rows hold the keys of a window, with the query in its middle.
     """
     if model.config.model_type != "longformer":
         return list(outputs.attentions)
-    return [unfolded(layer) for layer in outputs.attentions]
+    return [unfold(layer) for layer in outputs.attentions]
 
 
-def unfolded(rows: torch.Tensor) -> torch.Tensor:
+def unfold(rows: torch.Tensor) -> torch.Tensor:
     """Convert […, query, place in the window] to […, query, key], which is 0 outside the window."""
     n, reach = rows.shape[2], rows.shape[3] // 2
     whole = rows.new_zeros(*rows.shape[:2], n, n)
@@ -52,7 +52,7 @@ def unfolded(rows: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def silenced(model: Any, heads: Iterable[tuple[int, int]], of: int) -> Iterator[None]:
+def silence_heads(model: Any, heads: Iterable[tuple[int, int]], of: int) -> Iterator[None]:
     """Zero the outputs of heads of a transformers model for as long as the block runs.
 
     The model has ``of`` heads in each layer. The slices of W_O of the chosen ones are set to zero.
@@ -61,7 +61,7 @@ def silenced(model: Any, heads: Iterable[tuple[int, int]], of: int) -> Iterator[
     before = {layer: _w_o(model, layer).detach().clone() for layer, _ in changed}
     try:
         for layer, head in changed:
-            _of_heads(model, layer, of)[head] = 0
+            _view_by_head(model, layer, of)[head] = 0
         yield
     finally:
         for layer, weight in before.items():
@@ -76,7 +76,7 @@ def _w_o(model: Any, layer: int) -> torch.Tensor:
     return weight
 
 
-def _of_heads(model: Any, layer: int, heads: int) -> torch.Tensor:
+def _view_by_head(model: Any, layer: int, heads: int) -> torch.Tensor:
     """Return a view of W_O with the heads on its first axis."""
     weight = _w_o(model, layer).detach()
     if model.config.model_type == "xlnet":

@@ -10,7 +10,7 @@ import pytest
 from tests import lanes
 
 
-def shuffled(items: list[pytest.Function], seed: int) -> list[pytest.Function]:
+def shuffle_tests(items: list[pytest.Function], seed: int) -> list[pytest.Function]:
     """Return the modules, and the tests of each, in a random order that is the same in every process."""
     random = Random(seed)
     modules: dict[Path, list[pytest.Function]] = {}
@@ -23,7 +23,7 @@ def shuffled(items: list[pytest.Function], seed: int) -> list[pytest.Function]:
     return [item for path in paths for item in modules[path]]
 
 
-def in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Function]:
+def order_in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Function]:
     """Return the tests in the order from which workers take equal shares.
 
     Modules that need the shared server or the browser are dealt to the first two shares of three, or to the first of

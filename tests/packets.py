@@ -44,13 +44,13 @@ def unpack(raw: bytes) -> Unpacked:
     return Unpacked(header, dict(zip(full, cells, strict=True)), thumbs)
 
 
-def pages_of(html: HTML | None) -> list[str]:
+def list_pages(html: HTML | None) -> list[str]:
     """Return the pages in the frames of a view of mha_viz.bertviz."""
     assert html is not None
     return [unescape(source) for source in re.findall(r'<iframe srcdoc="([^"]*)"', html.data)]
 
 
-def in_page(page: str) -> tuple[Unpacked, dict[str, str]]:
+def read_page(page: str) -> tuple[Unpacked, dict[str, str]]:
     """Return the reading in a page of one drawing, and the settings that it opens with."""
     embedded = re.search(r'type="application/json">(.*?)</script>', page, re.DOTALL)
     assert embedded is not None

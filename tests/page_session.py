@@ -45,7 +45,7 @@ class _CopiedReader(Reader):
 caches._reader = Once(_CopiedReader)
 
 
-def _apart(data: bytes) -> tuple[bytes, bytes]:
+def _split_packet(data: bytes) -> tuple[bytes, bytes]:
     """Split the data into the packet and the roles that follow it, whose length is at the end."""
     begin = len(data) - 4 - int.from_bytes(data[-4:], "little")
     return data[:begin], data[begin:-4]
@@ -149,12 +149,12 @@ class PageSession:
     @property
     def picture(self) -> Unpacked | None:
         drawn = self._drawn().get("mha_explorer")
-        return unpack(_apart(drawn.bytes)[0]) if drawn else None
+        return unpack(_split_packet(drawn.bytes)[0]) if drawn else None
 
     @property
     def badges(self) -> dict[str, Any]:
         """The explorer's data about the roles of heads."""
-        roles: dict[str, Any] = json.loads(_apart(self._drawn()["mha_explorer"].bytes)[1])
+        roles: dict[str, Any] = json.loads(_split_packet(self._drawn()["mha_explorer"].bytes)[1])
         return roles
 
     @property

@@ -9,7 +9,7 @@ from random import SystemRandom
 BELOW_THE_SYSTEMS_OWN = range(20_000, 32_000)
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """Return a port on which nothing listens.
 
     The system hands out other ones, so that no connection and no other server takes this port before the server that is

@@ -28,7 +28,7 @@ def reading(
     return Attention("tiny", "r1", TokenizedText(typed[0], typed[1], tuple(tokens)), rows.astype(np.float32))
 
 
-def long_reading(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
+def make_long_reading(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
     """Return a reading of n tokens, including [CLS] and [SEP], which is quickly made at any size."""
     tokens = [_special("[CLS]", 0), *_words((1,) * (n - 2), 0, 0), _special("[SEP]", 0)]
     raw = np.random.default_rng(seed).random((layers, heads, n, n), np.float32)

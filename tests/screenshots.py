@@ -16,7 +16,7 @@ LEVELS = np.arange(256) / 255  # of red, green and blue in a screenshot
 LINEAR = np.where(LEVELS <= 0.04045, LEVELS / 12.92, ((LEVELS + 0.055) / 1.055) ** 2.4).astype(np.float32)
 
 
-def still(page: Page) -> bytes:
+def take_still(page: Page) -> bytes:
     """Return a screenshot once the page has come to rest: two in a row are equal."""
     earlier = page.screenshot()
     for _ in range(50):
@@ -24,10 +24,10 @@ def still(page: Page) -> bytes:
         if later == earlier:
             return later
         before, earlier = earlier, later
-    raise AssertionError(f"The page does not come to rest: it changes within {changed(before, earlier)}.")
+    raise AssertionError(f"The page does not come to rest: it changes within {find_changed_box(before, earlier)}.")
 
 
-def changed(one: bytes, other: bytes) -> tuple[int, int, int, int] | None:
+def find_changed_box(one: bytes, other: bytes) -> tuple[int, int, int, int] | None:
     """Return left, top, right and bottom of the smallest box with all pixels in which two screenshots differ."""
     first, second = (Image.open(BytesIO(image)).convert("RGB") for image in (one, other))
     return ImageChops.difference(first, second).getbbox()
@@ -40,7 +40,7 @@ def luminance(screenshot: bytes) -> NDArray[np.float32]:
     return relative
 
 
-def differing(one: bytes, other: bytes) -> float:
+def measure_difference(one: bytes, other: bytes) -> float:
     """Return the share of pixels whose contrast between two screenshots is at least 3 : 1.
 
     Only the part that both cover counts.

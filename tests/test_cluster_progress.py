@@ -14,14 +14,14 @@ from mha_viz.cli.output import Destination
 from mha_viz.study.cluster import engine
 from mha_viz.study.cluster.engine import ProgressReporter, Workers
 from mha_viz.study.run import Progress
-from tests.shards import cluster_of
+from tests.shards import open_cluster
 from tests.waiting import until
 
 pytestmark = pytest.mark.app
 
 
 def test_workers_that_retire_are_not_lost() -> None:
-    with cluster_of(3) as client:
+    with open_cluster(3) as client:
         workers = Workers(client)
         retires, dies, stays = client.nthreads()
         client.retire_workers(workers=[retires])

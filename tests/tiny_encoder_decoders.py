@@ -64,12 +64,12 @@ def sentencepiece(pieces: list[tuple[str, float]]) -> bytes:
     first = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3)]
     messages = []
     for name, score, kind in [*first, *((*piece, 1) for piece in pieces)]:
-        held = _held(1, name.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
-        messages.append(_held(1, held))
-    return b"".join([*messages, _held(2, bytes([0x18, 1]))])
+        held = _encode_field(1, name.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
+        messages.append(_encode_field(1, held))
+    return b"".join([*messages, _encode_field(2, bytes([0x18, 1]))])
 
 
-def _held(number: int, content: bytes) -> bytes:
+def _encode_field(number: int, content: bytes) -> bytes:
     """Return a protobuf field with a length."""
     length, digits = len(content), []
     while length > 127:
@@ -144,7 +144,7 @@ ENCODER_DECODERS: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = Mapping
 )
 
 
-def _not_words(tokenizer: Any) -> list[int]:
+def _list_bad_words(tokenizer: Any) -> list[int]:
     """Return the pieces that must not be generated.
 
     The tokenizer is trained in another order each time, so random weights would now and then generate a target without
@@ -167,7 +167,7 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
                 parameter.normal_(0, 0.3)  # heads attend to some tokens, not evenly to all
         for bias in biases(model):
             bias.normal_(0, 0.1)
-        model.get_output_embeddings().weight[_not_words(tokenizer)] = 0
+        model.get_output_embeddings().weight[_list_bad_words(tokenizer)] = 0
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

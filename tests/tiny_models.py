@@ -494,7 +494,7 @@ SHAPES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
 )
 
 
-def _with_words(family: str) -> tuple[Any, Any]:
+def _make_word_model(family: str) -> tuple[Any, Any]:
     """Return a model that predicts words, masked or next ones."""
     base, tokenizer = FAMILIES[family]()
     kind: Any = AutoModelForCausalLM if family in CAUSAL else AutoModelForMaskedLM
@@ -502,7 +502,7 @@ def _with_words(family: str) -> tuple[Any, Any]:
 
 
 ANSWERING: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
-    {f"{family} words": partial(_with_words, family) for family in FAMILIES if family not in WORDLESS}
+    {f"{family} words": partial(_make_word_model, family) for family in FAMILIES if family not in WORDLESS}
 )
 WITH_PAIRS = tuple(name for name in FAMILIES if name not in CAUSAL)
 
@@ -526,7 +526,7 @@ def biases(model: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
     return (p for name, p in model.named_parameters() if name.endswith("bias"))
 
 
-def saved(model: Any, folder: Path) -> Path:
+def save_model(model: Any, folder: Path) -> Path:
     torch.manual_seed(1)
     tokenizer = byte_level(GPT2Tokenizer, ("<|endoftext|>",))
     with torch.no_grad():

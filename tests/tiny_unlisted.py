@@ -133,13 +133,13 @@ def build(family: str, folder: Path) -> Path:
         made, ends = _tokenizer("roberta"), {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
         sizes = ends | {"decoder_start_token_id": 2, "vocab_size": len(made), "max_position_embeddings": 66}
         config = AutoConfig.for_model(family, **sizes, **REFUSED_OF_TWO[family])
-        return written(AutoModelForSeq2SeqLM.from_config(config), made, folder)
+        return write_model(AutoModelForSeq2SeqLM.from_config(config), made, folder)
     tokenizer, more = (FAMILIES | others | REFUSED | {"gpt_oss": ("gpt2", _SINKS)})[family]
     made = _tokenizer(tokenizer)
-    return written(AutoModel.from_config(_config(family, made, more)), made, folder)
+    return write_model(AutoModel.from_config(_config(family, made, more)), made, folder)
 
 
-def written(model: Any, tokenizer: Any, folder: Path) -> Path:
+def write_model(model: Any, tokenizer: Any, folder: Path) -> Path:
     """Write a model whose heads differ, with its tokenizer, and return the folder."""
     torch.manual_seed(0)
     with torch.no_grad():

@@ -212,7 +212,7 @@ def square(chart: str, head: str) -> Act:
     return act
 
 
-def played(act: Act) -> Act:
+def play_training(act: Act) -> Act:
     """Do an action that plays a training, and wait for its end."""
 
     def acted(page: Page) -> None:
@@ -223,7 +223,7 @@ def played(act: Act) -> Act:
     return acted
 
 
-def trained(act: Act) -> Act:
+def run_training(act: Act) -> Act:
     """Do an action that begins a training, and wait for its end."""
 
     def acted(page: Page) -> None:
@@ -234,7 +234,7 @@ def trained(act: Act) -> Act:
     return acted
 
 
-def measured(*texts: str) -> Act:
+def measure_files(*texts: str) -> Act:
     """Measure files with these sentences one after the other, each to its end.
 
     Then other files can be chosen.
@@ -252,7 +252,7 @@ def measured(*texts: str) -> Act:
     return acted
 
 
-def found(title: str, key: str, until: str) -> Act:
+def find_matches(title: str, key: str, until: str) -> Act:
     """Press a button that reads a corpus, under this folded title, and wait for the text ``until``."""
 
     def acted(page: Page) -> None:
@@ -263,7 +263,7 @@ def found(title: str, key: str, until: str) -> Act:
     return acted
 
 
-def answered(act: Act, name: str) -> Act:
+def wait_for_button(act: Act, name: str) -> Act:
     """Do an action and wait for a button of this name."""
     return after(act, lambda page: page.get_by_role("button", name=name).first.wait_for())
 
@@ -428,8 +428,12 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "from decoder to encoder": Walk("part", radio("cross")),
     },
     "/roles?model=toy&head=L1H1&level=full": {
-        "links that are searched": Walk("search_links", found("Search this head", "search_links", "links match")),
-        "links that are drawn": Walk("draw_links", found("Everything this head does", "draw_links", "links from")),
+        "links that are searched": Walk(
+            "search_links", find_matches("Search this head", "search_links", "links match")
+        ),
+        "links that are drawn": Walk(
+            "draw_links", find_matches("Everything this head does", "draw_links", "links from")
+        ),
     },
     TRAINING: {
         "a step of the training": Walk(
@@ -437,7 +441,9 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         ),
     },
     RUSSIAN: {
-        "the model of many languages": Walk("read_multilingual", answered(button("Try", exact=False), "Try again")),
+        "the model of many languages": Walk(
+            "read_multilingual", wait_for_button(button("Try", exact=False), "Try again")
+        ),
         "the model before": Walk("back_to_model", button("Back to MiniLM")),
     },
     "/roles?model=toy": {"a kind": Walk("mha_scheme.linked:kinds", KIND)},
@@ -492,9 +498,9 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "a real head": Walk("link:?head.model.pin.text", link("○ L0H2")),
     },
     "/why_heads_differ?experiment=identical&numbers=1": {
-        "a guess": Walk("lab_guess_", played(radio("heads differ"))),
-        "seeds side by side": Walk("lab_beside", trained(radio("2"))),
-        "a run of one's own": Walk("lab_run", trained(after(types("Steps", "20"), button("Run")))),
+        "a guess": Walk("lab_guess_", play_training(radio("heads differ"))),
+        "seeds side by side": Walk("lab_beside", run_training(radio("2"))),
+        "a run of one's own": Walk("lab_run", run_training(after(types("Steps", "20"), button("Run")))),
     },
     "/?model=toy&off=L0H1": {
         "a way": Walk("how", choosing(radio("uniform attention"))),
@@ -544,7 +550,9 @@ FIRST: Mapping[str, Act] = {
     "/why_heads_differ?experiment=random": unfolds("Are layers parallel"),
     "/why_heads_differ?experiment=count": unfolds("What does it cost"),
     "/why_heads_differ?experiment=cut": unfolds("Is a head like a kernel"),
-    "/roles?model=toy&corpus=file": measured("The dog sleeps.\nThe girl sees the cat.\n", "The cat sees the dog.\n"),
+    "/roles?model=toy&corpus=file": measure_files(
+        "The dog sleeps.\nThe girl sees the cat.\n", "The cat sees the dog.\n"
+    ),
 }
 # Walks that begin by unfolding and lead to another page at once: that page folds it again.
 FOLDED = tuple(f"/why_heads_differ?experiment={name}" for name in ("random", "count", "cut"))

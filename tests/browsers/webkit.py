@@ -12,7 +12,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 from tests.browsers.engine import ByActions, started
-from tests.ports import free_port
+from tests.ports import find_free_port
 from tests.waiting import PATIENCE, until
 
 # The driver tells nothing of errors: the page notes them, from the moment at which it can be asked.
@@ -47,7 +47,7 @@ class WebKit(ByActions):
         settings.write_text("[Settings]\ngtk-enable-animations=0\n", "utf-8")  # motion is reduced
         (self.folder / "config" / "user-dirs.dirs").write_text(f'XDG_DOWNLOAD_DIR="{self.downloads}"\n', "utf-8")
         self._faults: list[str] = []
-        port = free_port()
+        port = find_free_port()
         environment = {
             "DISPLAY": self._screen(ends),
             "HOME": str(self.folder),

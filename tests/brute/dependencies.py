@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from tests.brute.annotated import Sentence
 from tests.brute.model import Reading
-from tests.brute.statistics import Count, best, between_words
+from tests.brute.statistics import Count, find_best, sum_to_words
 
 DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
 SIDES = ("left", "right")
 OFFSETS = tuple(o for o in range(-10, 11) if o)
 
 
-def groups(relation: str) -> list[tuple[str, str]]:
+def list_groups(relation: str) -> list[tuple[str, str]]:
     """Return (level, name) of every row of the tables that a relation counts in."""
     base = relation.split(":")[0]
     groups_of_relation = [("full", relation), ("base", base), ("agg", "all")]
@@ -39,7 +39,7 @@ def questions(sentence: Sentence) -> list[Question]:
     for d, (h, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True)):
         if h < 0:
             continue
-        for group in groups(relation):
+        for group in list_groups(relation):
             questions.append(Question(group, "dep_to_head", d, frozenset({h})))
             questions.append(Question(group, "head_to_dep", d, frozenset({h})))
             dependents[group, h].add(d)
@@ -50,8 +50,8 @@ def questions(sentence: Sentence) -> list[Question]:
 def answer(w: Any, question: Question) -> int:
     others = [j for j in range(len(w)) if j != question.asked]
     if question.direction == "head_to_dep":
-        return best([w[j, question.asked] for j in range(len(w))], others)
-    return best(w[question.asked], others)
+        return find_best([w[j, question.asked] for j in range(len(w))], others)
+    return find_best(w[question.asked], others)
 
 
 Key = tuple[tuple[str, str], str, Any]  # group, direction, and a head or what a baseline is told
@@ -61,7 +61,7 @@ def syntax(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Key, Count]:
     counts: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
-            w = between_words(a, reading.words)
+            w = sum_to_words(a, reading.words)
             for question in questions(sentence):
                 count = counts[question.group, question.direction, number]
                 count[0] += 1
@@ -73,13 +73,13 @@ def _offset(sentence: Sentence, at: int, offset: int) -> int | None:
     return at + offset if 0 <= at + offset < len(sentence.forms) else None
 
 
-def nearest(sentence: Sentence, at: int, side: str, tags: Iterable[str]) -> int | None:
+def find_nearest(sentence: Sentence, at: int, side: str, tags: Iterable[str]) -> int | None:
     """Return the nearest word on a side that has one of these parts of speech."""
     places = range(at - 1, -1, -1) if side == "left" else range(at + 1, len(sentence.forms))
     return next((i for i in places if sentence.upos[i] in tags), None)
 
 
-def offset_baseline(sentences: Sequence[Sentence]) -> dict[Key, Count]:
+def count_by_offset(sentences: Sequence[Sentence]) -> dict[Key, Count]:
     """Count what every offset gets right, for every group and direction."""
     return _baseline(sentences, OFFSETS, _offset)
 
@@ -87,7 +87,7 @@ def offset_baseline(sentences: Sequence[Sentence]) -> dict[Key, Count]:
 SetRule = tuple[str, frozenset[str]]
 
 
-def set_rules(sentences: Sequence[Sentence]) -> dict[tuple[tuple[str, str], str], SetRule]:
+def find_set_rules(sentences: Sequence[Sentence]) -> dict[tuple[tuple[str, str], str], SetRule]:
     """Return the best rule of each group and direction: a side and a set of parts of speech.
 
     Parts of speech are added one by one for as long as another one gets more cases right.
@@ -115,10 +115,10 @@ def set_rules(sentences: Sequence[Sentence]) -> dict[tuple[tuple[str, str], str]
 
 
 def _right_by_set(cases: Sequence[tuple[Sentence, Question]], side: str, tags: frozenset[str]) -> int:
-    return sum(nearest(sentence, question.asked, side, tags) in question.right for sentence, question in cases)
+    return sum(find_nearest(sentence, question.asked, side, tags) in question.right for sentence, question in cases)
 
 
-def by_set_rules(sentences: Sequence[Sentence], rules: Any) -> dict[tuple[tuple[str, str], str], Count]:
+def count_by_set_rules(sentences: Sequence[Sentence], rules: Any) -> dict[tuple[tuple[str, str], str], Count]:
     """Count how many of the cases of each group and direction its rule gets right."""
     counts: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
     for sentence in sentences:
@@ -126,24 +126,24 @@ def by_set_rules(sentences: Sequence[Sentence], rules: Any) -> dict[tuple[tuple[
             side, tags = rules.get((question.group, question.direction), ("left", ()))
             count = counts[question.group, question.direction]
             count[0] += 1
-            count[1] += nearest(sentence, question.asked, side, tags) in question.right
+            count[1] += find_nearest(sentence, question.asked, side, tags) in question.right
     return {key: (n, right) for key, (n, right) in counts.items()}
 
 
-def both_right(sentences: Sequence[tuple[Sentence, Reading]], rules: Any) -> dict[Key, int]:
+def count_both_right(sentences: Sequence[tuple[Sentence, Reading]], rules: Any) -> dict[Key, int]:
     """Count the cases that both a head and the rule get right, for each group, direction and head."""
     counts: dict[Any, int] = defaultdict(int)
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
-            w = between_words(a, reading.words)
+            w = sum_to_words(a, reading.words)
             for question in questions(sentence):
                 side, tags = rules.get((question.group, question.direction), ("left", ()))
-                by_rule = nearest(sentence, question.asked, side, tags) in question.right
+                by_rule = find_nearest(sentence, question.asked, side, tags) in question.right
                 counts[question.group, question.direction, number] += by_rule and answer(w, question) in question.right
     return counts
 
 
-class OfKind(NamedTuple):
+class KindCase(NamedTuple):
     """One case in which a head points to a word of the right kind: the answers, and the chance of a random one."""
 
     right: bool
@@ -152,16 +152,16 @@ class OfKind(NamedTuple):
     chance: float
 
 
-def kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tuple[int, list[OfKind]]]:
+def count_kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tuple[int, list[KindCase]]]:
     """Count the cases with a choice, and those in which the head points to one of the candidates.
 
     A case has a choice if two words or more have the gold word's part of speech. The counts are for each base relation,
     direction and head.
     """
-    found: dict[Any, tuple[list[None], list[OfKind]]] = defaultdict(lambda: ([], []))
+    found: dict[Any, tuple[list[None], list[KindCase]]] = defaultdict(lambda: ([], []))
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
-            w = between_words(a, reading.words)
+            w = sum_to_words(a, reading.words)
             for question in questions(sentence):
                 if question.group[0] != "base":
                     continue
@@ -173,9 +173,11 @@ def kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tuple[int,
                 cases.append(None)
                 pointed = answer(w, question)
                 if sentence.upos[pointed] == tag:
-                    left, right = (nearest(sentence, question.asked, side, [tag]) in question.right for side in SIDES)
+                    left, right = (
+                        find_nearest(sentence, question.asked, side, [tag]) in question.right for side in SIDES
+                    )
                     chance = len(question.right.intersection(words)) / len(words)
-                    of_kind.append(OfKind(pointed in question.right, left, right, chance))
+                    of_kind.append(KindCase(pointed in question.right, left, right, chance))
     return {key: (len(cases), of_kind) for key, (cases, of_kind) in found.items()}
 
 
@@ -190,7 +192,7 @@ def _baseline(sentences: Sequence[Sentence], options: Sequence[Any], guess: Call
     return {key: (n, right) for key, (n, right) in counts.items()}
 
 
-def best_of(counts: dict[Key, Count]) -> dict[tuple[tuple[str, str], str], Count]:
+def pick_best(counts: dict[Key, Count]) -> dict[tuple[tuple[str, str], str], Count]:
     """Return the count of the best option for each group and direction."""
     best_counts: dict[Any, Count] = {}
     for (group, direction, _), (n, right) in counts.items():
@@ -205,8 +207,8 @@ def uas(sentences: Sequence[tuple[Sentence, Reading]]) -> list[Count]:
     for sentence, reading in sentences:
         n = len(sentence.forms)
         for number in range(heads if n > 1 else 0):
-            w = between_words(reading.attention[number], reading.words)
-            points = [best(w[i], [j for j in range(n) if j != i]) for i in range(n)]
+            w = sum_to_words(reading.attention[number], reading.words)
+            points = [find_best(w[i], [j for j in range(n) if j != i]) for i in range(n)]
             for d, (h, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True)):
                 if h >= 0 and relation.split(":")[0] != "punct":
                     edges[number][0] += 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.brute.annotated import Sentence
 from tests.brute.model import Model, Reading
-from tests.brute.statistics import Count, best, between_words
+from tests.brute.statistics import Count, find_best, sum_to_words
 
 CHUNK = 128  # pieces, [CLS] and [SEP] included
 
@@ -23,7 +23,7 @@ class Chunk(NamedTuple):
     mentions: list[tuple[str, int]]  # (chain, word of the chunk)
 
 
-def chunks(sentences: Sequence[Sentence], model: Model) -> list[Chunk]:
+def build_chunks(sentences: Sequence[Sentence], model: Model) -> list[Chunk]:
     """Join consecutive sentences of a document, as many as CHUNK tokens hold.
 
     A sentence that cannot be read separates chunks; one that is longer than a chunk stands alone.
@@ -76,26 +76,26 @@ def _kinds(chunk: Chunk, word: int) -> list[str]:
     return ["all", "proper" if chunk.upos[word] == "PROPN" else "nominal"]
 
 
-def coreference(parts: Sequence[tuple[Chunk, Reading]]) -> dict[tuple[str, Any], Count]:
+def count_coreference(parts: Sequence[tuple[Chunk, Reading]]) -> dict[tuple[str, Any], Count]:
     """Count cases and right answers, by (type, head or name of a baseline)."""
     counts: dict[tuple[str, Any], list[int]] = defaultdict(lambda: [0, 0])
     for chunk, reading in parts:
-        between = [between_words(a, reading.words) for a in reading.attention]
+        between = [sum_to_words(a, reading.words) for a in reading.attention]
         for anaphor in anaphors(chunk):
             same = [c for c in anaphor.candidates if chunk.forms[c].lower() == chunk.forms[anaphor.word].lower()]
-            guesses: dict[Any, int] = {n: best(w[anaphor.word], anaphor.candidates) for n, w in enumerate(between)}
+            guesses: dict[Any, int] = {n: find_best(w[anaphor.word], anaphor.candidates) for n, w in enumerate(between)}
             guesses["nearest"] = anaphor.candidates[-1]
             guesses["same_form"] = (same or anaphor.candidates)[-1]
             for kind in anaphor.kinds:
                 if kind == "third_person":
-                    guesses["agreement"] = agreement(chunk, anaphor)
+                    guesses["agreement"] = apply_agreement(chunk, anaphor)
                 for who, guess in guesses.items():
                     counts[kind, who][0] += 1
                     counts[kind, who][1] += guess in anaphor.right
     return {key: (n, right) for key, (n, right) in counts.items()}
 
 
-def agreement(chunk: Chunk, anaphor: Anaphor) -> int:
+def apply_agreement(chunk: Chunk, anaphor: Anaphor) -> int:
     """Return the word that the rule of agreement chooses.
 
     That is the nearest pronoun of the kind, or else the nearest subject of the number, or else the nearest word of the
@@ -117,7 +117,7 @@ def agreement(chunk: Chunk, anaphor: Anaphor) -> int:
     return max(ranked)[1]
 
 
-def gap(text: str, model: Model) -> list[Count]:
+def count_gap(text: str, model: Model) -> list[Count]:
     """Count the cases and each head's right answers over the rows of a table."""
     heading, *lines = [line.split("\t") for line in text.strip("\n").split("\n")]
     counts = [[0, 0] for _ in range(model.heads)]
@@ -127,7 +127,9 @@ def gap(text: str, model: Model) -> list[Count]:
         reading = model.text(row["Text"])
         if (not a_right and not b_right) or reading is None:
             continue
-        asked, a, b = (_last_word(row["Text"], row[k], int(row[f"{k}-offset"]), reading) for k in ("Pronoun", "A", "B"))
+        asked, a, b = (
+            _find_last_word(row["Text"], row[k], int(row[f"{k}-offset"]), reading) for k in ("Pronoun", "A", "B")
+        )
         for number, weights in enumerate(reading.attention):
             to_a, to_b = (np.mean([sum(weights[i, j] for j in name) for i in asked]) for name in (a, b))
             counts[number][0] += 1
@@ -135,7 +137,7 @@ def gap(text: str, model: Model) -> list[Count]:
     return [(n, right) for n, right in counts]
 
 
-def _last_word(text: str, form: str, at: int, reading: Reading) -> list[int]:
+def _find_last_word(text: str, form: str, at: int, reading: Reading) -> list[int]:
     """Return the tokens that overlap the last word of a span."""
     end = at + len(form)
     while text[end - 1] == " ":

@@ -11,14 +11,14 @@ import numpy as np
 Count = tuple[int, int]  # how many, and how many of them right
 
 
-def between_words(a: Any, words: Sequence[int | None]) -> Any:
+def sum_to_words(a: Any, words: Sequence[int | None]) -> Any:
     """Convert one head's [query, key] to [from word, to word]: sum over keys, average over queries."""
     places = [[i for i, w in enumerate(words) if w == k] for k in range(1 + max(w for w in words if w is not None))]
     to = np.stack([sum(a[:, j] for j in columns) for columns in places], axis=1)  # [piece, word]
     return np.stack([sum(to[i] for i in rows) / len(rows) for rows in places])
 
 
-def best(values: Sequence[float], of: Sequence[int]) -> int:
+def find_best(values: Sequence[float], of: Sequence[int]) -> int:
     """Return the index among ``of`` with the largest value; the lowest index if several are equal."""
     place = of[0]
     for i in of:

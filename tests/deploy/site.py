@@ -24,8 +24,8 @@ from urllib.error import URLError
 
 import yaml
 
-from tests.deploy.image import ROOT, instructions
-from tests.ports import free_port
+from tests.deploy.image import ROOT, parse_instructions
+from tests.ports import find_free_port
 from tests.waiting import PATIENCE
 
 HOST = "heads.example.org"
@@ -46,7 +46,7 @@ class Server:
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
-        self.port = free_port()
+        self.port = find_free_port()
         self._folder = folder
         self._log = folder / f"{name}.log"
         self._settings = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))["services"][name][
@@ -55,7 +55,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        program, *arguments = next(step for step in instructions() if step.name == "CMD").exec_form
+        program, *arguments = next(step for step in parse_instructions() if step.name == "CMD").exec_form
         assert program == "mha-viz"
         command = [sys.executable, "-m", "mha_viz.cli", *arguments]
         with self._log.open("ab") as log:
@@ -156,7 +156,7 @@ class Site(Generic[P]):
 
     def __init__(self, folder: Path, *servers: P) -> None:
         self._folder = folder
-        self.port, self.plain_port = free_port(), free_port()
+        self.port, self.plain_port = find_free_port(), find_free_port()
         self.url = f"https://{HOST}:{self.port}{BASE}"
         self.servers: dict[str, P] = dict(zip(NAMES, servers, strict=True))
         self._ends = ExitStack()

@@ -74,7 +74,7 @@ def reading() -> Attention:
     return Attention("made", "", build_text(TEXT, PAIR, pieces), np.round(weights, 4).astype(np.float32))
 
 
-def crowded() -> Attention:
+def make_crowded_reading() -> Attention:
     """Return the reading of a long text with a special token at either end, which get most of the weight."""
     names = ["[CLS]", *(f"w{number}" for number in range(26)), "[SEP]"]
     n = len(names)
@@ -84,13 +84,13 @@ def crowded() -> Attention:
     return Attention.from_tensors(np.round(weights, 4).astype(np.float32), names)
 
 
-def with_signs() -> Attention:
+def make_signed_reading() -> Attention:
     """Return the reading of :func:`reading` with signed numbers."""
     numbers = np.round(np.random.default_rng(9).normal(0, 0.2, reading().weights.shape), 4)
     return replace(reading(), weights=numbers.astype(np.float32), quantity="gradient")
 
 
-def three() -> list[Panel]:
+def make_panels() -> list[Panel]:
     """Return two readings of one sentence, once with a word replaced, and a head of a shorter sentence."""
     first = reading()
     tokens = list(first.text.tokens)
@@ -105,7 +105,7 @@ def three() -> list[Panel]:
     return [Panel(first, HEADS[0]), Panel(turned, HEADS[1]), Panel(alone, HEADS[0])]
 
 
-def everything() -> dict[str, Any]:
+def build_file() -> dict[str, Any]:
     """Return the content of the file.
 
     For one reading it has the marks of a heatmap, of links and of the grid in every view, and panels side by side with
@@ -113,22 +113,25 @@ def everything() -> dict[str, Any]:
     """
     attention = reading()
     with patch.object(fonts, "width", plain_width), patch.object(fonts, "cut_text", plain_cut):
-        cases = {name: drawn(attention, view, LIGHT) for name, view in VIEWS.items()}
-        signed_cases = {name: drawn(with_signs(), view, GREY) for name, view in WITH_SIGNS.items()}
-        many = {name: {"view": asdict(view), "links": _links(crowded(), view, LIGHT)} for name, view in CROWDED.items()}
-        beside = {name: drawn_together(*settings) for name, settings in TOGETHER.items()}
-    panels = base64.b64encode(pack_comparison(three())).decode()
+        cases = {name: draw_view(attention, view, LIGHT) for name, view in VIEWS.items()}
+        signed_cases = {name: draw_view(make_signed_reading(), view, GREY) for name, view in WITH_SIGNS.items()}
+        many = {
+            name: {"view": asdict(view), "links": _links(make_crowded_reading(), view, LIGHT)}
+            for name, view in CROWDED.items()
+        }
+        beside = {name: draw_panel_marks(*settings) for name, settings in TOGETHER.items()}
+    panels = base64.b64encode(pack_comparison(make_panels())).decode()
     return {
         "width": WIDTH,
         "open": [h.head for h in HEADS],
         "theme": LIGHT._asdict(),
         "grey": GREY._asdict(),  # of the numbers with a sign, whose cells carry a minus there
         "reading": _reading(attention),
-        "crowded": {"reading": _reading(crowded()), "cases": many},
+        "crowded": {"reading": _reading(make_crowded_reading()), "cases": many},
         "cases": cases,
-        "signed": {"matrices": _written(with_signs()), "cases": signed_cases},
+        "signed": {"matrices": _list_weights(make_signed_reading()), "cases": signed_cases},
         "panels": panels,
-        "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in three()],  # before packing
+        "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in make_panels()],  # before packing
         "together": beside,
         "labelled": [[cell, _labels_at(cell)] for cell in CELLS],
     }
@@ -153,11 +156,11 @@ def _reading(attention: Attention) -> dict[str, Any]:
         "special": [int(t.special) for t in text.tokens],
         "groups": [list(g) for g in text.groups],
         "words": [t.text for t in text.by_words().tokens],
-        "matrices": _written(attention),
+        "matrices": _list_weights(attention),
     }
 
 
-def _written(attention: Attention) -> list[list[float]]:
+def _list_weights(attention: Attention) -> list[list[float]]:
     return [[float(str(w)) for w in matrix.ravel()] for matrix in attention.weights[0]]
 
 
@@ -173,7 +176,7 @@ def plain_cut(text: str, size: float, room: float, weight: int = 400) -> str:
     return text[:fits] + "…"
 
 
-def drawn(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
+def draw_view(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
     """Return the marks of one view."""
     axes = list_units(attention, view)
     held = find_focus(axes, view)
@@ -199,9 +202,9 @@ def _links(attention: Attention, view: View, theme: Theme) -> list[dict[str, Any
     return [as_dict(mark) for mark in links]
 
 
-def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dict[str, Any]:
+def draw_panel_marks(view: View, pin_of: int, diff: tuple[int, int] | None) -> dict[str, Any]:
     """Return the marks of three panels, and of the difference of two of them."""
-    panels = three()
+    panels = make_panels()
     held = find_pins(panels, view, pin_of, diff)
     case: dict[str, Any] = {"view": asdict(view), "at": pin_of, "diff": diff}
     for kind, above in (("heatmap", 0), ("links", 2)):  # the names of the columns are outside the canvas

@@ -1,4 +1,4 @@
-"""A Dask cluster for a command: its options, the connection, and its progress in words."""
+"""Connect a command to a Dask cluster: add its options, open the connection, and report progress."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ REFLEXIVE_VERBS = ("admire", "paint", "like", "see")  # those that the grammar u
 
 
 def make_toy_pairs() -> PairTexts:
-    """Yield pairs of the grammar: agreement of verbs and of copulas, reflexives, and pronouns."""
+    """Yield the grammar's minimal pairs: verb and copula agreement, reflexives, and pronouns."""
     kinds: dict[str, Callable[[Random], tuple[str, str]]] = {
         "agreement": _make_agreement,
         "copula": _make_copula,
@@ -42,11 +42,11 @@ def make_toy_pairs() -> PairTexts:
 
 
 def make_repeater_pairs() -> PairTexts:
-    """Yield words that begin to repeat: the last word is the next one of the repetition, or another.
+    """Yield sequences of words that begin to repeat, with the correct last word and with a wrong one.
 
-    The other word is one of the sequence ("seen word"), or a word that has not occurred ("new word"). In "word twice",
-    the word before has occurred twice in the sequence, and the other word followed its other occurrence: only earlier
-    words tell which occurrence is repeated.
+    The wrong word is one of the sequence ("seen word"), or a word that has not occurred ("new word"). In "word twice",
+    the preceding word has occurred twice in the sequence, and the wrong word followed its other occurrence: only
+    earlier words tell which occurrence is repeated.
     """
     yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=True), "seen word")
     yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=False), "new word")
@@ -108,7 +108,7 @@ def _make_pronoun(rng: Random) -> tuple[str, str]:
 
 
 def _make_repetition(rng: Random, is_seen: bool) -> tuple[str, str]:
-    """Return random words that begin to repeat, and the same with another last word."""
+    """Return random words that begin to repeat, with the correct last word and with a wrong one."""
     period = rng.randint(MIN_PERIOD, MAX_PERIOD)
     *first, new = rng.sample(_list_words(), period + 1)
     place = rng.randrange(1, period)  # of the last word in the repetition
@@ -118,7 +118,7 @@ def _make_repetition(rng: Random, is_seen: bool) -> tuple[str, str]:
 
 
 def _make_word_twice(rng: Random) -> tuple[str, str]:
-    """Return words with one word twice that begin to repeat, up to the word after it, and that after the other one."""
+    """Return words that begin to repeat, up to the word after a word that occurs twice, correct and wrong."""
     *others, twice = rng.sample(_list_words(), rng.randint(MIN_PERIOD, MAX_PERIOD))
     place = rng.randrange(1, len(others) // 2)
     other_place = rng.randrange(place + 3, len(others) + 1)

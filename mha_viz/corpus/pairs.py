@@ -1,6 +1,6 @@
-"""Read minimal pairs: an acceptable sentence beside an unacceptable one that differs from it in one respect.
+"""Read minimal pairs: an acceptable sentence and an unacceptable one that differs from it in one respect.
 
-A file has one pair per line: GOOD, BAD and perhaps the kind of the pair, separated by tabs; or JSON lines as BLiMP
+A file has one pair per line: GOOD, BAD and optionally the kind of the pair, separated by tabs; or JSON lines as BLiMP
 publishes them (Warstadt et al. 2020). If only some pairs have a kind, the others are of the kind NO_KIND. Two sets of
 pairs are built in, for the two toy models.
 """
@@ -25,8 +25,8 @@ from mha_viz.text import clean
 
 GOOD, BAD, KIND = JSON_FIELDS = ("sentence_good", "sentence_bad", "UID")  # the fields of BLiMP; the last is optional
 TOY_PAIRS, REPEATER_PAIRS = BUILT_IN_PAIRS = ("toy-pairs", "repeater-pairs")
-ALL_PAIRS = "all"  # all pairs, in place of a kind
-NO_KIND = "(no kind)"  # the kind of pairs without one, in a file with others
+ALL_PAIRS = "all"  # selects all pairs where a kind is expected
+NO_KIND = "(no kind)"  # the kind of pairs without a kind, in a file where others have one
 HEADINGS = frozenset(("good", "bad", "sentence_good", "sentence_bad", "grammatical", "ungrammatical"))
 COLUMNS = "GOOD, BAD and perhaps KIND, separated by tabs"
 LIST_NAME = "the list of pairs"
@@ -38,7 +38,7 @@ PairSource: TypeAlias = "str | os.PathLike[str] | Iterable[Sequence[str]] | Pair
 class Pair(NamedTuple):
     """An acceptable and an unacceptable sentence.
 
-    ``kind`` is empty if no pair has one. ``line`` is the line in the file, or the place in a list.
+    ``kind`` is empty if no pair has one. ``line`` is the line in the file, or the position in a list.
     """
 
     good: str

@@ -331,7 +331,7 @@ def adjust_spans(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]
     """
     result = []
     next_starts: list[int | None] = [None, None]  # for each text, where the next piece begins
-    limits = [len(text) for text in typed]  # for each text, where the next piece begins that does not overlap
+    limits = [len(text) for text in typed]  # for each text, the start of the next piece that does not overlap
     for piece in reversed(pieces):
         segment, text = piece.segment, typed[piece.segment]
         start, next_start = piece.start, next_starts[segment]
@@ -369,8 +369,9 @@ def _get_white_space(name: str) -> str:
 def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
     """Return the number of each piece's word, None for special tokens.
 
-    The pieces must have the spans that :func:`adjust_spans` returns. Words are separated by white space and
-    punctuation:
+    The pieces must have the spans that :func:`adjust_spans` returns.
+
+    Words are separated by white space and punctuation:
     "didn't" is one word although BERT splits it into three pieces, and the full stop of "tired." is a separate word
     although SentencePiece keeps them together. An apostrophe belongs to a word only between two letters or digits.
     Every other punctuation mark or sign, including the underscore and a leading apostrophe, is a word of its own;

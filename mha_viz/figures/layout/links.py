@@ -87,10 +87,7 @@ class Strand(NamedTuple):
         return math.floor(int(self.shade[row, col]) / 255 * LEVELS + 0.5)
 
     def is_numbered(self, row: int, col: int) -> bool:
-        """Return whether the number of a link is written.
-
-        Only a line that is drawn, and not one of the weakest, has its number.
-        """
+        """Whether the number of a link is written: only of a line that is drawn and not one of the weakest."""
         least = NUMBERED * (1 if self.part.is_share else self.part.top)
         return self.level(row, col) > 0 and abs(self.part.w[row, col]) >= np.float32(least)
 

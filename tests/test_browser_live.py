@@ -20,7 +20,7 @@ from mha_viz.analysis.bundled_data import list_head_recipes, load_bundled_roles
 from mha_viz.attention import Head
 from mha_viz.errors import EmptyText
 from mha_viz.figures.layout.packet import collect_axis_tokens
-from mha_viz.figures.words.role_words import group_by_head, plain_name
+from mha_viz.figures.words.role_words import get_plain_name, group_by_head
 from mha_viz.models.reading import onnx
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
@@ -114,7 +114,7 @@ def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Enco
         expect(live.locator(".rules")).to_contain_text("41% [41%, 42%]")
         live.locator("details.drawing > summary").click()
         page.get_by_label("Label roles").check()
-        name = plain_name(group_by_head(load_bundled_roles("toy"))[Head(1, 1)][0])
+        name = get_plain_name(group_by_head(load_bundled_roles("toy"))[Head(1, 1)][0])
         chip = live.locator(".chip:visible").filter(has_text=name).first
         expect(chip).to_be_visible()
         chip.get_by_role("button").click()

@@ -66,10 +66,10 @@ def read_pairs(source: PairSource) -> Pairs:
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         if name in BUILT_IN_PAIRS:
-            return _collect(name, _number(_BUILT_IN[name]()))
+            return _collect(name, _number_pairs(_BUILT_IN[name]()))
         return _read_file(Path(source))
     check_kind(source, Iterable, "a list of pairs", f"Give a file, a list of (good, bad), or {TOY_PAIRS!r}.")
-    return _collect(LIST_NAME, _iter_listed(source), "pair")
+    return _collect(LIST_NAME, _iter_listed_pairs(source), "pair")
 
 
 def parse_pairs(text: str, name: str) -> Pairs:
@@ -126,7 +126,7 @@ def _parse_json(line: str, number: int, name: str) -> Pair:
     return _make_pair(values, number)
 
 
-def _iter_listed(items: Iterable[Sequence[str]]) -> Iterator[Pair]:
+def _iter_listed_pairs(items: Iterable[Sequence[str]]) -> Iterator[Pair]:
     """Yield the pairs of a list. Raises CorpusError."""
     for number, item in enumerate(items, 1):
         if isinstance(item, Pair):
@@ -145,7 +145,7 @@ def _make_pair(cells: Sequence[str], line: int) -> Pair:
     return Pair(good, bad, kind, line)
 
 
-def _number(pairs: Iterable[tuple[str, str, str]]) -> Iterator[Pair]:
+def _number_pairs(pairs: Iterable[tuple[str, str, str]]) -> Iterator[Pair]:
     return (Pair(*pair, number) for number, pair in enumerate(pairs, 1))
 
 

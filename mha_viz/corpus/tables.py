@@ -40,9 +40,7 @@ EAGLES = re.compile(
     r"|d[a-z][0-3][mfcn0][spn0][sp0]|p[a-z0][0-3][mfcn0][spn0][a-z0]{1,3}|s[pn][a-z][mfcn0][spn0]",
     re.IGNORECASE,
 )
-EAGLES_SHORT = re.compile(
-    r"f[a-z]{1,2}|r[gn]|c[cs]|sp|z[dmpu]?|[iw]", re.IGNORECASE
-)  # such as “fp”; some are also words
+EAGLES_SHORT = re.compile(r"f[a-z]{1,2}|r[gn]|c[cs]|sp|z[dmpu]?|[iw]", re.IGNORECASE)  # some are also words
 INNER_DIGIT = re.compile(r"\d[a-z]", re.IGNORECASE)  # a digit that does not belong to a number at the end
 TAG_SEPARATOR = re.compile(r"[\s,;|]+")  # between a word and its tag
 # A word with its part of speech, as in “dog/NN”.

@@ -448,7 +448,7 @@ def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed
     marks_beginnings = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
     texts = []
     for i, piece in enumerate(pieces):
-        continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues(pieces, i, typed)
+        continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues_word(pieces, i, typed)
         is_marked = piece.name.startswith(CONTINUATION_MARK) or (marks_beginnings and piece.name[:1] not in BLANKS)
         is_marked |= not marks_beginnings and _meet_in_letters(pieces[i - 1], piece, typed)
         written = _make_visible_text(pieces, i, typed)
@@ -456,7 +456,7 @@ def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed
     return tuple(texts)
 
 
-def _continues(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> bool:
+def _continues_word(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> bool:
     """Tell whether the word has text other than blanks before this piece. Llama's "▁" alone begins a word."""
     previous = pieces[index - 1]
     if previous.end <= previous.start:

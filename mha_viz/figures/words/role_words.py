@@ -75,18 +75,18 @@ DIRECTIONS = {
 }
 
 
-def short_name(finding: Finding) -> str:
+def shorten_name(finding: Finding) -> str:
     """Return a word that fits into a cell of the map."""
     name = finding.detail.split()[0]
     return SHORT_NAMES.get(name, name)
 
 
-def glyph_name(finding: Finding) -> str:
+def choose_glyph(finding: Finding) -> str:
     """Return the name of the icon for what a head does, in ``browser/glyphs.css``."""
     return finding.detail if finding.detail in GLYPHS else finding.role
 
 
-def plain_name(finding: Finding) -> str:
+def get_plain_name(finding: Finding) -> str:
     """Return a role in plain words: "subject (nsubj)", "previous token"."""
     meaning = None if finding.role == "syntax" else find_gloss(finding.detail)
     return meaning.name if meaning else label_relation(finding.detail.split()[0])

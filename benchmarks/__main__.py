@@ -10,7 +10,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.results import compared, shortfalls, summary
+from benchmarks.results import format_summary, list_shortfalls, read_numbers
 from mha_viz import process
 
 HERE = Path(__file__).resolve().parent
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
     results = stored if chosen.full else HERE / "cache" / ("quick" if chosen.quick else "short")
     results.mkdir(parents=True, exist_ok=True)
     names = chosen.names or (NAMES if chosen.full else SHORT)
-    before = compared(stored, names)
+    before = read_numbers(stored, names)
     for name in names:
         began = time.monotonic()
         print(f"\n{name} …", flush=True)
@@ -58,8 +58,8 @@ def main(arguments: list[str] | None = None) -> None:
         few = chosen.quick or (name in FEW and not chosen.full)
         import_module(f"benchmarks.{name}").main(results, few, **more)
         print(f"{name}: {(time.monotonic() - began) / 60:.1f} min", flush=True)
-    (results / "README.md").write_text(summary(results), "utf-8")
-    print("\n".join(["", *shortfalls(results, names, before)]))
+    (results / "README.md").write_text(format_summary(results), "utf-8")
+    print("\n".join(["", *list_shortfalls(results, names, before)]))
     print(f"\nWritten: {results / 'README.md'}")
 
 

@@ -26,7 +26,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.served import ROOT
-from benchmarks.watched import LETS_IN, Watched, watched
+from benchmarks.watched import LETS_IN, Watched, serve_watched
 from mha_viz.app.serving.back_messages import RULES, FieldLimit, read_allowed
 from tests.web_session import Gone, WebSession
 
@@ -41,14 +41,14 @@ _DIGITS = "0123456789abcdef"
 def main(results: Path, quick: bool = False) -> None:
     """Run, print, write ``results/back_messages.json``. ``quick``: a twentieth of the messages."""
     alone, sent = (ALONE // 20, SENT // 20) if quick else (ALONE, SENT)
-    filtered = through_filter(alone)
-    with watched(MHA_VIZ_MODELS="minilm,toy", MHA_VIZ_WAIT=LETS_IN) as server:
+    filtered = send_to_filter(alone)
+    with serve_watched(MHA_VIZ_MODELS="minilm,toy", MHA_VIZ_WAIT=LETS_IN) as server:
         asyncio.run(warm(server))
-        dropped, passed = asyncio.run(through_server(server, range(sent)))
+        dropped, passed = asyncio.run(send_to_server(server, range(sent)))
     rows = [
-        *_rows(f"filter alone, {alone:,}", filtered, "one message"),
-        *_rows(f"server, {len(dropped.kinds):,} kinds dropped, {dropped.kinds.total():,}", dropped, "health page"),
-        *_rows(f"server, {passed.kinds.total():,} passed on", passed, "health page"),
+        *_make_rows(f"filter alone, {alone:,}", filtered, "one message"),
+        *_make_rows(f"server, {len(dropped.kinds):,} kinds dropped, {dropped.kinds.total():,}", dropped, "health page"),
+        *_make_rows(f"server, {passed.kinds.total():,} passed on", passed, "health page"),
         Row("bytes of log for what is dropped", Sample((float(dropped.logged),)), "B", None, Target("below", 1)),
         Row("lines of log a second and tab, of the rest", Sample((passed.lines,)), "", None, Target("below", 1.001)),
     ]
@@ -56,7 +56,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 class Cost(NamedTuple):
-    """Hold the cost of messages: the longest silence in seconds, memory, the log in bytes and lines a second a tab."""
+    """The cost of messages: silence in seconds, memory, bytes of the log, and its lines per second and tab."""
 
     kinds: Counter[str]
     silence: float
@@ -65,7 +65,7 @@ class Cost(NamedTuple):
     lines: float = 0.0
 
 
-def _rows(name: str, cost: Cost, what: str) -> Iterator[Row]:
+def _make_rows(name: str, cost: Cost, what: str) -> Iterator[Row]:
     yield Row(f"{name}: longest silence ({what})", Sample((cost.silence,)), "s", None, Target("below", SILENCE))
     yield Row(f"{name}: memory", Sample((cost.megabytes,)), "MB", None, Target("below", MEGABYTES), {**cost.kinds})
 
@@ -73,8 +73,11 @@ def _rows(name: str, cost: Cost, what: str) -> Iterator[Row]:
 # ---- The messages ----------------------------------------------------------------------------------------
 
 
-def mutated(seed: int) -> bytes:
-    """One message with random fields: half of them are within all limits, as many have changed bytes."""
+def make_message(seed: int) -> bytes:
+    """Return one message with random fields.
+
+    Half of the messages are within all limits; half have changed bytes.
+    """
     random, message = Random(seed), BackMsg()
     is_wild = random.random() < 0.5
     kind = KINDS[seed % len(KINDS)]
@@ -86,7 +89,7 @@ def mutated(seed: int) -> bytes:
         part.SetInParent()
         _fill(part, field.message_type, random, is_wild)
     data = message.SerializeToString()
-    return data if random.random() < 0.5 else _changed(data, random)
+    return data if random.random() < 0.5 else _damage_bytes(data, random)
 
 
 def _fill(message: Any, kind: Descriptor, random: Random, is_wild: bool) -> None:
@@ -105,9 +108,9 @@ def _fill(message: Any, kind: Descriptor, random: Random, is_wild: bool) -> None
             getattr(message, field.name).SetInParent()
             _fill(getattr(message, field.name), field.message_type, random, is_wild)
         else:
-            value = _value(field, random)
+            value = _draw_value(field, random)
             while not is_wild and isinstance(value, str) and not _is_within(value, rule):
-                value = _value(field, random)
+                value = _draw_value(field, random)
             if field.is_repeated:
                 getattr(message, field.name).extend([value] * (1 if isinstance(value, str) and value[99:] else times))
             else:
@@ -123,9 +126,9 @@ def _is_within(value: str, rule: FieldLimit | None) -> bool:
     )
 
 
-def _value(field: FieldDescriptor, random: Random) -> Any:
+def _draw_value(field: FieldDescriptor, random: Random) -> Any:
     if field.type == FieldDescriptor.TYPE_STRING:
-        return _text(random)
+        return _draw_text(random)
     if field.type == FieldDescriptor.TYPE_BYTES:
         return random.randbytes(random.choice((0, 9, 2_000)))
     if field.type == FieldDescriptor.TYPE_DOUBLE:
@@ -137,7 +140,7 @@ def _value(field: FieldDescriptor, random: Random) -> Any:
     return random.choice((0, 1, 300, (1 << 31) - 1))
 
 
-def _text(random: Random) -> str:
+def _draw_text(random: Random) -> str:
     return random.choice(
         (
             "",
@@ -153,7 +156,7 @@ def _text(random: Random) -> str:
     )
 
 
-def _changed(data: bytes, random: Random) -> bytes:
+def _damage_bytes(data: bytes, random: Random) -> bytes:
     changed = bytearray(data)
     for _ in range(random.choice((1, 1, 2, 8))):
         at = random.randrange(len(changed) + 1)
@@ -172,9 +175,11 @@ def _changed(data: bytes, random: Random) -> bytes:
 # ---- The filter alone ------------------------------------------------------------------------------------
 
 
-def through_filter(count: int) -> Cost:
-    """Give messages to the filter in this process; another one makes them. Raises AssertionError for one that is passed
-    on although it exceeds a limit."""
+def send_to_filter(count: int) -> Cost:
+    """Give messages, which another process makes, to the filter in this process.
+
+    Raises AssertionError if a message is passed on although it exceeds a limit.
+    """
     kinds: Counter[str] = Counter()
     worst, process, most = 0.0, psutil.Process(), 0
     command = [sys.executable, "-m", "benchmarks.back_messages", str(count)]
@@ -184,7 +189,7 @@ def through_filter(count: int) -> Cost:
         for seed in range(count):
             data = maker.stdout.read(int.from_bytes(maker.stdout.read(4), "big"))
             began = time.perf_counter()
-            kind = kind_of(data)
+            kind = get_passed_kind(data)
             worst = max(worst, time.perf_counter() - began)
             kinds[kind or "dropped"] += 1
             if kind:
@@ -194,8 +199,8 @@ def through_filter(count: int) -> Cost:
     return Cost(kinds, worst, most / 1e6)
 
 
-def kind_of(data: bytes) -> str:
-    """The kind of a message that is passed on; "" for all others."""
+def get_passed_kind(data: bytes) -> str:
+    """Return the kind of a message that the filter passes on; "" for all others."""
     allowed = read_allowed(data)
     return allowed.kind if allowed else ""
 
@@ -244,10 +249,10 @@ class Health:
             self.silence = max(self.silence, time.perf_counter() - began)
 
 
-async def through_server(server: Watched, seeds: Sequence[int], tabs: int = TABS) -> tuple[Cost, Cost]:
-    """Send the messages: what those that are dropped cost, and the others."""
-    made = [mutated(seed) for seed in seeds]
-    kinds = [kind_of(data) for data in made]
+async def send_to_server(server: Watched, seeds: Sequence[int], tabs: int = TABS) -> tuple[Cost, Cost]:
+    """Send the messages; return the cost of those that are dropped, and of the others."""
+    made = [make_message(seed) for seed in seeds]
+    kinds = [get_passed_kind(data) for data in made]
     dropped = [data for data, kind in zip(made, kinds, strict=True) if not kind]
     passed = [data for data, kind in zip(made, kinds, strict=True) if kind]
     of_dropped = Counter(KINDS[seed % len(KINDS)] for seed, kind in zip(seeds, kinds, strict=True) if not kind)
@@ -288,5 +293,5 @@ async def warm(server: Watched) -> None:
 
 if __name__ == "__main__":
     for number in range(int(sys.argv[1])):
-        one = mutated(number)
+        one = make_message(number)
         sys.stdout.buffer.write(len(one).to_bytes(4, "big") + one)

@@ -25,8 +25,11 @@ LONG = 600_000  # milliseconds; BertViz takes a minute to draw millions of lines
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """A running Chromium: $CHROMIUM, or else the one that tools/browser.py finds. SystemExit if there is none."""
+def open_chromium() -> Iterator[Browser]:
+    """Yield a running Chromium: $CHROMIUM, or else the one that tools/browser.py finds.
+
+    Raises SystemExit if there is none.
+    """
     path = os.environ.get("CHROMIUM") or tool.find()
     if path is None:
         raise SystemExit(tool.MISSING)
@@ -38,14 +41,14 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def named(browser: Browser) -> str:
-    """The browser in words."""
+def name_browser(browser: Browser) -> str:
+    """Return the name and version of the browser, for the table of results."""
     return f"Chromium {browser.version}, headless, software raster"
 
 
 @contextmanager
-def visitor(browser: Browser) -> Iterator[BrowserContext]:
-    """A visitor with an empty cache and a 1440 × 900 window."""
+def open_visitor(browser: Browser) -> Iterator[BrowserContext]:
+    """Yield a visitor with an empty cache and a 1440 × 900 window."""
     context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
     context.set_default_timeout(LONG)
     context.add_init_script(path=TIMING)

@@ -1,10 +1,11 @@
-"""A study on a cluster of 2 × 1 thread on this machine, compared with one process: time, bytes moved, memory and
-merging.
+"""A study on a cluster of 2 × 1 thread on this machine, compared with one process.
 
-The corpora are made by the built-in grammar, in documents of 20 sentences, each in one CoNLL-U file. Both ways lead
-from the file to the profile; the models are loaded before the clock starts. Throughput and bytes are those of MiniLM,
-over shards so small that both workers end at about the same time, as in a large study; the memory is measured over a
-longer corpus with the toy model, which has the same kinds of sums.
+It measures time, bytes moved, memory and merging. The corpora are made by the built-in grammar, in documents of 20
+sentences, each in one CoNLL-U file. Both methods lead from the file to the profile; the models are loaded before the
+clock starts.
+
+Throughput and bytes are those of MiniLM, over shards so small that both workers end at about the same time, as in a
+large study; the memory is measured over a longer corpus with the toy model, which has the same kinds of sums.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ def main(results: Path, quick: bool = False) -> None:
     count, long, shards = (1000, 3000, 50) if quick else (SENTENCES, LONG, SHARDS)
     encoder, toy = load_one_stack("minilm"), load_one_stack("toy")
     with tempfile.TemporaryDirectory() as folder:
-        path = treebank(Path(folder) / "grammar.conllu", count)
-        alone = _alone(encoder, path)
+        path = write_treebank(Path(folder) / "grammar.conllu", count)
+        alone = _run_alone(encoder, path)
         with connect(workers=2) as client:
             fast = _Measured(client, encoder, path, SHARD * count // SENTENCES)
-            followed = _Measured(client, toy, treebank(Path(folder) / "long.conllu", long), SHARD)
-        merging = _merging(encoder, treebank(Path(folder) / "few.conllu", 600), shards)
+            followed = _Measured(client, toy, write_treebank(Path(folder) / "long.conllu", long), SHARD)
+        merging = _measure_merging(encoder, write_treebank(Path(folder) / "few.conllu", 600), shards)
     what = f"{count:,} sentences of the grammar"
     ours, other = (Sample((taken.seconds,)) for taken in (fast.taken, alone))
     beside = {
@@ -68,7 +69,7 @@ def main(results: Path, quick: bool = False) -> None:
     write(results, "cluster", "A study on a cluster", "one process", rows, f"torch {torch.__version__}")
 
 
-def treebank(path: Path, count: int) -> Path:
+def write_treebank(path: Path, count: int) -> Path:
     """Write sentences of the grammar to a file, in documents."""
     with path.open("w", encoding="utf-8") as file:
         for number, sentence in enumerate(grammar.corpus(count).sentences):
@@ -77,17 +78,17 @@ def treebank(path: Path, count: int) -> Path:
     return path
 
 
-class Taken(NamedTuple):
+class Elapsed(NamedTuple):
     """Seconds on the clock, and seconds of all processors."""
 
     seconds: float
     processor: float
 
 
-def _alone(encoder: Encoder, path: Path) -> Taken:
+def _run_alone(encoder: Encoder, path: Path) -> Elapsed:
     began, processor = time.perf_counter(), time.process_time()
     study(encoder, read_corpus(path))
-    return Taken(time.perf_counter() - began, time.process_time() - processor)
+    return Elapsed(time.perf_counter() - began, time.process_time() - processor)
 
 
 class _Measured:
@@ -95,23 +96,23 @@ class _Measured:
 
     def __init__(self, client: Any, encoder: Encoder, path: Path, size: int) -> None:
         cluster = ClusterEngine(client, size=size)
-        client.run(warmed, tasks.WorkerModel.opened_by(encoder))
+        client.run(open_model, tasks.WorkerModel.opened_by(encoder))
         self._client, self._memory = client, list[dict[str, int]]()
         before, processor, began = self._sent(), self._processor(), time.perf_counter()
-        cluster.study(encoder, cluster.open(path), progress=lambda _: self._memory.append(client.run(resident)))
-        self.taken = Taken(time.perf_counter() - began, self._processor() - processor)
+        cluster.study(encoder, cluster.open(path), progress=lambda _: self._memory.append(client.run(measure_memory)))
+        self.taken = Elapsed(time.perf_counter() - began, self._processor() - processor)
         self.moved = self._sent() - before
 
     def _sent(self) -> int:
         return sum(self._client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
     def _processor(self) -> float:
-        """Processor seconds of the workers and of this process, in which the scheduler runs."""
+        """Return the CPU seconds of the workers and of this process, in which the scheduler runs."""
         of_workers: dict[str, float] = self._client.run(time.process_time)
         return time.process_time() + sum(of_workers.values())
 
     def memory_rows(self, what: str) -> Iterator[Row]:
-        """The largest memory of a worker, and whether it grows."""
+        """Return rows for the largest memory of a worker and for its growth."""
         each = [max(at.values()) for at in self._memory]
         yield Row(f"{what}: memory of a worker, at most", Sample((max(each),)), "bytes")
         quarter = max(1, len(each) // 4)
@@ -119,13 +120,13 @@ class _Measured:
         yield Row("memory of a worker, last quarter beside second", late, "bytes", early, Target("share", FLAT))
 
 
-def warmed(model: tasks.WorkerModel) -> None:
+def open_model(model: tasks.WorkerModel) -> None:
     """Open the model in this process."""
     tasks.open_encoder(model)
 
 
-def resident() -> int:
-    """The memory of this process, in bytes."""
+def measure_memory() -> int:
+    """Return the memory of this process, in bytes."""
     status = Path("/proc/self/status").read_text("utf-8")
     match = re.search(r"VmRSS:\s+(\d+) kB", status)
     return int(match[1]) * 1024 if match else 0
@@ -151,7 +152,7 @@ class _Merging:
             self.add(self._merged(together), level + 1)
 
     def root(self) -> Sums:
-        """The sum of all of them."""
+        """Return the sum of all shards."""
         return self._merged([sums for level in self._levels for sums in level])
 
     def _merged(self, parts: Sequence[Sums]) -> Sums:
@@ -168,18 +169,18 @@ class _Merging:
         return {"merges": self.merges, "bytes_merged": self.bytes}
 
 
-def _merging(encoder: Encoder, path: Path, shards: int) -> _Merging:
+def _measure_merging(encoder: Encoder, path: Path, shards: int) -> _Merging:
     """Merge the sums of one shard ``shards`` times, each time with other documents and sentences."""
-    first = tasks.measure(_task(encoder, path))
+    first = tasks.measure(_make_task(encoder, path))
     assert isinstance(first, Sums)
     merging = _Merging()
     for number in range(shards):
-        merging.add(_moved(first, number))
+        merging.add(_relabel_sums(first, number))
     merging.root()
     return merging
 
 
-def _task(encoder: Encoder, path: Path) -> tasks.PartTask:
+def _make_task(encoder: Encoder, path: Path) -> tasks.PartTask:
     from mha_viz.corpus.cutting import cut_file
     from mha_viz.study.cluster.layout import lay_out, survey_shard
     from mha_viz.study.plan import DEFAULT_BATCH
@@ -191,9 +192,12 @@ def _task(encoder: Encoder, path: Path) -> tasks.PartTask:
     )
 
 
-def _moved(sums: Sums, number: int) -> Sums:
-    """The sums as if they were those of another shard, with other sentences for its cases, and with other documents,
-    which share their rows with those of other shards as in a large corpus."""
+def _relabel_sums(sums: Sums, number: int) -> Sums:
+    """Return the sums as if another shard had given them.
+
+    Its cases have other sentences and other documents, and the documents share their rows with those of other shards,
+    as in a large corpus.
+    """
     documents = {f"{number} {name}": at for at, name in enumerate(sums.documents)}
     moved = replace(sums, documents=documents, arrays={**sums.arrays}, selection=Selection(sums.relations, sums.heads))
     assert sums.selection is not None

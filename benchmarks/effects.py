@@ -1,6 +1,8 @@
-"""The time for the effects of all heads, per head, compared with one pass per head: of plain transformers with a hook
-that zeroes the head, and of our own encoder; the same for heads whose output is from another text; norm-weighted
-attention compared with ``encode``; and scores in parts."""
+"""The time for the effects of all heads, per head, compared with one pass per head.
+
+The passes are those of plain transformers with a hook that zeroes the head, and of our own encoder. Also measured:
+heads whose output is from another text; norm-weighted attention compared with ``encode``; and scores in parts.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.encode import PAIRS, text, tokenizer
+from benchmarks.encode import PAIRS, make_text, make_tokenizer
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.attention import Head
 from mha_viz.models.decomposing.contributions import norm_weighted
@@ -42,26 +44,26 @@ def main(results: Path, quick: bool = False) -> None:
     for name, pair in PAIRS.items():
         encoder, model = pair()
         for n, share in SHARES[name].items():
-            rows += _compared(f"{name}, n = {n}", encoder, model, text(n), share, 2 if quick else 5)
-            rows += _in_parts(f"{name}, n = {n}", encoder, text(n), PARTS.get((name, n)), 3 if quick else 10)
+            rows += _compare_times(f"{name}, n = {n}", encoder, model, make_text(n), share, 2 if quick else 5)
+            rows += _time_parts(f"{name}, n = {n}", encoder, make_text(n), PARTS.get((name, n)), 3 if quick else 10)
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
     write(results, "effects", "Effects of all heads", "one pass per head", rows, machine)
 
 
-def _compared(what: str, encoder: Encoder, model: Any, typed: str, share: float, repetitions: int) -> list[Row]:
+def _compare_times(what: str, encoder: Encoder, model: Any, typed: str, share: float, repetitions: int) -> list[Row]:
     request, heads = Request(text=typed), encoder.layers * encoder.heads
-    ways = lambda: measure_effects(encoder, request), _one_by_one(model, typed), lambda: encoder.states(typed)
-    every, plain, one = _in_turns(repetitions, *ways)
+    ways = lambda: measure_effects(encoder, request), _make_ablation_pass(model, typed), lambda: encoder.states(typed)
+    every, plain, one = _time_in_turns(repetitions, *ways)
     per_head = Sample(tuple(value / heads for value in every.values))
     whole = measure_effects(encoder, request).sentence
     apart = max(abs(float(whole[head] - measure_changes(encoder, [[head]], request).sentence[0])) for head in SOME)
     other = f"{typed.rpartition(' ')[0]} that"
-    patched, alone = _in_turns(
+    patched, alone = _time_in_turns(
         repetitions, lambda: activation_patching(encoder, typed, other), lambda: encoder.states(typed)
     )
     each = Sample(tuple(value / heads for value in patched.values))
     goal = Target("share", PATCHED) if len(encoder.tokenize(typed)) == 32 else None
-    norms, reading = _in_turns(repetitions, lambda: norm_weighted(encoder, typed), lambda: encoder.encode(typed))
+    norms, reading = _time_in_turns(repetitions, lambda: norm_weighted(encoder, typed), lambda: encoder.encode(typed))
     return [
         Row(f"{what}: per head, against plain transformers", per_head, "ms", plain, Target("share", share)),
         Row(f"{what}: per head, against a pass of our encoder", per_head, "ms", one),
@@ -76,10 +78,10 @@ def _compared(what: str, encoder: Encoder, model: Any, typed: str, share: float,
     ]
 
 
-def _in_parts(what: str, encoder: Encoder, typed: str, most: float | None, repetitions: int) -> list[Row]:
-    """The parts of one score in the last layer, and by what a head there finds its keys."""
+def _time_parts(what: str, encoder: Encoder, typed: str, most: float | None, repetitions: int) -> list[Row]:
+    """Time the parts of one score in the last layer, and what a head there uses to find its keys."""
     head = Head(encoder.layers - 1, 0)
-    parts, shares, reading = _in_turns(
+    parts, shares, reading = _time_in_turns(
         repetitions,
         lambda: encoder.score_parts(typed, head, 10, 2),
         lambda: explain_scores(encoder, typed, head=head),
@@ -92,10 +94,10 @@ def _in_parts(what: str, encoder: Encoder, typed: str, most: float | None, repet
     ]
 
 
-def _one_by_one(model: Any, typed: str) -> Callable[[], object]:
-    """One pass of transformers without one head: another head at every call."""
+def _make_ablation_pass(model: Any, typed: str) -> Callable[[], object]:
+    """Return a function that runs transformers once without one head, each time another."""
     model.set_attn_implementation("sdpa")  # the default
-    given = tokenizer()(typed, return_tensors="pt")
+    given = make_tokenizer()(typed, return_tensors="pt")
     size = model.config.hidden_size // model.config.num_attention_heads
     heads = cycle((layer, head) for layer in model.encoder.layer for head in range(model.config.num_attention_heads))
 
@@ -116,8 +118,11 @@ def _one_by_one(model: Any, typed: str) -> Callable[[], object]:
     return run
 
 
-def _in_turns(repetitions: int, *ways: Callable[[], object]) -> list[Sample]:
-    """Milliseconds of each way; they take turns, and the first run of each is dropped."""
+def _time_in_turns(repetitions: int, *ways: Callable[[], object]) -> list[Sample]:
+    """Return the milliseconds of each function.
+
+    The functions take turns, and the first run of each is dropped.
+    """
     times: list[list[float]] = [[] for _ in ways]
     for _ in range(repetitions + 1):
         for way, milliseconds in zip(ways, times, strict=True):

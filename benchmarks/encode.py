@@ -1,5 +1,7 @@
-"""Text to attention: ``encode`` compared with plain transformers (eager, ``output_attentions``, ``no_grad``), same
-weights."""
+"""Text to attention: ``encode`` compared with plain transformers on the same weights.
+
+Transformers runs with ``eager``, ``output_attentions`` and ``no_grad``.
+"""
 
 from __future__ import annotations
 
@@ -50,27 +52,27 @@ def main(results: Path, quick: bool = False) -> None:
     rows: list[Row] = []
     for name, pair in PAIRS.items():
         encoder, model = pair()
-        plain = _plain(model, tokenizer())
+        plain = _make_plain(model, make_tokenizer())
         for n in LENGTHS:
-            rows += _compared(name, n, encoder, plain, 3 if quick else max(7, 1200 // n))
-    rows += _memory()
+            rows += _compare_times(name, n, encoder, plain, 3 if quick else max(7, 1200 // n))
+    rows += _measure_memory()
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
     write(results, "encode", "Text to attention", "plain transformers", rows, machine)
 
 
-def text(n: int) -> str:
-    """English text of ``n`` pieces for BERT's tokenizer, including [CLS] and [SEP]."""
+def make_text(n: int) -> str:
+    """Return English text of ``n`` tokens for BERT's tokenizer, including [CLS] and [SEP]."""
     return " ".join(islice(cycle(WORDS), n - 2))
 
 
-def _compared(name: str, n: int, encoder: Encoder, plain: Callable[[str], Any], repetitions: int) -> list[Row]:
-    typed = text(n)
+def _compare_times(name: str, n: int, encoder: Encoder, plain: Callable[[str], Any], repetitions: int) -> list[Row]:
+    typed = make_text(n)
     ours, theirs = encoder.encode(typed).weights, torch.cat(plain(typed)).numpy()
     if ours.shape[2] != n:
         raise ValueError(f"The text has {ours.shape[2]} pieces instead of {n}: choose words that are one piece each.")
     difference = Sample((float(np.abs(ours - theirs).max()) * 1e6,))
-    mine, other = _in_turns(lambda: encoder.encode(typed), lambda: plain(typed), repetitions)
-    again, bare = _in_turns(lambda: encoder.encode(typed), _bare_products(encoder, n), repetitions)
+    mine, other = _time_in_turns(lambda: encoder.encode(typed), lambda: plain(typed), repetitions)
+    again, bare = _time_in_turns(lambda: encoder.encode(typed), _make_bare_products(encoder, n), repetitions)
     what = f"{name}, n = {n}"
     share = Target("share", SHARES[n])
     beside = {"ratio_of_fastest": round(min(mine.values) / min(other.values), 3)}
@@ -81,8 +83,11 @@ def _compared(name: str, n: int, encoder: Encoder, plain: Callable[[str], Any], 
     ]
 
 
-def _in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repetitions: int) -> tuple[Sample, Sample]:
-    """Milliseconds; the two take turns, so that a busy moment of the machine affects both."""
+def _time_in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repetitions: int) -> tuple[Sample, Sample]:
+    """Return the milliseconds of both functions.
+
+    They take turns, so that a busy moment of the machine affects both.
+    """
     taken: tuple[list[float], list[float]] = ([], [])
     for _ in range(repetitions + 1):
         for run, times in zip((ours, theirs), taken, strict=True):
@@ -92,9 +97,12 @@ def _in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repetitions: i
     return Sample(tuple(taken[0][1:])), Sample(tuple(taken[1][1:]))
 
 
-def _bare_products(encoder: Encoder, n: int) -> Callable[[], None]:
-    """Compute only what a reading in float32 cannot avoid, by PyTorch's own operations: the products with the
-    weights, and one softmax and two products of all heads in each layer."""
+def _make_bare_products(encoder: Encoder, n: int) -> Callable[[], None]:
+    """Return a function that computes only what a reading in float32 cannot avoid.
+
+    These are, by PyTorch's own operations, the products with the weights, and one softmax and two products of all heads
+    in each layer.
+    """
     modules = [m for m in encoder._model.modules() if isinstance(m, PackedLinear | torch.nn.Linear)]
     needed = modules[:-4]  # the last layer ends with its weights: no W_V, no W_O, no feed-forward part
     products = [(torch.rand(n, w.shape[1]), w.clone(), m.bias) for m in needed for w in (m.weight,)]
@@ -113,7 +121,7 @@ def _bare_products(encoder: Encoder, n: int) -> Callable[[], None]:
     return run
 
 
-def _plain(model: Any, tokenizer: Any) -> Callable[[str], Any]:
+def _make_plain(model: Any, tokenizer: Any) -> Callable[[str], Any]:
     def run(typed: str) -> Any:
         with torch.no_grad():
             return model(**tokenizer(typed, return_tensors="pt"), output_attentions=True).attentions
@@ -121,34 +129,36 @@ def _plain(model: Any, tokenizer: Any) -> Callable[[str], Any]:
     return run
 
 
-def _minilm_folder() -> str:
+def _find_minilm_folder() -> str:
     return str(hub.find_local_folder(catalog.resolve("minilm")))
 
 
-def tokenizer() -> Any:
-    """The tokenizer of both models."""
-    return AutoTokenizer.from_pretrained(_minilm_folder())
+def make_tokenizer() -> Any:
+    """Return the tokenizer of both models."""
+    return AutoTokenizer.from_pretrained(_find_minilm_folder())
 
 
-def _minilm() -> tuple[Encoder, Any]:
-    return load_one_stack("minilm"), AutoModel.from_pretrained(_minilm_folder(), attn_implementation="eager").eval()
+def _load_minilm() -> tuple[Encoder, Any]:
+    return load_one_stack("minilm"), AutoModel.from_pretrained(
+        _find_minilm_folder(), attn_implementation="eager"
+    ).eval()
 
 
-def _bert_base() -> tuple[Encoder, Any]:
-    """BERT-base with random weights: 12 layers, 12 heads, d_model 768."""
+def _make_bert_base() -> tuple[Encoder, Any]:
+    """Return BERT-base with random weights: 12 layers, 12 heads, d_model 768."""
     torch.manual_seed(0)
     plain: Any = BertModel(BertConfig())
     plain.set_attn_implementation("eager")
     fast: Any = BertModel(BertConfig(), add_pooling_layer=False)
     fast.set_attn_implementation(capture.IMPLEMENTATION)
     fast.load_state_dict(plain.state_dict(), strict=False)
-    encoder = Encoder(fast.eval(), tokenizer(), "bert-base shape", "random")
+    encoder = Encoder(fast.eval(), make_tokenizer(), "bert-base shape", "random")
     encoder._prepare()
     return encoder, plain.eval()
 
 
 # The encoder and the model of plain transformers with the same weights, made when they are called.
-PAIRS: dict[str, Callable[[], tuple[Encoder, Any]]] = {"MiniLM": _minilm, "BERT-base shape": _bert_base}
+PAIRS: dict[str, Callable[[], tuple[Encoder, Any]]] = {"MiniLM": _load_minilm, "BERT-base shape": _make_bert_base}
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
@@ -157,23 +167,23 @@ PAIRS: dict[str, Callable[[], tuple[Encoder, Any]]] = {"MiniLM": _minilm, "BERT-
 _MEASURE = """
 import gc, sys
 from pathlib import Path
-from benchmarks.encode import text
+from benchmarks.encode import make_text
 from mha_viz.models.reading.loading import load, load_one_stack
 
 def kilobytes(key):
     return int(Path("/proc/self/status").read_text().split(key + ":")[1].split()[0])
 
 encoder = load("minilm")
-encoder.encode(text(16))
+encoder.encode(make_text(16))
 gc.collect()
 own = kilobytes("VmRSS")
 Path("/proc/self/clear_refs").write_text("5")
-tensor = encoder.encode(text(512)).weights.nbytes
+tensor = encoder.encode(make_text(512)).weights.nbytes
 print((kilobytes("VmHWM") - own) * 1024 / tensor)
 """
 
 
-def _memory() -> list[Row]:
+def _measure_memory() -> list[Row]:
     if not Path("/proc/self/clear_refs").exists():
         return []
     finished = subprocess.run([sys.executable, "-c", _MEASURE], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)

@@ -1,5 +1,7 @@
-"""Every family's weights beside those of transformers' own eager attention, on the same random weights: not how fast,
-but how far apart."""
+"""The attention weights of every family compared with transformers' own eager attention.
+
+Both have the same random weights; the differences are measured, not the time.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import EncoderDecoder
 from mha_viz.request import PARTS
 from tests import tiny_encoder_decoders, tiny_models
-from tests.oracles import EQUAL, SECOND, SENTENCE, attentions
+from tests.oracles import EQUAL, SECOND, SENTENCE, collect_attentions
 
 TARGET = "Das Tier war zu müde, café."
 
@@ -29,30 +31,31 @@ def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/families.json``; ``quick`` changes nothing, because it takes seconds."""
     with tempfile.TemporaryDirectory() as name:
         folder, two = Path(name), sorted(tiny_encoder_decoders.ENCODER_DECODERS)
-        rows = [_row(family, max(_one_stack(family, folder / family))) for family in sorted(FAMILIES)]
+        rows = [_make_row(family, max(_compare_one_stack(family, folder / family))) for family in sorted(FAMILIES)]
         rows += [
-            _row(f"{family}: encoder, decoder, cross", max(_two_stacks(family, folder / family))) for family in two
+            _make_row(f"{family}: encoder, decoder, cross", max(_compare_two_stacks(family, folder / family)))
+            for family in two
         ]
     engine = f"torch {torch.__version__}, transformers {transformers.__version__}"
     write(results, "families", "The largest deviation of a weight from transformers", "", rows, engine)
 
 
-def _row(what: str, deviation: float) -> Row:
+def _make_row(what: str, deviation: float) -> Row:
     return Row(what, Sample((deviation,)), "", target=Target("below", EQUAL))
 
 
-def _one_stack(family: str, folder: Path) -> Iterator[float]:
+def _compare_one_stack(family: str, folder: Path) -> Iterator[float]:
     encoder = Encoder.from_folder(tiny_models.build(family, folder))
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     for texts in ((SENTENCE,), (SENTENCE, SECOND))[: 1 + (family in tiny_models.WITH_PAIRS)]:
         inputs = tokenizer(*texts, return_tensors="pt", truncation="longest_first", max_length=64)
         with torch.no_grad():
-            theirs = torch.cat(attentions(model, model(**inputs, output_attentions=True)))
-        yield _apart(encoder.encode(*texts).weights, theirs)
+            theirs = torch.cat(collect_attentions(model, model(**inputs, output_attentions=True)))
+        yield _compute_difference(encoder.encode(*texts).weights, theirs)
 
 
-def _two_stacks(family: str, folder: Path) -> Iterator[float]:
+def _compare_two_stacks(family: str, folder: Path) -> Iterator[float]:
     folder.mkdir()
     path = tiny_encoder_decoders.build(family, folder)
     encoder = mv.load(str(path))
@@ -63,8 +66,8 @@ def _two_stacks(family: str, folder: Path) -> Iterator[float]:
         theirs = model(input_ids=source, decoder_input_ids=target, output_attentions=True)
     for part in PARTS:
         layers = torch.cat(getattr(theirs, f"{part}_attentions"))
-        yield _apart(encoder.encode(SENTENCE, target=TARGET, part=part).weights, layers)
+        yield _compute_difference(encoder.encode(SENTENCE, target=TARGET, part=part).weights, layers)
 
 
-def _apart(ours: Weights, theirs: torch.Tensor) -> float:
+def _compute_difference(ours: Weights, theirs: torch.Tensor) -> float:
     return float(np.abs(ours - theirs.numpy()).max())

@@ -14,7 +14,7 @@ import kaleido
 import plotly.graph_objects as go
 
 from benchmarks.results import Row, Sample, Target, write
-from benchmarks.tensors import random_attention
+from benchmarks.tensors import make_random_attention
 from mha_viz.attention import Attention, Head
 from mha_viz.figures import files
 from mha_viz.figures.layout.heatmap import heatmap
@@ -28,21 +28,24 @@ DPI = 100  # 701 pixels, as kaleido writes 700
 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/figures.json``. ``quick``: 12 figures instead of 144."""
-    attention = random_attention(LAYERS, HEADS, TOKENS)
+    attention = make_random_attention(LAYERS, HEADS, TOKENS)
     every = [Head(layer, head) for layer in range(LAYERS) for head in range(HEADS)][: 12 if quick else None]
     os.environ.setdefault("BROWSER_PATH", os.environ.get("CHROMIUM") or str(tool.find()))
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for suffix, target in TARGETS.items():
-            ours = _save_times(lambda head, path: _ours(attention, head, path), every, Path(folder), suffix)
-            theirs = _kaleido(attention, every, Path(folder), suffix)
+            ours = _time_files(lambda head, path: _save_ours(attention, head, path), every, Path(folder), suffix)
+            theirs = _time_kaleido(attention, every, Path(folder), suffix)
             what = f"{len(every)} heatmaps of {TOKENS} × {TOKENS} as {suffix[1:].upper()}, each"
             rows.append(Row(what, ours, "ms", theirs, Target("faster", target)))
     write(results, "figures", "Figures as files", "kaleido, warm browser", rows, f"kaleido {version('kaleido')}")
 
 
-def _save_times(save: Callable[[Head, Path], object], every: list[Head], folder: Path, suffix: str) -> Sample:
-    """Milliseconds for every file, from data in Python to the file on disk; one file before them is not counted."""
+def _time_files(save: Callable[[Head, Path], object], every: list[Head], folder: Path, suffix: str) -> Sample:
+    """Return the milliseconds for every file, from data in Python to the file on disk.
+
+    One file is written first and not counted.
+    """
     save(every[0], folder / f"warm{suffix}")
     times = []
     for head in every:
@@ -54,12 +57,12 @@ def _save_times(save: Callable[[Head, Path], object], every: list[Head], folder:
     return Sample(tuple(times))
 
 
-def _ours(attention: Attention, head: Head, path: Path) -> None:
+def _save_ours(attention: Attention, head: Head, path: Path) -> None:
     files.write_drawing(heatmap(attention, head), path, DPI)
 
 
-def _kaleido(attention: Attention, every: list[Head], folder: Path, suffix: str) -> Sample:
-    """The same matrices as Plotly heatmaps, with one browser that stays open."""
+def _time_kaleido(attention: Attention, every: list[Head], folder: Path, suffix: str) -> Sample:
+    """Time the same matrices as Plotly heatmaps, with one browser that stays open."""
     labels = [escape(token) for token in attention.tokens]
     places = list(range(len(labels)))
 
@@ -72,6 +75,6 @@ def _kaleido(attention: Attention, every: list[Head], folder: Path, suffix: str)
 
     kaleido.start_sync_server(n=1, silence_warnings=True)
     try:
-        return _save_times(save, every, folder, suffix)
+        return _time_files(save, every, folder, suffix)
     finally:
         kaleido.stop_sync_server(silence_warnings=True)

@@ -28,11 +28,19 @@ from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from benchmarks.fuzz_findings import Findings, look, tracebacks
-from benchmarks.fuzz_values import any_event, any_json, any_query, any_value, long_address, odd_message, odd_state
+from benchmarks.fuzz_findings import Findings, count_tracebacks, record_boxes
+from benchmarks.fuzz_values import (
+    draw_event,
+    draw_json,
+    draw_long_address,
+    draw_odd_state,
+    draw_query,
+    draw_value,
+    fill_odd_message,
+)
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.visitors import Visitor
-from benchmarks.watched import LETS_IN, watched
+from benchmarks.watched import LETS_IN, serve_watched
 from mha_viz.app.serving.back_messages import read_allowed
 from tests.web_session import FIELDS, Element, Gone, WebSession
 
@@ -57,15 +65,15 @@ _UPLOADS = (
 def main(results: Path, quick: bool = False) -> None:
     """Run, print, write ``results/fuzz.json``. ``quick``: a twentieth of the interactions."""
     rows = []
-    for name, visit, count in (("honest", honest, HONEST), ("forged", forged, FORGED)):
-        with watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS, MHA_VIZ_WAIT=LETS_IN) as server:
-            findings = asyncio.run(crowd(server.url, visit, count // 20 if quick else count))
-            log = tracebacks(server.log(), forgiving=name == "forged")
-        rows += _rows(name, findings, log)
+    for name, visit, count in (("honest", visit_honestly, HONEST), ("forged", visit_with_forgeries, FORGED)):
+        with serve_watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS, MHA_VIZ_WAIT=LETS_IN) as server:
+            findings = asyncio.run(run_crowd(server.url, visit, count // 20 if quick else count))
+            log = count_tracebacks(server.log(), forgiving=name == "forged")
+        rows += _make_rows(name, findings, log)
     write(results, "fuzz", "Random interactions", "", rows, f"Streamlit {streamlit.__version__}")
 
 
-def _rows(name: str, findings: Findings, log: Counter[str]) -> list[Row]:
+def _make_rows(name: str, findings: Findings, log: Counter[str]) -> list[Row]:
     boxes = sum(len(met) for met in findings.boxes.values())
     beside = {"by_page": findings.pages, "by_kind": findings.kinds, "boxes": findings.boxes, "log": log}
     none = Target("below", 1)
@@ -89,12 +97,15 @@ def _rows(name: str, findings: Findings, log: Counter[str]) -> list[Row]:
 Visit = Callable[[str, int, Findings], Any]
 
 
-async def crowd(url: str, visit: Visit, count: int) -> Findings:
-    """``count`` interactions, AT_ONCE visitors at a time, each for at most STAY; beside them, one normal visitor."""
+async def run_crowd(url: str, visit: Visit, count: int) -> Findings:
+    """Run ``count`` interactions with AT_ONCE visitors at a time, each for at most STAY of them.
+
+    One normal visitor uses the app at the same time.
+    """
     findings = Findings()
     numbers = itertools.count()
     warm = asyncio.Event()
-    neighbour = asyncio.create_task(_neighbour(url, findings, warm))
+    neighbour = asyncio.create_task(_visit_as_neighbour(url, findings, warm))
     await warm.wait()  # the first sentence loads torch, which on a busy machine takes as long as the timeout
 
     async def chair() -> None:
@@ -107,8 +118,8 @@ async def crowd(url: str, visit: Visit, count: int) -> Findings:
     return findings
 
 
-async def _neighbour(url: str, findings: Findings, warm: asyncio.Event) -> None:
-    """A normal visitor, in one session as long as the others are there."""
+async def _visit_as_neighbour(url: str, findings: Findings, warm: asyncio.Event) -> None:
+    """Be a normal visitor, in one session for as long as the others are there."""
     try:
         async with WebSession(url, patience=PATIENCE) as session:
             visitor = Visitor(session, Random(0))
@@ -123,23 +134,23 @@ async def _neighbour(url: str, findings: Findings, warm: asyncio.Event) -> None:
         warm.set()
 
 
-async def honest(url: str, number: int, findings: Findings) -> None:
-    """One visitor with values that a browser can send."""
+async def visit_honestly(url: str, number: int, findings: Findings) -> None:
+    """Visit as one visitor who sends only values that a browser can send."""
     random = Random(number)
     done: list[str] = []
     try:
         visit = WebSession(url, random.choice(PAGES), patience=PATIENCE)
-        visit.query_string = urlencode(any_query(random))
+        visit.query_string = urlencode(draw_query(random))
         async with visit as session:
-            look(session, number, done, findings)
+            record_boxes(session, number, done, findings)
             for _ in range(STAY):
-                kind, what, act = random.choice(_ways(session, random, findings))
+                kind, what, act = random.choice(_list_actions(session, random, findings))
                 done.append(what)
                 findings.interactions += 1
                 findings.kinds[kind] += 1
                 findings.pages[session.page or "explore"] += 1
                 await act()
-                look(session, number, done, findings)
+                record_boxes(session, number, done, findings)
     except Exception as error:  # any error counts: a visitor met it
         findings.faults.append(f"visitor {number}: {type(error).__name__}: {error} after {' → '.join(done[-3:])}"[:900])
 
@@ -149,12 +160,15 @@ async def honest(url: str, number: int, findings: Findings) -> None:
 Way = tuple[str, str, Callable[[], Any]]  # its kind, its description, and the function that does it
 
 
-def _ways(session: WebSession, random: Random, findings: Findings) -> list[Way]:
-    """The possible next actions of this visitor: each widget once, each component three times, an address; every sixth
-    action leads to another page, so that visitors do not stay where there is much to do."""
+def _list_actions(session: WebSession, random: Random, findings: Findings) -> list[Way]:
+    """Return the possible next actions of this visitor.
+
+    Each widget is listed once and each component three times; one action changes the address. Every sixth action leads
+    to another page, so that visitors do not stay where there is much to do.
+    """
     here = [*_widgets(session, random, findings), *_events(session, random)]
     pages = [_page(session, random) for _ in range(max(3, len(here) // 5))] if session.pages else []
-    query = urlencode(any_query(random))
+    query = urlencode(draw_query(random))
     return [*here, *pages, ("address", f"address {query[:200]}", partial(session.visit, query))]
 
 
@@ -168,13 +182,13 @@ def _widgets(session: WebSession, random: Random, findings: Findings) -> Iterato
 def _events(session: WebSession, random: Random) -> Iterator[Way]:
     for name in session.components:
         for _ in range(3):
-            event, value = any_event(session, name, random)
+            event, value = draw_event(session, name, random)
             what = f"{name}.{event}({json.dumps(value)[:200]})"
             yield "component", what, partial(session.trigger, name, event, value)
 
 
 def _page(session: WebSession, random: Random) -> Way:
-    page, more = random.choice(list(session.pages)), any_query(random) if random.random() < 0.3 else {}
+    page, more = random.choice(list(session.pages)), draw_query(random) if random.random() < 0.3 else {}
     return "page", f"page {page} {more}"[:200], partial(session.go, page, **more)
 
 
@@ -194,13 +208,15 @@ def _widget(session: WebSession, key: str, element: Element, random: Random, fin
         return "upload", f"upload {name}", partial(session.upload, key, name, content)
     if kind not in FIELDS or (kind in ("dataframe", "plotly_chart") and not proto.selection_mode):
         return None
-    value = any_value(kind, proto, random)
+    value = draw_value(kind, proto, random)
     return kind, f"{key} = {value!r:.200}", partial(session.set, key, value)
 
 
 async def _download(session: WebSession, key: str, findings: Findings) -> None:
-    """Download a file. Files that are gone before they are fetched are counted separately, because this depends on the
-    pace of the others."""
+    """Download a file.
+
+    Files that are gone before they are fetched are counted separately, because this depends on the pace of the others.
+    """
     try:
         await session.download(key)
     except HTTPError as error:
@@ -212,8 +228,11 @@ async def _download(session: WebSession, key: str, findings: Findings) -> None:
 # ---- Arbitrary messages ---------------------------------------------------------------------------------
 
 
-async def forged(url: str, number: int, findings: Findings) -> None:
-    """One visitor whose messages no browser sends. Afterwards and meanwhile, the sessions of others must answer."""
+async def visit_with_forgeries(url: str, number: int, findings: Findings) -> None:
+    """Visit as one visitor whose messages no browser sends.
+
+    Meanwhile and afterwards, the sessions of others must answer.
+    """
     random = Random(number)
     done: list[str] = []
     with suppress(Gone):
@@ -223,7 +242,7 @@ async def forged(url: str, number: int, findings: Findings) -> None:
                     findings.interactions += 1
                     findings.pages[session.page or "explore"] += 1
                     await _forge(session, random, done, findings)
-                    if look(session, number, done, findings, forgiving=True):
+                    if record_boxes(session, number, done, findings, forgiving=True):
                         break  # what was sent to this session stays in it and would be met again
         except Gone:
             if not done or not done[-1].startswith("bytes"):
@@ -236,31 +255,34 @@ async def forged(url: str, number: int, findings: Findings) -> None:
 
 
 async def _forge(session: WebSession, random: Random, done: list[str], findings: Findings) -> None:
-    """One forged message. If Streamlit does not answer it, an honest run follows, which must be answered."""
+    """Send one forged message.
+
+    If Streamlit does not answer it, an honest run follows, which must be answered.
+    """
     kind = random.choice(
         ("state", "state", "state", "trigger", "trigger", "page", "address", "message", "upload", "bytes")
     )
     findings.kinds[kind] += 1
     if kind == "state":
-        states = [odd_state(session, random) for _ in range(random.randint(1, 4))]
+        states = [draw_odd_state(session, random) for _ in range(random.randint(1, 4))]
         done.append(f"states {' '.join(str(s)[:120].strip() for s in states)}")
-        await _say(session, session.rerun(*states), partial(session.act, *states))
+        await _send_message(session, session.rerun(*states), partial(session.act, *states))
     elif kind == "trigger":
         names = [e.id for e in session.elements if e.kind == "bidi_component"] or ["nobody"]
         name = _make_trigger_id(random.choice(names), "events")
         text = random.choice(
-            ("{", "[[[", '[{"event":', "nul\0", '"\\ud800"', "[" * 5_000, json.dumps(any_json(random)))
+            ("{", "[[[", '[{"event":', "nul\0", '"\\ud800"', "[" * 5_000, json.dumps(draw_json(random)))
         )
         done.append(f"trigger {text[:80]}")
         trigger = WidgetState(id=name, json_trigger_value=text)
-        await _say(session, session.rerun(trigger), partial(session.act, trigger))
+        await _send_message(session, session.rerun(trigger), partial(session.act, trigger))
     elif kind == "page":
         page = random.choice(("0" * 32, "../../etc/passwd", "\0", "x" * 10_000, f"{random.getrandbits(128):032x}"))
         done.append(f"page hash {page[:40]}")
-        await _say(session, session.rerun(), partial(session.act, page_hash=page), page_script_hash=page)
+        await _send_message(session, session.rerun(), partial(session.act, page_hash=page), page_script_hash=page)
     elif kind == "address":
-        done.append(query := long_address(random))
-        await _say(session, session.rerun(), partial(session.act, query=query), query_string=query)
+        done.append(query := draw_long_address(random))
+        await _send_message(session, session.rerun(), partial(session.act, query=query), query_string=query)
     elif kind == "upload":
         done.append("upload without a session")
         with suppress(URLError, OSError):
@@ -272,15 +294,19 @@ async def _forge(session: WebSession, random: Random, done: list[str], findings:
         await session.send(random.randbytes(random.choice((0, 1, 20, 5_000))))
         await session.act()
     else:
-        done.append(f"message {odd_message(session, random, message := BackMsg())}")
+        done.append(f"message {fill_odd_message(session, random, message := BackMsg())}")
         await session.send(message)
         await session.act()
     done[-1] = done[-1][:300]
 
 
-async def _say(session: WebSession, message: BackMsg, act: Callable[[], Awaitable[float]], **fields: str) -> None:
-    """Do what the message, with these fields, asks for; if the server drops it, send it and then do what is
-    answered."""
+async def _send_message(
+    session: WebSession, message: BackMsg, act: Callable[[], Awaitable[float]], **fields: str
+) -> None:
+    """Do what the message, with these fields, asks for.
+
+    If the server drops the message, send it and then do what is answered.
+    """
     for name, value in fields.items():
         setattr(message.rerun_script, name, value)
     if read_allowed(message.SerializeToString()):
@@ -291,7 +317,9 @@ async def _say(session: WebSession, message: BackMsg, act: Callable[[], Awaitabl
 
 
 if __name__ == "__main__":
-    with watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS, MHA_VIZ_WAIT=LETS_IN) as again:
+    with serve_watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS, MHA_VIZ_WAIT=LETS_IN) as again:
         one = Findings()
-        asyncio.run({"honest": honest, "forged": forged}[sys.argv[1]](again.url, int(sys.argv[2]), one))
-        print(json.dumps([one.boxes, one.faults, tracebacks(again.log())], indent=1))
+        asyncio.run(
+            {"honest": visit_honestly, "forged": visit_with_forgeries}[sys.argv[1]](again.url, int(sys.argv[2]), one)
+        )
+        print(json.dumps([one.boxes, one.faults, count_tracebacks(again.log())], indent=1))

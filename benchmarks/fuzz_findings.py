@@ -34,10 +34,10 @@ class Findings:
     pressed: Counter[str] = field(default_factory=Counter)
 
 
-def tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
-    """The errors of this program in a server's log: the kind of each, and its deepest line in this package.
+def count_tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
+    """Count this program's errors in a server's log, by kind and deepest line in this package.
 
-    ``forgiving``: without those that Streamlit raised while reading a widget's value or a message.
+    If ``forgiving``, errors that Streamlit raised while reading a widget's value or a message do not count.
     """
     counts: Counter[str] = Counter()
     for trace in re.findall(r"\| (?:Traceback \(most recent call first\): )?(.* in .*)", log):
@@ -51,12 +51,13 @@ def tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
     return counts
 
 
-def look(session: WebSession, number: int, done: list[str], findings: Findings, forgiving: bool = False) -> bool:
-    """Record the error boxes on the page and remove them, so that they do not count again; returns whether there was
-    one.
+def record_boxes(
+    session: WebSession, number: int, done: list[str], findings: Findings, forgiving: bool = False
+) -> bool:
+    """Record the error boxes on the page, and remove them so that they do not count again.
 
-    ``forgiving``: those that Streamlit raised while reading a widget's value are counted separately, and so is the
-    app's own sentence on an unexpected error, whose origin is in the log.
+    Return whether there was one. If ``forgiving``, boxes that Streamlit raised while reading a widget's value are
+    counted separately, and so is the app's own sentence on an unexpected error, whose origin is in the log.
     """
     boxes = [e.proto for e in session.elements if e.kind == "exception"]
     unforeseen = any(UNEXPECTED in text for text in session.texts)

@@ -1,5 +1,4 @@
-"""Values for random interactions: those that a widget or a component of a browser can send, and those that none
-would."""
+"""Values for random interactions: those that a widget or component can send, and those that none would."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from benchmarks.visitors import sentence
+from benchmarks.visitors import draw_sentence
 from tests.hostile import TEXTS
 from tests.web_session import WebSession
 
@@ -33,10 +32,10 @@ _VALUES = (
 )
 
 
-def any_value(kind: str, proto: Any, random: Random) -> Any:
-    """A value that a widget of this kind can send."""
+def draw_value(kind: str, proto: Any, random: Random) -> Any:
+    """Return a value that a widget of this kind can send."""
     if kind in ("text_input", "text_area"):
-        return any_text(random)[: proto.max_chars or None]
+        return draw_text(random)[: proto.max_chars or None]
     if kind in ("selectbox", "radio"):
         return random.choice(list(proto.options))
     if kind == "button_group":
@@ -67,23 +66,23 @@ def any_value(kind: str, proto: Any, random: Random) -> Any:
     return random.random() < 0.5
 
 
-def any_event(session: WebSession, component: str, random: Random) -> tuple[str, Any]:
-    """An event of a component, with a value that its own script could send, or with any JSON."""
-    event, value = random.choice(events(session, random)[component])
-    return event, any_json(random) if random.random() < 0.25 else value()
+def draw_event(session: WebSession, component: str, random: Random) -> tuple[str, Any]:
+    """Return an event of a component, with a value that its own script could send or with any JSON."""
+    event, value = random.choice(list_events(session, random)[component])
+    return event, draw_json(random) if random.random() < 0.25 else value()
 
 
-def events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Callable[[], Any]], ...]]:
-    """The events of every component, with what makes a value for each."""
+def list_events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Callable[[], Any]], ...]]:
+    """Return the events of every component, each with a function that makes a value for it."""
     return {
         "mha_sentence": (
-            ("read", lambda: {"text": any_text(random), "pair": random.choice(("", "", any_text(random)))}),
-            ("read", lambda: {"text": sentence(random), "pair": ""}),
+            ("read", lambda: {"text": draw_text(random), "pair": random.choice(("", "", draw_text(random)))}),
+            ("read", lambda: {"text": draw_sentence(random), "pair": ""}),
             ("example", lambda: random.randint(-1, 9)),
-            ("model", lambda: random.choice(("minilm", "toy", "toy@400", "bert-base-uncased", any_text(random)))),
+            ("model", lambda: random.choice(("minilm", "toy", "toy@400", "bert-base-uncased", draw_text(random)))),
         ),
         "mha_explorer": (
-            ("view", lambda: {"of": _text_on_screen(session), **any_query(random)}),
+            ("view", lambda: {"of": _find_text_on_screen(session), **draw_query(random)}),
             ("compare", lambda: {"model": random.choice(("minilm", "toy", "x")), "head": random.choice(_HEADS)}),
             ("card", lambda: random.choice(_HEADS)),
             ("measure", lambda: True),
@@ -92,12 +91,12 @@ def events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Ca
             ("elsewhere", lambda: random.choice((0, 3, -1, 99, "0", 1.5))),
         ),
         "mha_search": (
-            ("query", lambda: random.choice((*_SOUGHT, any_text(random)))),
+            ("query", lambda: random.choice((*_SOUGHT, draw_text(random)))),
             ("open", lambda: {"typed": random.choice(_SOUGHT), "index": random.randint(-1, 9)}),
         ),
-        "mha_compare": (("view", lambda: any_query(random)), ("edit", lambda: _edit(random))),
+        "mha_compare": (("view", lambda: draw_query(random)), ("edit", lambda: _edit(random))),
         "mha_block": (
-            ("step", lambda: any_word(random, _VALUES)),
+            ("step", lambda: draw_word(random, _VALUES)),
             ("head", lambda: random.choice((0, 3, 11, 99, -1, 2.5))),
             ("key", lambda: random.choice((0, 3, 99, 10**6, -1, 2.5))),
         ),
@@ -107,11 +106,11 @@ def events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Ca
         ),
         "mha_more": (("class", lambda: True),),
         "mha_reasons": (
-            ("ask", lambda: random.choice(({"head": random.choice(_HEADS), "key": "0"}, any_word(random, _VALUES)))),
+            ("ask", lambda: random.choice(({"head": random.choice(_HEADS), "key": "0"}, draw_word(random, _VALUES)))),
         ),
         "mha_scheme": (
             ("turned", lambda: random.choice(("dark", "light"))),
-            ("linked", lambda: random.choice(({"head": random.choice(_HEADS)}, {"kinds": any_text(random)}))),
+            ("linked", lambda: random.choice(({"head": random.choice(_HEADS)}, {"kinds": draw_text(random)}))),
         ),
         # These two listen to no events.
         "mha_tour": (("step", lambda: random.choice(("1", "6", ""))),),
@@ -119,8 +118,8 @@ def events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Ca
     }
 
 
-def _text_on_screen(session: WebSession) -> str:
-    """The text that the drawing shows, according to itself."""
+def _find_text_on_screen(session: WebSession) -> str:
+    """Return the text that the drawing says it shows."""
     reading = re.search(rb'"of":\s*"([^"]*)"', session.components["mha_explorer"].bytes[:20_000])
     return reading[1].decode() if reading else "nothing"
 
@@ -130,48 +129,52 @@ def _edit(random: Random) -> dict[str, Any]:
         "action": random.choice(("rename", "duplicate", "remove", "move", "open", "pin", "burn")),
         "index": random.choice((0, 1, 2, 7, 8, -1, 10**9, None, True)),
         "to": random.choice((0, 1, 9, -5, None)),
-        "name": any_text(random),
+        "name": draw_text(random),
         "head": random.choice(_HEADS),
         "model": random.choice(("minilm", "toy", "nobody/nothing")),
-        "text": sentence(random) if random.random() < 0.7 else any_text(random),
+        "text": draw_sentence(random) if random.random() < 0.7 else draw_text(random),
         "pair": random.choice(("", "", "And a second one.")),
-        "view": any_query(random),
+        "view": draw_query(random),
     }
 
 
-def any_text(random: Random) -> str:
-    """A text that a person, or somebody else, types or pastes."""
-    return random.choice((sentence(random), random.choice(_HEADS), any_word(random, _VALUES), random.choice(_TEXTS)))
+def draw_text(random: Random) -> str:
+    """Return a text that a person, or an attacker, might type or paste."""
+    return random.choice(
+        (draw_sentence(random), random.choice(_HEADS), draw_word(random, _VALUES), random.choice(_TEXTS))
+    )
 
 
-def any_word(random: Random, words: str) -> str:
+def draw_word(random: Random, words: str) -> str:
     return random.choice(words.split())
 
 
-def any_query(random: Random) -> dict[str, str]:
-    """Some parameters of an address, sensible or not."""
+def draw_query(random: Random) -> dict[str, str]:
+    """Return some parameters of an address, sensible or not."""
     names = random.sample(_PARAMETERS.split(), random.choice((0, 1, 1, 2, 3, 5)))
-    return {name: any_text(random) if random.random() < 0.4 else any_word(random, _VALUES) for name in names}
+    return {name: draw_text(random) if random.random() < 0.4 else draw_word(random, _VALUES) for name in names}
 
 
-def any_json(random: Random, depth: int = 3) -> Any:
-    """Any JSON."""
-    plain: tuple[Any, ...] = (None, True, False, 0, -1, 3.5, 10**30, 1e308, "", any_text(random))
+def draw_json(random: Random, depth: int = 3) -> Any:
+    """Return any JSON value."""
+    plain: tuple[Any, ...] = (None, True, False, 0, -1, 3.5, 10**30, 1e308, "", draw_text(random))
     shape = random.random()
     if depth == 0 or shape < 0.5:
         return random.choice(plain)
     if shape < 0.75:
-        return [any_json(random, depth - 1) for _ in range(random.randint(0, 4))]
+        return [draw_json(random, depth - 1) for _ in range(random.randint(0, 4))]
     names = ("text", "pair", "of", "head", "model", "action", "index", "view", "__proto__", "")
-    return {random.choice(names): any_json(random, depth - 1) for _ in range(random.randint(0, 4))}
+    return {random.choice(names): draw_json(random, depth - 1) for _ in range(random.randint(0, 4))}
 
 
-def odd_state(session: WebSession, random: Random) -> WidgetState:
-    """The state of one widget, there or not, in any type."""
+def draw_odd_state(session: WebSession, random: Random) -> WidgetState:
+    """Return the state of one widget, which may not exist, with a value of any type."""
     names = [e.id for e in session.elements if e.id] + ["", "nobody", f"$$ID-{random.getrandbits(64):x}-x", "x" * 9_000]
     made = WidgetState(id=random.choice(names))
     kind = random.choice([f.name for f in WidgetState.DESCRIPTOR.fields if f.name != "id"])
-    text = random.choice((any_text(random).replace("\0", ""), "[" * 3_000, "{}", "null", json.dumps(any_json(random))))
+    text = random.choice(
+        (draw_text(random).replace("\0", ""), "[" * 3_000, "{}", "null", json.dumps(draw_json(random)))
+    )
     if kind in ("trigger_value", "bool_value"):
         setattr(made, kind, random.random() < 0.8)
     elif kind == "double_value":
@@ -193,17 +196,17 @@ def odd_state(session: WebSession, random: Random) -> WidgetState:
     return made
 
 
-def odd_message(session: WebSession, random: Random, message: BackMsg) -> str:
-    """Fill in the message with something that is not a run of the script; returns its description."""
+def fill_odd_message(session: WebSession, random: Random, message: BackMsg) -> str:
+    """Fill in the message with something that is not a run of the script; return its description."""
     kind = random.choice(("fragment", "empty", "stop", "git", "clear", "save", "beat", "file", "urls", "shutdown"))
     if kind == "fragment":
         message.CopyFrom(session.rerun(fragment=f"{random.getrandbits(64):x}"))
     elif kind == "file":
         message.backend_operation_request.request_id = "x"
-        message.backend_operation_request.deferred_file.file_id = any_text(random)
+        message.backend_operation_request.deferred_file.file_id = draw_text(random)
     elif kind == "urls":
         message.file_urls_request.request_id = "x"
-        message.file_urls_request.file_names.extend([any_text(random)] * 200)
+        message.file_urls_request.file_names.extend([draw_text(random)] * 200)
         message.file_urls_request.session_id = random.choice((session.id, "nobody"))
     elif kind != "empty":
         names = {"stop": "stop_script", "git": "load_git_info", "clear": "clear_cache", "save": "set_run_on_save"}
@@ -211,8 +214,8 @@ def odd_message(session: WebSession, random: Random, message: BackMsg) -> str:
     return kind
 
 
-def long_address(random: Random) -> str:
-    name = any_word(random, _PARAMETERS)
+def draw_long_address(random: Random) -> str:
+    name = draw_word(random, _PARAMETERS)
     one = random.choice(
         ("a", "%00", "%F0%9F%98%80", "1\t", "(", "[", "%ED%A0%80", "&", "=", ";", "L3H1.", "Entity=(a", "\n")
     )

@@ -1,5 +1,7 @@
-"""An NVIDIA GPU beside the processor of its machine: how far the same numbers are apart and how long both take; and a
-model of 3 · 10⁹ parameters, opened and read. Without a GPU nothing is measured, and the stored results stay."""
+"""An NVIDIA GPU compared with the CPU of its machine: differences between equal numbers, and times.
+
+A model of 3 · 10⁹ parameters is also opened and read. Without a GPU nothing is measured, and the stored results stay.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,10 @@ import torch
 import transformers
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
-from benchmarks.effects import _in_turns
-from benchmarks.encode import ROOT, text, tokenizer
+from benchmarks.effects import _time_in_turns
+from benchmarks.encode import ROOT, make_text, make_tokenizer
 from benchmarks.results import Row, Sample, Target, write
-from benchmarks.study import treebank
+from benchmarks.study import load_treebank
 from mha_viz import cli
 from mha_viz.attention import Head
 from mha_viz.models.decomposing.contributions import norm_weighted
@@ -80,23 +82,23 @@ def main(results: Path, quick: bool = False) -> None:
         print("No GPU was found that this PyTorch can use: nothing is measured.")
         return
     with tempfile.TemporaryDirectory() as folder:
-        rows = [*_families(Path(folder)), *_quantities(), *_commands(Path(folder))]
-        rows += [*_times(2 if quick else 7), *_of_a_study(quick)]
-        rows += [] if quick else _large(Path(folder) / "large")
+        rows = [*_compare_families(Path(folder)), *_compare_quantities(), *_compare_commands(Path(folder))]
+        rows += [*_measure_times(2 if quick else 7), *_measure_study(quick)]
+        rows += [] if quick else _measure_large_model(Path(folder) / "large")
     engine = f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.cuda.get_device_name()}"
     write(results, "gpu", "On a GPU", "the processor", rows, engine)
 
 
-def _both(name: str) -> tuple[Encoder, ...]:
+def _load_both(name: str) -> tuple[Encoder, ...]:
     return tuple(load_one_stack(name, device) for device in DEVICES)
 
 
-def _apart(gpu: Any, cpu: Any) -> float:
+def _compute_difference(gpu: Any, cpu: Any) -> float:
     return float(np.abs(np.asarray(gpu) - np.asarray(cpu)).max(initial=0))
 
 
-def _families(folder: Path) -> Iterator[Row]:
-    """The weights of every family on small random models."""
+def _compare_families(folder: Path) -> Iterator[Row]:
+    """Yield the difference between the devices' weights for every family, on small random models."""
     for what, build, names in (
         ("models with one stack", tiny_models.build, sorted(FAMILIES)),
         ("encoder–decoders", tiny_encoder_decoders.build, sorted(tiny_encoder_decoders.ENCODER_DECODERS)),
@@ -107,16 +109,15 @@ def _families(folder: Path) -> Iterator[Row]:
             path.mkdir()
             files = build(family, path)
             gpu, cpu = (from_folder(files, device=device).encode(SENTENCE).weights for device in DEVICES)
-            apart[family] = _apart(gpu, cpu)
+            apart[family] = _compute_difference(gpu, cpu)
         largest = max(apart, key=lambda family: apart[family])
         yield Row(
             f"weights of {len(apart)} families of {what}, largest difference ({largest})", Sample((apart[largest],)), ""
         )
 
 
-def _quantities() -> Iterator[Row]:
-    """The largest difference of each kind of number, for the models that ship, beside the largest number of its
-    kind."""
+def _compare_quantities() -> Iterator[Row]:
+    """Yield the largest difference of each quantity for the bundled models, relative to the largest value."""
     computed: Mapping[str, Callable[[Encoder, str, str], Any]] = {
         "norm-weighted": lambda encoder, typed, _: norm_weighted(encoder, typed).weights,
         "gradient": lambda encoder, typed, other: gradient_weighted(encoder, typed, other=other).weights,
@@ -130,18 +131,21 @@ def _quantities() -> Iterator[Row]:
         "parts of a score": lambda encoder, typed, _: encoder.score_parts(typed, Head(1, 0), 3, 1).values,
     }
     for name, typed in TYPED.items():
-        gpu, cpu = _both(name)
-        weights = _apart(gpu.encode(typed[0]).weights, cpu.encode(typed[0]).weights)
+        gpu, cpu = _load_both(name)
+        weights = _compute_difference(gpu.encode(typed[0]).weights, cpu.encode(typed[0]).weights)
         yield Row(f"{name}: weights, largest difference", Sample((weights,)), "", target=Target("below", WEIGHTS))
         for what, compute in computed.items():
             ours, theirs = (np.asarray(compute(encoder, *typed), float) for encoder in (gpu, cpu))
-            relative = Sample((_apart(ours, theirs) / float(np.abs(theirs).max()),))
+            relative = Sample((_compute_difference(ours, theirs) / float(np.abs(theirs).max()),))
             target = Target("below", QUANTITIES)
             yield Row(f"{name}: {what}, largest difference, relative to the largest", relative, "", target=target)
 
 
-def _commands(folder: Path) -> Iterator[Row]:
-    """The largest difference of a number in the tables of a command; what is no number must be the same."""
+def _compare_commands(folder: Path) -> Iterator[Row]:
+    """Yield the largest difference between numbers in the tables of a command.
+
+    All other cells must be equal.
+    """
     apart = {}
     for number, command in enumerate(COMMANDS):
         typed = shlex.split(command.format(os.environ.get("MHA_VIZ_TREEBANK", "grammar")))
@@ -154,33 +158,33 @@ def _commands(folder: Path) -> Iterator[Row]:
             gpu, cpu = (pd.read_csv(place / path.relative_to(places[0])) for place in places)
             numbers = list(cpu.select_dtypes("number").columns)
             pd.testing.assert_frame_equal(gpu.drop(columns=numbers), cpu.drop(columns=numbers))
-            apart[f"{command}: {path.name}"] = _apart(gpu[numbers].fillna(-1.0), cpu[numbers].fillna(-1.0))
+            apart[f"{command}: {path.name}"] = _compute_difference(gpu[numbers].fillna(-1.0), cpu[numbers].fillna(-1.0))
     largest = max(apart, key=lambda name: apart[name])
     what = f"{len(apart)} tables of {len(COMMANDS)} commands, largest difference ({largest})"
     yield Row(what, Sample((apart[largest],)), "", target=Target("below", QUANTITIES))
 
 
-def _times(repetitions: int) -> Iterator[Row]:
-    for name, make in (("MiniLM", partial(_both, "minilm")), ("BERT-large shape", _bert_large)):
+def _measure_times(repetitions: int) -> Iterator[Row]:
+    for name, make in (("MiniLM", partial(_load_both, "minilm")), ("BERT-large shape", _make_bert_large)):
         both = make()
         for n in (64, 512):
-            ours, theirs = _in_turns(repetitions, *(partial(encoder.encode, text(n)) for encoder in both))
+            ours, theirs = _time_in_turns(repetitions, *(partial(encoder.encode, make_text(n)) for encoder in both))
             yield Row(f"{name}, n = {n}: encode", ours, "ms", theirs)
-        ours, theirs = _in_turns(
-            1 + repetitions // 3, *(partial(measure_effects, encoder, Request(text=text(64))) for encoder in both)
+        ours, theirs = _time_in_turns(
+            1 + repetitions // 3, *(partial(measure_effects, encoder, Request(text=make_text(64))) for encoder in both)
         )
         yield Row(f"{name}, n = 64: effects of all heads", ours, "ms", theirs)
 
 
-def _of_a_study(quick: bool) -> Iterator[Row]:
-    corpus = treebank(200 if quick else 10**6)
-    gpu, cpu = _both("minilm")
+def _measure_study(quick: bool) -> Iterator[Row]:
+    corpus = load_treebank(200 if quick else 10**6)
+    gpu, cpu = _load_both("minilm")
     sums: dict[str, Any] = {}
 
     def run(name: str, encoder: Encoder) -> None:
         sums[name] = measure_one_pass(encoder, corpus)
 
-    took, beside = _in_turns(1, lambda: run("gpu", gpu), lambda: run("cpu", cpu))
+    took, beside = _time_in_turns(1, lambda: run("gpu", gpu), lambda: run("cpu", cpu))
     what = f"MiniLM, {corpus.name}, {len(corpus.sentences):,} sentences"
     yield Row(f"{what}: all measures", took, "ms", beside)
     differ = {
@@ -192,8 +196,8 @@ def _of_a_study(quick: bool) -> Iterator[Row]:
     yield Row(f"{what}: counts that differ, of {cases:,}", Sample((float(unlike),)), "")
 
 
-def _bert_large() -> tuple[Encoder, ...]:
-    """24 layers, 16 heads, d_model 1,024; random weights."""
+def _make_bert_large() -> tuple[Encoder, ...]:
+    """Return models with the shape of BERT-large (24 layers, 16 heads, d_model 1,024) and random weights."""
     torch.manual_seed(0)
     sizes: dict[str, Any] = {
         "hidden_size": 1024,
@@ -207,7 +211,7 @@ def _bert_large() -> tuple[Encoder, ...]:
         model: Any = BertModel(made.config, add_pooling_layer=False)
         model.set_attn_implementation(capture.IMPLEMENTATION)
         model.load_state_dict(made.state_dict())
-        encoders.append(Encoder(model.eval(), tokenizer(), "bert-large shape", "random", device))
+        encoders.append(Encoder(model.eval(), make_tokenizer(), "bert-large shape", "random", device))
         encoders[-1]._prepare()
     return tuple(encoders)
 
@@ -220,7 +224,7 @@ _OPEN = """
 import sys, time
 from pathlib import Path
 import torch
-from benchmarks.encode import text
+from benchmarks.encode import make_text
 from mha_viz.models.reading.loading import from_folder
 from tests.opening_memory import CLEAR, resident
 
@@ -234,14 +238,14 @@ grown, held = resident("VmHWM") - before, torch.cuda.max_memory_allocated()
 times = []
 for n in (32, 32, 32, 128, 128, 128):
     began = time.perf_counter()
-    weights = model.encode(text(n)).weights
+    weights = model.encode(make_text(n)).weights
     times.append((time.perf_counter() - began) * 1000)
 print(grown, held, model.bytes, opened, times[2], times[5], abs(weights.sum(3) - 1).max())
 """
 
 
-def _large(folder: Path) -> Iterator[Row]:
-    """Opened from shards of bfloat16, on the GPU and on the processor."""
+def _measure_large_model(folder: Path) -> Iterator[Row]:
+    """Time opening a model from shards of bfloat16, on the GPU and on the CPU."""
     small = folder.parent / "llama"
     torch.manual_seed(0)
     torch.set_default_dtype(torch.bfloat16)

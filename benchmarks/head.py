@@ -1,5 +1,7 @@
-"""One head opened, and the pointer moved over its tokens: this package (links, heatmap) and BertViz's ``head_view``
-(one layer)."""
+"""Open one head, and move the pointer over its tokens.
+
+This package (links, heatmap) is compared with BertViz's ``head_view`` (one layer).
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from benchmarks.chromium import chromium, named
-from benchmarks.grid import phases
-from benchmarks.page import grid_spot
+from benchmarks.chromium import name_browser, open_chromium
+from benchmarks.grid import compute_phases
+from benchmarks.page import find_grid_spot
 from benchmarks.results import Row, Sample, Target, write
-from benchmarks.tensors import random_attention
-from benchmarks.views import HEAD, Bench, Opened, Times, bench
+from benchmarks.tensors import make_random_attention
+from benchmarks.views import HEAD, Bench, Opened, Times, open_bench
 from mha_viz.attention import Attention
 
 SHAPE = (6, 12)
@@ -41,70 +43,77 @@ _LOWER_EDGE = """drawing => {
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/head.json``. ``quick``: fewer repetitions."""
     rows: list[Row] = []
-    with chromium() as browser:
+    with open_chromium() as browser:
         for n in sorted({*OPENED, *HOVERED}):
-            attention = random_attention(*SHAPE, n)
-            with bench(browser) as workbench:
-                rows += _fresh(workbench, attention, 2 if quick else 7) if n in OPENED else []
-                rows += _open(workbench, attention, 3 if quick else 9, 10 if quick else MOVES)
-        write(results, "head", "One head opened, and hovered", "BertViz head_view", rows, named(browser))
+            attention = make_random_attention(*SHAPE, n)
+            with open_bench(browser) as workbench:
+                rows += _time_new_pages(workbench, attention, 2 if quick else 7) if n in OPENED else []
+                rows += _time_open_page(workbench, attention, 3 if quick else 9, 10 if quick else MOVES)
+        write(results, "head", "One head opened, and hovered", "BertViz head_view", rows, name_browser(browser))
 
 
-def _fresh(workbench: Bench, attention: Attention, turns: int) -> list[Row]:
-    """From data in Python to painted, each time in a new page; this package also draws all heads beside the opened
-    one."""
+def _time_new_pages(workbench: Bench, attention: Attention, turns: int) -> list[Row]:
+    """Time a head from data in Python to the painted picture, each time in a new page.
+
+    This package also draws all heads beside the opened one.
+    """
     workbench.ours(attention).page.close()
     ours: list[Times] = []
     theirs: list[Times] = []
     for _ in range(turns):
-        for shown, times in ((workbench.ours, ours), (partial(_head_view, workbench), theirs)):
+        for shown, times in ((workbench.ours, ours), (partial(_show_head_view, workbench), theirs)):
             opened = shown(attention)
             times.append(opened.times)
             opened.page.close()
     samples = [Sample(tuple(t["presented"] for t in times)) for times in (ours, theirs)]
-    beside = {"phases": phases(ours), "bertviz_phases": phases(theirs)}
+    beside = {"phases": compute_phases(ours), "bertviz_phases": compute_phases(theirs)}
     return [Row(f"new page to painted, n = {len(attention.text)}", samples[0], "ms", samples[1], beside=beside)]
 
 
-def _head_view(workbench: Bench, attention: Attention) -> Opened:
-    """BertViz with the data of one layer only and one head switched on: its cheapest form."""
+def _show_head_view(workbench: Bench, attention: Attention) -> Opened:
+    """Return BertViz's page with the data of one layer only and one head switched on: its cheapest form."""
     layer = SHAPE[0] // 2
     return workbench.bertviz("head_view", attention, layer=layer, heads=[HEAD], include_layers=[layer])
 
 
-def _open(workbench: Bench, attention: Attention, turns: int, moves: int) -> list[Row]:
-    """In an open page: another head's picture replaces the current one; then the pointer moves from token to token."""
+def _time_open_page(workbench: Bench, attention: Attention, turns: int, moves: int) -> list[Row]:
+    """Time an open page: another head's picture replaces the current one; then the pointer moves over the tokens."""
     n = len(attention.text)
     page = workbench.ours(attention).page
     other = workbench.bertviz("head_view", attention, layer=0, heads=[HEAD]).page
     rows = []
     if n in OPENED:
-        ours = Sample(tuple(_ours_opened(page, 1 + turn) for turn in range(turns)))
-        theirs = Sample(tuple(_theirs_opened(other, 1 + turn % (SHAPE[0] - 1), attention) for turn in range(turns)))
+        ours = Sample(tuple(_time_our_opening(page, 1 + turn) for turn in range(turns)))
+        theirs = Sample(
+            tuple(_time_their_opening(other, 1 + turn % (SHAPE[0] - 1), attention) for turn in range(turns))
+        )
         rows.append(Row(f"opened in an open page, n = {n}", ours, "ms", theirs, OPENED[n]))
-    hovers = _hovered(page, ".links canvas", 0.08, moves)
-    _highlighted(page, "attends to")
-    hovers += _hovered(page, ".heat canvas", 0.5, moves)
-    _highlighted(page, "→")
-    beside = _hovered(other, "#vis svg", 0.0, moves)
+    hovers = _time_hover(page, ".links canvas", 0.08, moves)
+    _check_highlight(page, "attends to")
+    hovers += _time_hover(page, ".heat canvas", 0.5, moves)
+    _check_highlight(page, "→")
+    beside = _time_hover(other, "#vis svg", 0.0, moves)
     rows.append(Row(f"hover to highlighted, n = {n}", Sample(hovers), "ms", Sample(beside), FRAME))
     page.close()
     other.close()
     return rows
 
 
-def _ours_opened(page: Page, turn: int) -> float:
-    """Milliseconds; heads of the middle layer, whose matrices are in the browser. RuntimeError if nothing opened."""
+def _time_our_opening(page: Page, turn: int) -> float:
+    """Return the milliseconds to open heads of the middle layer, whose matrices are in the browser.
+
+    Raises RuntimeError if nothing opened.
+    """
     layer, head = SHAPE[0] // 2, (HEAD + turn) % SHAPE[1]
     page.bring_to_front()
-    took: float = page.evaluate(_OPEN_OURS, grid_spot(page, head))
+    took: float = page.evaluate(_OPEN_OURS, find_grid_spot(page, head))
     title = page.locator(".one h2 code").inner_text()
     if not title.startswith(f"L{layer}H{head} "):
         raise RuntimeError(f"L{layer}H{head} was clicked and {title} is open.")
     return took
 
 
-def _theirs_opened(page: Page, layer: int, attention: Attention) -> float:
+def _time_their_opening(page: Page, layer: int, attention: Attention) -> float:
     page.bring_to_front()
     took: float = page.evaluate(_OPEN_THEIRS, str(layer))
     if page.locator("#attention line").count() != attention.weights[layer].size:
@@ -112,15 +121,15 @@ def _theirs_opened(page: Page, layer: int, attention: Attention) -> float:
     return took
 
 
-def _highlighted(page: Page, word: str) -> None:
-    """RuntimeError if the pointer is on a drawing and the line above does not describe the token below it."""
+def _check_highlight(page: Page, word: str) -> None:
+    """Check that the line above a drawing describes the token under the pointer. Raises RuntimeError if it does not."""
     readout = page.locator(".readout").inner_text()
     if word not in readout or "Point at a word" in readout:
         raise RuntimeError(f"The pointer highlighted nothing: {readout}")
 
 
-def _hovered(page: Page, selector: str, across: float, moves: int) -> tuple[float, ...]:
-    """Real pointer moves down a drawing, from token to token: milliseconds of each until its frame is painted.
+def _time_hover(page: Page, selector: str, across: float, moves: int) -> tuple[float, ...]:
+    """Move the real pointer down a drawing; return the milliseconds of each move until its frame is painted.
 
     ``across`` is the horizontal position in the drawing; BertViz's left tokens end 110 pixels from its left edge.
     """

@@ -1,7 +1,7 @@
-"""Damaged headers of weights, tokenizers and configs, looked into as a server's child does, then opened by the
-libraries: nothing may end the process, take long or need much memory.
+"""Damaged headers of weights, tokenizers and configs: nothing may end the process, take long or need much memory.
 
-A mutation's number is its seed: ``python -m benchmarks.hostile 17`` makes and opens it again, alone.
+Files are examined as a server's child does, then opened by the libraries. A mutation's number is its seed: ``python -m
+benchmarks.hostile 17`` makes and opens it again, alone.
 """
 
 from __future__ import annotations
@@ -66,12 +66,14 @@ class Outcome(NamedTuple):
 
 
 def main(results: Path, quick: bool = False, minutes: float = inf) -> None:
-    """Run, print, write ``results/hostile.json``. ``quick``: a fiftieth of the mutations; those that have not begun
-    after this many minutes are left out."""
+    """Run, print, write ``results/hostile.json``.
+
+    ``quick``: a fiftieth of the mutations. Those that have not begun after ``minutes`` are left out.
+    """
     count, end = QUICK if quick else ALL, time.monotonic() + 60 * minutes
 
     def part(first: int) -> list[Outcome]:
-        return in_child(range(first, min(first + AT_ONCE, count))) if time.monotonic() < end else []
+        return run_in_children(range(first, min(first + AT_ONCE, count))) if time.monotonic() < end else []
 
     with ThreadPoolExecutor(os.cpu_count()) as at_once:
         outcomes = [one for outcomes_of_part in at_once.map(part, range(0, count, AT_ONCE)) for one in outcomes_of_part]
@@ -95,8 +97,11 @@ def _largest(what: str, unit: str, most: float, values: list[float]) -> Row:
     return Row(what, Sample((max(values),)), unit, target=Target("below", most))
 
 
-def in_child(seeds: range) -> list[Outcome]:
-    """The outcomes of mutations from child processes; what ends a child is a crash, and another goes on after it."""
+def run_in_children(seeds: range) -> list[Outcome]:
+    """Return the outcomes of mutations from child processes.
+
+    Whatever ends a child counts as a crash, and another child continues after it.
+    """
     outcomes: list[Outcome] = []
     while len(outcomes) < len(seeds):
         left = seeds[len(outcomes) :]
@@ -121,7 +126,7 @@ def mutate(folder: Path, seed: int) -> None:
     if name == KINDS[0]:
         length = 8 + int.from_bytes(whole[:8], "little")
     head, rest = (whole[8:length], whole[length:]) if length else (whole, b"")
-    head = _json(head, random) if random.random() < 0.8 else _bytes(head, random)
+    head = _damage_json(head, random) if random.random() < 0.8 else _damage_bytes(head, random)
     if length:
         announced = len(head) if random.random() < 0.9 else random.choice([0, 2**62, 2**64 - 1, len(head) + 1])
         path.write_bytes(announced.to_bytes(8, "little") + head + rest)
@@ -129,7 +134,7 @@ def mutate(folder: Path, seed: int) -> None:
         path.write_bytes(head)
 
 
-def _json(raw: bytes, random: Random) -> bytes:
+def _damage_json(raw: bytes, random: Random) -> bytes:
     value = json.loads(raw)
     for _ in range(random.randint(1, 3)):
         at = value
@@ -164,7 +169,7 @@ def _change(at: Any, key: Any, random: Random) -> None:
         at[key] = [at[key]]
 
 
-def _bytes(raw: bytes, random: Random) -> bytes:
+def _damage_bytes(raw: bytes, random: Random) -> bytes:
     data = bytearray(raw)
     for _ in range(random.randint(1, 8)):
         data[random.randrange(len(data))] = random.randrange(256)
@@ -172,9 +177,9 @@ def _bytes(raw: bytes, random: Random) -> bytes:
     return bytes(random.choice([data, data[:begin], data[:begin] + data[end:], data + data[begin:end]]))
 
 
-def _outcome(folder: Path, seed: int) -> Outcome:
+def _try_folder(folder: Path, seed: int) -> Outcome:
     mutate(folder, seed)
-    before, began = _resident("VmRSS"), time.process_time()
+    before, began = _read_memory("VmRSS"), time.process_time()
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # so that the peak is that of this mutation
     try:
@@ -186,7 +191,7 @@ def _outcome(folder: Path, seed: int) -> Outcome:
     except BaseException as error:
         what = f"crash: {type(error).__name__}: {str(error)[:100]}"
     seconds = time.process_time() - began
-    return Outcome(seed, what, seconds, max(0.0, _resident("VmHWM") - before))
+    return Outcome(seed, what, seconds, max(0.0, _read_memory("VmHWM") - before))
 
 
 def _open(folder: Path) -> None:
@@ -215,8 +220,8 @@ def _tokenizer(folder: Path) -> None:
     Tokenizer.from_file(str(folder / KINDS[1])).encode(TEXT)
 
 
-def _resident(name: str) -> float:
-    """Megabytes of memory, now (VmRSS) or at the peak (VmHWM)."""
+def _read_memory(name: str) -> float:
+    """Return the megabytes of memory, now (VmRSS) or at the peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
     return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith(name))
 
@@ -230,7 +235,7 @@ def serve(seeds: range, tell: Callable[[Outcome], None]) -> None:
             _open(Path(folder))  # imports the libraries
         Path(folder, KINDS[0]).unlink()
         for seed in seeds:
-            tell(_outcome(Path(folder), seed))
+            tell(_try_folder(Path(folder), seed))
             Path(folder, KINDS[seed % len(KINDS)]).unlink()
 
 

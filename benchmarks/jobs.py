@@ -1,5 +1,8 @@
-"""Twelve jobs and a lesson, done as somebody does who has read the README and no more: clicks, texts, turns of the
-wheel, and the seconds until the result is seen. ``jobs.toml`` says what is done."""
+"""Twelve jobs and a lesson, done as somebody does who has read only the README.
+
+It counts clicks, typed texts, turns of the wheel, and the seconds until the result is visible. ``jobs.toml`` describes
+the jobs.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from unittest.mock import patch
 
 from playwright.sync_api import Browser, Error, Locator, Page, ViewportSize, expect
 
-from benchmarks.chromium import chromium, named, visitor
+from benchmarks.chromium import name_browser, open_chromium, open_visitor
 from benchmarks.results import Row, Sample, Target, write
-from benchmarks.served import ROOT, served
+from benchmarks.served import ROOT, serve_app
 
 PATIENCE = 30_000  # milliseconds for one line
 PHONE: ViewportSize = {"width": 390, "height": 844}
@@ -35,7 +38,7 @@ class Job(NamedTuple):
     does: str
 
 
-class Taken(NamedTuple):
+class JobResult(NamedTuple):
     """Cost of a job, and why it could not be done, if so."""
 
     job: Job
@@ -46,33 +49,40 @@ class Taken(NamedTuple):
 
 
 def main(results: Path, quick: bool = False) -> None:
-    """Do them all, print, write ``results/jobs.json``; ``quick``: once instead of twice. RuntimeError, after that, if
-    one could not be done."""
+    """Do all jobs, print, write ``results/jobs.json``; ``quick``: once instead of twice.
+
+    Raises RuntimeError afterwards if a job could not be done.
+    """
     listed = tomllib.loads((ROOT / "benchmarks" / "jobs.toml").read_text("utf-8"))
     jobs, lesson = ([Job(**one) for one in listed[kind]] for kind in ("job", "lesson"))
-    taken: dict[str, list[Taken]] = {}
+    taken: dict[str, list[JobResult]] = {}
     unreachable = patch.dict(os.environ, HF_ENDPOINT="http://127.0.0.1:9")  # nothing listens there
-    with unreachable, chromium() as browser, served(ROOT / "app.py") as server:
+    with unreachable, open_chromium() as browser, serve_app(ROOT / "app.py") as server:
         for _ in range(1 if quick else 2):
-            for one in chain(*(done(browser, server.url, [job]) for job in jobs), done(browser, server.url, lesson)):
+            for one in chain(
+                *(do_jobs(browser, server.url, [job]) for job in jobs), do_jobs(browser, server.url, lesson)
+            ):
                 taken.setdefault(one.job.name, []).append(one)
-        rows = [row for times in taken.values() for row in _rows(times)]
-        write(results, "jobs", "Twelve jobs, and a lesson", "", rows, named(browser))
+        rows = [row for times in taken.values() for row in _make_rows(times)]
+        write(results, "jobs", "Twelve jobs, and a lesson", "", rows, name_browser(browser))
     undone = [f"{one.job.name}: {one.undone}" for times in taken.values() for one in times if one.undone]
     if undone:
         raise RuntimeError("\n".join(["What could not be done:", *undone]))
 
 
-def _rows(times: list[Taken]) -> list[Row]:
-    """The clicks, which are the same each time, and the seconds, of which the first run loads what is loaded once."""
+def _make_rows(times: list[JobResult]) -> list[Row]:
+    """Return rows for the clicks, which are equal in each run, and for the seconds.
+
+    The first run includes what is loaded only once.
+    """
     job, _, clicks, beside, _ = times[-1]
     row = Row(f"{job.name}: clicks", Sample((clicks,)), "", target=Target("below", job.clicks + 1), beside=beside)
     seconds = [one.seconds for one in times if not one.undone]
     return [row, *([Row(f"{job.name}: time", Sample(tuple(seconds)), "s")] if seconds else [])]
 
 
-def done(browser: Browser, url: str, jobs: Iterable[Job]) -> Iterator[Taken]:
-    """Jobs that somebody new does one after the other, as far as they can be done."""
+def do_jobs(browser: Browser, url: str, jobs: Iterable[Job]) -> Iterator[JobResult]:
+    """Do the jobs one after the other as a new visitor, each as far as it can be done."""
     with ExitStack() as windows:
         person, undone = Person(browser, windows, url), ""
         for job in jobs:
@@ -81,7 +91,7 @@ def done(browser: Browser, url: str, jobs: Iterable[Job]) -> Iterator[Taken]:
                 undone = undone or person.does(line)
             seconds = time.monotonic() - began
             clicks, typed, wheel = (now - then for now, then in zip(person.counts(), before, strict=True))
-            yield Taken(job, seconds, clicks, {"typed": typed, "scrolled": wheel}, undone)
+            yield JobResult(job, seconds, clicks, {"typed": typed, "scrolled": wheel}, undone)
 
 
 class Person:
@@ -96,11 +106,11 @@ class Person:
         self.see(READY)
 
     def counts(self) -> tuple[int, int, int]:
-        """Clicks, texts that were typed, and turns of the wheel, so far."""
+        """Return the clicks, typed texts and turns of the wheel so far."""
         return self._clicks, self._typed, self._scrolled
 
     def does(self, line: str) -> str:
-        """Do one line of a job; why it cannot be done, if so."""
+        """Do one line of a job; return why it cannot be done, or an empty text."""
         verb, _, what = line.partition(" ")
         what, _, other = what.partition(" = ")
         try:
@@ -110,38 +120,38 @@ class Person:
         return ""
 
     def here(self) -> None:
-        """In the first browser again."""
+        """Return to the first browser."""
         self._at("here", "")
 
     def colleague(self) -> None:
-        """In another browser, at the link that was copied."""
+        """Open the copied link in another browser."""
         self._at("colleague", self._pages["here"].evaluate("navigator.clipboard.readText()"))
 
     def phone(self) -> None:
-        """On a phone, at the link that was copied."""
+        """Open the copied link on a phone."""
         self._at("phone", self._pages["here"].evaluate("navigator.clipboard.readText()"))
         self._page.set_viewport_size(PHONE)
 
     def disk(self) -> None:
-        """In a browser without a network, at the file that was saved."""
+        """Open the saved file in a browser without a network."""
         self._at("disk", next(self._folder.iterdir()).as_uri())
 
     def click(self, what: str) -> None:
-        """A click in the middle of it."""
+        """Click the middle of an element."""
         self._reached(what).click()
         self._clicks += 1
 
     def point(self, what: str) -> None:
-        """With the mouse."""
+        """Move the mouse to an element."""
         self._reached(what).hover()
 
     def choose(self, menu: str, option: str) -> None:
-        """One click, as in a list."""
+        """Choose an option of a menu. It counts as one click, as in a list."""
         self._reached(menu).select_option(option)
         self._clicks += 1
 
     def save(self, what: str, begins: str) -> None:
-        """A click on what sends a file, which begins like this."""
+        """Click what sends a file, and check how the file begins."""
         with self._page.expect_download() as download:
             self.click(what)
         file = self._folder / "saved.html"
@@ -151,36 +161,36 @@ class Person:
             raise AssertionError(f"the file begins with “{beginning}”")
 
     def type(self, text: str) -> None:
-        """In the field that has the focus."""
+        """Type a text into the focused field."""
         self._page.keyboard.type(text)
         self._typed += 1
 
     def press(self, key: str) -> None:
-        """A key, or several at once."""
+        """Press a key, or several at once."""
         self._page.keyboard.press(key)
 
     def see(self, what: str) -> None:
-        """It is in the window, after scrolling if need be."""
+        """Check that an element is in the window, scrolling to it if necessary."""
         expect(self._reached(what)).to_be_in_viewport(ratio=0.3, timeout=PATIENCE)
 
     def moves(self, what: str) -> None:
-        """Its picture changes by itself."""
+        """Check that an element's picture changes by itself."""
         before, end = self._reached(what).screenshot(), time.monotonic() + PATIENCE / 1000
         while self._page.locator(what).screenshot() == before:
             if time.monotonic() > end:
                 raise AssertionError("nothing moves")
 
     def holds(self, field: str, text: str) -> None:
-        """A field has this text."""
+        """Check that a field has this text."""
         expect(self._reached(field)).to_have_value(text, timeout=PATIENCE)
 
     def never(self, what: str) -> None:
-        """It is nowhere on the page."""
+        """Check that an element is nowhere on the page."""
         expect(self._page.locator(what).filter(visible=True)).to_have_count(0, timeout=PATIENCE)
 
     def _at(self, window: str, url: str) -> None:
         if window not in self._pages:
-            context = self._windows.enter_context(visitor(self._browser))
+            context = self._windows.enter_context(open_visitor(self._browser))
             context.set_default_timeout(PATIENCE)
             context.grant_permissions(["clipboard-read", "clipboard-write"])
             context.set_offline(window == "disk")

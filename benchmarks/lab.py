@@ -1,4 +1,4 @@
-"""The time that the lab states beside *Run*, compared with the time that the run takes until its result is there."""
+"""The time that the lab states beside *Run*, compared with the time until the result is there."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ RUNS = (
 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/lab.json``. ``quick``: the first two runs only."""
-    rows = [row for settings in RUNS[: 2 if quick else None] for row in _foretold(settings)]
+    rows = [row for settings in RUNS[: 2 if quick else None] for row in _compare_prediction(settings)]
     write(results, "lab", "Trainings in the lab", "estimated", rows, f"NumPy {np.__version__}, one thread")
 
 
-def _foretold(settings: Settings) -> list[Row]:
-    """A run on a new server, which has measured nothing yet, and once more with another seed."""
+def _compare_prediction(settings: Settings) -> list[Row]:
+    """Run on a new server, which has measured nothing yet, and once more with another seed."""
     rows = []
     QUEUES[trainings.KIND].clear()
     trainings.load_paces.clear()
@@ -48,7 +48,7 @@ def _foretold(settings: Settings) -> list[Row]:
             raise job.error
         taken = time.perf_counter() - begin
         apart = max(taken / estimated, estimated / taken)
-        what = f"{_named(settings)}, {which}"
+        what = f"{_name_run(settings)}, {which}"
         rows += [
             Row(what, Sample((taken,)), "s", Sample((estimated,)), beside={"shown": duration(estimated)}),
             Row(
@@ -61,5 +61,5 @@ def _foretold(settings: Settings) -> list[Row]:
     return rows
 
 
-def _named(settings: Settings) -> str:
+def _name_run(settings: Settings) -> str:
     return f"{settings.experiment}, h = {settings.heads}, d_model = {settings.d_model}, {settings.steps:,} steps"

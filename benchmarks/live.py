@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Browser, Page
 
-from benchmarks.chromium import chromium, named, visitor
-from benchmarks.encode import text
+from benchmarks.chromium import name_browser, open_chromium, open_visitor
+from benchmarks.encode import make_text
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
-from tests.live_pages import CLOSE, read_in, served
+from tests.live_pages import CLOSE, read_in_page, serve_folder
 from tests.live_pages import write as write_page
 
 FIRST = 4_000  # milliseconds, at most
@@ -51,53 +51,54 @@ READ = """(sentence) => new Promise((done, failed) => {
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/live.json``. ``quick``: fewer visits."""
     model = load_one_stack(catalog.DEFAULT)
-    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+    with tempfile.TemporaryDirectory() as folder, open_chromium() as browser:
         page, half = write_page(model, Path(folder) / "page"), write_page(model, Path(folder) / "half", half=True)
         rows = [
-            Row(f"{model.name}, the folder{also}", _size(one), "MB") for one, also in ((page, ""), (half, ", halves"))
+            Row(f"{model.name}, the folder{also}", _measure_size(one), "MB")
+            for one, also in ((page, ""), (half, ", halves"))
         ]
-        with served(page) as (address, _):
-            rows += _rows(browser, address, model, 2 if quick else 7)
-        write(results, "live", "A page that reads by itself", "", rows, named(browser))
+        with serve_folder(page) as (address, _):
+            rows += _make_rows(browser, address, model, 2 if quick else 7)
+        write(results, "live", "A page that reads by itself", "", rows, name_browser(browser))
 
 
-def _size(folder: Path) -> Sample:
+def _measure_size(folder: Path) -> Sample:
     return Sample((sum(file.stat().st_size for file in folder.iterdir()) / 1e6,))
 
 
-def _rows(browser: Browser, address: str, model: Encoder, visits: int) -> list[Row]:
-    """Times of visitors with an empty cache, and how far the weights are from those of the library."""
+def _make_rows(browser: Browser, address: str, model: Encoder, visits: int) -> list[Row]:
+    """Return rows for the times of visitors with an empty cache, and for the difference from the library's weights."""
     first, following = list[dict[str, float]](), {n: list[dict[str, float]]() for n in NEXT}
     for _ in range(visits):
-        with visitor(browser) as context:
+        with open_visitor(browser) as context:
             page = context.new_page()
             page.goto(address)
             page.wait_for_function(DRAWN)
-            first.append(page.evaluate(READ, text(min(NEXT))))
+            first.append(page.evaluate(READ, make_text(min(NEXT))))
             for n, times in following.items():
-                times += [page.evaluate(READ, text(n)) for _ in range(AGAIN)]
-            differs = _difference(page, model)
+                times += [page.evaluate(READ, make_text(n)) for _ in range(AGAIN)]
+            differs = _measure_difference(page, model)
     measured = {f"first sentence, n = {min(NEXT)}": (first, FIRST)}
     measured |= {f"next sentences, n = {n}": (following[n], most) for n, most in NEXT.items()}
     rows = [
-        Row(f"{model.name}, {what}", _sample(times, "took"), "ms", target=Target("below", most))
+        Row(f"{model.name}, {what}", _make_sample(times, "took"), "ms", target=Target("below", most))
         for what, (times, most) in measured.items()
     ]
-    longest = _sample([one for times, _ in measured.values() for one in times], "longest")
+    longest = _make_sample([one for times, _ in measured.values() for one in times], "longest")
     what = f"{model.name}, longest task of the page's own thread, 0 if below 50"
     rows.append(Row(what, longest, "ms", target=Target("below", FROZEN, p95=True)))
     target = Target("below", CLOSE * 1e6)
     return [*rows, Row(f"{model.name}, largest difference of a weight", Sample((differs,)), "× 10⁻⁶", target=target)]
 
 
-def _sample(times: list[dict[str, float]], name: str) -> Sample:
+def _make_sample(times: list[dict[str, float]], name: str) -> Sample:
     return Sample(tuple(one[name] for one in times))
 
 
-def _difference(page: Page, model: Encoder) -> float:
-    """From the library, in millionths."""
-    texts = [text(n) for n in NEXT]
-    answers: list[Any] = read_in(page, texts)
+def _measure_difference(page: Page, model: Encoder) -> float:
+    """Return the largest difference from the library's weights, in millionths."""
+    texts = [make_text(n) for n in NEXT]
+    answers: list[Any] = read_in_page(page, texts)
     return max(
         float(np.abs(answer.weights - model.encode(one).weights).max()) * 1e6
         for one, answer in zip(texts, answers, strict=True)

@@ -1,7 +1,6 @@
-"""Many visitors at once: how long their actions take and what each costs the server, compared with a page with one
-chart.
+"""Many visitors at once: the time of their actions and the cost to the server, compared with a page with one chart.
 
-Processor milliseconds per action can be compared between machines with other load; times cannot.
+CPU milliseconds per action can be compared between machines with other load; times cannot.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from typing import Any, NamedTuple
 import streamlit
 
 from benchmarks.results import Row, Sample, Target, write
-from benchmarks.visitors import SHARES, THINK, Visitor, sentence
-from benchmarks.watched import LETS_IN, Watched, watched
+from benchmarks.visitors import SHARES, THINK, Visitor, draw_sentence
+from benchmarks.watched import LETS_IN, Watched, serve_watched
 from tests.web_session import WebSession
 from tools.busy import LOOP
 
@@ -32,8 +31,11 @@ MEGABYTES = 800  # megabytes of the server and the process with its models, with
 
 
 class Crowd(NamedTuple):
-    """A number of visitors on a number of server processes, and the targets: their 95th percentile in seconds, and the
-    actions a second. ``busy``: cores that other programs keep busy."""
+    """A number of visitors on a number of server processes, with targets.
+
+    The targets are the 95th percentile in seconds, and the actions per second. ``busy``: cores that other programs keep
+    busy.
+    """
 
     sessions: int
     processes: int = 1
@@ -58,7 +60,7 @@ LIMITS = {"MHA_VIZ_WAIT": LETS_IN, "MHA_VIZ_SESSIONS": "600", "MHA_VIZ_SESSIONS_
 
 
 @dataclass
-class Taken:
+class CrowdResult:
     """The measurements of one crowd."""
 
     actions: dict[str, list[float]] = field(default_factory=dict)  # seconds
@@ -75,7 +77,7 @@ class Taken:
         return [took for times in self.actions.values() for took in times]
 
     def beside(self) -> dict[str, Any]:
-        """Numbers that explain the times."""
+        """Return numbers that explain the times."""
         count = max(1, len(self.times))
         return {
             "actions_per_second": round(len(self.times) / self.seconds, 2),
@@ -90,15 +92,15 @@ class Taken:
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/load.json``. ``quick``: 30 and 50 sessions, 20 s each."""
     seconds = 20.0 if quick else 40.0
-    rows = asyncio.run(_alone(5 if quick else 30))
+    rows = asyncio.run(_measure_alone(5 if quick else 30))
     for crowd in CROWDS[:2] if quick else CROWDS:
-        ours = asyncio.run(_met(crowd, None, seconds))
-        theirs = asyncio.run(_met(crowd, HERE / "plotly_app.py", seconds))
-        rows += _rows(crowd, ours, theirs)
+        ours = asyncio.run(_run_crowd(crowd, None, seconds))
+        theirs = asyncio.run(_run_crowd(crowd, HERE / "plotly_app.py", seconds))
+        rows += _make_rows(crowd, ours, theirs)
     write(results, "load", "Under load", "a page with one Plotly heatmap", rows, f"Streamlit {streamlit.__version__}")
 
 
-def _rows(crowd: Crowd, ours: Taken, theirs: Taken) -> list[Row]:
+def _make_rows(crowd: Crowd, ours: CrowdResult, theirs: CrowdResult) -> list[Row]:
     promise = Target("below", crowd.promise, p95=True) if crowd.promise else None
     both = {"here": ours.beside(), "plotly": theirs.beside()}
     name = crowd.name
@@ -122,20 +124,20 @@ def _rows(crowd: Crowd, ours: Taken, theirs: Taken) -> list[Row]:
 # ---- One visitor ----------------------------------------------------------------------------------------
 
 
-async def _alone(turns: int) -> list[Row]:
+async def _measure_alone(turns: int) -> list[Row]:
     """Return rows with the CPU time of each action without other visitors: the mean of several in turn."""
     rows = []
-    with watched() as server:
+    with serve_watched() as server:
         async with WebSession(server.url, light=True) as session:
             visitor = Visitor(session, Random(SEED))
             for name in SHARES:
-                costs = [await _cost(server, visitor, name) for _ in range(turns + 2)][2:]
+                costs = [await _measure_cost(server, visitor, name) for _ in range(turns + 2)][2:]
                 rows.append(Row(f"one visitor: {name}, processor", Sample((sum(costs) / turns,)), "ms"))
     return rows
 
 
-async def _cost(server: Watched, visitor: Visitor, name: str) -> float:
-    """Processor milliseconds of one action from Explore; the way back is not counted."""
+async def _measure_cost(server: Watched, visitor: Visitor, name: str) -> float:
+    """Return the CPU milliseconds of one action from Explore. The way back is not counted."""
     if visitor.session.page:
         await visitor.does("back to Explore")
     before = server.cpu()
@@ -146,11 +148,11 @@ async def _cost(server: Watched, visitor: Visitor, name: str) -> float:
 # ---- One crowd ------------------------------------------------------------------------------------------
 
 
-async def _met(crowd: Crowd, app: Path | None, seconds: float) -> Taken:
-    """The crowd on fresh servers: all arrive, and from then on everything counts for this many seconds."""
-    taken = Taken()
+async def _run_crowd(crowd: Crowd, app: Path | None, seconds: float) -> CrowdResult:
+    """Run the crowd on fresh servers: once all have arrived, everything counts for ``seconds``."""
+    taken = CrowdResult()
     with ExitStack() as stack:
-        servers = [stack.enter_context(watched(app, **LIMITS)) for _ in range(crowd.processes)]
+        servers = [stack.enter_context(serve_watched(app, **LIMITS)) for _ in range(crowd.processes)]
         for server in servers:  # the first sentence loads torch
             async with WebSession(server.url, light=True) as first:
                 await _Session(first, app, Random(SEED)).acts()
@@ -163,11 +165,11 @@ async def _met(crowd: Crowd, app: Path | None, seconds: float) -> Taken:
         ]
         await asyncio.sleep(ARRIVAL)
         counts.set()
-        begin, cpu, client = time.monotonic(), _cpu(servers), time.process_time()
+        begin, cpu, client = time.monotonic(), _sum_cpu(servers), time.process_time()
         await asyncio.sleep(seconds)
         counts.clear()
         taken.seconds = time.monotonic() - begin
-        taken.cpu, taken.client_cpu = _cpu(servers) - cpu, time.process_time() - client
+        taken.cpu, taken.client_cpu = _sum_cpu(servers) - cpu, time.process_time() - client
         taken.megabytes = sum(server.megabytes() for server in servers)
         for task in tasks:
             task.cancel()
@@ -176,7 +178,7 @@ async def _met(crowd: Crowd, app: Path | None, seconds: float) -> Taken:
     return taken
 
 
-def _cpu(servers: Sequence[Watched]) -> float:
+def _sum_cpu(servers: Sequence[Watched]) -> float:
     return sum(server.cpu() for server in servers)
 
 
@@ -190,13 +192,13 @@ class _Session:
     async def acts(self) -> tuple[str, float]:
         if self._visitor is not None:
             return await self._visitor.acts()
-        return "read a sentence", await self.session.set("Sentence", sentence(self._random))
+        return "read a sentence", await self.session.set("Sentence", draw_sentence(self._random))
 
 
 async def _visit(
-    server: Watched, app: Path | None, number: int, crowd: Crowd, counts: asyncio.Event, taken: Taken
+    server: Watched, app: Path | None, number: int, crowd: Crowd, counts: asyncio.Event, taken: CrowdResult
 ) -> None:
-    """One visitor from arrival until the end. An error is recorded, and the visitor comes again."""
+    """Be one visitor from arrival until the end. If there is an error, record it and arrive again."""
     random = Random(SEED * 1000 + number)
     await asyncio.sleep(ARRIVAL * number / crowd.sessions)
     while True:

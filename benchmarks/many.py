@@ -10,25 +10,27 @@ from typing import Any
 import torch
 
 from benchmarks.results import Row, Sample, Target, write
-from benchmarks.study import treebank
+from benchmarks.study import load_treebank
 from mha_viz.models.reading.loading import load
 
 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/many.json``. ``quick``: fewer sentences."""
     encoder = load("minilm")
-    corpus = treebank(200 if quick else 1000)
+    corpus = load_treebank(200 if quick else 1000)
     texts = [" ".join(sentence.forms) for sentence in corpus.sentences]
     repetitions = 2 if quick else 5
-    ours, theirs = _in_turns(repetitions, lambda: encoder.encode_many(texts), lambda: map(encoder.encode, texts))
+    ours, theirs = _time_in_turns(repetitions, lambda: encoder.encode_many(texts), lambda: map(encoder.encode, texts))
     what = f"{corpus.name}, {len(texts):,} sentences: encode_many, against encode one by one"
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
     write(results, "many", "Many texts", "encode", [Row(what, ours, "s", theirs, Target("faster", 4))], machine)
 
 
-def _in_turns(repetitions: int, *ways: Callable[[], Iterable[Any]]) -> list[Sample]:
-    """Seconds of each way; they take turns, so that a busy moment of the machine affects all. Each reading is dropped
-    when the next one comes."""
+def _time_in_turns(repetitions: int, *ways: Callable[[], Iterable[Any]]) -> list[Sample]:
+    """Return the seconds of each function, whose readings are dropped one by one.
+
+    The functions take turns, so that a busy moment of the machine affects all.
+    """
     times: list[list[float]] = [[] for _ in ways]
     for _ in range(repetitions):
         for way, seconds in zip(ways, times, strict=True):

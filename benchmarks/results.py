@@ -42,7 +42,7 @@ class Sample:
         return [ordered[max(0, -(-percent * len(ordered) // 100) - 1)] for percent in range(101)]
 
     def in_words(self) -> str:
-        """Median, and the range if there is one."""
+        """Return the median, with the range if there is one."""
         if len(self.values) == 1:
             return f"{_number(self.median)} (one run)"
         return f"{_number(self.median)} ({_number(min(self.values))}–{_number(max(self.values))})"
@@ -61,7 +61,7 @@ class Target:
     p95: bool = False
 
     def reached(self, ours: Sample, other: Sample | None) -> float:
-        """The number to compare with ``value``. Raises ValueError if there is nothing to compare with."""
+        """Return the number to compare with ``value``. Raises ValueError if there is nothing to compare with."""
         if self.kind == "below":
             return ours.p95 if self.p95 else ours.median
         if self.kind == "least":
@@ -71,13 +71,13 @@ class Target:
         return other.median / ours.median if self.kind == "faster" else ours.median / other.median
 
     def met(self, reached: float) -> bool:
-        """Whether the number meets the target."""
+        """Return whether the number meets the target."""
         if self.kind in ("faster", "least"):
             return reached >= self.value
         return reached <= self.value if self.kind == "share" else reached < self.value
 
     def in_words(self, unit: str) -> str:
-        """The target in words."""
+        """Describe the target."""
         if self.kind == "below":
             return f"{'p95 ' if self.p95 else ''}< {self.value:g} {unit}"
         if self.kind == "least":
@@ -97,14 +97,21 @@ class Row:
     beside: dict[str, Any] = field(default_factory=dict)
 
     def written(self) -> dict[str, Any]:
-        """For JSON: the values or, if there are many, their percentiles; the median, the target and whether it was
-        met."""
-        fields: dict[str, Any] = {"what": self.what, "unit": self.unit, "ours": _written(self.ours), **self.beside}
+        """Return the fields for JSON.
+
+        These are the values, or their percentiles if there are many; the median, the target, and whether it was met.
+        """
+        fields: dict[str, Any] = {
+            "what": self.what,
+            "unit": self.unit,
+            "ours": _format_sample(self.ours),
+            **self.beside,
+        }
         if self.other is not None:
-            fields["other"] = _written(self.other)
+            fields["other"] = _format_sample(self.other)
         if self.target is not None:
             reached = self.target.reached(self.ours, self.other)
-            fields |= {"target": self.target.in_words(self.unit), "measured": _rounded(reached)}
+            fields |= {"target": self.target.in_words(self.unit), "measured": _round_number(reached)}
             fields["verdict"] = MET if self.target.met(reached) else SHORT
         return fields
 
@@ -118,22 +125,22 @@ def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], 
         "title": title,
         "other": other,
         "taken": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "machine": machine() | {"engine": engine},
+        "machine": describe_machine() | {"engine": engine},
         "rows": [row.written() for row in rows],
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(as_json(benchmark), "utf-8")
-    print("\n".join(["", *table(benchmark)]), flush=True)
+    (folder / f"{name}.json").write_text(format_json(benchmark), "utf-8")
+    print("\n".join(["", *format_table(benchmark)]), flush=True)
 
 
-def as_json(benchmark: dict[str, Any]) -> str:
-    """The text of a file: one line per field, including lists of numbers."""
+def format_json(benchmark: dict[str, Any]) -> str:
+    """Return the text of a file: one line per field, including lists of numbers."""
     text = json.dumps(benchmark, indent=1, ensure_ascii=False)
     return NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"
 
 
-def table(benchmark: dict[str, Any]) -> list[str]:
-    """The lines of one benchmark's Markdown table."""
+def format_table(benchmark: dict[str, Any]) -> list[str]:
+    """Return the lines of one benchmark's Markdown table."""
     lines = [
         f"### {benchmark['title']}",
         "",
@@ -143,26 +150,29 @@ def table(benchmark: dict[str, Any]) -> list[str]:
     for row in benchmark["rows"]:
         cells = [row["what"]]
         cells += [f"{row[side]['said']} {row['unit']}" if side in row else "" for side in ("ours", "other")]
-        cells += [row.get("target", ""), _measured(row), row.get("verdict", "")]
+        cells += [row.get("target", ""), _format_measured(row), row.get("verdict", "")]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
-def compared(folder: Path, names: Iterable[str]) -> dict[tuple[str, str], float]:
-    """The stored rows of these benchmarks in a folder, by benchmark and row: for a row compared with another tool the
-    ratio of the two, which does not depend on the machine, otherwise the median."""
-    return {(name, row["what"]): _comparable(row) for name, row in _rows(folder, names)}
+def read_numbers(folder: Path, names: Iterable[str]) -> dict[tuple[str, str], float]:
+    """Return the stored numbers of these benchmarks in a folder, by benchmark and row.
+
+    The number is the ratio for a row compared with another tool, because a ratio does not depend on the machine;
+    otherwise it is the median.
+    """
+    return {(name, row["what"]): _comparable(row) for name, row in _read_rows(folder, names)}
 
 
-def shortfalls(folder: Path, names: Iterable[str], before: Mapping[tuple[str, str], float]) -> list[str]:
-    """The lines of one table: the rows in a folder that miss their target or are WORSE than ``before``."""
+def list_shortfalls(folder: Path, names: Iterable[str], before: Mapping[tuple[str, str], float]) -> list[str]:
+    """Return the lines of one table: the rows in a folder that miss their target or are WORSE than ``before``."""
     lines = []
-    for name, row in _rows(folder, names):
+    for name, row in _read_rows(folder, names):
         earlier = before.get((name, row["what"]))
         change = _comparable(row) / earlier if earlier else None
         worse = "other" in row and change is not None and change > WORSE
         if row.get("verdict") == SHORT or worse:
-            cells = [name, row["what"], row.get("target", ""), _measured(row)]
+            cells = [name, row["what"], row.get("target", ""), _format_measured(row)]
             cells += ["" if change is None else f"{_number(change)}× as long", row.get("verdict", "")]
             lines.append(f"| {' | '.join(cells)} |")
     if not lines:
@@ -171,7 +181,7 @@ def shortfalls(folder: Path, names: Iterable[str], before: Mapping[tuple[str, st
     return ["### What falls short, or takes longer than stored", "", *heading, *lines]
 
 
-def _rows(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _read_rows(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in names:
         file = folder / f"{name}.json"
         stored = json.loads(file.read_text("utf-8")) if file.exists() else {}
@@ -184,8 +194,8 @@ def _comparable(row: dict[str, Any]) -> float:
     return float(ours / (other or 1))
 
 
-def summary(folder: Path) -> str:
-    """The Markdown page for all JSON files in ``folder`` that contain rows; others are only listed."""
+def format_summary(folder: Path) -> str:
+    """Return a Markdown page of all JSON files in ``folder`` that contain rows; other files are only listed."""
     lines = [
         "# Results",
         "",
@@ -197,15 +207,20 @@ def summary(folder: Path) -> str:
     shown = {
         name: f for name, f in benchmarks.items() if isinstance(f, dict) and {"title", "other", "rows"} <= f.keys()
     }
-    lines += _machines(shown.values())
+    lines += _describe_machines(shown.values())
     for name, one in shown.items():
-        lines += [*table(one), "", f"{one['taken']}, {_busy(one['machine'])}values in [{name}]({name}).", ""]
+        lines += [
+            *format_table(one),
+            "",
+            f"{one['taken']}, {_compute_busy_cores(one['machine'])}values in [{name}]({name}).",
+            "",
+        ]
     lines += [f"Also: [{name}]({name})." for name in benchmarks if name not in shown]
     return "\n".join(lines).strip() + "\n"
 
 
-def machine() -> dict[str, Any]:
-    """The machine in words, without its name; ``load`` is the load at the end of the benchmark."""
+def describe_machine() -> dict[str, Any]:
+    """Describe the machine without its name. ``load`` is the load at the end of the benchmark."""
     processor = platform.processor() or platform.machine()
     cpus = Path("/proc/cpuinfo")
     if cpus.exists():
@@ -224,7 +239,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _machines(benchmarks: Iterable[dict[str, Any]]) -> list[str]:
+def _describe_machines(benchmarks: Iterable[dict[str, Any]]) -> list[str]:
     machines = {
         f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, {m['engine']}"
         for m in (one["machine"] for one in benchmarks)
@@ -232,24 +247,26 @@ def _machines(benchmarks: Iterable[dict[str, Any]]) -> list[str]:
     return [f"Machine: {m}." for m in sorted(machines)] + [""] if machines else []
 
 
-def _busy(machine: dict[str, Any]) -> str:
-    """Return how many processes wanted a core in the last minute of the run, on average: above the number of cores,
-    distrust the times."""
+def _compute_busy_cores(machine: dict[str, Any]) -> str:
+    """Return how many processes wanted a core in the last minute of the run, on average.
+
+    If this exceeds the number of cores, distrust the times.
+    """
     return f"load {machine['load'][0]} at the end, " if machine["load"] else ""
 
 
-def _measured(row: dict[str, Any]) -> str:
+def _format_measured(row: dict[str, Any]) -> str:
     if "measured" not in row:  # without a target: the comparison, if there is something to compare with
         other = row["other"]["median"] if "other" in row else 0
         return f"{_number(row['ours']['median'] / other)}×" if other else ""
     return f"{_number(row['measured'])}{'×' if '×' in row['target'] else ' ' + row['unit']}"
 
 
-def _written(sample: Sample) -> dict[str, Any]:
-    written = {"median": _rounded(sample.median), "p95": _rounded(sample.p95), "said": sample.in_words()}
+def _format_sample(sample: Sample) -> dict[str, Any]:
+    written = {"median": _round_number(sample.median), "p95": _round_number(sample.p95), "said": sample.in_words()}
     if len(sample.values) <= MOST_VALUES:
-        return written | {"values": [*map(_rounded, sample.values)]}
-    return written | {"count": len(sample.values), "percentiles": [*map(_rounded, sample.percentiles())]}
+        return written | {"values": [*map(_round_number, sample.values)]}
+    return written | {"count": len(sample.values), "percentiles": [*map(_round_number, sample.percentiles())]}
 
 
 def _number(value: float) -> str:
@@ -260,5 +277,5 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def _rounded(value: float) -> float:
+def _round_number(value: float) -> float:
     return float(f"{value:.6g}")

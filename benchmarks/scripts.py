@@ -52,16 +52,16 @@ SCRIPTS = (
 )
 
 
-def content(script: Script) -> bytes:
-    """The script's text. SystemExit if npm is missing or returns something else."""
+def fetch_content(script: Script) -> bytes:
+    """Return the script's text. Raises SystemExit if npm is missing or returns something else."""
     cached = CACHE / script.path.removeprefix("/")
     if not cached.exists():
         CACHE.mkdir(exist_ok=True)
-        cached.write_bytes(_fetched(script))
+        cached.write_bytes(_fetch_script(script))
     return cached.read_bytes()
 
 
-def _fetched(script: Script) -> bytes:
+def _fetch_script(script: Script) -> bytes:
     npm = node.find_npm()
     if npm is None:
         sys.exit("npm was not found; BertViz's scripts come from it. Run: pip install -r requirements-dev.txt")

@@ -31,12 +31,12 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def served(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
-    """``app`` on a free port, with this project's settings. ``without``: modules that cannot be imported in it.
+def serve_app(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
+    """Serve ``app`` on a free port, with this project's settings, and yield the server.
 
-    Raises RuntimeError if it does not answer within PATIENCE.
+    ``without`` names modules that cannot be imported in it. Raises RuntimeError if it does not answer within PATIENCE.
     """
-    port = free_port()
+    port = find_free_port()
     ours = app == ROOT / "app.py"  # as `mha-viz serve` starts it; any other app as Streamlit does
     start = _START.format(module="mha_viz.app.serving.start" if ours else "streamlit.web.cli")
     script = [] if ours else ["run", str(app)]
@@ -70,8 +70,8 @@ def _await(process: subprocess.Popen[bytes], url: str) -> None:
     raise RuntimeError(f"The server at {url} ended or did not answer within {PATIENCE} s.")
 
 
-def free_port() -> int:
-    """A port on which nothing listens."""
+def find_free_port() -> int:
+    """Return a port on which nothing listens."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

@@ -16,7 +16,7 @@ import streamlit
 
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.visitors import Visitor
-from benchmarks.watched import LETS_IN, Watched, watched
+from benchmarks.watched import LETS_IN, Watched, serve_watched
 from tests.web_session import WebSession
 
 MINUTES = 20.0
@@ -31,7 +31,7 @@ TASKS = {"download": 0.06, "training": 0.004, "study": 0.004}  # of the actions;
 
 
 @dataclass
-class Soaked:
+class SoakResult:
     """The events, and the resources of the server at each sample."""
 
     actions: Counter[str] = field(default_factory=Counter)
@@ -40,14 +40,14 @@ class Soaked:
     looks: list[dict[str, float]] = field(default_factory=list)
 
     def peak(self, what: str) -> float:
-        """The largest value in any sample."""
+        """Return the largest value in any sample."""
         return max(look[what] for look in self.looks)
 
 
 def main(results: Path, quick: bool = False, minutes: float = MINUTES) -> None:
     """Run, print, write ``results/soak.json``. ``quick``: one minute and a twentieth of the visitors."""
     minutes = min(minutes, 1.0) if quick else minutes
-    with watched(MHA_VIZ_WAIT=LETS_IN) as server:
+    with serve_watched(MHA_VIZ_WAIT=LETS_IN) as server:
         soaked = asyncio.run(_soak(server, 60 * minutes, round(VISITORS * minutes / MINUTES)))
         tracebacks = server.tracebacks()
     rows = [
@@ -68,8 +68,8 @@ def main(results: Path, quick: bool = False, minutes: float = MINUTES) -> None:
     write(results, "soak", f"Soak of {minutes:g} minutes", "at the start", rows, f"Streamlit {streamlit.__version__}")
 
 
-async def _soak(server: Watched, seconds: float, visitors: int) -> Soaked:
-    soaked = Soaked()
+async def _soak(server: Watched, seconds: float, visitors: int) -> SoakResult:
+    soaked = SoakResult()
     async with WebSession(server.url, light=True) as first:  # all code is loaded at the start, as on a server in use
         random = Random(SEED)
         visitor = Visitor(first, random)
@@ -79,8 +79,8 @@ async def _soak(server: Watched, seconds: float, visitors: int) -> Soaked:
             await task(first, random)
     await asyncio.sleep(5)
     begin = time.monotonic()
-    soaked.looks.append(_look(server, begin))
-    looking = asyncio.create_task(_looks(server, begin, soaked))
+    soaked.looks.append(_sample_server(server, begin))
+    looking = asyncio.create_task(_keep_sampling(server, begin, soaked))
     each = seconds / visitors  # seconds from one arrival to the next
     async with asyncio.TaskGroup() as group:
         for number in range(visitors):
@@ -92,22 +92,22 @@ async def _soak(server: Watched, seconds: float, visitors: int) -> Soaked:
     await asyncio.sleep(AFTER)
     looking.cancel()
     await asyncio.gather(looking, return_exceptions=True)
-    soaked.looks.append(_look(server, begin))
+    soaked.looks.append(_sample_server(server, begin))
     return soaked
 
 
-def _look(server: Watched, begin: float) -> dict[str, float]:
+def _sample_server(server: Watched, begin: float) -> dict[str, float]:
     return {"seconds": round(time.monotonic() - begin), "megabytes": round(server.megabytes()), **server.counts()}
 
 
-async def _looks(server: Watched, begin: float, soaked: Soaked) -> None:
+async def _keep_sampling(server: Watched, begin: float, soaked: SoakResult) -> None:
     while True:
         await asyncio.sleep(EVERY)
-        soaked.looks.append(_look(server, begin))
+        soaked.looks.append(_sample_server(server, begin))
 
 
-async def _stay(server: Watched, number: int, seconds: float, soaked: Soaked) -> None:
-    """One visitor, for this many seconds."""
+async def _stay(server: Watched, number: int, seconds: float, soaked: SoakResult) -> None:
+    """Be one visitor for ``seconds``."""
     random = Random(SEED * 10_000 + number)
     end = time.monotonic() + seconds
     name = "arriving"
@@ -145,7 +145,7 @@ async def _train(session: WebSession, random: Random) -> None:
         await session.set(key, float(value))
     if "lab_run" in session.widgets:
         await session.press("lab_run")
-        await _until(session, "lab_stop", LONGEST_TRAINING if random.random() < 0.5 else 3.0)
+        await _wait_for_end(session, "lab_stop", LONGEST_TRAINING if random.random() < 0.5 else 3.0)
     await session.go("")
 
 
@@ -155,11 +155,11 @@ async def _study(session: WebSession, random: Random) -> None:
     lines = "\n".join(f"The {random.choice(('cat', 'dog'))} number {random.random()} sat." for _ in range(30))
     await session.upload("corpus_file", "mine.txt", lines.encode())
     await session.press("measure_file")
-    await _until(session, "stop_study", LONGEST_STUDY)
+    await _wait_for_end(session, "stop_study", LONGEST_STUDY)
     await session.go("", corpus="")
 
 
-async def _until(session: WebSession, key: str, seconds: float) -> None:
+async def _wait_for_end(session: WebSession, key: str, seconds: float) -> None:
     """Wait at most this long while the page has a widget; the page itself polls repeatedly."""
     end = time.monotonic() + seconds
     while key in session.widgets and time.monotonic() < end:

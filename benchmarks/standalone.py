@@ -7,10 +7,10 @@ from pathlib import Path
 
 from playwright.sync_api import Browser
 
-from benchmarks.chromium import chromium, named, visitor
+from benchmarks.chromium import name_browser, open_chromium, open_visitor
 from benchmarks.results import Row, Sample, Target, write
-from benchmarks.tensors import random_attention
-from benchmarks.views import bench
+from benchmarks.tensors import make_random_attention
+from benchmarks.views import open_bench
 from mha_viz import figures
 
 TOKENS = 128
@@ -23,28 +23,28 @@ PAINTED = """() => new Promise((done) => {
 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/standalone.json``. ``quick``: BertViz is left out."""
-    attention = random_attention(12, 12, TOKENS)
+    attention = make_random_attention(12, 12, TOKENS)
     written = figures.grid(attention).to_html().encode()
     rows = [Row("144 heads, n = 128, file", Sample((len(written) / 1e6,)), "MB", target=Target("below", 5))]
-    with chromium() as browser:
-        ours = _opened(browser, written, 3 if quick else 9)
+    with open_chromium() as browser:
+        ours = _time_opening(browser, written, 3 if quick else 9)
         theirs, target = None, None
         if not quick:
-            with bench(browser) as workbench:
+            with open_bench(browser) as workbench:
                 shown = workbench.bertviz("model_view", attention)
                 theirs, target = Sample((shown.times["presented"],)), Target("faster", 20)
         rows.append(Row("144 heads, n = 128, opened to painted", ours, "ms", theirs, target))
-        write(results, "standalone", "A page that stands alone", "BertViz model_view", rows, named(browser))
+        write(results, "standalone", "A page that stands alone", "BertViz model_view", rows, name_browser(browser))
 
 
-def _opened(browser: Browser, written: bytes, times: int) -> Sample:
-    """Milliseconds from the start of the navigation until the picture is on screen, each time in a new window."""
+def _time_opening(browser: Browser, written: bytes, times: int) -> Sample:
+    """Return the milliseconds from navigation start until the picture is on screen, each in a new window."""
     milliseconds = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "heads.html"
         path.write_bytes(written)
         for _ in range(times):
-            with visitor(browser) as context:
+            with open_visitor(browser) as context:
                 page = context.new_page()
                 page.goto(path.as_uri())
                 milliseconds.append(float(page.evaluate(PAINTED)))

@@ -1,5 +1,7 @@
-"""A command or a script in a new Python, beside one that only imports the libraries that compute it: in turns, on a
-sentence whose attention is not stored."""
+"""A command or a script in a new Python, compared with one that only imports the libraries that compute it.
+
+Both take turns, on a sentence whose attention is not stored.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +47,12 @@ def main(results: Path, quick: bool = False) -> None:
             for what, code in codes.items():
                 costs[what].append(_run(code, Path(folder)))
     theirs = costs.pop("")
-    rows = [row for what, ours in costs.items() for row in _rows(what, ours, theirs)]
+    rows = [row for what, ours in costs.items() for row in _make_rows(what, ours, theirs)]
     engine = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     write(results, "start", "A first picture in a new Python", bare, rows, engine)
 
 
-def _rows(what: str, ours: list[Cost], theirs: list[Cost]) -> list[Row]:
+def _make_rows(what: str, ours: list[Cost], theirs: list[Cost]) -> list[Row]:
     """Make the rows of the time that passes, and of that of the processor, which depends less on other programs."""
     elapsed, processor = (
         [Sample(tuple(getattr(cost, name) for cost in costs)) for costs in (ours, theirs)] for name in Cost._fields

@@ -10,17 +10,17 @@ from mha_viz.text import Token, TokenizedText
 SPREAD = 2.0  # standard deviation of the logits: the rows of some heads are sharp, none is one-hot
 
 
-def random_attention(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
-    """[layers, heads, n, n] over [CLS], n − 2 words and [SEP]; the same for the same seed."""
+def make_random_attention(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
+    """Return random weights [layers, heads, n, n] over [CLS], n − 2 words and [SEP]; equal for equal seeds."""
     rng = np.random.default_rng(seed)
     logits = rng.standard_normal((layers, heads, n, n), dtype=np.float32) * np.float32(SPREAD)
     weights = np.exp(logits - logits.max(axis=3, keepdims=True))
     weights /= weights.sum(axis=3, keepdims=True)
     weights.flags.writeable = False  # there is no other reference: Attention need not copy
-    return Attention("random", "", _words(n - 2), weights)
+    return Attention("random", "", _make_words(n - 2), weights)
 
 
-def _words(count: int) -> TokenizedText:
+def _make_words(count: int) -> TokenizedText:
     words = [f"word{i}" for i in range(count)]
     tokens = [Token("[CLS]", None, 0, None, None)]
     start = 0

@@ -1,5 +1,7 @@
-"""Time the transition from one drawing to another: the longest frame while the head, the units or the special tokens
-change, in this package's explorer."""
+"""Time the transition from one drawing to another: the longest frame while the head, unit or special tokens change.
+
+The drawings are those of this package's explorer.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from benchmarks.chromium import chromium, named
-from benchmarks.page import grid_spot
+from benchmarks.chromium import name_browser, open_chromium
+from benchmarks.page import find_grid_spot
 from benchmarks.results import Row, Sample, Target, write
-from benchmarks.tensors import random_attention
-from benchmarks.views import HEAD, bench
+from benchmarks.tensors import make_random_attention
+from benchmarks.views import HEAD, open_bench
 
 SHAPE = (6, 12)
 LENGTHS = (16, 32, 128)  # tokens; a longer text changes at once
@@ -45,20 +47,20 @@ def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/tween.json``. ``quick``: fewer repetitions."""
     rows: list[Row] = []
     turns = 4 if quick else 20
-    with chromium() as browser:
+    with open_chromium() as browser:
         for n in LENGTHS:
-            with bench(browser) as workbench:
-                page = workbench.ours(random_attention(*SHAPE, n)).page
+            with open_bench(browser) as workbench:
+                page = workbench.ours(make_random_attention(*SHAPE, n)).page
                 page.bring_to_front()
                 for action, name in _NAMED.items():
-                    longest = Sample(tuple(_longest(page, action, turn) for turn in range(turns)))
+                    longest = Sample(tuple(_measure_longest_frame(page, action, turn) for turn in range(turns)))
                     rows.append(Row(f"longest frame while {name}, n = {n}", longest, "ms", target=TWEEN))
-        write(results, "tween", "A drawing becomes another", "", rows, named(browser))
+        write(results, "tween", "A drawing becomes another", "", rows, name_browser(browser))
 
 
-def _longest(page: Page, action: str, turn: int) -> float:
-    """Milliseconds of the longest frame of one change. RuntimeError if nothing faded."""
-    given = grid_spot(page, (HEAD + 1 + turn) % SHAPE[1]) if action == "head" else _CHANGES[action]
+def _measure_longest_frame(page: Page, action: str, turn: int) -> float:
+    """Return the milliseconds of the longest frame of one change. Raises RuntimeError if nothing faded."""
+    given = find_grid_spot(page, (HEAD + 1 + turn) % SHAPE[1]) if action == "head" else _CHANGES[action]
     longest, fading = page.evaluate(_FRAMES, [action, given])
     page.wait_for_function("() => !document.querySelector('canvas.before')")
     if not fading:

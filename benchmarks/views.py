@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from benchmarks.chromium import LONG, visitor
+from benchmarks.chromium import LONG, open_visitor
 from benchmarks.loopback import Loopback
-from benchmarks.scripts import SCRIPTS, content
+from benchmarks.scripts import SCRIPTS, fetch_content
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import build_script, build_style
 from mha_viz.figures.layout.packet import build_packet
@@ -28,8 +28,10 @@ Times = dict[str, float]
 
 
 class Opened(NamedTuple):
-    """A page that shows an attention, with its times in milliseconds (arrived, entered, drawn, painted, presented,
-    python) and its bytes."""
+    """A page that shows an attention, with its times in milliseconds and its bytes.
+
+    The times are arrived, entered, drawn, painted, presented and python.
+    """
 
     page: Page
     times: Times
@@ -45,14 +47,13 @@ class Bench:
     def __init__(self, context: BrowserContext, server: Loopback) -> None:
         self._context, self._server = context, server
         for one in SCRIPTS:
-            server.routes[one.path] = partial(_script, content(one))
+            server.routes[one.path] = partial(_script, fetch_content(one))
         self.python = self.bytes = 0.0  # milliseconds and bytes of the last answer that carried the data
 
     def ours(self, attention: Attention, page: Page | None = None) -> Opened:
-        """Show an attention in this package's explorer: in a new page, or as new data in a page that ``ours``
-        opened."""
-        self._server.routes["/packet"] = lambda: ("application/octet-stream", self._timed(_packet, attention))
-        self._server.routes["/ours"] = lambda: ("text/html", _ours(opened_head(attention)).encode())
+        """Show an attention in this package's explorer, in a new page or in one that ``ours`` opened."""
+        self._server.routes["/packet"] = lambda: ("application/octet-stream", self._timed(_build_packet, attention))
+        self._server.routes["/ours"] = lambda: ("text/html", _build_our_page(find_opened_head(attention)).encode())
         shown = self._again(page) if page else self._opened("/ours")
         if not shown.page.locator(".readout b").count():
             raise RuntimeError("Our page opened no head: its matrix is not in the packet.")
@@ -61,7 +62,7 @@ class Bench:
     def bertviz(self, view: str, attention: Attention, page: Page | None = None, **options: Any) -> Opened:
         """Show it in BertViz's "model_view" or "head_view", new or in a page that has one; ``options`` are its own."""
         tensors = [torch.from_numpy(layer)[None] for layer in attention.weights.copy()]
-        make = partial(self._timed, _bertviz, view, tensors, list(attention.tokens), options)
+        make = partial(self._timed, _build_bertviz_page, view, tensors, list(attention.tokens), options)
         self._server.routes["/output"] = lambda: ("text/html", make())
         self._server.routes["/bertviz"] = lambda: ("text/html", _NOTEBOOK.encode() + make())
         return self._again(page) if page else self._opened("/bertviz")
@@ -86,14 +87,14 @@ class Bench:
 
 
 @contextlib.contextmanager
-def bench(browser: Browser) -> Iterator[Bench]:
-    """A Bench with a new visitor and server."""
-    with Loopback() as server, visitor(browser) as context:
+def open_bench(browser: Browser) -> Iterator[Bench]:
+    """Yield a Bench with a new visitor and server."""
+    with Loopback() as server, open_visitor(browser) as context:
         yield Bench(context, server)
 
 
-def opened_head(attention: Attention) -> Head:
-    """The head that this package's page opens first."""
+def find_opened_head(attention: Attention) -> Head:
+    """Return the head that this package's page opens first."""
     return Head(attention.layers // 2, HEAD)
 
 
@@ -101,12 +102,12 @@ def _script(text: bytes) -> tuple[str, bytes]:
     return "text/javascript", text
 
 
-def _packet(attention: Attention) -> bytes:
-    return build_packet(attention, [opened_head(attention)])
+def _build_packet(attention: Attention) -> bytes:
+    return build_packet(attention, [find_opened_head(attention)])
 
 
-def _ours(head: Head) -> str:
-    """A page with only the explorer, mounted as in the app, and the resources it fetches."""
+def _build_our_page(head: Head) -> str:
+    """Return a page with only the explorer, mounted as in the app, and the resources it fetches."""
     return f"""<!doctype html><meta charset="utf-8"><style>{_THEME}{build_style("explorer")}</style>
 <script>const get = () => fetch("/packet").then((answer) => answer.arrayBuffer()); const first = get();</script>
 <body><div class="mha-explorer"></div><script type="module">{build_script("explorer")}
@@ -139,8 +140,8 @@ async function load() {{
 </script>"""
 
 
-def _bertviz(view: str, tensors: list[Any], tokens: list[str], options: dict[str, Any]) -> bytes:
-    """BertViz's output, after a tag for require.js, with its other scripts from loopback."""
+def _build_bertviz_page(view: str, tensors: list[Any], tokens: list[str], options: dict[str, Any]) -> bytes:
+    """Return BertViz's output after a tag for require.js, with its other scripts from loopback."""
     import bertviz
 
     html: str = getattr(bertviz, view)(tensors, tokens, html_action="return", **options).data

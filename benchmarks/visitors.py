@@ -36,24 +36,30 @@ _PAGES = {
 }  # other actions belong to Explore
 
 
-def sentence(random: Random, words: int | None = None) -> str:
-    """An English sentence of 6 to 25 words; practically never the same one twice."""
+def draw_sentence(random: Random, words: int | None = None) -> str:
+    """Return a random English sentence of 6 to 25 words, practically never the same one twice."""
     count = random.randint(6, 25) if words is None else words
-    chain = _clause(random)
+    chain = _draw_clause(random)
     while len(chain) < count:
-        chain += random.choice(([_word(random, _LINKS), *_clause(random)], [_word(random, _PLACES), *_noun(random)]))
+        chain += random.choice(
+            ([_draw_word(random, _LINKS), *_draw_clause(random)], [_draw_word(random, _PLACES), *_draw_noun(random)])
+        )
     return f"{' '.join(chain[:count])}.".capitalize()
 
 
-def _clause(random: Random) -> list[str]:
-    return [*_noun(random), _word(random, _VERBS), *random.choice((_noun(random), [_word(random, "it them")]))]
+def _draw_clause(random: Random) -> list[str]:
+    return [
+        *_draw_noun(random),
+        _draw_word(random, _VERBS),
+        *random.choice((_draw_noun(random), [_draw_word(random, "it them")])),
+    ]
 
 
-def _noun(random: Random) -> list[str]:
-    return [_word(random, "the the his their our"), _word(random, _ADJECTIVES), _word(random, _NOUNS)]
+def _draw_noun(random: Random) -> list[str]:
+    return [_draw_word(random, "the the his their our"), _draw_word(random, _ADJECTIVES), _draw_word(random, _NOUNS)]
 
 
-def _word(random: Random, words: str) -> str:
+def _draw_word(random: Random, words: str) -> str:
     return random.choice(words.split())
 
 
@@ -65,13 +71,14 @@ class Visitor:
         self._text = ""
 
     def thinks(self) -> float:
-        """Seconds until the next action."""
+        """Return the seconds until the next action."""
         return self._random.uniform(*THINK)
 
     async def acts(self) -> tuple[str, float]:
-        """The next action: its name, and seconds. An action on another page includes the way there.
+        """Do the next action; return its name and its seconds.
 
-        Raises RuntimeError if the page shows an error or does not do what was requested.
+        An action on another page includes the way there. Raises RuntimeError if the page shows an error or does not do
+        what was requested.
         """
         name = self._random.choices(list(SHARES), list(SHARES.values()))[0]
         if self.session.page and _PAGES.get(name) in (None, self.session.page):
@@ -92,7 +99,7 @@ class Visitor:
         return await self.session.go(_PAGES.get(name, ""))
 
     async def _read(self) -> float:
-        self._text = sentence(self._random)
+        self._text = draw_sentence(self._random)
         took = await self.session.trigger("mha_sentence", "read", {"text": self._text, "pair": ""})
         await self._expect("text", self._text)
         return took
@@ -118,8 +125,10 @@ class Visitor:
         return took
 
     async def _expect(self, name: str, value: str | None) -> None:
-        """Check that the URL contains it, at the latest when the next runs have ended: another run of the page, begun
-        by itself, may end before the requested one."""
+        """Check that the URL contains the parameter, at the latest when the next runs have ended.
+
+        Another run of the page that began by itself may end before the requested one.
+        """
         end = time.monotonic() + LATE
         while self.session.query.get(name) != value:
             if time.monotonic() > end:

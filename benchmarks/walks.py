@@ -50,7 +50,7 @@ class Walk:
     last: str = ""
 
     def enter(self, file: str) -> None:
-        """One more call."""
+        """Record one more call."""
         self.calls += 1
         self.moves += file != self.last
         self.files.add(file)
@@ -58,8 +58,8 @@ class Walk:
 
 
 @contextmanager
-def watched() -> Iterator[dict[int, Walk]]:
-    """The walks of this thread and of all that begin meanwhile, by thread."""
+def record_walks() -> Iterator[dict[int, Walk]]:
+    """Record the calls of this thread and of all threads that begin meanwhile; yield them by thread."""
     walks: dict[int, Walk] = {}
 
     def note(frame: FrameType, event: str, _: Any) -> None:
@@ -75,54 +75,57 @@ def watched() -> Iterator[dict[int, Walk]]:
         threading.setprofile(None)
 
 
-def of_page(act: Callable[[], object]) -> Walk:
-    """The walk of the thread that runs the page."""
-    with watched() as walks:
+def record_page_walk(act: Callable[[], object]) -> Walk:
+    """Return the walk of the thread that runs the page."""
+    with record_walks() as walks:
         act()
     return max((walk for walk in walks.values() if APP in walk.files), key=lambda walk: walk.calls)
 
 
-def of_all(act: Callable[[], object]) -> Walk:
-    """The walks of all threads together."""
-    with watched() as walks:
+def record_full_walk(act: Callable[[], object]) -> Walk:
+    """Return the walks of all threads together."""
+    with record_walks() as walks:
         act()
     every = walks.values()
     return Walk(sum(w.calls for w in every), sum(w.moves for w in every), set().union(*(w.files for w in every)))
 
 
-def typed() -> Walk:
-    """Another sentence is read on Explore."""
+def walk_typed_sentence() -> Walk:
+    """Walk: a visitor reads another sentence on Explore."""
     session = PageSession()
     session.read("The cat sat on the mat.")
-    return of_page(lambda: session.read("The dog sat on the rug."))
+    return record_page_walk(lambda: session.read("The dog sat on the rug."))
 
 
-def view() -> Walk:
-    """Another head is opened on Explore."""
+def walk_changed_view() -> Walk:
+    """Walk: a visitor opens another head on Explore."""
     session = PageSession()
     session.view(head="L2H4")
-    return of_page(lambda: session.view(head="L3H5"))
+    return record_page_walk(lambda: session.view(head="L3H5"))
 
 
-def head_off() -> Walk:
-    """Compare opens two heads of a reading with a head switched off."""
+def walk_ablated_heads() -> Walk:
+    """Walk: Compare opens two heads of a reading with a head switched off."""
     page = "pages/20_compare.py"
     PageSession({"show": "tray", "tray": OFF}, page)
-    return of_page(lambda: PageSession({"show": "tray", "tray": OTHER_OFF}, page))
+    return record_page_walk(lambda: PageSession({"show": "tray", "tray": OTHER_OFF}, page))
 
 
-def pdf() -> Walk:
-    """A notebook saves a heatmap as PDF."""
+def walk_pdf() -> Walk:
+    """Walk: a notebook saves a heatmap as PDF."""
     import mha_viz as mv
 
     attention = mv.load("toy").encode("the cat sees the dog")
     with tempfile.TemporaryDirectory() as folder:
         attention.heatmap("L1H1").save(Path(folder) / "first.pdf")
-        return of_all(lambda: attention.heatmap("L1H2").save(Path(folder) / "second.pdf"))
+        return record_full_walk(lambda: attention.heatmap("L1H2").save(Path(folder) / "second.pdf"))
 
 
-def corpus() -> Walk:
-    """A corpus is measured by two workers, which are threads of this process, in order to be watched."""
+def walk_corpus() -> Walk:
+    """Walk: two workers measure a corpus.
+
+    They are threads of this process, so that they can be watched.
+    """
     from distributed import Client
 
     import mha_viz as mv
@@ -137,16 +140,16 @@ def corpus() -> Walk:
             ) as client:
                 mv.profile(path, "toy", client=client)
 
-        return of_all(study)
+        return record_full_walk(study)
 
 
 WALKS: Mapping[str, Callable[[], Walk]] = MappingProxyType(
     {
-        "a typed sentence": typed,
-        "a changed view": view,
-        "Compare with a head off": head_off,
-        "a figure to PDF": pdf,
-        "a corpus on two workers": corpus,
+        "a typed sentence": walk_typed_sentence,
+        "a changed view": walk_changed_view,
+        "Compare with a head off": walk_ablated_heads,
+        "a figure to PDF": walk_pdf,
+        "a corpus on two workers": walk_corpus,
     }
 )
 
@@ -155,7 +158,7 @@ def main(results: Path, quick: bool = False) -> None:
     """Walk, print, write ``results/walks.json``; ``quick``: without the corpus."""
     rows = []
     for name, make in WALKS.items():
-        if quick and make is corpus:
+        if quick and make is walk_corpus:
             continue
         walk, (moves, files) = make(), GOALS[name]
         for what, count, most in (("moves", walk.moves, moves), ("files", len(walk.files), files)):

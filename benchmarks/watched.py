@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.served import ROOT, free_port
+from benchmarks.served import ROOT, find_free_port
 
 PATIENCE = 60  # seconds
 NOTHING_LISTENS = "http://127.0.0.1:9"
@@ -31,7 +31,7 @@ class Watched:
     written: Path
 
     def cpu(self) -> float:
-        """Processor seconds since its start, including those of its children, running or ended."""
+        """Return the CPU seconds since the start, including those of children, running or ended."""
         total = 0.0
         for process in self._family():
             with suppress(psutil.NoSuchProcess):
@@ -40,8 +40,10 @@ class Watched:
         return total
 
     def megabytes(self) -> float:
-        """Memory of the server and its children: on Linux their PSS added up, in which pages that they share count
-        once, elsewhere their RSS."""
+        """Return the memory of the server and its children.
+
+        On Linux it is the sum of their PSS, in which shared pages count once; elsewhere the sum of their RSS.
+        """
         total = 0
         for process in self._family():
             with suppress(psutil.NoSuchProcess):
@@ -49,7 +51,7 @@ class Watched:
         return total / 1e6
 
     def counts(self) -> dict[str, int]:
-        """Descriptors and threads of the server, and its children."""
+        """Return the numbers of descriptors and threads of the server, and of its children."""
         return {
             "descriptors": self.process.num_fds(),
             "threads": self.process.num_threads(),
@@ -57,11 +59,11 @@ class Watched:
         }
 
     def log(self) -> str:
-        """The log so far."""
+        """Return the log so far."""
         return self.written.read_text("utf-8", errors="replace")
 
     def tracebacks(self) -> int:
-        """Tracebacks in its log."""
+        """Count the tracebacks in the log."""
         return self.log().count("Traceback (most recent call")
 
     def _family(self) -> list[psutil.Process]:
@@ -69,13 +71,13 @@ class Watched:
 
 
 @contextmanager
-def watched(app: Path | None = None, **environment: str) -> Iterator[Watched]:
-    """The app as `mha-viz serve` starts it, or the Streamlit script ``app``; on a free port, with a separate home and
-    without a Hub.
+def serve_watched(app: Path | None = None, **environment: str) -> Iterator[Watched]:
+    """Serve the app as `mha-viz serve` does, or the Streamlit script ``app``; yield the server.
 
-    Raises RuntimeError if it does not answer within PATIENCE.
+    It runs on a free port, with a separate home and without a Hub. Raises RuntimeError if it does not answer within
+    PATIENCE.
     """
-    port = str(free_port())
+    port = str(find_free_port())
     ours = ["mha_viz.cli", "serve", "--port", port, "--", "--server.headless", "true"]
     command = (
         ours if app is None else ["streamlit", "run", str(app), "--server.port", port, "--server.headless", "true"]

@@ -1,5 +1,4 @@
-"""The real server on a free port, and the path of a real Chromium, for tests that look at the page as a visitor
-does."""
+"""Run the real server on a free port and find a real Chromium, for tests that see the page as a visitor does."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from urllib.error import URLError
 
-from tests.ports import free_port
+from tests.ports import find_free_port
 from tests.waiting import PATIENCE
 from tools.browser import MISSING, find
 
@@ -35,7 +34,7 @@ class AppServer:
         self._options = options
         self._own = environment
         self._log = folder / "server.log"
-        self._port = free_port()
+        self._port = find_free_port()
         self.url = f"http://127.0.0.1:{self._port}"
 
     def __enter__(self) -> AppServer:
@@ -66,7 +65,7 @@ class AppServer:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Meanwhile, long work stands still after its first report of progress, until it is stopped."""
+        """Stop long work after its first report of progress, for as long as the block runs."""
         file = self.folder / HELD
         file.touch()
         try:
@@ -78,18 +77,23 @@ class AppServer:
         return self._log.read_text("utf-8", errors="replace")
 
     def descriptors(self) -> int:
-        """The number of open descriptors, on Linux."""
+        """Return the number of open descriptors, on Linux."""
         return sum(1 for _ in Path(f"/proc/{self.process.pid}/fd").iterdir())
 
     def faults(self) -> list[str]:
-        """Lines of errors of this program (``process.log``). (If a tab is closed early, Streamlit logs an error of its
-        own.)"""
+        """Return the lines of the log about errors of this program (``process.log``).
+
+        Streamlit itself logs an error if a tab is closed early; that does not count.
+        """
         marks = re.compile(rf"Traceback \(most recent call|{re.escape(str(ROOT / 'mha_viz'))}| at (?:mha_viz|pages)/")
         return [line.strip() for line in self.log().splitlines() if marks.search(line)]
 
     def _environment(self) -> dict[str, str]:
-        """The environment: no Hub, no models of this user, no restrictions, no proxy between the server and itself, and
-        nothing that torch has set in this process."""
+        """Return the environment of the server.
+
+        It names no Hub, no models of this user, no restrictions, no proxy between the server and itself, and nothing
+        that torch has set in this process.
+        """
         ours = ("MHA_VIZ_", "STREAMLIT_", "TORCHINDUCTOR_")
         usual = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         return (
@@ -114,8 +118,11 @@ class PatientServer(AppServer):
     program = ("tests.patient_server",)
 
 
-def chromium() -> str:
-    """The path of a Chromium. Tests fail without one, because the page would not be tested."""
+def find_chromium() -> str:
+    """Return the path of a Chromium.
+
+    Tests fail without one, because the page would not be tested.
+    """
     path = find()
     assert path, MISSING
     return path

@@ -1,4 +1,4 @@
-"""What axe-core finds on a page."""
+"""Check pages with axe-core."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ VIOLATIONS = """axe.run(document, {resultTypes: ["violations"]}).then(({violatio
 
 
 def axe_finds_nothing(page: Page) -> None:
-    """Once the page is complete, because parts that are still being drawn may lack a name or a size."""
+    """Check that axe-core finds no fault once the page is complete.
+
+    Parts that are still being drawn may lack a name or a size.
+    """
     assert AXE.is_file(), "npm ci brings axe-core"
     if page.evaluate("typeof axe") == "undefined":
         page.evaluate(AXE.read_text("utf-8"))

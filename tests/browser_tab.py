@@ -76,7 +76,7 @@ FRAMES = "new Promise((frame) => requestAnimationFrame(() => requestAnimationFra
 
 
 def new_profile(browser: Browser, **options: Any) -> BrowserContext:
-    """A profile without cookies, storage and cache."""
+    """Return a profile without cookies, storage and cache."""
     context = browser.new_context(viewport=DESKTOP, **options)
     context.add_init_script(STILL)
     return context
@@ -118,7 +118,7 @@ class BrowserTab:
             self.page.on(event, listener)
 
     def _overhear(self, message: ConsoleMessage) -> None:
-        """A request that the server's own headers refuse to its page is a fault."""
+        """Record a fault for a request that the server's own headers refuse to its page."""
         if "Content Security Policy" in message.text or "Permissions policy" in message.text:
             self.faults.append(f"refused: {message.text}")
 
@@ -134,8 +134,10 @@ class BrowserTab:
         assert [url for url in self.requests if not url.startswith(LOOPBACK)] == []
 
     def leave(self) -> None:
-        """Leave the tab to the next visitor, because a new one takes as long as a page. What the browser stored during
-        the visit is cleared."""
+        """Clear what the browser stored during the visit, and leave the tab to the next visitor.
+
+        Opening a new tab would take as long as opening a page.
+        """
         try:
             self.unharmed()
         except BaseException:
@@ -145,7 +147,7 @@ class BrowserTab:
             self._leave()
 
     def may_use_clipboard(self) -> None:
-        """Until this visitor leaves."""
+        """Allow the clipboard until this visitor leaves."""
         self._uses_clipboard = True
         self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
 
@@ -270,17 +272,17 @@ class BrowserTab:
     # ---- Pixels
 
     def pixels(self, canvas: Locator) -> tuple[str, int]:
-        """A fingerprint of what is painted, and its number of colours."""
+        """Return a fingerprint of what is painted, and its number of colours."""
         hash_, colours = canvas.evaluate(FINGERPRINT)
         return hash_, colours
 
     def has_colour(self, canvas: Locator, colour: str) -> bool:
-        is_painted: bool = canvas.evaluate(HAS_COLOUR, _bytes(colour))
+        is_painted: bool = canvas.evaluate(HAS_COLOUR, _parse_colour(colour))
         return is_painted
 
     def shows_colour(self, canvas: Locator, colour: str) -> None:
         """Wait until ``colour`` is painted."""
-        self._once(canvas, f"({HAS_COLOUR})(canvas, given)", _bytes(colour))
+        self._once(canvas, f"({HAS_COLOUR})(canvas, given)", _parse_colour(colour))
 
     def redraws(self, canvas: Locator, act: Callable[[], object]) -> None:
         """Wait until ``act`` has changed what is painted."""
@@ -315,7 +317,7 @@ class BrowserTab:
         self.grid.click(position=self.head_at(layer, head))
 
     def head_at(self, layer: int, head: int) -> Position:
-        """A point inside the small picture of a head; the labels of the grid take 30 × 22 pixels."""
+        """Return a point inside the small picture of a head. The labels of the grid take 30 × 22 pixels."""
         box = self.grid.bounding_box()
         assert box
         across, down = (box["width"] - 30) / 12, (box["height"] - 22) / 6  # below a square is the bar of its recipe
@@ -347,8 +349,8 @@ class BrowserTab:
         return self.hover_until(self.links, down, re.compile(rf"^{re.escape(word)} attends to "))
 
 
-def _bytes(colour: str) -> list[int]:
-    """Red, green and blue of "#rrggbb"."""
+def _parse_colour(colour: str) -> list[int]:
+    """Return red, green and blue of "#rrggbb"."""
     return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
 
 

@@ -1,4 +1,4 @@
-"""The numbers of the cells of a figure, and the colours of numbers on a printed scale."""
+"""Read the numbers of a figure's cells, and the colours of a printed scale."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ Colours = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.float64]
 
 
-def on_bar(colours: Colours, share: float) -> Numbers:
-    """The colour at a share of the printed scale, [place, rgb]."""
+def pick_bar_colour(colours: Colours, share: float) -> Numbers:
+    """Return the colour at a share of the printed scale, [place, rgb]."""
     places = np.arange(len(colours))
     at = min(max(share, 0.0), 1.0) * (len(colours) - 1)
     return np.array([np.interp(at, places, channel) for channel in colours.T])
 
 
-def numbers_of(figure: Figure) -> list[Numbers]:
-    """The matrices that a figure writes into its CSV, in the order of its pictures."""
+def list_numbers(figure: Figure) -> list[Numbers]:
+    """Return the matrices that a figure writes into its CSV, in the order of its pictures."""
     numbers = figure.numbers()
     if isinstance(numbers, Subtracted):
         return [numbers.difference.astype(float)]
     if isinstance(numbers, Table):
-        return _matrices(numbers)
+        return _list_matrices(numbers)
     every = numbers.panels if isinstance(numbers, Several) else [numbers]
     return [matrix.astype(float) for shown in every for matrix in shown.weights]
 
 
-def _matrices(table: Table) -> list[Numbers]:
-    """Those of a table: for each head, with rows and columns; of a chart, whose first row is below, with x and y."""
+def _list_matrices(table: Table) -> list[Numbers]:
+    """Return the matrices of a table.
+
+    The table of a head has rows and columns; that of a chart has x and y, with the first row at the bottom.
+    """
     is_chart = table.columns == COLUMNS
     found: dict[Any, dict[tuple[int, int], float]] = {}
     for *which, row, column, value in table.rows:

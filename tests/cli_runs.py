@@ -1,5 +1,4 @@
-"""Runs of the command line in a separate process or with another standard input, and the form of its error
-messages."""
+"""Run the command line in a separate process or with another standard input, and check its error messages."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ def run(
 
 
 def stdin(data: bytes) -> io.TextIOWrapper:
-    """A standard input from which this can be read."""
+    """Return a standard input from which ``data`` can be read."""
     return io.TextIOWrapper(io.BytesIO(data), "utf-8")
 
 

@@ -66,7 +66,7 @@ class Sheet:
         opens: str = "",
         **query: str,
     ) -> Sheet:
-        """A new comparison in place of the last one; ``query`` is its address."""
+        """Open a new comparison in place of the last one; ``query`` is its address."""
         source = build_script("compare").replace("export default", "globalThis.mount =") + MOUNT
         self._html = PAGE.format(*SCHEMES[scheme], build_style("compare"), source)
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
@@ -79,8 +79,10 @@ class Sheet:
         dialog.dismiss()
 
     def draw(self, panels: Sequence[Panel], editable: bool | Sequence[int] = False, opens: str = "") -> int:
-        """Draw the panels, which open with the difference ``opens``; returns how many messages to the server this has
-        planned."""
+        """Draw the panels; return how many messages to the server this has planned.
+
+        The panels open with the difference ``opens``.
+        """
         bytes_ = pack_comparison(panels, editable=editable)
         coded = base64.b64encode(set_initial_state(bytes_, diff=opens) if opens else bytes_).decode()
         planned: int = self.page.evaluate("coded => planning(() => draw(coded))", coded)
@@ -105,14 +107,16 @@ class Sheet:
         return self.panel(number).locator(f"[data-tool={name}]")
 
     def last(self, name: str) -> dict[str, Any]:
-        """The last message of this name, once it has been sent."""
+        """Return the last message of this name, once it has been sent."""
         self.page.wait_for_function("name => sent.some((m) => m[0] === name)", arg=name)
         message: dict[str, Any] = self.page.evaluate("name => sent.findLast((m) => m[0] === name)[1]", name)
         return message
 
     def rest_on(self, number: int, wanted: str) -> None:
-        """Move the pointer down the labels of a panel until its sentence matches at two points, so that it is not on an
-        edge."""
+        """Move the pointer down the labels of a panel until its sentence matches.
+
+        It must match at two points, so that the pointer is not on an edge.
+        """
         box = self.canvas(number).bounding_box()
         assert box
         before = ""
@@ -129,7 +133,7 @@ class Sheet:
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
 
     def pixels(self, canvas: Locator) -> set[str]:
-        """The colours on a canvas."""
+        """Return the colours on a canvas."""
         colours = canvas.evaluate(
             """canvas => {
                 const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -146,7 +150,7 @@ class Sheet:
 
 @contextmanager
 def load_profile(browser: Browser) -> Iterator[BrowserContext]:
-    """A browser profile with one tab that stays open, so that no test has to start a new process."""
+    """Yield a browser profile with one tab that stays open, so that no test has to start a new process."""
     context = browser.new_context()
     empty = context.new_page()
     empty.route(f"{ORIGIN}**", lambda route: route.fulfill(body="<!DOCTYPE html>", content_type="text/html"))
@@ -157,7 +161,10 @@ def load_profile(browser: Browser) -> Iterator[BrowserContext]:
 
 @contextmanager
 def sheets(profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
-    """Opens comparisons on one sheet, and checks afterwards that none of them met an error or requested anything."""
+    """Yield a function that opens comparisons on one sheet.
+
+    Afterwards, check that none of them met an error or requested anything.
+    """
     made: list[Sheet] = []
 
     def come(panels: Sequence[Panel], editable: bool | Sequence[int] = False, **more: Any) -> Sheet:

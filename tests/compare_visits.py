@@ -23,7 +23,7 @@ def visit(**url: Any) -> PageSession:
 
 
 def panels(of: PageSession) -> dict[str, Any]:
-    """The header of the data of the component."""
+    """Return the header of the data of the component."""
     data = of._drawn()["mha_compare"].bytes
     (length,) = struct.unpack("<I", data[:4])
     header: dict[str, Any] = json.loads(data[4 : 4 + length])

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import settings
 
 from tests import lanes, libraries
-from tests.made_once import made_once
-from tests.ordering import in_shares, shuffled
+from tests.made_once import make_once
+from tests.ordering import order_in_shares, shuffle_tests
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_finish() -> None:
-    if "torch" in lanes.loaded():
+    if "torch" in lanes.list_loaded():
         from tests.opened_once import open_once
 
         open_once()
@@ -67,8 +67,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before test modules are imported. A job that a shell starts in the background ignores Ctrl-C, and so would every
-    process that a test starts."""
+    """Set up the process before test modules are imported.
+
+    A job that a shell starts in the background ignores Ctrl-C, and so would every process that a test starts.
+    """
     lanes.everything = config.getoption("--all")
     _choose_examples()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -81,8 +83,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 class _NameFailures:
-    """Prints a line for each failure at once, because a run that is stopped prints no summary; and the whole failure of
-    a test that runs again, because the summary lacks it."""
+    """Print a line for each failure at once, because a run that is stopped prints no summary.
+
+    For a test that runs again, print the whole failure, because the summary lacks it.
+    """
 
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._reporter = reporter
@@ -98,15 +102,17 @@ class _NameFailures:
 
 
 def _choose_examples() -> None:
-    """Property tests take the same few examples each time, or many new ones with ``--all``. A slow example is no fault
-    of the code: the machine may be busy."""
+    """Give property tests the same few examples each time, or many new ones with ``--all``.
+
+    A slow example is no fault of the code: the machine may be busy.
+    """
     examples = 100 if lanes.everything else 30
     settings.register_profile("lane", deadline=None, derandomize=not lanes.everything, max_examples=examples)
     settings.load_profile("lane")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The lane for every save does not load modules of other lanes."""
+    """Skip modules of other lanes in the lane for every save, so that they are not imported."""
     if collection_path.suffix != ".py" or not config.getoption("markexpr").startswith("unit"):
         return None
     return None if collection_path.stem in lanes.UNIT else True
@@ -116,9 +122,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    before = lanes.loaded()
+    before = lanes.list_loaded()
     report = yield
-    if isinstance(collector, pytest.Module) and collector.path.stem in lanes.UNIT and (new := lanes.loaded() - before):
+    if (
+        isinstance(collector, pytest.Module)
+        and collector.path.stem in lanes.UNIT
+        and (new := lanes.list_loaded() - before)
+    ):
         report.outcome = "failed"
         report.longrepr = f"{collector.nodeid} is in lanes.UNIT and imports {', '.join(sorted(new))}"
     return report
@@ -126,11 +136,11 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> Generator[None, None, None]:
-    """Every test is in one lane: see the markers in pyproject.toml. One in a browser that fails runs once more, because
-    a busy machine may hold a browser up anywhere; the summary names it, and its first failure stands above.
+    """Put every test into one lane (the markers in pyproject.toml), and order the tests.
 
     Tests that run pages or servers are recognised by the imports of their module, and pure modules by lanes.UNIT;
-    others in ``app`` are marked explicitly.
+    others in ``app`` are marked explicitly. A browser test that fails runs once more, because a busy machine may hold a
+    browser up anywhere; the summary names it, and its first failure stands above.
     """
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
@@ -144,29 +154,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Func
             item.add_marker(pytest.mark.models)
     yield  # -m chooses
     if seed := config.getoption("--shuffle"):
-        items[:] = shuffled(items, seed)
+        items[:] = shuffle_tests(items, seed)
     else:
-        items[:] = in_shares(items, getattr(config, "workerinput", {}).get("workercount", 1))
+        items[:] = order_in_shares(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    item.stash[LOADED] = lanes.loaded()
+    item.stash[LOADED] = lanes.list_loaded()
     yield
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """A test of the lane for every save, and its fixtures, must load no large library."""
+    """Check that no test of the lane for every save, nor its fixtures, loads a large library."""
     yield
-    if item.get_closest_marker("unit") and (new := lanes.loaded() - item.stash[LOADED]):
+    if item.get_closest_marker("unit") and (new := lanes.list_loaded() - item.stash[LOADED]):
         pytest.fail(f"{', '.join(sorted(new))} was loaded by a test of a module in lanes.UNIT", pytrace=False)
 
 
 @pytest.fixture
 def packing() -> None:
-    """Continues if weights can be packed, and otherwise skips. On x86-64, where every build of PyTorch with oneDNN can
-    pack them, packing is required."""
+    """Skip the test if weights cannot be packed.
+
+    On x86-64, where every build of PyTorch with oneDNN can pack them, packing is required.
+    """
     import torch
 
     from mha_viz.models.reading import linear
@@ -179,7 +191,7 @@ def packing() -> None:
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
-    """The downloads that the next visited page offers."""
+    """Return the downloads that the next visited page offers."""
     from mha_viz.app.widgets import download_panel
 
     made: list[Offer] = []
@@ -193,8 +205,10 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
 
 @pytest.fixture
 def effects_offered(offered: list[Offer]) -> Callable[[str], dict[str, float]]:
-    """A function: the effect of each head, by its name, in the table that the page offers with heads off. It takes
-    what is measured: "sentence" or "answer"."""
+    """Return a function that reads the effect of each head, by name, from the table of a page with heads off.
+
+    The function takes what is measured: "sentence" or "answer".
+    """
 
     import csv
 
@@ -211,7 +225,7 @@ def effects_offered(offered: list[Offer]) -> Callable[[str], dict[str, float]]:
 
 @pytest.fixture(scope="session")
 def minilm() -> Encoder:
-    """The pretrained BERT that comes with the app."""
+    """Return the pretrained BERT that comes with the app."""
     from mha_viz.models.reading.loading import load_one_stack
 
     return load_one_stack("minilm")
@@ -219,7 +233,7 @@ def minilm() -> Encoder:
 
 @pytest.fixture(scope="session")
 def toy() -> Encoder:
-    """The model of the built-in grammar."""
+    """Return the model of the built-in grammar."""
     from mha_viz.models.reading.loading import load_one_stack
 
     return load_one_stack("toy")
@@ -227,15 +241,18 @@ def toy() -> Encoder:
 
 @pytest.fixture(scope="session")
 def live_toy(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a page on which the toy model reads, in parts as a large one would be. Read only."""
-    from tests.live_pages import in_parts
+    """Return the folder of a page with the toy model, split into parts as a large model would be. Read only."""
+    from tests.live_pages import write_in_parts
 
-    return made_once(tmp_path_factory, "live-toy", lambda folder: in_parts(toy, folder))
+    return make_once(tmp_path_factory, "live-toy", lambda folder: write_in_parts(toy, folder))
 
 
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of a small random-weight model of a family. Read only: copy it before you change it."""
+    """Return a function that makes the folder of a small random-weight model of a family.
+
+    The folder is read only: copy it before you change it.
+    """
     from tests import tiny_models
 
     root = tmp_path_factory.mktemp("tiny")
@@ -244,7 +261,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 
 @pytest.fixture(scope="session")
 def tiny(tiny_folder: Callable[[str], Path]) -> Callable[[str], Encoder]:
-    """The encoder of such a model."""
+    """Return a function that opens the encoder of such a model."""
 
     from mha_viz.models.reading.loading import from_folder, load_one_stack
 
@@ -253,10 +270,10 @@ def tiny(tiny_folder: Callable[[str], Path]) -> Callable[[str], Encoder]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A real Chromium, one for all tests of pages."""
+    """Yield a real Chromium, shared by all tests of pages."""
     from playwright.sync_api import sync_playwright
 
-    from tests.app_server import chromium
+    from tests.app_server import find_chromium
 
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
@@ -268,14 +285,14 @@ def browser() -> Iterator[Browser]:
         arguments += [
             "--disable-checker-imaging"
         ]  # a picture is decoded before it is painted, so that it is painted once
-        started = playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        started = playwright.chromium.launch(executable_path=find_chromium(), args=arguments)
         yield started
         started.close()
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
-    """The app, served for all tests that visit it; its log must contain no fault."""
+    """Yield the app's server, shared by all tests that visit it. Its log must contain no fault."""
     from tests.app_server import PatientServer
 
     with PatientServer(tmp_path_factory.mktemp("server")) as running:
@@ -285,10 +302,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
 
 @pytest.fixture(scope="session")
 def profile(server: AppServer, browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
-    """The profile of all visitors whose browsers have these options, made for the first of them: its cache spares each
-    further tab the download and the compilation of the page's files.
+    """Yield a function that returns the profile of all visitors whose browsers have these options.
 
-    One tab stays open, because otherwise each test would begin with a new window and a new process.
+    The profile is made for the first of them; its cache spares each further tab the download and the compilation of the
+    page's files. One tab stays open, because otherwise each test would begin with a new window and a new process.
     """
     from tests.browser_tab import IDLE, new_profile
 
@@ -308,7 +325,7 @@ def profile(server: AppServer, browser: Browser) -> Iterator[Callable[..., Brows
 
 @pytest.fixture(scope="session")
 def desktop(profile: Callable[..., BrowserContext]) -> BrowserContext:
-    """The default visitor's profile."""
+    """Return the default visitor's profile."""
     return profile()
 
 
@@ -316,8 +333,11 @@ def desktop(profile: Callable[..., BrowserContext]) -> BrowserContext:
 def newcomer(
     server: AppServer, browser: Browser, profile: Callable[..., BrowserContext]
 ) -> Iterator[Callable[..., BrowserTab]]:
-    """Makes visitors, and checks afterwards that none of them met an error or called another host. A visitor who comes
-    ``alone`` has a separate profile without cookies, storage and cache."""
+    """Yield a function that makes visitors.
+
+    Afterwards, check that none of them met an error or called another host. A visitor who comes ``alone`` has a
+    separate profile without cookies, storage and cache.
+    """
     from tests.browser_tab import OF_A_TAB, BrowserTab, new_profile
 
     visitors: list[BrowserTab] = []
@@ -339,7 +359,7 @@ def newcomer(
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A tab in a profile of its own, for pages that are not the app's."""
+    """Yield a tab in a profile of its own, for pages that are not the app's."""
     from tests.browser_tab import PATIENCE
 
     context = browser.new_context(viewport={"width": 1280, "height": 900})
@@ -351,7 +371,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def sheet_profile(browser: Browser) -> Iterator[BrowserContext]:
-    """The profile for comparisons on empty pages."""
+    """Yield the profile for comparisons on empty pages."""
     from tests.compare_sheet import load_profile
 
     with load_profile(browser) as context:
@@ -360,7 +380,10 @@ def sheet_profile(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def sheet(sheet_profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
-    """Makes comparisons on empty pages, and checks afterwards that none of them met an error or requested anything."""
+    """Yield a function that makes comparisons on empty pages.
+
+    Afterwards, check that none of them met an error or requested anything.
+    """
     from tests.compare_sheet import sheets
 
     with sheets(sheet_profile) as come:
@@ -369,7 +392,7 @@ def sheet(sheet_profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
 
 @pytest.fixture(scope="session")
 def wide(minilm: Encoder) -> Attention:
-    """The first example with its last word replaced."""
+    """Return the reading of the first example with its last word replaced."""
     from tests.compare_sheet import TIRED
 
     return minilm.encode(TIRED.replace("tired", "wide"))
@@ -377,13 +400,13 @@ def wide(minilm: Encoder) -> Attention:
 
 @pytest.fixture
 def visitor(newcomer: Callable[..., BrowserTab]) -> BrowserTab:
-    """One visitor in the default profile."""
+    """Return a visitor in the default profile."""
     return newcomer()
 
 
 @pytest.fixture
 def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A Hub that refuses connections, and a cache without models."""
+    """Set up a Hub that refuses connections, and a cache without models."""
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # the discard port: nothing listens
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.delenv("MHA_VIZ_MODELS", raising=False)
@@ -391,9 +414,10 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A separate folder for measurements, so that no page knows an earlier one; what still measures then is stopped.
+    """Set up a separate folder for measurements, so that no page knows an earlier one.
 
-    Where heads point in the built-in sentences takes seconds to compute and stays cached.
+    Measurements that are still running at the end are stopped. Where heads point in the built-in sentences takes
+    seconds to compute and stays cached.
     """
     from mha_viz.files.assets import HOME_VARIABLE
     from tests.new_server import new_server
@@ -406,7 +430,7 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Corpora are measured and searched in this process, because a child process takes seconds to import its libraries.
+    """Measure and search corpora in this process, because a child process takes seconds to import its libraries.
 
     This is for tests of the results. Other tests show that a child process gives the same results and is limited.
     """
@@ -424,14 +448,14 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def silent_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No traceback in the log."""
+    """Check that the log contains no traceback."""
     yield
     assert [r.getMessage() for r in caplog.records if r.exc_info or r.levelno >= logging.ERROR] == []
 
 
 @pytest.fixture
 def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder for downloaded models, which does not exist yet, on a server with default settings."""
+    """Return the folder for downloaded models, which does not exist yet, on a server with default settings."""
     from mha_viz.models.getting import budget, catalog, hub
 
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
@@ -443,7 +467,10 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    """A Hub on this machine with the models that a test adds; it is asked in this process, not in a child."""
+    """Yield a Hub on this machine with the models that a test adds.
+
+    It is asked in this process, not in a child.
+    """
     from mha_viz.models.getting import hub as hub_module
     from tests.fake_hub import FakeHub
 
@@ -462,7 +489,7 @@ def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
-    """One thread computes small matrices faster than several that wait for each other."""
+    """Use one thread, because it computes small matrices faster than several that wait for each other."""
     import torch
 
     before = torch.get_num_threads()

@@ -65,7 +65,7 @@ class Act:
 
     def do(self, visit: PageSession) -> bool:
         """Send it; False if the page currently has no such control."""
-        name = next((id_ for control, id_, _, _ in _drawn(visit) if self._is(control)), None)
+        name = next((id_ for control, id_, _, _ in _iter_drawn(visit) if self._is(control)), None)
         if name is None:
             return False
         state = WidgetState(id=name)
@@ -85,27 +85,30 @@ class Act:
         return True
 
     def _is(self, control: str) -> bool:
-        """The key of some controls ends with what is chosen, which is nothing at first."""
+        """Return whether the control is this one.
+
+        The key of some controls ends with what is chosen, which is nothing at first.
+        """
         return control == self.control or (self.control.endswith("_") and control.startswith(self.control))
 
 
-def acts(visit: PageSession, odd: bool = False) -> list[Act]:
-    """The possible actions on this page; ``odd``: with values that its controls do not offer."""
+def list_acts(visit: PageSession, odd: bool = False) -> list[Act]:
+    """Return the possible actions on this page, or if ``odd``, ones with values that its controls do not offer."""
     return [
         Act(control, field, value)
-        for control, _, field, values in _drawn(visit, odd)
+        for control, _, field, values in _iter_drawn(visit, odd)
         for value in values
         if not control.startswith(("scheme", "try_again"))
     ]
 
 
-def first_of_each(every: Sequence[Act]) -> list[Act]:
-    """One action for each control."""
+def pick_first_of_each(every: Sequence[Act]) -> list[Act]:
+    """Return one action for each control."""
     return list({act.control: act for act in reversed(every)}.values())[::-1]
 
 
-def every_two(things: Sequence[T]) -> list[T]:
-    """The shortest walk in which each item follows each item, including itself (a De Bruijn sequence)."""
+def build_pair_walk(things: Sequence[T]) -> list[T]:
+    """Return the shortest walk in which each item follows each item, including itself (a De Bruijn sequence)."""
     circle: list[T] = []
     for number, first in enumerate(things):
         circle.append(first)
@@ -114,25 +117,27 @@ def every_two(things: Sequence[T]) -> list[T]:
     return [*circle, circle[0]]
 
 
-def there_and_back(things: Sequence[T]) -> list[T]:
-    """A walk in which each item comes twice, once at an even and once at an odd place, and follows each of its
-    neighbours."""
+def build_return_walk(things: Sequence[T]) -> list[T]:
+    """Return a walk that visits each item twice, in both orders of its neighbours.
+
+    Each item comes once at an even and once at an odd place, and follows each of its neighbours.
+    """
     return [*things, *reversed(things)]
 
 
-def _drawn(visit: PageSession, odd: bool = False) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
-    """Control, id, field of the message and values of everything on the page that reacts."""
+def _iter_drawn(visit: PageSession, odd: bool = False) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
+    """Yield control, id, field of the message and values of everything on the page that reacts."""
     for element in _elements(visit.at._tree):
         kind, proto = getattr(element, "type", ""), getattr(element, "proto", None)
         if kind == "bidi_component":
             yield from _events(proto, odd)
         elif hasattr(element, "children"):
             if kind == "expander" and getattr(proto, "id", ""):
-                yield _key(proto.id), proto.id, "bool_value", (True, False)
+                yield _get_key(proto.id), proto.id, "bool_value", (True, False)
         elif getattr(proto, "id", "") and not getattr(proto, "disabled", False):
             field, values = _values(kind, proto, odd)
             if field:
-                yield _key(proto.id), proto.id, field, values
+                yield _get_key(proto.id), proto.id, field, values
 
 
 def _events(proto: Any, odd: bool) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
@@ -144,7 +149,7 @@ def _events(proto: Any, odd: bool) -> Iterator[tuple[str, str, str, Sequence[Any
 
 
 def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
-    """The field of the message that a kind of control sends, and values for it."""
+    """Return the field of the message that a kind of control sends, and values for it."""
     if kind == "button":
         return "trigger_value", (True,)
     if kind in ("checkbox", "toggle"):
@@ -157,14 +162,14 @@ def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
         )
         return "file_uploader_state_value", [*files, ()]
     if kind in ("selectbox", "radio"):
-        return "string_value", ODD_TEXTS if odd else _ends([str(option) for option in proto.options])
+        return "string_value", ODD_TEXTS if odd else _pick_ends([str(option) for option in proto.options])
     if kind in ("button_group", "select_slider"):
         labels = [option if isinstance(option, str) else option.content for option in proto.options]
-        usual: Sequence[Any] = [[label] for label in _ends(labels)]
+        usual: Sequence[Any] = [[label] for label in _pick_ends(labels)]
         return "string_array_value", [[text] for text in ODD_TEXTS] + [[], labels[:2] * 2] if odd else usual
     if kind == "multiselect":
         labels = list(proto.options)
-        chosen = [*([label] for label in _ends(labels)), labels[:3], []]
+        chosen = [*([label] for label in _pick_ends(labels)), labels[:3], []]
         return "string_array_value", [*([text] for text in ODD_TEXTS), labels[:2] * 2] if odd else chosen
     if kind == "number_input":
         return "double_value", (-1e300, 1e300, 0.5, -0.0, 1e18) if odd else (2, 1, 97)
@@ -174,14 +179,16 @@ def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
     return "", ()
 
 
-def _ends(values: Sequence[str]) -> list[str]:
-    """The last, the first and the middle one: whichever is selected, the first of these is a different one or the only
-    one."""
+def _pick_ends(values: Sequence[str]) -> list[str]:
+    """Return the last, the first and the middle value.
+
+    Whichever is selected, the first of these is a different one or the only one.
+    """
     return list(dict.fromkeys([values[-1], values[0], values[len(values) // 2]])) if values else []
 
 
-def _key(name: str) -> str:
-    """The key of a control, which is at the end of its id."""
+def _get_key(name: str) -> str:
+    """Return the key of a control, which is at the end of its id."""
     return name.split("-", 2)[2]
 
 

@@ -41,7 +41,7 @@ class _Child:
         self._looking = threading.Lock()
 
     def poll(self) -> int | None:
-        """The exit code, or minus the number of the signal that ended it; None while it runs."""
+        """Return the exit code, or minus the number of the signal that ended it; None while it runs."""
         with self._looking:
             if self.returncode is None:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -67,8 +67,10 @@ class _Child:
 
 
 class Copy(_Child):
-    """A copy of this process that does ``work`` and ends with its return value as the exit code; it prints to
-    ``log``."""
+    """A copy of this process that does ``work`` and ends with its return value as the exit code.
+
+    It prints to ``log``.
+    """
 
     def __init__(self, work: Callable[[], int], log: Path) -> None:
         self.log = log
@@ -80,7 +82,7 @@ class Copy(_Child):
 
 
 def _do(work: Callable[[], int], log: Path) -> None:
-    """In the copy: it ends here, so that nothing of the test is done twice."""
+    """Do the work in the copy and end it, so that nothing of the test is done twice."""
     code = RAISED
     try:
         with log.open("w", buffering=1) as printed:
@@ -97,8 +99,10 @@ def _do(work: Callable[[], int], log: Path) -> None:
 
 
 class Piped(_Child):
-    """A copy of this process that does ``work`` with a pipe for its standard input and one for its standard output, and
-    holds nothing else that is open here: in place of a ``subprocess.Popen``."""
+    """A copy of this process that does ``work`` with a pipe each for standard input and output.
+
+    It holds nothing else that is open here, and stands in for a ``subprocess.Popen``.
+    """
 
     def __init__(self, work: Callable[[], object]) -> None:
         (their_input, our_input), (our_output, their_output) = os.pipe(), os.pipe()
@@ -138,7 +142,7 @@ def _do_piped(work: Callable[[], object], given: int, written: int) -> None:
 
 
 class CopiesOfThis:
-    """What starts processes with models (``app.service.reader.starting``): copies of this process."""
+    """A starter of processes with models (``app.service.reader.starting``) that copies this process."""
 
     def start(self) -> Any:
         from mha_viz.app.service.reader.__main__ import serve  # imports the libraries
@@ -146,14 +150,14 @@ class CopiesOfThis:
         return Piped(serve)
 
     def prepare(self) -> None:
-        """Nothing is to be done."""
+        """Do nothing: a copy needs no preparation."""
 
     def close(self) -> None:
-        """Nothing waits."""
+        """Do nothing: no process waits."""
 
 
-def readers_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes with models that begin from now on are copies of this one, which have the libraries already."""
+def copy_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start processes with models as copies of this one, which have the libraries already."""
     from mha_viz.app.service.reader import starting
 
     for kind in (starting.CopyStarter, starting.SpareStarter):
@@ -161,9 +165,11 @@ def readers_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(kind, "prepare", CopiesOfThis.prepare)
 
 
-def children_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in child processes that begins from now on is done by copies of this one; it is confined all the same, but
-    not limited."""
+def copy_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do the work of child processes in copies of this one.
+
+    A copy is confined all the same, but not limited.
+    """
     from mha_viz.process import children
 
     def started(command: Sequence[str], **_settings: object) -> Piped:

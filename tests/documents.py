@@ -1,4 +1,4 @@
-"""What lets the blocks and commands of the documentation run in seconds."""
+"""Make the blocks and commands of the documentation run in seconds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mha_viz.models.reading.encoder import Encoder
 SENTENCES, EXAMPLES = 30, 500  # of the built-in corpus, and to learn from; all of them are used elsewhere
 
 
-def are_light(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:
-    """Each model, and its untrained copy, is made once, built-in corpora are short, and there is little to learn."""
+def lighten_models(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:
+    """Make documentation code fast: open each model once, shorten built-in corpora, and train little."""
     load, untrained, sample = loading.load, Encoder.untrained, toy_model._sample_examples
 
     @cache

@@ -49,8 +49,10 @@ class Repository:
 
 
 class FakeHub:
-    """The server; ``url`` is its address, ``requests`` the paths requested so far, ``tokens`` the credentials it
-    received."""
+    """The server.
+
+    ``url`` is its address, ``requests`` the paths requested so far, ``tokens`` the credentials it received.
+    """
 
     def __init__(self) -> None:
         self.repositories: dict[str, Repository] = {}
@@ -180,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """No output: the requests are recorded in a list."""
+        """Print nothing: the requests are recorded in a list."""
 
 
 def _description(hub_id: str, repository: Repository) -> dict[str, Any]:
@@ -199,7 +201,7 @@ def _sibling(name: str, body: bytes, repository: Repository) -> dict[str, Any]:
 
 @cache
 def tiny_bert_files() -> Mapping[str, bytes]:
-    """The files of a BERT with 2 layers × 2 heads, d_model 16, random weights and a WordPiece vocabulary."""
+    """Return the files of a BERT with 2 layers × 2 heads, d_model 16, random weights and a WordPiece vocabulary."""
     import torch
     from transformers import BertConfig, BertModel, BertTokenizer
 

@@ -1,5 +1,7 @@
-"""Cards of heads that show where a head points in the first of the built-in sentences only: a model takes ten seconds
-to read them all, in every process."""
+"""Limit the cards of heads to the first few built-in sentences.
+
+A model takes ten seconds to read all of them, in every process.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,12 @@ _pointers: BoundedCache[str, Any] = BoundedCache(10**8, lambda _: 1)  # kept for
 
 
 def read_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on the built-in sentences after the first ones count as unreadable."""
-    monkeypatch.setattr(room, "read_pointers", _pointed)
+    """Treat the built-in sentences after the first ones as unreadable."""
+    monkeypatch.setattr(room, "read_pointers", _find_pointers)
     monkeypatch.setattr(get_queue("pointers"), "results", _pointers)
 
 
-def _pointed(model: catalog.Model) -> Steps[tuple[Any, ...]]:
+def _find_pointers(model: catalog.Model) -> Steps[tuple[Any, ...]]:
     pointers = get_model_service().ask(verbs.find_pointers, model.name, 0, FEW).result()
     yield 1.0
     return (*pointers, *[None] * (len(load_built_in_corpus().sentences) - FEW))

@@ -1,4 +1,4 @@
-"""Whether a downloaded file can be opened and runs nothing, for every format of figures."""
+"""Check for every format of figures that a downloaded file opens and runs nothing."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ TEXTS = ("name", "model", "query_token", "key_token")  # columns of a table that
 NUMBERS = ("weight", "difference")
 
 
-def code_in(png: bytes) -> str:
-    """The content of the only QR code in a picture."""
+def read_code(png: bytes) -> str:
+    """Return the content of the only QR code in a picture."""
     (code,) = zxingcpp.read_barcodes(np.array(Image.open(io.BytesIO(png)).convert("L")))
     return str(code.text)
 
 
-def opens(suffix: str, data: bytes) -> None:
-    """Raises the error of the format's reader, or AssertionError for content that could run or calculate."""
+def check_opens(suffix: str, data: bytes) -> None:
+    """Open a file with its format's reader, which raises an error if it is invalid.
+
+    Raises AssertionError for content that could run or calculate.
+    """
     if suffix == ".svg":
         _is_a_picture(data)
     elif suffix == ".pdf":
@@ -109,4 +112,4 @@ def _is_whole(data: bytes) -> None:
                 assert file.read(name).decode()
             else:
                 assert suffix in FORMATS
-                opens(suffix, file.read(name))
+                check_opens(suffix, file.read(name))

@@ -1,5 +1,7 @@
-"""Forced colours: what is chosen, on, focused or a number is still seen, not only said by words. Each check takes a
-page whose colours are forced, and leaves it as it was."""
+"""Check that forced colours still show what is chosen, on, focused or a number, not only in words.
+
+Each check takes a page whose colours are forced, and leaves it as it was.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import Error, Locator, Page, expect
 
-from tests.screenshots import differing
+from tests.screenshots import measure_difference
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -26,8 +28,8 @@ CHOSEN = {
 Check = Callable[[Page], None]
 
 
-def chosen(*kinds: str) -> Check:
-    """What is chosen looks different from what is not, in these kinds of controls."""
+def check_chosen(*kinds: str) -> Check:
+    """Return a check that chosen controls of these kinds look different from the others."""
 
     def check(page: Page) -> None:
         page.locator("details.drawing").evaluate_all("all => all.forEach(one => { one.open = true; })")
@@ -38,7 +40,7 @@ def chosen(*kinds: str) -> Check:
 
 
 def kinds_of_roles(page: Page) -> None:
-    """Each kind of role has a colour of its own."""
+    """Check that each kind of role has a colour of its own."""
     until(lambda: len(set(colours := _colours(page.locator(".kinds .glyph"), "::before"))) == len(colours) > 3)
 
 
@@ -47,20 +49,20 @@ def numbers_that_are_colours(page: Page) -> None:
 
 
 def switch(page: Page) -> None:
-    """On looks different from off."""
+    """Check that a switch looks different when it is on."""
     label = page.locator(".stCheckbox label")
     mark = label.locator("> :nth-child(2)")
     pictures: list[bytes] = []
     _drawn(lambda: pictures.append(mark.screenshot(animations="disabled")) or 1, 0)
     label.click()
     expect(label).to_have_attribute("data-selected", "true")
-    _drawn(lambda: differing(pictures[0], mark.screenshot(animations="disabled")), 0.2)
+    _drawn(lambda: measure_difference(pictures[0], mark.screenshot(animations="disabled")), 0.2)
     label.click()
     expect(label).not_to_have_attribute("data-selected", "true")
 
 
 def focus(page: Page) -> None:
-    """A frame shows that the sentence has the keyboard."""
+    """Check that a frame shows that the sentence has the keyboard."""
     field = page.get_by_label("Sentence", exact=True)
     field.blur()
     box = field.bounding_box()
@@ -68,12 +70,12 @@ def focus(page: Page) -> None:
     above: FloatRect = {"x": box["x"] + 20, "y": box["y"] - 2, "width": 200, "height": 2}  # the border is not in it
     without = page.screenshot(clip=above)
     field.focus()
-    _drawn(lambda: differing(without, page.screenshot(clip=above)), 0.9)
+    _drawn(lambda: measure_difference(without, page.screenshot(clip=above)), 0.9)
     field.blur()
 
 
 def bars(page: Page) -> None:
-    """Bars and the ticks over them are seen."""
+    """Check that bars and the ticks over them are visible."""
     bar = page.locator(".mha-bar i").first
     expect(bar).to_be_visible()
     _drawn(lambda: _hidden(bar, ".mha-bar i"), 0.8)
@@ -82,8 +84,10 @@ def bars(page: Page) -> None:
 
 
 def _drawn(difference: Callable[[], float], least: float) -> None:
-    """Wait until a difference between two screenshots exceeds ``least``: a page may still be drawn, or drawn anew, and
-    a part may be replaced while it is photographed."""
+    """Wait until a difference between two screenshots exceeds ``least``.
+
+    A page may still be drawn, or drawn anew, and a part may be replaced while it is photographed.
+    """
 
     def is_seen() -> bool:
         try:
@@ -98,12 +102,12 @@ def _differ(one: Locator, other: Locator) -> None:
     """Wait until the two are visible and look different."""
     expect(one).to_be_visible()
     expect(other).to_be_visible()
-    _drawn(lambda: differing(*(part.screenshot(animations="disabled") for part in (one, other))), 0.3)
+    _drawn(lambda: measure_difference(*(part.screenshot(animations="disabled") for part in (one, other))), 0.3)
 
 
 def _hidden(part: Locator, marks: str) -> float:
-    """How much of a part of a drawing changes if these marks are not painted."""
-    return differing(part.screenshot(), part.screenshot(style=f"{marks} {{ opacity: 0 }}"))
+    """Return how much of a part of a drawing changes if these marks are not painted."""
+    return measure_difference(part.screenshot(), part.screenshot(style=f"{marks} {{ opacity: 0 }}"))
 
 
 def _colours(parts: Locator, of: str | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""One sentence as a person types it, and as the words of a treebank: the same text, other tokens."""
+"""One sentence as typed text, and as the words of a treebank: equal text, different tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server answers to one request, and the headers that ours promises."""
+"""Send one request to a server, and check the headers that ours promises."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 def ask(url: str, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
-    """One request as given: redirects are not followed."""
+    """Send one request as it is given: redirects are not followed."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:

@@ -1,4 +1,4 @@
-"""What a module imports, read from the syntax tree: for the rules of the house, and for the lanes of the tests."""
+"""Find what a module imports from its syntax tree, for the rules of the house and the lanes of the tests."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ BY_NAME = ("import_module", "__import__", "importorskip")
 
 
 class Import(NamedTuple):
-    """One imported module, by its full name, and the ``line`` of the import. The name is empty if it could not be
-    determined."""
+    """One imported module, by its full name, and the ``line`` of the import.
+
+    The name is empty if it could not be determined.
+    """
 
     module: str
     line: int
 
 
 def imports(source: str, module: str, is_package: bool) -> Iterator[Import]:
-    """Every module that ``source``, the text of ``module``, imports anywhere, including with ``import_module``."""
+    """Return every module that ``source``, the text of ``module``, imports anywhere, also with ``import_module``."""
     return _imports(ast.walk(parsed(source)), module, is_package)
 
 
@@ -61,7 +63,10 @@ def _called(call: ast.Call) -> str:
 
 
 def _named(call: ast.Call, module: str) -> str:
-    """The module that a call names: a constant, or an f-string that begins with a constant or ``__name__``."""
+    """Return the module that a call names.
+
+    The name is a constant, or an f-string that begins with a constant or ``__name__``.
+    """
     argument = call.args[0] if call.args else None
     if isinstance(argument, ast.JoinedStr) and argument.values:
         first = argument.values[0]
@@ -74,9 +79,11 @@ def _named(call: ast.Call, module: str) -> str:
 # ---- What leads to a library ------------------------------------------------------------------------------
 
 
-def run(nodes: Iterable[ast.AST], *, functions: bool) -> Iterator[ast.AST]:
-    """These nodes and all below them, without what stands under ``if TYPE_CHECKING`` and, unless ``functions``, without
-    the bodies of functions, which an import does not run."""
+def iter_run_nodes(nodes: Iterable[ast.AST], *, functions: bool) -> Iterator[ast.AST]:
+    """Yield these nodes and all below them that an import runs.
+
+    It leaves out what stands under ``if TYPE_CHECKING`` and, unless ``functions``, the bodies of functions.
+    """
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
@@ -92,8 +99,8 @@ def _is_for_types(test: ast.expr) -> bool:
 
 
 def names(nodes: Iterable[ast.AST], module: str, *, is_package: bool = False, functions: bool = True) -> list[str]:
-    """The modules that this code of ``module`` imports, each after the packages around it."""
-    nodes = list(run(nodes, functions=functions))
+    """Return the modules that this code of ``module`` imports, each after the packages around it."""
+    nodes = list(iter_run_nodes(nodes, functions=functions))
     found = [one.module for one in _imports(nodes, module, is_package)]
     found += [f"mha_viz.{node.attr}" for node in nodes if isinstance(node, ast.Attribute) and _is_package(node.value)]
     found += [HOMES[one] for one in found if one in HOMES]
@@ -105,8 +112,8 @@ def _is_package(node: ast.expr) -> bool:
 
 
 @cache
-def imported_by(module: str) -> tuple[str, ...]:
-    """The modules that are imported whenever ``module``, of this project, is; none for a library's module."""
+def list_imports_of(module: str) -> tuple[str, ...]:
+    """Return the modules that an import of ``module``, of this project, imports; none for a library's module."""
     parts = module.split(".")
     if parts[0] not in OURS:
         return ()
@@ -119,15 +126,17 @@ def imported_by(module: str) -> tuple[str, ...]:
     return ()
 
 
-def chain(start: str, imported: Iterable[str]) -> list[str]:
-    """The shortest chain of imports from ``start``, which imports these modules, to a library of lanes.HEAVY; empty
-    if there is none."""
+def find_chain(start: str, imported: Iterable[str]) -> list[str]:
+    """Return the shortest chain of imports from ``start`` to a library of lanes.HEAVY; empty if there is none.
+
+    ``imported`` are the modules that ``start`` imports.
+    """
     reached_from = dict.fromkeys(imported, start)
     waiting = list(reached_from)
     for module in waiting:
         if module in lanes.HEAVY:
             return _back(module, reached_from, start)
-        new = [name for name in imported_by(module) if name not in reached_from]
+        new = [name for name in list_imports_of(module) if name not in reached_from]
         reached_from |= dict.fromkeys(new, module)
         waiting += dict.fromkeys(new)
     return []

@@ -1,7 +1,7 @@
-"""How much of what can be multiplied is run, and which modules are in the lane for every save.
+"""Choose how many combinations of cases run, and which modules are in the lane for every save.
 
-`make test` guards each behaviour once; `make test-all` (pytest's option ``--all``) multiplies: every hostile text
-through every module, every step of every family, every order of every two controls.
+`make test` guards each behaviour once; `make test-all` (pytest's option ``--all``) runs all combinations: every hostile
+text through every module, every step of every family, every order of every two controls.
 """
 
 from __future__ import annotations
@@ -118,19 +118,19 @@ LONG = (
 )
 
 
-def loaded() -> set[str]:
-    """The libraries of HEAVY that this process has loaded."""
+def list_loaded() -> set[str]:
+    """Return the libraries of HEAVY that this process has loaded."""
     return {name for name in HEAVY if name in sys.modules}
 
 
 def some(cases: Sequence[T], *chosen: T) -> list[T]:
-    """The ``chosen`` ones of ``cases``; all of them with ``--all``."""
+    """Return the ``chosen`` ones of ``cases``; all of them with ``--all``."""
     assert all(case in cases for case in chosen), chosen
     return list(cases if everything else chosen)
 
 
 def covering(first: Iterable[T], second: Iterable[U]) -> list[tuple[T, U]]:
-    """Pairs in which each value of both occurs; with ``--all`` every pair."""
+    """Return pairs in which each value of both occurs; with ``--all`` every pair."""
     rows, columns = list(first), list(second)
     if everything:
         return [(row, column) for row in rows for column in columns]

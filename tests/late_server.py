@@ -1,4 +1,4 @@
-"""A server whose messages come late, or never: what a page does meanwhile."""
+"""A server whose messages come late or never, to test what a page does meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.browser_tab import FRAMES
 
 
 class LateServer:
-    """What the server sends to a page, from before its first visit on."""
+    """The messages that the server sends to a page, from before its first visit on."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -30,7 +30,7 @@ class LateServer:
             self._late.append(message)
 
     def is_late(self, in_time: Collection[str] = ()) -> None:
-        """From now on messages wait here, but for those of the types ``in_time``."""
+        """Hold messages back from now on, except those of the types ``in_time``."""
         self._late, self._in_time = [], in_time
 
     def has_ended(self, runs: int) -> None:

@@ -1,4 +1,4 @@
-"""Other libraries that are used where they are installed (requirements-bench.txt), and which of them are missing."""
+"""List optional libraries (requirements-bench.txt), and which of them are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that read by themselves: written once for all tests, served without any code, and read by their worker."""
+"""Pages with their own model: written once for all tests, served as static files, and read by their worker."""
 
 from __future__ import annotations
 
@@ -51,8 +51,10 @@ _READ = """async (texts) => {
 
 
 class Read(NamedTuple):
-    """What a worker answers to a text: the fields of its reading, with the weights [layer, head, query, key]; or why
-    there are none."""
+    """The answer of a worker to a text.
+
+    It has the fields of the reading, with the weights [layer, head, query, key], or the reason why there are none.
+    """
 
     reading: dict[str, Any]
     weights: Weights
@@ -60,12 +62,12 @@ class Read(NamedTuple):
 
 
 def write(model: Encoder, folder: Path, half: bool = False) -> Path:
-    """A page on which ``model`` reads."""
+    """Write a page on which ``model`` reads."""
     return mv.publish([(model.encode(EXAMPLE), "L1H1")], folder, live=model, half=half)
 
 
-def in_parts(model: Encoder, folder: Path) -> Path:
-    """The same with its graph in files of ``PART`` bytes."""
+def write_in_parts(model: Encoder, folder: Path) -> Path:
+    """Write such a page with its graph in files of ``PART`` bytes."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("mha_viz.figures.live._PART", PART)
         return write(model, folder)
@@ -78,18 +80,20 @@ def strongest(model: Encoder, text: str) -> str:
     return f"{words['L1H1'][np.ix_(ordinary, ordinary)].max():.3f}"
 
 
-def parts_of(folder: Path) -> list[bytes]:
-    """The files of the graph of a page."""
+def list_parts(folder: Path) -> list[bytes]:
+    """Return the files of the graph of a page."""
     described = json.loads((folder / "model.json").read_text("utf-8"))
     return [(folder / name).read_bytes() for name in described["parts"]]
 
 
 @contextmanager
-def served(
+def serve_folder(
     folder: Path, beside: Callable[[str], bytes | None] = lambda _: None
 ) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The address of a folder on a server of static files, and a function that stops it. ``beside``: the page of
-    another app of the host at an address, which nobody may store."""
+    """Serve a folder of static files; return its address and a function that stops the server.
+
+    ``beside`` is the page of another app of the host at an address, which nobody may store.
+    """
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: Any) -> None:
@@ -116,8 +120,8 @@ def served(
             thread.join()
 
 
-def read_in(page: Page, texts: Sequence[str]) -> list[Read]:
-    """What the worker of an open page answers to each text."""
+def read_in_page(page: Page, texts: Sequence[str]) -> list[Read]:
+    """Return what the worker of an open page answers to each text."""
     answers = page.evaluate(_READ, list(texts))
     return [_read(answer) for answer in answers]
 
@@ -130,14 +134,14 @@ def _read(answer: dict[str, Any]) -> Read:
 
 
 @cache  # every character is looked at
-def rules_of(model: Encoder) -> dict[str, Any]:
-    """The tokenizer of a model as its page has it."""
+def read_rules(model: Encoder) -> dict[str, Any]:
+    """Return the tokenizer of a model as its page has it."""
     tokenizer = Tokenizer(model.vocabulary, model.name, model.limit)
     return {"tokenizer": tokenizer_rules.export_parts(tokenizer), "rules": tokenizer_rules.export_rules(tokenizer)}
 
 
 def library() -> str:
-    """The path of Hugging Face's tokenizers for JavaScript."""
+    """Return the path of Hugging Face's tokenizers for JavaScript."""
     package = LIBRARIES[1]
     fetch_files(package, storage_folder() / "libraries")
     (path,) = (storage_folder() / "libraries").glob(f"*tokenizers-{package.version}/*.mjs")
@@ -145,7 +149,7 @@ def library() -> str:
 
 
 def ask_node(*questions: dict[str, Any]) -> list[Any]:
-    """The answers of read_live.mjs."""
+    """Return the answers of read_live.mjs."""
     node = find_node()
     assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
     done = subprocess.run(

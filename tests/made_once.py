@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 
-def made_once(places: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """The folder of this name, which ``make`` fills unless another worker of this run has done so. Read only.
+def make_once(places: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """Return the folder of this name, which ``make`` fills unless another worker of this run has done so.
 
-    Workers that come at the same moment both make it, so that none waits for another, and the first one's is taken.
+    The folder is read only. Workers that come at the same moment both make it, so that none waits for another, and the
+    first one's is used.
     """
     of_this_process = places.getbasetemp()
     folder = (of_this_process.parent if "PYTEST_XDIST_WORKER" in os.environ else of_this_process) / name

@@ -1,5 +1,8 @@
-"""Options of figures as a type checker sees them: `make check` reads this file, and an error that it does not find is a
-comment that is not needed, which is an error too."""
+"""Options of figures as a type checker sees them.
+
+`make check` reads this file. An expected error that the checker does not find is an unneeded comment, which is an error
+too.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import mha_viz as mv
 
 
 def right(a: mv.Attention) -> None:
-    """What the options allow."""
+    """Use what the options allow."""
     a.grid(unit="words", width_mm=85).save("a.svg")
     a.links(3, 1, pin="q10", heads=["L3H1", (3, 4)]).to_bytes(".pdf")
     a.heatmap("L3H1", unit="pieces").save("b.svg")
@@ -18,7 +21,7 @@ def right(a: mv.Attention) -> None:
 
 
 def wrong(a: mv.Attention) -> None:
-    """What they do not."""
+    """Use what the options do not allow."""
     a.grid(colour="red")  # type: ignore[call-arg]
     a.heatmap(3, 1, unit="letters")  # type: ignore[call-overload]
     a.links(layer="3")  # type: ignore[call-overload]

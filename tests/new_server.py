@@ -1,4 +1,4 @@
-"""The server starts again: it has no jobs and no results in memory."""
+"""Restart the server: it has no jobs and no results in memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from mha_viz.app.service import jobs, studies
 
 
 def new_server(*kept: str) -> None:
-    """Forget everything but the jobs of these kinds, for what takes long to compute. What runs is stopped, so that no
-    process measures on beside later tests."""
+    """Forget everything but the jobs of the kinds ``kept``, whose results take long to compute.
+
+    Running jobs are stopped, so that no process continues to measure beside later tests.
+    """
     for kind in jobs.KINDS.keys() - set(kept):
         for entry in [entry for queue in jobs.QUEUES[kind]._results for entry in queue._entries]:
             entry.job._last_polls.clear()

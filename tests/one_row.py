@@ -1,5 +1,7 @@
-"""A quantity, a measure per head and a verb, each added in one place, and found wherever those of the app are: in a
-process that has added them before the app is imported, because rows are read then, and in the reader that it starts."""
+"""Add a quantity, a measure per head and a verb in one place each, and find them wherever those of the app are.
+
+They are added before the app is imported, because rows are read then, and in the reader that it starts.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ DOUBLED = Quantity(
 
 
 def doubled(model: AnyModel, request: Request, _: Any) -> Attention:
-    """Twice the weights."""
+    """Return twice the weights."""
     whole = model.encode(*request.texts)
     return replace(
         whole, weights=2 * whole.weights, quantity="doubled", made=make_first_steps((), Step(StepData("doubled")))
@@ -45,20 +47,23 @@ def corner(attention: Attention) -> PerHead:
 
 
 def layers_of(models: Models, request: Request) -> int:
-    """The number of layers."""
+    """Return the number of layers."""
     return models[request.model].layers
 
 
 def add() -> None:
-    """The three rows."""
+    """Add the three rows."""
     extensions.add_quantity(DOUBLED, doubled)
     extensions.register_metric("weight of the first token on itself")(corner)
     verbs.VERBS = MappingProxyType({**verbs.VERBS, "layers_of": layers_of})
 
 
 def the_quantity_is_found(folder: Path) -> None:
-    """In figure, caption, file, recipe, link, saved reading, on the command line, through the process with the models,
-    and on the pages' menus, pictures and links."""
+    """Check that the quantity is offered everywhere.
+
+    It must be in a figure, caption, file, recipe, link and saved reading, on the command line, in the process with the
+    models, and on the pages' menus, pictures and links.
+    """
     import mha_viz as mv
     from mha_viz.cli import main
     from mha_viz.figures.layout import Size, recipe
@@ -91,7 +96,7 @@ def the_quantity_is_found(folder: Path) -> None:
 
 
 def the_measure_is_found(folder: Path) -> None:
-    """In the table of a reading, in what the page says of each head, and in a table of a study: its mean."""
+    """Check that the measure is in a reading's table, in the data of a page, and as a mean in a study's table."""
     import mha_viz as mv
     from tests.page_session import PageSession
 
@@ -110,7 +115,7 @@ def the_measure_is_found(folder: Path) -> None:
 
 
 def the_verb_is_found() -> None:
-    """From a page, through the process with the models."""
+    """Check that a page can use the verb, through the process with the models."""
     from mha_viz.app.service.caches import get_model_service
 
     assert get_model_service().ask_cached(layers_of, Request("toy", TEXT)).result() == 2
@@ -125,7 +130,7 @@ def find(folder: Path) -> None:
 
 
 def ask_another_process() -> None:
-    """Have pages ask a reader that imports the libraries itself."""
+    """Make pages ask a reader that imports the libraries itself."""
     from mha_viz.app.service import caches
     from mha_viz.app.service.reader import Reader
 

@@ -1,6 +1,6 @@
-"""Models that come with the package are opened once in each process of the tests, although tests name them as strings.
+"""Open bundled models once in each process of the tests, although tests name them as strings.
 
-A model does not change after loading, so all tests can share it. What opening does is tested with folders of their own.
+A model does not change after loading, so all tests can share it. Tests of opening use folders of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ COMES_ALONG = ("bundled", "own")  # kinds of models in the catalog
 
 
 def open_once() -> None:
-    """From now on ``load`` opens each of these models once for each device and type."""
+    """Make ``load`` open each of these models only once for each device and type."""
     usual = loading._load
     shared = cache(usual)
 

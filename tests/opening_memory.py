@@ -1,5 +1,8 @@
-"""How much memory this process takes to open a model: ``python -m tests.opening_memory FOLDER DTYPE SMALL`` prints the
-bytes by which its resident memory grows at most, and those of the weights. Linux only."""
+"""Measure how much memory this process takes to open a model.
+
+``python -m tests.opening_memory FOLDER DTYPE SMALL`` prints the maximum growth of its resident memory in bytes, and the
+bytes of the weights. Linux only.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def resident(name: str) -> int:
-    """VmRSS, what is in memory now, or VmHWM, the most so far, in bytes."""
+    """Return memory in bytes: VmRSS is what is resident now, VmHWM the most so far."""
     (line,) = (line for line in STATUS.read_text("ascii").splitlines() if line.startswith(name))
     return int(line.split()[1]) * 1024
 

@@ -22,22 +22,27 @@ EQUAL = 1e-5
 
 
 @cache
-def plain(folder: Path) -> tuple[Any, Any]:
-    """Transformers' own eager model of a folder, and its tokenizer. All tests share them: take your hooks off again."""
+def load_plain(folder: Path) -> tuple[Any, Any]:
+    """Return transformers' own eager model of a folder, and its tokenizer.
+
+    All tests share them: remove your hooks afterwards.
+    """
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
     return model, AutoTokenizer.from_pretrained(folder)
 
 
-def attentions(model: Any, outputs: Any) -> list[torch.Tensor]:
-    """[sentence, head, query, key] of each layer, from what a model of transformers puts out. Longformer's rows hold
-    the keys of a window, the query in its middle."""
+def collect_attentions(model: Any, outputs: Any) -> list[torch.Tensor]:
+    """Return [sentence, head, query, key] of each layer from the outputs of a transformers model.
+
+    Longformer's rows hold the keys of a window, with the query in its middle.
+    """
     if model.config.model_type != "longformer":
         return list(outputs.attentions)
-    return [unfolded(layer) for layer in outputs.attentions]
+    return [unfold(layer) for layer in outputs.attentions]
 
 
-def unfolded(rows: torch.Tensor) -> torch.Tensor:
-    """[…, query, place in the window] → […, query, key], 0 outside the window."""
+def unfold(rows: torch.Tensor) -> torch.Tensor:
+    """Convert […, query, place in the window] to […, query, key], which is 0 outside the window."""
     n, reach = rows.shape[2], rows.shape[3] // 2
     whole = rows.new_zeros(*rows.shape[:2], n, n)
     for query in range(n):
@@ -47,14 +52,16 @@ def unfolded(rows: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def silenced(model: Any, heads: Iterable[tuple[int, int]], of: int) -> Iterator[None]:
-    """Within this block, heads of a transformers model, which has ``of`` in each layer, output zero: their slices of
-    W_O are zero."""
+def silence_heads(model: Any, heads: Iterable[tuple[int, int]], of: int) -> Iterator[None]:
+    """Zero the outputs of heads of a transformers model for as long as the block runs.
+
+    The model has ``of`` heads in each layer. The slices of W_O of the chosen ones are set to zero.
+    """
     changed = list(heads)
     before = {layer: _w_o(model, layer).detach().clone() for layer, _ in changed}
     try:
         for layer, head in changed:
-            _of_heads(model, layer, of)[head] = 0
+            _view_by_head(model, layer, of)[head] = 0
         yield
     finally:
         for layer, weight in before.items():
@@ -69,8 +76,8 @@ def _w_o(model: Any, layer: int) -> torch.Tensor:
     return weight
 
 
-def _of_heads(model: Any, layer: int, heads: int) -> torch.Tensor:
-    """A view of W_O with the heads on its first axis."""
+def _view_by_head(model: Any, layer: int, heads: int) -> torch.Tensor:
+    """Return a view of W_O with the heads on its first axis."""
     weight = _w_o(model, layer).detach()
     if model.config.model_type == "xlnet":
         return weight.transpose(0, 1)

@@ -1,4 +1,4 @@
-"""The order of the tests: in which workers take their shares, or at random."""
+"""Order the tests: in shares for the workers, or at random."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from tests import lanes
 
 
-def shuffled(items: list[pytest.Function], seed: int) -> list[pytest.Function]:
-    """The modules in random order, and the tests of each; the same order in every process."""
+def shuffle_tests(items: list[pytest.Function], seed: int) -> list[pytest.Function]:
+    """Return the modules, and the tests of each, in a random order that is the same in every process."""
     random = Random(seed)
     modules: dict[Path, list[pytest.Function]] = {}
     for item in items:
@@ -23,13 +23,13 @@ def shuffled(items: list[pytest.Function], seed: int) -> list[pytest.Function]:
     return [item for path in paths for item in modules[path]]
 
 
-def in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Function]:
-    """The order from which workers take equal shares.
+def order_in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Function]:
+    """Return the tests in the order from which workers take equal shares.
 
     Modules that need the shared server or the browser are dealt to the first two shares of three, or to the first of
-    two, because each worker that has some starts these once. The others are dealt to the rest. Pure modules, whose
-    tests are the fastest, fill every share, so that no worker waits for another's last long test. Of each kind, modules
-    of lanes.LONG come first.
+    two, because each worker that has some of them starts these once. The others are dealt to the rest. Pure modules,
+    whose tests are the fastest, fill every share, so that no worker waits for another's last long test. Within each
+    group, modules of lanes.LONG come first.
     """
     kinds: dict[Path, str] = {}
     for item in items:
@@ -59,6 +59,6 @@ def in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Functio
 
 
 def _by_module(items: list[pytest.Function], shares: int) -> list[list[pytest.Function]]:
-    """The tests in as many shares, by turns a module to each."""
+    """Divide the tests into this many shares; modules go to the shares in turn."""
     place = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
     return [[item for item in items if place[item.path] % shares == number] for number in range(shares)]

@@ -1,4 +1,4 @@
-"""The bytes that are sent to the browser, unpacked by a second implementation of their description."""
+"""Unpack the bytes that are sent to the browser, by a second implementation of their description."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Unpacked(NamedTuple):
 
 
 def unpack(raw: bytes) -> Unpacked:
-    """One reading."""
+    """Unpack one reading."""
     (length,) = struct.unpack_from("<I", raw)
     header = json.loads(raw[4 : 4 + length].decode())
     assert (4 + length) % 4 == 0
@@ -44,14 +44,14 @@ def unpack(raw: bytes) -> Unpacked:
     return Unpacked(header, dict(zip(full, cells, strict=True)), thumbs)
 
 
-def pages_of(html: HTML | None) -> list[str]:
-    """The pages in the frames of a view of mha_viz.bertviz."""
+def list_pages(html: HTML | None) -> list[str]:
+    """Return the pages in the frames of a view of mha_viz.bertviz."""
     assert html is not None
     return [unescape(source) for source in re.findall(r'<iframe srcdoc="([^"]*)"', html.data)]
 
 
-def in_page(page: str) -> tuple[Unpacked, dict[str, str]]:
-    """The reading in a page of one drawing, and the settings that it opens with."""
+def read_page(page: str) -> tuple[Unpacked, dict[str, str]]:
+    """Return the reading in a page of one drawing, and the settings that it opens with."""
     embedded = re.search(r'type="application/json">(.*?)</script>', page, re.DOTALL)
     assert embedded is not None
     content = json.loads(embedded[1])
@@ -62,7 +62,7 @@ def in_page(page: str) -> tuple[Unpacked, dict[str, str]]:
 
 
 def unpack_panels(data: bytes) -> dict[str, Any]:
-    """The header, with the header of each reading's own packet under ``readings``."""
+    """Return the header, with the header of each reading's own packet under ``readings``."""
     header, rest = _header_and_rest(data)
     assert sum(header["sizes"]) == len(rest)
     header["readings"] = []
@@ -80,5 +80,5 @@ def _header_and_rest(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def matrix(answer: dict[str, Any]) -> npt.NDArray[np.float64]:
-    """[query, key] from JavaScript's answer to “block”."""
+    """Return [query, key] from JavaScript's answer to “block”."""
     return np.array(answer["w"], float).reshape(answer["R"], answer["C"])

@@ -1,4 +1,4 @@
-"""Answers of the page's own JavaScript, run under node."""
+"""Run the page's own JavaScript under node and return its answers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,18 @@ _SCRIPTS = Path(__file__).parent / "js"
 
 
 def ask_packet(*questions: dict[str, Any]) -> list[Any]:
-    """The answers of geometry.js. Each question has ``packet`` (bytes), ``ask`` and its arguments: read_packet.mjs."""
+    """Return the answers of geometry.js.
+
+    Each question has ``packet`` (bytes), ``ask`` and its arguments, as in read_packet.mjs.
+    """
     return _ask("read_packet.mjs", questions)
 
 
 def ask_panels(*questions: dict[str, Any]) -> list[Any]:
-    """The answers of together.js to questions with ``packet`` (bytes), ``ask`` and its arguments: read_panels.mjs."""
+    """Return the answers of together.js.
+
+    Each question has ``packet`` (bytes), ``ask`` and its arguments, as in read_panels.mjs.
+    """
     return _ask("read_panels.mjs", questions)
 
 

@@ -33,7 +33,7 @@ manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_componen
 
 
 class _CopiedReader(Reader):
-    """Its processes are copies of this one, which has the libraries."""
+    """A reader whose processes are copies of this one, which has the libraries."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,8 +45,8 @@ class _CopiedReader(Reader):
 caches._get_reader = Once(_CopiedReader)
 
 
-def _apart(data: bytes) -> tuple[bytes, bytes]:
-    """The packet, and the roles, which follow it, preceded by their length."""
+def _split_packet(data: bytes) -> tuple[bytes, bytes]:
+    """Split the data into the packet and the roles that follow it, whose length is at the end."""
     begin = len(data) - 4 - int.from_bytes(data[-4:], "little")
     return data[:begin], data[begin:-4]
 
@@ -67,7 +67,10 @@ class PageSession:
         self.check()
 
     def check(self) -> None:
-        """The run went well. Where it shows a link to follow at once, that is followed, as in a browser."""
+        """Check that the run went well.
+
+        If it shows a link to follow at once, follow it as a browser does.
+        """
         self._check()
         if LEAVING_KEY in self.at.session_state:
             link = self.at.get("page_link")[0].proto
@@ -82,15 +85,17 @@ class PageSession:
         assert UNEXPECTED not in self.said, self.said
 
     def send(self, component: str, event: str, value: object) -> None:
-        """What the browser sends if a component triggers an event. A message about the view, or about a head to
-        compare, says which reading is drawn."""
+        """Send what the browser sends if a component triggers an event.
+
+        A message about the view, or about a head to compare, says which reading is drawn.
+        """
         name = _make_trigger_id(self._drawn()[component].id, "events")
         sent = json.dumps([{"event": event, "value": self.of_drawn(component, value)}])
         self.at._run(WidgetStates(widgets=[WidgetState(id=name, json_trigger_value=sent)]))
         self.check()
 
     def of_drawn(self, component: str, value: object) -> object:
-        """The value of a message, with the drawn reading if the value has fields."""
+        """Return the value of a message, with the drawn reading if the value has fields."""
         picture = self.picture if component == "mha_explorer" and isinstance(value, dict) else None
         return {"of": picture.header["of"], **value} if picture is not None else value  # type: ignore[dict-item]
 
@@ -99,25 +104,25 @@ class PageSession:
         self.at._run(WidgetStates(widgets=[WidgetState(id=widget, **value)]))
 
     def pick(self, chart: str, *points: dict[str, object]) -> None:
-        """A click on marks of the chart with this key."""
+        """Click marks of the chart with this key."""
         name = next(c.proto.id for c in self.at.get("plotly_chart") if c.proto.id.endswith(f"-{chart}"))
         sent = json.dumps({"selection": {"points": list(points), "point_indices": [], "box": [], "lasso": []}})
         self.at._run(WidgetStates(widgets=[WidgetState(id=name, string_value=sent)]))
         self.check()
 
     def with_numbers(self) -> PageSession:
-        """The same visit of Roles after *Numbers* was opened."""
+        """Open *Numbers* on Roles and return this session."""
         return self.unfolded("numbers")
 
     def unfolded(self, key: str) -> PageSession:
-        """The same visit after what is folded under this key was opened."""
+        """Open what is folded under this key and return this session."""
         self.at.session_state[key] = True
         self.at.run()
         self.check()
         return self
 
     def view(self, **changes: object) -> None:
-        """The visitor changes the view of the drawing."""
+        """Change the view of the drawing."""
         self.send("mha_explorer", "view", {"of": self.shown().header["of"], **changes})
 
     def read(self, text: str, pair: str = "") -> None:
@@ -144,12 +149,12 @@ class PageSession:
     @property
     def picture(self) -> Unpacked | None:
         drawn = self._drawn().get("mha_explorer")
-        return unpack(_apart(drawn.bytes)[0]) if drawn else None
+        return unpack(_split_packet(drawn.bytes)[0]) if drawn else None
 
     @property
     def badges(self) -> dict[str, Any]:
         """The explorer's data about the roles of heads."""
-        roles: dict[str, Any] = json.loads(_apart(self._drawn()["mha_explorer"].bytes)[1])
+        roles: dict[str, Any] = json.loads(_split_packet(self._drawn()["mha_explorer"].bytes)[1])
         return roles
 
     @property
@@ -179,6 +184,6 @@ class PageSession:
 
 
 def press(of: PageSession, key: str) -> None:
-    """The visitor presses a button."""
+    """Press a button."""
     of.at.button(key=key).click().run()
     of.check()

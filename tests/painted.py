@@ -1,4 +1,4 @@
-"""What is painted on canvases, noted by a page: whether words stand beside their rows, and are easy to read."""
+"""Record what a page paints on canvases, to check that words stand beside their rows and are easy to read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mha_viz.browser.bundle import name_served_file
 from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.figures.layout.frames import Recording, build_frames
 from tests.browser_tab import FRAMES
-from tests.screenshots import luminance, still
+from tests.screenshots import luminance, take_still
 
 ENOUGH = 4.5  # WCAG 2.2, 1.4.3
 MAPS = ".map canvas"  # of a training
@@ -113,11 +113,11 @@ def stand_beside_their_rows(page: Page, maps: str = MAPS, words: int | None = No
 def show_words(page: Page, count: int) -> None:
     """Give the player of a training four maps of one step with so many words."""
     player = f"/{COMPONENTS}mha_player/{name_served_file('player')}"
-    page.locator(".mha-player").evaluate(SHOW, [player, of_words(count)])
+    page.locator(".mha-player").evaluate(SHOW, [player, make_maps(count)])
 
 
-def of_words(count: int) -> dict[str, Any]:
-    """Four maps of one step with so many words."""
+def make_maps(count: int) -> dict[str, Any]:
+    """Return four maps of one step with this many words."""
     recording = Recording(
         key=f"{count} words", steps=[0], words=[f"w{'ord' * (i % 3)}{i}" for i in range(count)], names=list("abcd"),
         maps=np.eye(count)[None, None].repeat(4, 1), relations=["itself"], places=np.arange(count)[None], notes=[[""]],
@@ -125,9 +125,9 @@ def of_words(count: int) -> dict[str, Any]:
     return build_frames(recording, 0, LIGHT)
 
 
-def contrasts(canvases: Locator) -> list[float]:
-    """The highest contrast to the paper among the letters at the end of each word."""
-    light = luminance(still(canvases.page))
+def measure_contrasts(canvases: Locator) -> list[float]:
+    """Return the highest contrast to the paper among the letters at the end of each word."""
+    light = luminance(take_still(canvases.page))
     highest = []
     for x, y, side in cast("list[tuple[float, float, int]]", canvases.evaluate_all(ENDS)):
         left, right = sorted((round(x), round(x) + side * 14))
@@ -140,10 +140,10 @@ def contrasts(canvases: Locator) -> list[float]:
     return highest
 
 
-def are_easy_to_read(page: Page, *pictures: str) -> None:
-    """Words beside a held one are paler, and stay easy to read: measured in the pixels of the page."""
+def check_readable(page: Page, *pictures: str) -> None:
+    """Check that words beside a pinned one are paler but still easy to read, by the pixels of the page."""
     for picture in pictures:
         page.locator(picture).first.wait_for()
-        words = contrasts(page.locator(picture))
+        words = measure_contrasts(page.locator(picture))
         assert len(words) >= 10, picture
         assert min(words) >= ENOUGH, (picture, words)

@@ -1,5 +1,7 @@
-"""The parts of scores written out by hand in float64, with loops over heads, queries and keys: one class per kind of
-model, which reads transformers' own modules."""
+"""Compute the parts of scores in float64, with loops over heads, queries and keys.
+
+There is one class per kind of model, which reads transformers' own modules.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,13 @@ class Bert:
         self.eps = self.epsilon()
 
     def epsilon(self) -> float:
-        """Under the roots of the norms."""
+        """Return the number under the roots of the norms."""
         return float(self.model.config.layer_norm_eps)
 
     # ---- what differs between models -----------------------------------------------------------------------------
 
     def embedded(self) -> Vectors:
-        """What enters the first layer."""
+        """Return what enters the first layer."""
         e = self.model.embeddings
         types = e.token_type_embeddings.weight[0].expand(self.n, -1)
         parts = {
@@ -48,18 +50,18 @@ class Bert:
         return self.normed(parts, e.LayerNorm)
 
     def linear(self, layer: int, which: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """W [d_model, out] and b [out] of "q", "k", "v" or "o"."""
+        """Return W [d_model, out] and b [out] of "q", "k", "v" or "o"."""
         attention = self.model.encoder.layer[layer].attention
         named = {"q": "query", "k": "key", "v": "value"}
         module = attention.output.dense if which == "o" else getattr(attention.self, named[which])
         return module.weight.T, module.bias
 
     def before(self, layer: int, parts: Vectors) -> Vectors:
-        """What the attention of a layer is given."""
+        """Return the input of a layer's attention."""
         return parts
 
     def after(self, layer: int, parts: Vectors) -> Vectors:
-        """What leaves a layer, whose heads are among the parts."""
+        """Return the output of a layer, whose heads are among the parts."""
         block = self.model.encoder.layer[layer]
         parts = self.normed(parts, block.attention.output.LayerNorm)
         x = total(parts)
@@ -67,25 +69,25 @@ class Bert:
         return self.normed(parts, block.output.LayerNorm)
 
     def turned(self, layer: int, vectors: torch.Tensor) -> torch.Tensor:
-        """Queries or keys [n, d_k] rotated by their positions."""
+        """Rotate queries or keys [n, d_k] by their positions."""
         return vectors
 
     def masked(self, query: int, key: int) -> bool:
-        """Whether a query does not see a key."""
+        """Return whether a query does not see a key."""
         return False
 
     def scaling(self, d_k: int) -> float:
-        """The factor of products."""
+        """Return the factor of products."""
         return d_k**-0.5
 
     def distances(self, layer: int, head: int, query: int, key: int) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """What a query and what a key are compared with."""
+        """Return the vectors that a query and a key are compared with."""
         return None
 
     # ---- what does not -------------------------------------------------------------------------------------------
 
     def normed(self, parts: Vectors, module: Any) -> Vectors:
-        """Each part behind a layer norm, token by token."""
+        """Apply a layer norm to each part, token by token."""
         x = total(parts)
         behind = {name: torch.zeros_like(x) for name in parts}
         for token in range(self.n):
@@ -96,14 +98,14 @@ class Bert:
         return behind
 
     def of_head(self, layer: int, head: int, which: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """The columns of a head; heads may share keys and values."""
+        """Return the columns of a head. Heads may share keys and values."""
         weight, bias = self.linear(layer, which)
         d_k = self.linear(layer, "q")[0].shape[1] // self.heads
         at = head // (self.heads * d_k // weight.shape[1])
         return weight[:, at * d_k : (at + 1) * d_k], bias[at * d_k : (at + 1) * d_k]
 
     def given(self, layer: int) -> Vectors:
-        """What the attention of a layer is given, in parts."""
+        """Return the input of a layer's attention, in parts."""
         parts = self.embedded()
         for below in range(layer):
             given, added = self.before(below, parts), {}
@@ -119,7 +121,7 @@ class Bert:
         return self.before(layer, parts)
 
     def scores(self, layer: int, head: int, x: torch.Tensor) -> torch.Tensor:
-        """[query, key], one by one."""
+        """Compute the scores [query, key] one by one."""
         (w_q, b_q), (w_k, b_k) = (self.of_head(layer, head, which) for which in "qk")
         q, k = self.turned(layer, x @ w_q + b_q), self.turned(layer, x @ w_k + b_k)
         plain_q, plain_k = x @ w_q + b_q, x @ w_k + b_k
@@ -136,7 +138,7 @@ class Bert:
 
     @torch.no_grad()
     def table(self, layer: int, head: int, query: int, key: int) -> tuple[Table, float]:
-        """The score of two tokens pair by pair, and as a whole."""
+        """Return the score of two tokens pair by pair, and as a whole."""
         parts = self.given(layer)
         score = float(self.scores(layer, head, total(parts))[query, key])
         sides = []
@@ -156,7 +158,7 @@ class Bert:
 
 
 def total(parts: Vectors) -> torch.Tensor:
-    """The sum of all parts, [n, d_model]."""
+    """Return the sum of all parts, [n, d_model]."""
     return torch.stack(list(parts.values())).sum(0)
 
 
@@ -256,7 +258,10 @@ class Deberta(Bert):
 
 
 def bucket(apart: int, size: int, longest: int) -> int:
-    """Distances up to half of ``size`` each have their own number, farther ones share numbers."""
+    """Return the number of a distance.
+
+    Distances up to half of ``size`` each have their own number; farther ones share numbers.
+    """
     half = size // 2
     if abs(apart) <= half:
         return apart
@@ -294,7 +299,10 @@ class T5:
         return {name: vectors / size * norm.weight for name, vectors in parts.items()}
 
     def _stream(self, stack: Any, prefix: str, until: tuple[int, bool]) -> Vectors:
-        """What enters an attention, or the last norm of the encoder: ``until`` is its layer, and whether it crosses."""
+        """Return the input of an attention, or of the last norm of the encoder.
+
+        ``until`` is the layer of the attention, and whether it is cross-attention.
+        """
         parts = {"word": self.heard[stack.block[0].layer[0].layer_norm][0]}
         for number, block in enumerate(stack.block):
             for place, name in enumerate(("decoder", "cross") if stack.is_decoder else ("",)):
@@ -308,7 +316,10 @@ class T5:
 
     @torch.no_grad()
     def table(self, part: str, layer: int, head: int, query: int, key: int) -> tuple[Table, float]:
-        """The score of two tokens pair by pair, and as a whole; the distance is what the whole has beside these."""
+        """Return the score of two tokens pair by pair, and as a whole.
+
+        The distance is the part of the whole that the pairs do not contain.
+        """
         decoder, crosses = self.model.decoder, part == "cross"
         sublayer = decoder.block[layer].layer[crosses]
         of_query = of_key = self._normed(self._stream(decoder, "", (layer, crosses)), sublayer.layer_norm)

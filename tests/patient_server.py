@@ -1,6 +1,8 @@
-"""``python -m tests.patient_server``: the server, on which nothing depends on the speed of the machine. It waits long
-for a Hub that answers late or holds a file back, keeps the training of a visitor whose tab polls late, and holds long
-work while a test wants to meet it under way: see AppServer.held."""
+"""``python -m tests.patient_server``: run a server whose behaviour does not depend on the speed of the machine.
+
+It waits long for a Hub that answers late or holds a file back, keeps the training of a visitor whose tab polls late,
+and stops long work for a test that wants to meet it under way: see AppServer.held.
+"""
 
 from __future__ import annotations
 

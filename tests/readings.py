@@ -1,4 +1,4 @@
-"""Readings to draw, and what the drawing's own JavaScript computes from them under node."""
+"""Make readings to draw, and compute with the drawing's own JavaScript under node."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _SCRIPT = Path(__file__).parent / "js" / "read_packet.mjs"
 def reading(
     layers: int = 2, heads: int = 3, words: tuple[int, ...] = (1, 2, 1), pair: tuple[int, ...] = (), seed: int = 0
 ) -> Attention:
-    """[CLS], words with these numbers of pieces, [SEP], and the same for a second sentence; random rows that sum to
-    1."""
+    """Return a reading of [CLS], words with these numbers of subwords, and [SEP].
+
+    A second sentence is added likewise. Rows are random and sum to 1.
+    """
     tokens = [_special("[CLS]", 0), *_words(words, 0, 0), _special("[SEP]", 0)]
     if pair:
         tokens += [*_words(pair, len(words), 1), _special("[SEP]", 1)]
@@ -26,8 +28,8 @@ def reading(
     return Attention("tiny", "r1", TokenizedText(typed[0], typed[1], tuple(tokens)), rows.astype(np.float32))
 
 
-def long_reading(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
-    """A reading of n tokens, including [CLS] and [SEP], quickly made at any size."""
+def make_long_reading(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
+    """Return a reading of n tokens, including [CLS] and [SEP], which is quickly made at any size."""
     tokens = [_special("[CLS]", 0), *_words((1,) * (n - 2), 0, 0), _special("[SEP]", 0)]
     raw = np.random.default_rng(seed).random((layers, heads, n, n), np.float32)
     raw **= 8
@@ -36,7 +38,10 @@ def long_reading(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
 
 
 def ducks(seed: int = 0, layers: int = 2, heads: int = 3) -> Attention:
-    """ "Ducks, +1" and "=x": a word of two pieces, a special token at each end, a cell that looks like a formula."""
+    """Return a reading of "Ducks, +1" and "=x".
+
+    It has a word of two subwords, a special token at each end, and a cell that looks like a formula.
+    """
     tokens = (
         Token("[CLS]", None, 0, None, None),
         Token("Duck", 0, 0, 0, 4),

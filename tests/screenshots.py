@@ -1,4 +1,4 @@
-"""Screenshots as numbers: what a person can tell apart in two of them."""
+"""Measure what a person can tell apart in two screenshots."""
 
 from __future__ import annotations
 
@@ -16,32 +16,35 @@ LEVELS = np.arange(256) / 255  # of red, green and blue in a screenshot
 LINEAR = np.where(LEVELS <= 0.04045, LEVELS / 12.92, ((LEVELS + 0.055) / 1.055) ** 2.4).astype(np.float32)
 
 
-def still(page: Page) -> bytes:
-    """A screenshot once the page has come to rest: two in a row are equal."""
+def take_still(page: Page) -> bytes:
+    """Return a screenshot once the page has come to rest: two in a row are equal."""
     earlier = page.screenshot()
     for _ in range(50):
         later = page.screenshot()
         if later == earlier:
             return later
         before, earlier = earlier, later
-    raise AssertionError(f"The page does not come to rest: it changes within {changed(before, earlier)}.")
+    raise AssertionError(f"The page does not come to rest: it changes within {find_changed_box(before, earlier)}.")
 
 
-def changed(one: bytes, other: bytes) -> tuple[int, int, int, int] | None:
-    """Left, top, right and bottom of the smallest box that holds every pixel in which two screenshots differ."""
+def find_changed_box(one: bytes, other: bytes) -> tuple[int, int, int, int] | None:
+    """Return left, top, right and bottom of the smallest box with all pixels in which two screenshots differ."""
     first, second = (Image.open(BytesIO(image)).convert("RGB") for image in (one, other))
     return ImageChops.difference(first, second).getbbox()
 
 
 def luminance(screenshot: bytes) -> NDArray[np.float32]:
-    """The relative luminance (WCAG) of each pixel."""
+    """Return the relative luminance (WCAG) of each pixel."""
     red, green, blue = np.moveaxis(np.asarray(Image.open(BytesIO(screenshot)).convert("RGB")), 2, 0)
     relative: NDArray[np.float32] = 0.2126 * LINEAR[red] + 0.7152 * LINEAR[green] + 0.0722 * LINEAR[blue]
     return relative
 
 
-def differing(one: bytes, other: bytes) -> float:
-    """The share of pixels whose contrast between two screenshots is at least 3 : 1, in the part that both cover."""
+def measure_difference(one: bytes, other: bytes) -> float:
+    """Return the share of pixels whose contrast between two screenshots is at least 3 : 1.
+
+    Only the part that both cover counts.
+    """
     first, second = luminance(one), luminance(other)
     height, width = (min(sizes) for sizes in zip(first.shape, second.shape, strict=True))
     first, second = first[:height, :width], second[:height, :width]

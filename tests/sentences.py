@@ -1,4 +1,4 @@
-"""Readings of any sentence without a model: pieces as BERT cuts them, and random weights."""
+"""Make readings of any sentence without a model: tokens as BERT cuts them, and random weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ LONGEST = 12  # letters of a piece
 
 
 def read(text: str, seed: int = 0) -> Attention:
-    """[CLS], the words and punctuation marks of ``text``, long words in several pieces, and [SEP]."""
+    """Return a reading of [CLS], the words and punctuation marks of ``text``, and [SEP].
+
+    Long words are split into several subwords.
+    """
     words = [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
     pieces = [Piece("[CLS]", 0, 0, None, 0)]
     for number, (start, end) in enumerate(words):

@@ -22,7 +22,7 @@ from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.cutting import cut_file
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.study.cluster.layout import Layout, lay_out, survey_shard
-from tests.ports import free_port
+from tests.ports import find_free_port
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -32,13 +32,13 @@ LARGE = ("distributed", "pandas", "torch", "transformers.modeling_utils", "trans
 
 
 def document_sentences(count: int, per_document: int, seed: int = 0) -> list[Sentence]:
-    """Sentences of the grammar, in documents of ``per_document`` sentences."""
+    """Return sentences of the grammar, in documents of ``per_document`` sentences."""
     sentences = grammar.corpus(count, seed).sentences
     return [replace(one, document=f"d{at // per_document}") for at, one in enumerate(sentences)]
 
 
 def treebank(count: int, per_document: int = 5, seed: int = 0) -> str:
-    """The same as CoNLL-U, each document with one heading."""
+    """Return such sentences as CoNLL-U; each document has one heading."""
     text, before = [], None
     for sentence in document_sentences(count, per_document, seed):
         text.append(format_conllu([sentence if sentence.document != before else replace(sentence, document="")]))
@@ -46,17 +46,19 @@ def treebank(count: int, per_document: int = 5, seed: int = 0) -> str:
     return "".join(text)
 
 
-def laid_out(name: str, files: list[Path], size: int) -> Layout:
-    """A corpus of these files in shards of at least ``size`` bytes."""
+def lay_out_corpus(name: str, files: list[Path], size: int) -> Layout:
+    """Return a corpus of these files in shards of at least ``size`` bytes."""
     cuts = [cut_file(str(file), size) for file in files]
     return lay_out(name, cuts, [[survey_shard(shard, one.kind) for shard in one.shards] for one in cuts])
 
 
 @contextmanager
-def cluster_of(count: int = 2) -> Iterator[Client]:
-    """A client of a cluster of worker processes, which are forked from one that has the large libraries: each would
-    import them for seconds. A worker starts with the main module of this process, which a test that ran a page has
-    replaced by the app."""
+def open_cluster(count: int = 2) -> Iterator[Client]:
+    """Yield a client of a cluster of worker processes.
+
+    They are forked from a process that has the large libraries, because each would take seconds to import them. A
+    worker starts with the main module of this process, which a test that ran a page has replaced by the app.
+    """
     import dask
     from distributed.utils import get_mp_context
 
@@ -72,8 +74,8 @@ def cluster_of(count: int = 2) -> Iterator[Client]:
                 yield client
 
 
-def trust_of(client: Client) -> dict[str, str]:
-    """Dask's configuration for another client of the same cluster: the certificate, and the key to it."""
+def get_trust(client: Client) -> dict[str, str]:
+    """Return Dask's configuration for another client of the same cluster: the certificate, and the key to it."""
     tls = client.security.get_tls_config_for_role("client")
     names = {"ca-file": "ca_file", "client.cert": "cert", "client.key": "key"}
     return {f"distributed.comm.tls.{setting}": tls[name] for setting, name in names.items()}
@@ -81,23 +83,25 @@ def trust_of(client: Client) -> dict[str, str]:
 
 @contextmanager
 def scheduler() -> Iterator[tuple[str, BaseProcess]]:
-    """A scheduler in a separate process, and its address; within :func:`cluster_of`."""
-    port = str(free_port())
+    """Run a scheduler in a separate process, within :func:`cluster_of`; yield the process and its address."""
+    port = str(find_free_port())
     options = ("--host", "127.0.0.1", "--port", port, "--dashboard-address", "127.0.0.1:0")
-    with running("distributed.cli.dask_scheduler", *options) as process:
+    with run_module("distributed.cli.dask_scheduler", *options) as process:
         yield f"tcp://127.0.0.1:{port}", process
 
 
 def worker(address: str) -> AbstractContextManager[BaseProcess]:
-    """A worker with one thread in a separate process; within :func:`cluster_of`."""
+    """Run a worker with one thread in a separate process, within :func:`cluster_of`."""
     options = (address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "5")
-    return running("distributed.cli.dask_worker", *options)
+    return run_module("distributed.cli.dask_worker", *options)
 
 
 @contextmanager
-def running(module: str, *arguments: str, trust: Mapping[str, str] | None = None) -> Iterator[BaseProcess]:
-    """A separate process that does what a module does with these arguments, and ``trust`` as Dask's configuration;
-    within :func:`cluster_of`. It is killed at the end."""
+def run_module(module: str, *arguments: str, trust: Mapping[str, str] | None = None) -> Iterator[BaseProcess]:
+    """Run a module in a separate process with these arguments, within :func:`cluster_of`.
+
+    ``trust`` is its configuration of Dask. The process is killed at the end.
+    """
     process = multiprocessing.get_context("forkserver").Process(target=_run, args=(module, arguments, trust or {}))
     process.start()
     try:

@@ -1,4 +1,4 @@
-"""One figure of every kind, as in files."""
+"""Draw one figure of every kind, as in files."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from mha_viz.models.reading.probe import find_attention_modules
 from mha_viz.request import Request
 from mha_viz.study import effects as study
 from tests import lanes, oracles, tiny_models
-from tests.oracles import attentions, silenced
+from tests.oracles import collect_attentions, silence_heads
 from tests.tiny_models import HEADS, LAYERS
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -43,11 +43,11 @@ Tiny = Callable[[str], Encoder]
 
 def plain(folder: Path, text: str, off: dict[Head, Any]) -> tuple[list[Any], Any]:
     """Attentions and last states of transformers' own eager model, with the columns of heads replaced by ``off``."""
-    model, tokenizer = oracles.plain(folder)
+    model, tokenizer = oracles.load_plain(folder)
     with ExitStack() as stack, torch.no_grad():
         if model.config.model_type == "xlnet":  # it has no module for W_O
             assert not any(off.values())
-            stack.enter_context(silenced(model, off, HEADS))
+            stack.enter_context(silence_heads(model, off, HEADS))
         else:
             for layer in {head.layer for head in off}:
                 replacing = partial(
@@ -55,7 +55,7 @@ def plain(folder: Path, text: str, off: dict[Head, Any]) -> tuple[list[Any], Any
                 )
                 stack.callback(find_attention_modules(model, layer).output.register_forward_pre_hook(replacing).remove)
         outputs = model(**tokenizer(text, return_tensors="pt"), output_attentions=True)
-    return [layer[0].numpy() for layer in attentions(model, outputs)], outputs.last_hidden_state
+    return [layer[0].numpy() for layer in collect_attentions(model, outputs)], outputs.last_hidden_state
 
 
 def _replaced(off: dict[int, Any], _: Any, arguments: Any) -> Any:
@@ -130,7 +130,7 @@ def test_uniform_is_the_mean_of_the_values_a_head_may_see(
 
 def test_uniform_stays_within_the_window_of_a_layer(tiny: Tiny, tiny_folder: Folder) -> None:
     folder, head = tiny_folder("mistral"), Head(0, 1)
-    model, tokenizer = oracles.plain(folder)
+    model, tokenizer = oracles.load_plain(folder)
     shared, window = HEADS // model.config.num_key_value_heads, model.config.sliding_window
     seen: list[torch.Tensor] = []
     hook = model.layers[0].self_attn.v_proj.register_forward_hook(lambda _, __, result: seen.append(result[0]))
@@ -154,7 +154,7 @@ def test_heads_that_share_their_values_get_their_own_group(tiny: Tiny) -> None:
 def test_mean_outputs_are_those_over_all_tokens(tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny("bert")
     means = ablation.compute_means(encoder, OTHERS)
-    model, tokenizer = oracles.plain(tiny_folder("bert"))
+    model, tokenizer = oracles.load_plain(tiny_folder("bert"))
     joined: list[torch.Tensor] = []
     hook = find_attention_modules(model, 1).output.register_forward_pre_hook(
         lambda _, given: joined.append(given[0][0].clone())

@@ -30,7 +30,7 @@ from mha_viz.models.reading.probe import find_attention_modules
 from mha_viz.request import COSINE, MASK, NEXT, Request
 from mha_viz.study import effects as study
 from tests import lanes, oracles
-from tests.oracles import unfolded
+from tests.oracles import unfold
 from tests.tiny_models import CAUSAL, HEADS, LAYERS, RECORDED, WORDLESS
 
 Folder = Callable[[str], Path]
@@ -158,10 +158,10 @@ def test_the_cosine_of_a_pair_is_that_of_the_mean_states(minilm: Encoder) -> Non
     assert minilm.folder is not None
     question = make_question(minilm, text, other=other)
     assert question.kind == COSINE
-    model, tokenizer = oracles.plain(minilm.folder)
+    model, tokenizer = oracles.load_plain(minilm.folder)
 
     def cosine(*heads: Head) -> float:
-        with torch.no_grad(), oracles.silenced(model, heads, minilm.heads):
+        with torch.no_grad(), oracles.silence_heads(model, heads, minilm.heads):
             states = [model(**tokenizer(each, return_tensors="pt")).last_hidden_state for each in (text, other)]
         first, second = (each[0].double().mean(0) for each in states)
         return float(first @ second / first.norm() / second.norm())
@@ -309,7 +309,7 @@ def test_gradients_are_the_slopes_of_the_score(family: str, tiny: Tiny, tiny_fol
 def test_gradients_of_a_cosine_are_those_of_autograd(minilm: Encoder) -> None:
     text, other = "A man plays the guitar.", "Someone is making music."
     assert minilm.folder is not None
-    model, tokenizer = oracles.plain(minilm.folder)
+    model, tokenizer = oracles.load_plain(minilm.folder)
     first = model(**tokenizer(text, return_tensors="pt"), output_attentions=True)
     second = model(**tokenizer(other, return_tensors="pt")).last_hidden_state[0].mean(0).detach()
     score = torch.cosine_similarity(first.last_hidden_state[0].mean(0), second, dim=0)
@@ -324,7 +324,7 @@ def test_gradients_of_a_cosine_are_those_of_autograd(minilm: Encoder) -> None:
 def test_gradients_of_weights_that_transformers_gives_a_copy_of(
     family: str, tiny: Tiny, tiny_folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, tokenizer = oracles.plain(tiny_folder(family))
+    model, tokenizer = oracles.load_plain(tiny_folder(family))
     with torch.no_grad():
         second = model(**tokenizer(OTHER, return_tensors="pt")).last_hidden_state[0].mean(0)
     made: list[torch.Tensor] = []
@@ -341,7 +341,7 @@ def test_gradients_of_weights_that_transformers_gives_a_copy_of(
     for layer, (weights, gradient) in enumerate(zip(made, gradients, strict=True)):
         expected = (weights * gradient).detach()
         if family == "longformer":  # [1, padded n, head, place in the window]
-            expected = unfolded(expected[:, : len(states)].transpose(1, 2))
+            expected = unfold(expected[:, : len(states)].transpose(1, 2))
         assert np.abs(reading.weights[layer] - expected[0].numpy()).max() <= 1e-5
 
 

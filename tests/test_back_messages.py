@@ -13,7 +13,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from benchmarks import back_messages as made
-from benchmarks.watched import LETS_IN, watched
+from benchmarks.watched import LETS_IN, serve_watched
 from mha_viz.app.serving import session_limit
 from mha_viz.app.serving.back_messages import RULES, compute_cost
 from mha_viz.app.serving.session_limit import _PacedReceiver
@@ -57,9 +57,13 @@ def test_what_is_decided_against_and_what_is_new_does_not_pass(monkeypatch: pyte
         "backend_operation_request",
     }
     for name in refused:
-        assert made.kind_of(BackMsg(**{name: True}).SerializeToString()) == ""
+        assert made.get_passed_kind(BackMsg(**{name: True}).SerializeToString()) == ""
     unknown = b"\xfa\x01\x01x"  # a field with the number 31
-    assert made.kind_of(unknown) == made.kind_of(BackMsg(stop_script=True).SerializeToString() + unknown) == ""
+    assert (
+        made.get_passed_kind(unknown)
+        == made.get_passed_kind(BackMsg(stop_script=True).SerializeToString() + unknown)
+        == ""
+    )
 
 
 # ---- What passes, and what does not ------------------------------------------------------------------------
@@ -139,12 +143,12 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", PASSES)
 def test_what_a_page_sends_passes(name: str) -> None:
-    assert made.kind_of(PASSES[name]) == BackMsg.FromString(PASSES[name]).WhichOneof("type")
+    assert made.get_passed_kind(PASSES[name]) == BackMsg.FromString(PASSES[name]).WhichOneof("type")
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_no_page_sends_is_dropped(name: str) -> None:
-    assert made.kind_of(REFUSED[name]) == ""
+    assert made.get_passed_kind(REFUSED[name]) == ""
 
 
 def test_a_message_of_a_million_parts_is_dropped_at_once() -> None:
@@ -155,12 +159,12 @@ def test_a_message_of_a_million_parts_is_dropped_at_once() -> None:
         states(*[WidgetState()] * 900_000),
         rerun(cached_message_hashes=[""] * 900_000),
     ):
-        assert made.kind_of(one) == ""
+        assert made.get_passed_kind(one) == ""
     assert time.process_time() - began < 5  # nearly all of it makes them
 
 
 def test_changed_messages_pass_only_within_all_limits() -> None:
-    filtered = made.through_filter(1_000)
+    filtered = made.send_to_filter(1_000)
     assert {kind for kind, count in filtered.kinds.items() if count > 9} == {"dropped"} | {
         name for name, rule in RULES["BackMsg"].items() if rule
     }
@@ -220,8 +224,8 @@ def test_a_tab_is_charged_for_bytes_and_for_what_a_kind_costs(waited: Callable[[
 
 
 def test_changed_messages_cost_a_server_no_memory_and_at_most_a_line_a_second() -> None:
-    with watched(MHA_VIZ_MODELS="minilm,toy", MHA_VIZ_WAIT=LETS_IN) as server:
-        dropped, passed = run(made.through_server(server, Random(3).sample(range(10_000), 160), tabs=2))
+    with serve_watched(MHA_VIZ_MODELS="minilm,toy", MHA_VIZ_WAIT=LETS_IN) as server:
+        dropped, passed = run(made.send_to_server(server, Random(3).sample(range(10_000), 160), tabs=2))
         assert dropped.logged == 0, server.log()
         assert passed.lines <= 1, server.log()
         assert "Traceback" not in server.log()

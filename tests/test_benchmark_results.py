@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.results import MOST_VALUES, Row, Sample, Target, compared, shortfalls, write
+from benchmarks.results import MOST_VALUES, Row, Sample, Target, list_shortfalls, read_numbers, write
 
 
 def test_percentiles_are_values_that_were_taken() -> None:
@@ -33,16 +33,16 @@ def written(folder: Path, ours: float, other: float) -> None:
 
 def test_one_table_says_what_falls_short_and_what_takes_longer_than_stored(tmp_path: Path) -> None:
     written(tmp_path / "stored", 10, 40)
-    before = compared(tmp_path / "stored", ["page", "none"])
+    before = read_numbers(tmp_path / "stored", ["page", "none"])
     assert before == {("page", "an action"): 0.25, ("page", "memory"): 10}
     written(tmp_path / "equal", 20, 80)  # a machine half as fast
-    assert shortfalls(tmp_path / "equal", ["page"], before)[0].startswith("Nothing falls short")
+    assert list_shortfalls(tmp_path / "equal", ["page"], before)[0].startswith("Nothing falls short")
     written(tmp_path / "worse", 15, 40)  # it meets its target, but is slower than before
-    assert shortfalls(tmp_path / "worse", ["page"], before)[4:] == [
+    assert list_shortfalls(tmp_path / "worse", ["page"], before)[4:] == [
         "| page | an action | ≥ 2× | 2.67× | 1.50× as long | met |"
     ]
     written(tmp_path / "short", 101, 101)
-    assert [line.rsplit("|", 2)[1] for line in shortfalls(tmp_path / "short", ["page"], before)[4:]] == [
+    assert [line.rsplit("|", 2)[1] for line in list_shortfalls(tmp_path / "short", ["page"], before)[4:]] == [
         *(" falls short ", " falls short ")
     ]
-    assert shortfalls(tmp_path / "short", ["none"], before)[0].startswith("Nothing falls short")
+    assert list_shortfalls(tmp_path / "short", ["none"], before)[0].startswith("Nothing falls short")

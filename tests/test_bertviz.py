@@ -17,7 +17,7 @@ from mha_viz.bertviz import HTML, head_view, model_view
 from mha_viz.errors import MhaVizError
 from mha_viz.text import from_names
 from tests import hostile
-from tests.packets import in_page, pages_of
+from tests.packets import list_pages, read_page
 
 TOKENS = ["[CLS]", "the", "rab", "##bit", "[SEP]", "it", "hops", "[SEP]"]
 SOURCE, TARGET = ["▁She", "▁sees", "</s>"], ["▁Sie", "▁sie", "ht", "</s>"]
@@ -44,8 +44,8 @@ def layers(queries: int = 8, keys: int = 0, count: int = 3, heads: int = 4) -> t
 
 def only(html: HTML | None) -> tuple[dict[str, Any], dict[str, str]]:
     """The header of the packet in the one page of a view, and the settings it opens with."""
-    (page,) = pages_of(html)
-    reading, start = in_page(page)
+    (page,) = list_pages(html)
+    reading, start = read_page(page)
     return reading.header, start
 
 
@@ -96,7 +96,7 @@ def test_an_encoder_and_a_decoder() -> None:
         ("", "Decoder"),
         ("", "Cross"),
     ]
-    encoder, decoder, cross = (in_page(page)[0].header for page in pages_of(html))
+    encoder, decoder, cross = (read_page(page)[0].header for page in list_pages(html))
     assert [encoder["layers"], decoder["layers"], cross["layers"]] == [3, 2, 2]
     assert (cross["tokens"], cross["keys"]["tokens"]) == (decoder["tokens"], encoder["tokens"])
     assert "keys" not in decoder
@@ -113,9 +113,9 @@ def test_marks_of_a_tokenizer_are_kept_if_they_are_wanted() -> None:
 
 def test_colours_are_dark_or_light() -> None:
     for mode in ("dark", "light"):
-        (page,) = pages_of(model_view(layers(), TOKENS, display_mode=mode, html_action="return"))
+        (page,) = list_pages(model_view(layers(), TOKENS, display_mode=mode, html_action="return"))
         assert f"color-scheme: {mode};" in page
-    (page,) = pages_of(model_view(layers(), TOKENS, html_action="return"))
+    (page,) = list_pages(model_view(layers(), TOKENS, html_action="return"))
     assert "color-scheme: dark;" in page
 
 

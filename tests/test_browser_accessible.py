@@ -18,9 +18,9 @@ from mha_viz.app.lab.questions import load_questions
 from tests import forced_colours, lanes
 from tests.axe import axe_finds_nothing
 from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
-from tests.forced_colours import chosen
-from tests.painted import NOTE, are_easy_to_read, show_words, stand_beside_their_rows
-from tests.screenshots import differing
+from tests.forced_colours import check_chosen
+from tests.painted import NOTE, check_readable, show_words, stand_beside_their_rows
+from tests.screenshots import measure_difference
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, ViewportSize
@@ -68,23 +68,23 @@ PAGES = (
     ),
     Visited(
         "/?roles=on&tour=1&head=L0H2",
-        forced=[chosen("heads of a drawing", "segments"), forced_colours.kinds_of_roles],
+        forced=[check_chosen("heads of a drawing", "segments"), forced_colours.kinds_of_roles],
     ),
     Visited("/?class=1&text=Das+Tier+%C3%BCberquerte+die+Stra%C3%9Fe+nicht.", forced=[forced_colours.focus]),
     Visited(
         "/compare?show=similar&pin=q2",
-        forced=[chosen("buttons and pills", "segments")],
+        forced=[check_chosen("buttons and pills", "segments")],
         read=[".tall canvas"],
     ),
     Visited(
         "/roles?model=toy&head=L1H2&tour=5",
         "Roles · L1H2 · Toy, trained on the built-in grammar · mha_viz",
-        forced=[chosen("buttons and pills"), forced_colours.bars],
+        forced=[check_chosen("buttons and pills"), forced_colours.bars],
     ),
     Visited("/why_heads_differ?experiment=toy&tour=4", shows="Which roles do heads learn by themselves?", maps=True),
     Visited(
         "/inside_a_head?step=scale&head=L3H1",
-        forced=[chosen("steps", "heads of a block"), forced_colours.switch],
+        forced=[check_chosen("steps", "heads of a block"), forced_colours.switch],
     ),
     Visited("/switch_off?off=L3H1"),
     Visited(
@@ -97,7 +97,7 @@ PAGES = (
     Visited(
         "/why_heads_differ?experiment=tasks&task=1&answer=L3H1",
         shows=load_questions()[-1].question,
-        forced=[chosen("buttons and pills")],
+        forced=[check_chosen("buttons and pills")],
         maps=True,
     ),
     Visited("/about?class=1"),
@@ -174,11 +174,11 @@ def _is_seen_in_light_and_dark(visitor: BrowserTab, visited: Visited, last: Sche
     schemes = sorted(SCHEMES, key=lambda one: one == last)
     for scheme in schemes if visited.read else lanes.some(schemes, last):
         visitor.in_colours(scheme)
-        are_easy_to_read(page, *visited.read)
+        check_readable(page, *visited.read)
         page.emulate_media(forced_colors="active")
         for check in visited.forced:
             check(page)
-        are_easy_to_read(page, *visited.read)
+        check_readable(page, *visited.read)
         page.emulate_media(forced_colors="none")
 
 
@@ -260,5 +260,5 @@ def test_pictures_are_compared_by_contrast() -> None:
         Image.new("RGB", (4, 4), colour).save(file, "PNG")
         return file.getvalue()
 
-    assert differing(plain((0, 0, 0)), plain((255, 255, 255))) == 1
-    assert differing(plain((0, 0, 0)), plain((55, 51, 115))) == 0  # black on navy
+    assert measure_difference(plain((0, 0, 0)), plain((255, 255, 255))) == 1
+    assert measure_difference(plain((0, 0, 0)), plain((55, 51, 115))) == 0  # black on navy

@@ -15,9 +15,9 @@ from playwright.sync_api import Browser, Page
 from mha_viz.attention import Attention, Head
 from mha_viz.figures import Figure, kinds
 from mha_viz.figures.drawing.theme import THEMES, palette
-from tests.cells import Colours, Numbers, numbers_of, on_bar
+from tests.cells import Colours, Numbers, list_numbers, pick_bar_colour
 from tests.painted import NOTE
-from tests.readings import long_reading, reading
+from tests.readings import make_long_reading, reading
 from tests.waiting import PATIENCE
 
 HELD = ("", "q2", "k5", "q5k1")
@@ -64,11 +64,11 @@ def ours() -> Attention:
 def test_a_cell_of_a_head_has_the_colour_of_its_number(page: Page, tmp_path: Path, look: Any) -> None:
     for pin in HELD:
         figure = kinds.heatmap(ours(), H, look=look, pin=pin)
-        agree(opened(page, figure, tmp_path), "explore", numbers_of(figure), palette(THEMES[look].ramp))
+        agree(opened(page, figure, tmp_path), "explore", list_numbers(figure), palette(THEMES[look].ramp))
     box = page.locator(MAPS["explore"]).bounding_box()
     assert box
     page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 0.7 * box["height"])  # points at a cell
-    agree(page, "explore", numbers_of(figure), palette(THEMES[look].ramp))
+    agree(page, "explore", list_numbers(figure), palette(THEMES[look].ramp))
 
 
 @pytest.mark.parametrize("look", THEMES)
@@ -78,7 +78,7 @@ def test_cells_side_by_side_and_their_difference_have_the_colours_of_their_numbe
     panels = [(ours(), H), (ours(), OTHER), (reading(words=(1, 2), seed=3), H)]  # the third lacks most words
     for pin in HELD:
         figure = kinds.compare(panels, look=look, pin=pin, diff=(0, 1))
-        numbers = numbers_of(figure)
+        numbers = list_numbers(figure)
         shown = opened(page, figure, tmp_path)
         agree(shown, "compare", numbers, bar(shown, "compare"))
         difference = numbers[1] - numbers[0]
@@ -87,11 +87,11 @@ def test_cells_side_by_side_and_their_difference_have_the_colours_of_their_numbe
 
 
 def test_small_cells_are_not_hidden_by_a_frame(page: Page, tmp_path: Path) -> None:
-    long = long_reading(1, 2, 90)
+    long = make_long_reading(1, 2, 90)
     for pin in ("q40", "k40", "q40k9"):
         figure = kinds.compare([(long, Head(0, i)) for i in (0, 1)] * 2, pin=pin, unit="pieces", scale="fixed")
         shown = opened(page, figure, tmp_path)
-        agree(shown, "compare", numbers_of(figure), bar(shown, "compare"))
+        agree(shown, "compare", list_numbers(figure), bar(shown, "compare"))
 
 
 # ---- What is painted ---------------------------------------------------------------------------------------------
@@ -114,5 +114,5 @@ def agree(page: Page, where: str, every: Sequence[Numbers], scale: Colours) -> N
         rows, columns = shares.shape
         for (row, column), share in np.ndenumerate(shares):
             x, y = left + (column + PLACE[1]) * (right - left) / columns, top + (row + PLACE[0]) * (bottom - top) / rows
-            colour, expected = pixels[int(y), int(x)], on_bar(scale, float(share))
+            colour, expected = pixels[int(y), int(x)], pick_bar_colour(scale, float(share))
             assert np.abs(colour - expected).max() <= NEAR, (where, row, column, share, colour, expected)

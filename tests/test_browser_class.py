@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from mha_viz.app.url import lesson
 from tests.browser_tab import BrowserTab, measure_boxes
-from tests.files import code_in
+from tests.files import read_code
 from tests.waiting import until
 
 
@@ -94,7 +94,7 @@ def the_code_is_the_link_to_this_view(visitor: BrowserTab) -> None:
     page.get_by_role("button", name="QR code").click()
     code = page.get_by_alt_text("QR code of this view")
     expect(code).to_be_in_viewport(ratio=1)
-    link = urlsplit(code_in(code.screenshot(animations="disabled")))
+    link = urlsplit(read_code(code.screenshot(animations="disabled")))
     assert f"{link.scheme}://{link.netloc}{link.path}".rstrip("/") == visitor.url
     assert parse_qs(link.query) == {
         "text": ["The animal didn't cross the street because it was too tired."],

@@ -18,7 +18,7 @@ from mha_viz.lab.lab import EXPERIMENTS
 from tests import lanes
 from tests.browser_tab import FINGERPRINT, FRAMES, PHONE, BrowserTab
 from tests.late_server import LateServer
-from tests.screenshots import changed, luminance, still
+from tests.screenshots import find_changed_box, luminance, take_still
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,14 +88,14 @@ def lights(page: Page, place: str) -> tuple[NDArray[np.float32], NDArray[np.floa
     """How bright each pixel is with the rest of the page dimmed, and without. The few that change by themselves between
     the two count as equally bright."""
     for _ in range(50):
-        before = still(page)
+        before = take_still(page)
         without = page.screenshot(style=f"{place} {{ box-shadow: none !important }}")
         after = page.screenshot()
         dimmed, bright, again = (luminance(image) for image in (before, without, after))
         moved = dimmed != again
         if moved.mean() < 0.005:
             return np.where(moved, bright, dimmed), bright
-    raise AssertionError(f"The page does not come to rest: it changes within {changed(before, after)}.")
+    raise AssertionError(f"The page does not come to rest: it changes within {find_changed_box(before, after)}.")
 
 
 def points_at(page: Page, selectors: tuple[str, ...]) -> None:
@@ -311,7 +311,7 @@ def test_the_sentence_stands_once_and_is_tied_to_the_rows_of_every_map(visitor: 
     maps, words = player.locator(".map canvas"), player.locator(".sentence bdi")
     expect(words).to_have_text(list(toy_maps.load_bundled("repeater").words))
     page.wait_for_selector(QUIET)
-    still(page)
+    take_still(page)
     before = maps.evaluate_all(PICTURES)
     words.nth(2).hover()
     assert player.evaluate(MARKED) == ["anna", ""]
@@ -391,7 +391,7 @@ def test_what_each_training_showed_stands_in_one_place_in_the_window(visitor: Br
         page = visitor.visit("/why_heads_differ", experiment=scene)
         verdict = page.locator(".mha-player .verdict")
         page.wait_for_selector(QUIET)
-        still(page)
+        take_still(page)
         before = page.locator(".mha-player .said").evaluate("said => said.clientHeight")
         slider_of(page).press("End")
         expect(verdict).not_to_have_text("")

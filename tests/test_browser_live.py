@@ -20,14 +20,14 @@ from mha_viz.analysis.bundled_data import list_head_recipes, load_bundled_roles
 from mha_viz.attention import Head
 from mha_viz.errors import EmptyText
 from mha_viz.figures.layout.packet import collect_axis_tokens
-from mha_viz.figures.words.role_words import group_by_head, plain_name
+from mha_viz.figures.words.role_words import get_plain_name, group_by_head
 from mha_viz.models.reading import onnx
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
 from tests import hostile, lanes
 from tests.axe import axe_finds_nothing
 from tests.browser_tab import PATIENCE, PHONE
-from tests.live_pages import CLOSE, EXAMPLE, Read, parts_of, read_in, served, strongest, write
+from tests.live_pages import CLOSE, EXAMPLE, Read, list_parts, read_in_page, serve_folder, strongest, write
 from tools import four_questions
 
 TEXT = "The dog didn't chase the cat."
@@ -77,7 +77,7 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
     page.context.on("request", lambda request: requested.append(request.url))
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
-    with served(live_toy) as (address, stop):
+    with serve_folder(live_toy) as (address, stop):
         page.goto(address)
         live, status = page.locator("#live"), page.get_by_role("status")
         expect(live).to_contain_text(strongest(toy, EXAMPLE))  # the example is drawn at once, without the model
@@ -89,7 +89,7 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
         page.keyboard.press("Enter")
         expect(status).to_have_text("Read on this device: 10 tokens.")
         expect(live).to_contain_text(strongest(toy, TEXT))
-        for text, answer in zip((TEXT, OTHER), read_in(page, (TEXT, OTHER)), strict=True):
+        for text, answer in zip((TEXT, OTHER), read_in_page(page, (TEXT, OTHER)), strict=True):
             same(toy, text, answer)
         assert [url for url in requested if not url.startswith((address, "data:", "blob:"))] == []
         assert [url for url in requested if "dog" in url] == []
@@ -106,7 +106,7 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
 
 def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Encoder, live_toy: Path) -> None:
     recipes = list_head_recipes("toy", toy.revision)
-    with served(live_toy) as (address, _):
+    with serve_folder(live_toy) as (address, _):
         page.goto(address)
         live = page.locator("#live")
         live.locator(".preview details.more > summary").click()
@@ -114,7 +114,7 @@ def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Enco
         expect(live.locator(".rules")).to_contain_text("41% [41%, 42%]")
         live.locator("details.drawing > summary").click()
         page.get_by_label("Label roles").check()
-        name = plain_name(group_by_head(load_bundled_roles("toy"))[Head(1, 1)][0])
+        name = get_plain_name(group_by_head(load_bundled_roles("toy"))[Head(1, 1)][0])
         chip = live.locator(".chip:visible").filter(has_text=name).first
         expect(chip).to_be_visible()
         chip.get_by_role("button").click()
@@ -133,9 +133,9 @@ def test_a_changed_page_is_shown_with_the_next_visit_and_then_without_a_network(
 ) -> None:
     folder = tmp_path / "site"
     shutil.copytree(live_toy, folder)
-    graph = onnx.Graph(b"".join(parts_of(live_toy)), deviation=0.0)
+    graph = onnx.Graph(b"".join(list_parts(live_toy)), deviation=0.0)
     monkeypatch.setattr(onnx, "export_graph", lambda *_: graph)  # of the same model
-    with served(folder) as (address, stop):
+    with serve_folder(folder) as (address, stop):
         page.goto(address)
         page.evaluate("async () => { await navigator.serviceWorker.ready }")
         page.get_by_role("button", name="Read").click()
@@ -158,7 +158,7 @@ def test_a_changed_page_is_shown_with_the_next_visit_and_then_without_a_network(
 def test_a_page_that_is_opened_as_a_file_says_how_it_is_served(page: Page, live_toy: Path) -> None:
     page.goto((live_toy / "index.html").as_uri())
     expect(page.locator("#live")).to_contain_text("In its folder, run python -m http.server")
-    with served(live_toy) as (address, _):
+    with serve_folder(live_toy) as (address, _):
         page.goto(address)
         expect(page.locator("#live")).to_contain_text(re.compile("strongest", re.IGNORECASE))
         expect(page.locator("#unserved")).to_have_count(0)
@@ -167,7 +167,7 @@ def test_a_page_that_is_opened_as_a_file_says_how_it_is_served(page: Page, live_
 def test_the_fetched_megabytes_are_said_and_what_is_set_stays_with_the_next_sentence(
     page: Page, toy: Encoder, live_toy: Path
 ) -> None:
-    with served(live_toy) as (address, _):
+    with serve_folder(live_toy) as (address, _):
         page.goto(address)
         live, status = page.locator("#live"), page.get_by_role("status")
         live.locator("details.drawing > summary").click()
@@ -186,7 +186,7 @@ def test_the_fetched_megabytes_are_said_and_what_is_set_stays_with_the_next_sent
 
 
 def test_what_cannot_be_read_is_said_in_place(page: Page, live_toy: Path) -> None:
-    with served(live_toy) as (address, _):
+    with serve_folder(live_toy) as (address, _):
         page.goto(address)
         field, status = page.get_by_label("Sentence", exact=True), page.get_by_role("status")
         field.fill("  ")
@@ -204,7 +204,7 @@ def test_a_model_that_does_not_come_is_fetched_again_with_the_next_sentence(
     context = browser.new_context(service_workers="block")
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
-    with served(live_toy) as (address, _):
+    with serve_folder(live_toy) as (address, _):
         page.route(f"**/{name}?*", lambda route: route.abort())
         page.goto(address)
         status = page.get_by_role("status")
@@ -223,7 +223,7 @@ def test_a_model_that_is_too_large_for_the_browser_is_said_and_nothing_is_lost(
     context = browser.new_context(service_workers="block")
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
-    with served(live_toy) as (address, _):
+    with serve_folder(live_toy) as (address, _):
         page.route("**/model.json?*", lambda route: route.fulfill(json={**described, "bytes": 10**14}))
         page.goto(address)
         live, status = page.locator("#live"), page.get_by_role("status")
@@ -253,7 +253,10 @@ def test_the_worker_answers_for_nothing_else_on_the_host(page: Page, live_toy: P
     """Another app below the root at which the page is: its pages and data stay its own, with a query and without."""
     asked = count()
     other = re.compile(r"/(other/|search|page\.js\?x|\?q=|index\.html\?|model\.json$)")
-    with served(live_toy, lambda path: f"<p>{next(asked)}</p>".encode() if other.match(path) else None) as (address, _):
+    with serve_folder(live_toy, lambda path: f"<p>{next(asked)}</p>".encode() if other.match(path) else None) as (
+        address,
+        _,
+    ):
         page.goto(address)
         page.evaluate("async () => { await navigator.serviceWorker.ready }")
         page.reload()
@@ -276,7 +279,7 @@ def test_the_worker_goes_when_something_else_is_in_its_place(
 ) -> None:
     folder, replaced = tmp_path / "site", list[bytes]()
     shutil.copytree(live_toy, folder)
-    with served(folder, lambda _: replaced[0] if replaced else None) as (address, _):
+    with serve_folder(folder, lambda _: replaced[0] if replaced else None) as (address, _):
         page.goto(address)
         page.evaluate("async () => { await navigator.serviceWorker.ready }")
         page.get_by_role("button", name="Read").click()
@@ -306,9 +309,9 @@ def reads_as_the_library(page: Page, folder: Path, model: Encoder) -> None:
     """Twenty hostile texts have the library's pieces, words and weights."""
     texts = [hostile.TEXTS[text] for text in OF_THEM]
     assert len(texts) == 20
-    with served(folder) as (address, _):
+    with serve_folder(folder) as (address, _):
         page.goto(address)
-        answers = read_in(page, texts)
+        answers = read_in_page(page, texts)
     for text, answer in zip(texts, answers, strict=True):
         same(model, text, answer)
 
@@ -334,9 +337,9 @@ def test_halves_differ_by_what_the_page_says(page: Page, toy: Encoder, tmp_path:
     page_text = (folder / "index.html").read_text("utf-8")
     stated = re.search(r"weights differ by up to ([\d.e-]+) from full precision", page_text)
     assert stated
-    with served(folder) as (address, _):
+    with serve_folder(folder) as (address, _):
         page.goto(address)
-        (answer,) = read_in(page, [EXAMPLE])
+        (answer,) = read_in_page(page, [EXAMPLE])
     deviation = np.abs(answer.weights - toy.encode(EXAMPLE).weights).max()
     assert 0 < deviation <= float(stated[1]) + CLOSE
     assert float(stated[1]) < 5 * deviation, "of the 21 sentences, the example is no exception"

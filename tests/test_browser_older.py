@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
 from mha_viz.browser.promise import OLDER
 from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab, measure_boxes
-from tests.live_pages import served
+from tests.live_pages import serve_folder
 from tests.readings import reading
 
 # The style sheets of components lose the declarations of a property, which the browser denies.
@@ -140,7 +140,7 @@ def test_an_exported_file_tells_an_older_browser_why_it_is_empty(browser: Browse
 def test_a_live_page_tells_an_older_browser_why_it_is_empty(page: Page, live_toy: Path, feature: str) -> None:
     page.add_init_script(f"delete globalThis.{feature}")
     page.route("**/style.css*", _of_an_older_browser)
-    with served(live_toy) as (address, _):
+    with serve_folder(live_toy) as (address, _):
         page.goto(address)
         expect(page.locator("#live")).to_contain_text(NOT_DRAWN)
         _tells(page)

@@ -16,7 +16,7 @@ from mha_viz.app.widgets.parts import UNEXPECTED
 from tests import lanes
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab, open_by_search
-from tests.controls import every_two
+from tests.controls import build_pair_walk
 
 LONG = 120_000  # milliseconds: the first action that reads waits for torch
 SHORT = 60_000  # milliseconds after which an act looks at the page again
@@ -339,7 +339,7 @@ def test_controls_after_each_other(visitor: BrowserTab, server: AppServer, path:
 
 def walk_over(visitor: BrowserTab, path: str) -> None:
     shown, controls = PAGES[path]
-    walk = every_two(list(controls)) if lanes.everything else list(controls)
+    walk = build_pair_walk(list(controls)) if lanes.everything else list(controls)
     page = visitor.visit(path)
     for step, name in enumerate(walk):
         try:

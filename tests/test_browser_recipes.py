@@ -20,7 +20,7 @@ from mha_viz.figures.drawing.theme import THEMES
 from mha_viz.figures.words.role_words import KIND_COLOURS
 from tests.browser_tab import BrowserTab
 from tests.painted import NOTE
-from tests.vision import SEEN, lightness
+from tests.vision import SEEN, compute_luminance
 
 BROWSER = Path(mha_viz.__file__).parent / "browser"
 CSS = "\n".join((BROWSER / name).read_text("utf-8") for name in ("kinds.css", "explorer/recipe.css"))
@@ -112,7 +112,7 @@ def _alike(pixels: dict[str, npt.NDArray[np.uint8]]) -> dict[tuple[str, str, str
 
 def _differs(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8], by: str) -> float:
     high, wide = (min(one.shape[axis], other.shape[axis]) for axis in (0, 1))
-    seen = (lightness(each[:high, :wide], by) for each in (one, other))
+    seen = (compute_luminance(each[:high, :wide], by) for each in (one, other))
     return float(np.abs(np.subtract(*seen)).mean())
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import FloatRect, Locator, Page
 
 import mha_viz as mv
 from mha_viz.models.reading.encoder import Encoder
-from tests.live_pages import EXAMPLE, served
+from tests.live_pages import EXAMPLE, serve_folder
 
 WINDOWS = {"laptop": (1440, 900), "monitor": (1920, 1080), "phone": (390, 844)}
 PAINTED = "html[data-painted='yes']"
@@ -108,7 +108,7 @@ def test_the_one_drawing_of_a_live_page_stands_beside_its_field_where_there_is_r
 ) -> None:
     width, height = WINDOWS[window]
     page.set_viewport_size({"width": width, "height": height})
-    with served(live_toy) as (address, _):
+    with serve_folder(live_toy) as (address, _):
         page.goto(address)
         page.locator(PAINTED).wait_for()
         drawing, field = (_box(page.locator(f"#published > section:nth-of-type({at})")) for at in (1, 2))

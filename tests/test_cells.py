@@ -18,8 +18,8 @@ from mha_viz.figures import Figure, files, kinds
 from mha_viz.figures.charts.chart import Axis, Cells, Chart, Margin, Plot
 from mha_viz.figures.drawing.marks import CellPicture, Drawing, Rect
 from mha_viz.figures.drawing.theme import THEMES, Theme
-from tests.cells import Colours, Numbers, numbers_of, on_bar
-from tests.readings import long_reading, reading
+from tests.cells import Colours, Numbers, list_numbers, pick_bar_colour
+from tests.readings import make_long_reading, reading
 
 H, OTHER = Head(1, 2), Head(0, 1)
 PLACE = (0.25, 0.3)  # of a cell, down and across, where its colour is read: a minus is in its middle
@@ -113,7 +113,9 @@ def test_a_cell_has_the_colour_of_its_number_on_the_printed_scale(kind: str, giv
 
 @pytest.mark.parametrize("pin", ["", "q40", "k40", "q40k9"])
 def test_small_cells_are_not_hidden_by_a_frame(pin: str) -> None:
-    figure = kinds.compare([(long_reading(1, 2, 90), Head(0, i)) for i in (0, 1)], pin=pin, unit="pieces", width_mm=85)
+    figure = kinds.compare(
+        [(make_long_reading(1, 2, 90), Head(0, i)) for i in (0, 1)], pin=pin, unit="pieces", width_mm=85
+    )
     cells = pictures(figure.drawing)[0]
     assert cells.width / cells.pixels.shape[1] < 3
     agree(figure, Painted(figure.drawing, "#ffffff"))
@@ -131,12 +133,14 @@ def test_over_an_image_the_scale_shows_what_its_light_and_shade_make_of_a_colour
     figure = kinds.overlay(patches(), SHADES, columns=3, look=look)  # type: ignore[arg-type]
     *maps, bar = pictures(figure.drawing)
     assert len(bar.pixels) > 1
-    for picture, weights in zip(maps, numbers_of(figure), strict=True):
+    for picture, weights in zip(maps, list_numbers(figure), strict=True):
         shares = weights / weights.max()
         sharp = len(picture.pixels) // len(weights)
         for (row, column), share in np.ndenumerate(shares):
             cell = picture.pixels[row * sharp : (row + 1) * sharp, column * sharp : (column + 1) * sharp]
-            line = np.stack([on_bar(line, float(share)) for line in bar.pixels])  # from the image's black to its white
+            line = np.stack(
+                [pick_bar_colour(line, float(share)) for line in bar.pixels]
+            )  # from the image's black to its white
             steps = np.linspace(0, len(line) - 1, 200)
             between = np.stack([np.interp(steps, np.arange(len(line)), channel) for channel in line.T], 1)
             distance = np.abs(cell.reshape(-1, 1, 3)[::997] - between[None]).max(axis=2).min(axis=1)
@@ -162,7 +166,7 @@ def test_what_is_held_has_a_frame_and_labels_stay_as_they_are(kind: str) -> None
 def agree(figure: Figure, colour_at: Callable[[float, float], Any]) -> None:
     """Check the colour of every cell of a figure against its scale; ``colour_at`` reads a point of the figure."""
     maps, (stops, shares_of) = pictures(figure.drawing)[:-1], scale_of(figure.drawing)
-    every = numbers_of(figure)
+    every = list_numbers(figure)
     assert len(maps) == len(every) > 0
     for picture, numbers in zip(maps, every, strict=True):
         rows, columns = picture.pixels.shape[:2]
@@ -170,7 +174,7 @@ def agree(figure: Figure, colour_at: Callable[[float, float], Any]) -> None:
         for (row, column), share in np.ndenumerate(shares_of(numbers)):
             x = picture.x + (column + PLACE[1]) * picture.width / columns
             y = picture.y + (row + PLACE[0]) * picture.height / rows
-            found, expected = np.asarray(colour_at(x, y), float), on_bar(stops, float(share))
+            found, expected = np.asarray(colour_at(x, y), float), pick_bar_colour(stops, float(share))
             assert np.abs(found - expected).max() <= NEAR, (row, column, numbers[row, column], found, expected)
 
 

@@ -32,7 +32,7 @@ from mha_viz.figures.charts.chart_drawing import build_scale, draw_chart
 from mha_viz.figures.drawing.marks import CellPicture, Polyline, Rect, Text
 from mha_viz.figures.drawing.theme import LIGHT, Theme
 from mha_viz.figures.layout import Size
-from tests.files import opens
+from tests.files import check_opens
 
 SIZE = Size(width_mm=170, font_pt=8)
 GREYS = ("#ffffff", "#000000")
@@ -184,7 +184,7 @@ def test_a_chart_is_written_in_each_of_its_formats() -> None:
     figure = figure_api.chart(draw, "Two bars", "Of a test.")
     assert figure.suffixes == (".svg", ".pdf", ".png", ".csv", ".json")
     for suffix in figure.suffixes:
-        opens(suffix, figure.to_bytes(suffix, 40))
+        check_opens(suffix, figure.to_bytes(suffix, 40))
     assert figure.caption == "Two bars. Of a test."
     with pytest.raises(ExportError, match=r"\.svg, \.pdf, \.png, \.csv, \.json"):
         figure.to_bytes(".html")

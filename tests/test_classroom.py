@@ -31,7 +31,7 @@ from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.files.assets import page_files
 from mha_viz.models.getting import catalog
 from tests import hostile
-from tests.files import code_in
+from tests.files import read_code
 from tests.page_session import PageSession, press
 from tests.places import PLACES
 from tests.readings import reading
@@ -333,7 +333,7 @@ def test_a_link_becomes_a_picture_that_holds_it() -> None:
     source = re.search('src="data:image/svg[^,]*,([^"]*)"', picture)
     assert source is not None
     svg = unquote(unescape(source[1]))
-    assert code_in(resvg_py.svg_to_bytes(svg_string=svg, background="white")) == link
+    assert read_code(resvg_py.svg_to_bytes(svg_string=svg, background="white")) == link
 
 
 def test_a_link_that_no_code_can_hold_gives_none() -> None:

@@ -15,7 +15,7 @@ from mha_viz.models.reading import loading
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.quotes import make_printable
 from tests import hostile, lanes
-from tests.files import FORMATS, opens
+from tests.files import FORMATS, check_opens
 
 TIRED, WIDE = "It was too tired.", "It was too wide."
 
@@ -294,7 +294,7 @@ def test_hostile_texts_are_drawn_or_refused_in_one_line(
         else:
             assert shown.out.count("\n") == 1, "line breaks of the text stay out of the terminal"
             assert make_printable(shown.out[:-1], "") == shown.out[:-1]
-            opens(out.suffix, out.read_bytes())
+            check_opens(out.suffix, out.read_bytes())
     assert {path.stem for path in tmp_path.iterdir()} in ({*EVERY}, set())
 
 
@@ -302,7 +302,7 @@ def test_hostile_texts_are_drawn_or_refused_in_one_line(
 def test_comparisons_in_every_format(tmp_path: Path, minilm: Encoder, kind: str, suffix: str) -> None:
     out = tmp_path / f"f{suffix}"
     assert figure(kind, TIRED, "--and", WIDE, "--head", "L3H1", "--dpi", "60", "--out", out) == 0
-    opens(out.suffix, out.read_bytes())
+    check_opens(out.suffix, out.read_bytes())
     two = [(minilm.encode(text), "L3H1") for text in (TIRED, WIDE)]
     if suffix != ".safetensors":
         made = figure_api.compare(two) if kind == "compare" else figure_api.difference(*two)

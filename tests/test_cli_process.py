@@ -27,7 +27,7 @@ from mha_viz.cli.terminal import show_download
 from mha_viz.files import write_atomically
 from tests.cli_runs import ROOT, assert_one_line
 from tests.copies import Copy
-from tests.ports import free_port
+from tests.ports import find_free_port
 from tests.waiting import PATIENCE
 from tests.web_session import run
 
@@ -196,7 +196,7 @@ def test_serve_says_where_other_machines_reach_it_and_an_empty_host_is_none(
 @pytest.mark.app
 @posix
 def test_serve_serves_where_the_environment_says_until_ctrl_c() -> None:
-    port = free_port()
+    port = find_free_port()
     command = [sys.executable, "-m", "mha_viz.cli", "serve", "--", "--server.headless", "true"]
     place = os.environ | {"HOST": "127.0.0.1", "PORT": str(port)}
     with subprocess.Popen(command, cwd=ROOT, env=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:

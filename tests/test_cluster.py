@@ -27,7 +27,7 @@ from mha_viz.study.cluster.connection import connect, convert_client_error, conv
 from mha_viz.study.cluster.engine import SUMS_FOLDER, ClusterEngine
 from mha_viz.study.run import Progress, study
 from tests import lanes
-from tests.shards import cluster_of, scheduler, treebank, trust_of, worker
+from tests.shards import get_trust, open_cluster, scheduler, treebank, worker
 from tests.waiting import PATIENCE, until
 
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
@@ -40,7 +40,7 @@ COUNTS = ("n", "correct", "first", "last", "word", "answer", "right", "n_even", 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """A cluster of two worker processes, one for all tests."""
-    with cluster_of() as client:
+    with open_cluster() as client:
         yield client
 
 
@@ -150,7 +150,7 @@ def test_the_commands_measure_by_a_cluster_that_runs(
     out, other = tmp_path / "out", tmp_path / "other.conllu"
     other.write_text(treebank(40, 4, seed=3), "utf-8")
     address = ["--cluster", client.scheduler.address]
-    with dask.config.set(trust_of(client)):
+    with dask.config.set(get_trust(client)):
         assert main(["profile", str(corpus), "--model", "toy", "--out", str(out), *address]) == 0
         printed = capsys.readouterr()
         assert "The cluster’s dashboard: http://" in printed.err
@@ -188,7 +188,7 @@ def test_the_command_counts_roles_of_other_words_of_the_kind_by_a_cluster(
         "--chance-of-kind",
         "2",
     ]
-    with dask.config.set(trust_of(client)):
+    with dask.config.set(get_trust(client)):
         for place, where in (("here", []), ("there", ["--cluster", client.scheduler.address])):
             out = tmp_path / place
             assert main([*command, "--out", str(out), *where]) == 0

@@ -23,7 +23,7 @@ from mha_viz.study.cluster.cases import ClusterCorpus, PartCases
 from mha_viz.study.cluster.engine import ClusterEngine
 from mha_viz.study.corpus_effects import EffectSettings, Measurement
 from mha_viz.study.run import Progress
-from tests.shards import cluster_of, document_sentences
+from tests.shards import document_sentences, open_cluster
 
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
 
@@ -32,7 +32,7 @@ SHARD = 2000  # bytes: about four sentences
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    with cluster_of() as client:
+    with open_cluster() as client:
         yield client
 
 
@@ -137,12 +137,12 @@ def test_commands_measure_on_a_cluster(
 ) -> None:
     import dask
 
-    from tests.shards import trust_of
+    from tests.shards import get_trust
 
     whole = [*command[:2], str(corpus), *command[2:]]
     assert main([*whole, "--out", str(tmp_path / "here.csv")]) == 0
     printed = capsys.readouterr().out
-    with dask.config.set(trust_of(client)):
+    with dask.config.set(get_trust(client)):
         assert main([*whole, "--out", str(tmp_path / "there.csv"), "--cluster", client.scheduler.address]) == 0
     assert capsys.readouterr().out == printed
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()

@@ -31,7 +31,7 @@ from mha_viz.study.cluster.layout import Part
 from mha_viz.study.cluster.tasks import PartTask, WorkerModel, digest_values
 from mha_viz.study.corpus_effects import CorpusReplacements, EffectCases, EffectSettings, Measurement
 from mha_viz.study.run import Progress
-from tests.shards import cluster_of, laid_out, running, treebank, trust_of
+from tests.shards import get_trust, lay_out_corpus, open_cluster, run_module, treebank
 from tests.waiting import until
 
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
@@ -45,7 +45,7 @@ HELD = 2  # how many parts a worker measures before it waits
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """A cluster of two worker processes, one for all tests."""
-    with cluster_of() as client:
+    with open_cluster() as client:
         yield client
 
 
@@ -187,7 +187,7 @@ def test_a_command_that_is_killed_is_resumed(
     parts = tmp_path / ".effect.csv.parts"
     client.run(measure_few_until, str(go))
     try:
-        with running("mha_viz.cli", *by_workers, trust=trust_of(client)) as process:
+        with run_module("mha_viz.cli", *by_workers, trust=get_trust(client)) as process:
             until(lambda: len(files_in(parts)) == 2 * HELD)
             assert process.is_alive()
     finally:
@@ -198,7 +198,7 @@ def test_a_command_that_is_killed_is_resumed(
     before = files_in(parts)
     assert 2 * HELD <= len(before) <= 2 * HELD + 2
     assert not table.exists()
-    with monkeypatch.context() as patch, dask.config.set(trust_of(client)):
+    with monkeypatch.context() as patch, dask.config.set(get_trust(client)):
         patch.setattr("mha_viz.process.progress.SECONDS_BETWEEN_LINES", 0)
         assert main(by_workers) == 0
     after = files_in(parts)
@@ -219,7 +219,7 @@ def test_a_command_that_is_killed_is_resumed(
                 raise KeyboardInterrupt
 
     monkeypatch.setattr(Measurement, "sentences", stopped)
-    with dask.config.set(trust_of(client)):
+    with dask.config.set(get_trust(client)):
         assert main(by_workers) == 130
     printed = capsys.readouterr()
     assert "the sentences read so far; run the same command again to continue." in printed.err
@@ -275,7 +275,7 @@ def test_used_roles_are_those_of_one_process(client: Any, toy: Encoder, corpus: 
 
 
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
-    layout = laid_out("a", [corpus], SHARD)
+    layout = lay_out_corpus("a", [corpus], SHARD)
     part, model = layout.parts[1], WorkerModel.opened_by(toy)
     task = PartTask(part, model, effects_of(WORDS), "")
     drawn = task._replace(measure=effects_of(WORDS._replace(relation="")))
@@ -306,7 +306,7 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
 
 
 def test_cases_that_were_stored_before_are_read(corpus: Path) -> None:
-    layout = laid_out("a", [corpus], SHARD)
+    layout = lay_out_corpus("a", [corpus], SHARD)
     part = layout.parts[0]._replace(first=7, sentences=10, kind="c")
     part = part._replace(shard=part.shard._replace(digest="d"))
     digests = [
@@ -317,7 +317,7 @@ def test_cases_that_were_stored_before_are_read(corpus: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut off", None])
 def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: Path, damage: bytes | None) -> None:
-    layout = laid_out("a", [corpus], SHARD)
+    layout = lay_out_corpus("a", [corpus], SHARD)
     cases = effects_of(WORDS)
     task = PartTask(layout.parts[1], WorkerModel.opened_by(toy), cases, str(tmp_path))
     first = cases_of_parts.measure_part_cases(task)
@@ -332,7 +332,7 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
     whole = Measurement(toy, mv.read_corpus(corpus), SENTENCES)
     assert whole.kind.measured == MASKED_WORD
     [*whole.sentences()]
-    layout = laid_out("a", [corpus], SHARD)
+    layout = lay_out_corpus("a", [corpus], SHARD)
     cases, together = effects_of(SENTENCES, 2), Cases()
     for part in layout.parts:
         if cases.sentences(part) > 0:

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.cli.cluster import MAX_LISTED_WORKERS, format_progress, get_partial_folder, progress_line
+from mha_viz.cli.cluster import MAX_LISTED_WORKERS, format_progress, get_partial_folder, show_cluster_progress
 from mha_viz.cli.output import Destination
 from mha_viz.study.cluster import engine
 from mha_viz.study.cluster.engine import ProgressReporter, Workers
 from mha_viz.study.run import Progress
-from tests.shards import cluster_of
+from tests.shards import open_cluster
 from tests.waiting import until
 
 pytestmark = pytest.mark.app
 
 
 def test_workers_that_retire_are_not_lost() -> None:
-    with cluster_of(3) as client:
+    with open_cluster(3) as client:
         workers = Workers(client)
         retires, dies, stays = client.nthreads()
         client.retire_workers(workers=[retires])
@@ -66,7 +66,7 @@ def test_on_a_terminal_the_line_is_as_long_as_the_terminal_is_wide(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
     workers = {str(number): 1000 + number for number in range(MAX_LISTED_WORKERS)}
-    with progress_line() as show:
+    with show_cluster_progress() as show:
         show(Progress(8000, 9000, 82.5, 7.2, workers))
         show(Progress(9000, 9000, 82.5, 0, {}))
     lines = capsys.readouterr().err.rstrip("\n").split("\r")[1:]

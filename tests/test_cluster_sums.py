@@ -28,7 +28,7 @@ from mha_viz.study.sums import PASSES, Sums, merge_sums
 from tests import lanes
 from tests.conllu import conllu, line
 from tests.copies import Copy
-from tests.shards import laid_out, treebank
+from tests.shards import lay_out_corpus, treebank
 
 SENTENCES = 31  # of the first file
 
@@ -90,7 +90,7 @@ def merged_at_random(parts: list[Sums], seed: int) -> Sums:
 
 def test_sums_of_shards_are_those_of_one_process_in_any_order(toy: Encoder, files: list[Path]) -> None:
     whole = in_one_process(toy, files)
-    layout = laid_out("c", files, 1500)
+    layout = lay_out_corpus("c", files, 1500)
     assert len(layout.parts) > 8
     parts = [measure(task) for task in tasks_of(toy, layout)]
     for seed in range(4):
@@ -109,7 +109,7 @@ def test_many_documents_are_in_the_same_blocks_whatever_the_shards(
         assert 1 < whole.rows.count <= 8
         assert all(label.startswith("\0") for label in whole.documents)
         for size in (1500, 9000):  # fewer documents in a shard than blocks, and more
-            parts = [measure(task) for task in tasks_of(toy, laid_out("c", files, size))]
+            parts = [measure(task) for task in tasks_of(toy, lay_out_corpus("c", files, size))]
             for seed in range(3):
                 assert_equal(merged_at_random(parts, seed), whole)
 
@@ -117,7 +117,7 @@ def test_many_documents_are_in_the_same_blocks_whatever_the_shards(
 def test_sums_on_disk_are_read_and_not_measured_again(
     toy: Encoder, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layout = laid_out("a", files[:1], 2500)
+    layout = lay_out_corpus("a", files[:1], 2500)
     first = [measure(task) for task in tasks_of(toy, layout, str(tmp_path))]
     assert len(list(tmp_path.glob("*.npz"))) == len(layout.parts)
     monkeypatch.setattr(PartSums, "measure_part", pytest.fail)
@@ -128,7 +128,7 @@ def test_sums_on_disk_are_read_and_not_measured_again(
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut off", None])
 def test_damaged_sums_are_measured_again(toy: Encoder, files: list[Path], tmp_path: Path, damage: bytes | None) -> None:
-    task = tasks_of(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    task = tasks_of(toy, lay_out_corpus("b", files[1:2], 10**6), str(tmp_path))[0]
     first = measure(task)
     (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:-200] if damage is None else damage)
@@ -138,7 +138,7 @@ def test_damaged_sums_are_measured_again(toy: Encoder, files: list[Path], tmp_pa
 
 
 def test_no_damage_stops_a_study(toy: Encoder, files: list[Path], tmp_path: Path) -> None:
-    task = tasks_of(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    task = tasks_of(toy, lay_out_corpus("b", files[1:2], 10**6), str(tmp_path))[0]
     measure(task)
     (path,) = tmp_path.glob("*.npz")
     whole = path.read_bytes()
@@ -150,7 +150,7 @@ def test_no_damage_stops_a_study(toy: Encoder, files: list[Path], tmp_path: Path
 def test_a_worker_that_is_killed_while_it_writes_leaves_no_sums(
     toy: Encoder, files: list[Path], tmp_path: Path
 ) -> None:
-    task = tasks_of(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    task = tasks_of(toy, lay_out_corpus("b", files[1:2], 10**6), str(tmp_path))[0]
     part_sums = measure(task._replace(folder=""))
     path = tmp_path / f"{task.key}.npz"
 
@@ -181,7 +181,7 @@ def test_a_worker_that_is_killed_while_it_writes_leaves_no_sums(
 def test_sums_by_other_definitions_are_measured_again(
     toy: Encoder, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    task = tasks_of(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    task = tasks_of(toy, lay_out_corpus("b", files[1:2], 10**6), str(tmp_path))[0]
     measure(task)
     monkeypatch.setattr(measures if name == "DEFINITIONS" else tasks, name, 1000)
     monkeypatch.setattr(PartSums, "measure_part", lambda *_: 1 / 0)
@@ -190,7 +190,7 @@ def test_sums_by_other_definitions_are_measured_again(
 
 
 def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list[Path]) -> None:
-    task = tasks_of(toy, laid_out("a", files[:1], 10**6))[0]
+    task = tasks_of(toy, lay_out_corpus("a", files[:1], 10**6))[0]
     part, model, kind = task.part, task.model, task.measure.kind  # type: ignore[attr-defined]
     changed = [
         task._replace(measure=PartSums(PASSES[:1], DEFAULT_BATCH, kind)),
@@ -203,7 +203,7 @@ def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list
     ]
     assert len({task.key, *(one.key for one in changed)}) == 8
     assert task._replace(measure=PartSums(PASSES, 7, kind), folder="/elsewhere").key == task.key
-    several = tasks_of(toy, laid_out("ab", files, 10**6))[0]  # lines that are left out name their file
+    several = tasks_of(toy, lay_out_corpus("ab", files, 10**6))[0]  # lines that are left out name their file
     path = part.shard._replace(path=str(Path(part.shard.path).with_name("other.conllu")))
     assert task._replace(part=part._replace(shard=path)).key == task.key
     renamed = several._replace(part=several.part._replace(shard=path))
@@ -211,7 +211,7 @@ def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list
 
 
 def test_another_revision_of_the_model_is_refused(toy: Encoder, files: list[Path]) -> None:
-    task = tasks_of(toy, laid_out("b", files[1:2], 10**6))[0]
+    task = tasks_of(toy, lay_out_corpus("b", files[1:2], 10**6))[0]
     model = task.model._replace(revision="0123456789ab", folder="")
     with pytest.raises(ClusterError, match="revision"):
         measure(task._replace(model=model))
@@ -220,7 +220,7 @@ def test_another_revision_of_the_model_is_refused(toy: Encoder, files: list[Path
 def test_dask_knows_how_large_sums_are(toy: Encoder, files: list[Path]) -> None:
     from dask.sizeof import sizeof
 
-    part = measure(tasks_of(toy, laid_out("b", files[1:2], 10**6))[0])
+    part = measure(tasks_of(toy, lay_out_corpus("b", files[1:2], 10**6))[0])
     assert part.bytes > 30_000
     assert part.bytes < sizeof(part) < part.bytes + 1000
 

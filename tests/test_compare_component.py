@@ -12,7 +12,7 @@ from mha_viz.figures.drawing.theme import DARK, LIGHT, palette
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.models.reading.encoder import Encoder
 from tests.compare_sheet import TIRED, Sheet, first, three
-from tests.readings import long_reading
+from tests.readings import make_long_reading
 
 
 def test_three_heads_are_pointed_at_by_mouse_and_keyboard(sheet: Callable[..., Sheet]) -> None:
@@ -214,7 +214,7 @@ def test_a_long_text_begins_readable_and_scrolls_inside_its_panels(
     sheet: Callable[..., Sheet], minilm: Encoder
 ) -> None:
     all_of_it_is_one_click_away(sheet([Panel(minilm.encode("The animal slept. " * 12), Head(3, i)) for i in (1, 2)]))
-    long = [Panel(long_reading(1, 4, 300), Head(0, i)) for i in range(4)]
+    long = [Panel(make_long_reading(1, 4, 300), Head(0, i)) for i in range(4)]
     panels_scroll_together(sheet(long, size=(390, 844), **{"as": "links"}))
 
 

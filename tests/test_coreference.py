@@ -255,7 +255,7 @@ def test_all_counts_are_those_of_the_plain_loops(words: list[str], seed: int) ->
         [w.relation for w in text.words],
         [(m.chain, m.word) for m in text.mentions],
     )
-    expected = brute.coreference([(plain, brute.Reading(block, list(range(len(words))), [], [], []))])
+    expected = brute.count_coreference([(plain, brute.Reading(block, list(range(len(words))), [], [], []))])
     sums = {name: array.sum(axis=(0, 1)) for name, array in coreference.sums.items()}
     agreement = int(sums["n"][TYPES.index("third_person")]), int(sums["agreement"])
     assert agreement == expected.get(("third_person", "agreement"), (0, 0))

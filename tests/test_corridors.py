@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from tests.imports import ROOT, parsed, run
+from tests.imports import ROOT, iter_run_nodes, parsed
 
 PACKAGE = "mha_viz"
 # What to read: fields of a request. A type with several of them would be a second form of it.
@@ -54,7 +54,7 @@ def public_types(sources: Mapping[str, str]) -> dict[str, set[str]]:
 def imported(source: str, known: Iterable[str]) -> Iterator[str]:
     """The known modules that a module imports, wherever it does; a name from a package counts as the module that it
     is, or as the package."""
-    for node in run(parsed(source).body, functions=True):
+    for node in iter_run_nodes(parsed(source).body, functions=True):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -49,13 +49,13 @@ def test_a_sparse_bigbird_is_cut_where_its_attention_is_no_longer_full(tmp_path:
     blocks = {"attention_type": kind, "block_size": 4, "num_random_blocks": 1, "max_position_embeddings": 64}
     model = BigBirdModel(BigBirdConfig(**sizes, **blocks, vocab_size=400))
     with pytest.warns(mv.errors.TextCutWarning, match=f"reads at most {limit} tokens"):
-        attention = mv.load(str(tiny_models.saved(model, tmp_path / "model"))).encode("dog " * 100)
+        attention = mv.load(str(tiny_models.save_model(model, tmp_path / "model"))).encode("dog " * 100)
     assert attention.weights.shape[-1] == limit
 
 
 def test_a_gpt2_reads_a_thousand_pieces(tmp_path: Path) -> None:
     config = GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=1024, vocab_size=400)  # type: ignore[call-arg]
-    folder = tiny_models.saved(GPT2Model(config), tmp_path / "gpt2")
+    folder = tiny_models.save_model(GPT2Model(config), tmp_path / "gpt2")
     with pytest.warns(mv.errors.TextCutWarning, match="reads at most 1,024 tokens"):
         attention = mv.load(str(folder)).encode("dog " * 3000)
     assert attention.weights.shape == (2, 4, 1024, 1024)

@@ -212,7 +212,7 @@ def test_no_bit_of_weights_that_another_program_downloaded_changes_them_silently
     assert folder is not None
     (folder / digests.FILE_NAME).unlink()
     path = folder / snapshots.WEIGHTS
-    blob = folder.parent.parent / "blobs" / digests.of(path)
+    blob = folder.parent.parent / "blobs" / digests.digest_file(path)
     blob.parent.mkdir()
     path.rename(blob)
     path.symlink_to(blob)

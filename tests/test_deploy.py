@@ -18,11 +18,11 @@ import yaml
 
 from mha_viz.cli import main
 from mha_viz.models.getting import catalog
-from tests.deploy.image import ROOT, environment, named
+from tests.deploy.image import ROOT, list_texts, read_environment
 
 DEPLOY = ROOT / "deploy"
 NGINX = (DEPLOY / "nginx.conf").read_text("utf-8")
-PORT = named("EXPOSE")[0]
+PORT = list_texts("EXPOSE")[0]
 FINAL = 1
 BY_PLACE = ("MHA_VIZ_PROXIES", "STREAMLIT_SERVER_COOKIE_SECRET")  # differ from one place to another
 PLACE = "heads.example.org"
@@ -102,7 +102,7 @@ def test_the_same_is_set_in_every_process() -> None:
 
 
 def test_ports_and_paths_agree() -> None:
-    assert environment(FINAL)["PORT"] == PORT
+    assert read_environment(FINAL)["PORT"] == PORT
     assert re.findall(r"server (\w+):(\d+);", NGINX) == [("one", PORT), ("two", PORT)]
     [port] = container("Deployment")["ports"]
     assert str(port["containerPort"]) == PORT
@@ -134,7 +134,7 @@ def test_the_proxy_that_is_believed_is_the_proxy() -> None:
 
 
 def test_models_are_read_only_but_for_who_downloads_them() -> None:
-    given = environment(FINAL)
+    given = read_environment(FINAL)
     cache_, measured = given["HF_HUB_CACHE"], given["MHA_VIZ_HOME"]
     services = compose()["services"]
     assert services["one"]["volumes"] == [f"models:{cache_}:ro", f"measured:{measured}"]
@@ -174,7 +174,7 @@ def test_services_are_bounded_and_can_write_nowhere_else(name: str) -> None:
     assert service["mem_limit"]
     assert service["ulimits"] == {"nofile": 65536}
     if name != "proxy":
-        assert service["user"] == named("USER")[-1]
+        assert service["user"] == list_texts("USER")[-1]
         assert service["init"] is True
     places = [place.partition(":") for place in service["tmpfs"]]  # an unquoted comma makes two values of one
     assert [place for place, _, _ in places] == (["/var/cache/nginx", "/run"] if name == "proxy" else ["/tmp"])
@@ -194,7 +194,7 @@ def test_nginx_writes_where_only_root_makes_folders_and_its_header_makes_them() 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Job"])
 def test_pods_are_bounded_and_can_write_nowhere_else(kind: str) -> None:
-    user, _, group = named("USER")[-1].partition(":")
+    user, _, group = list_texts("USER")[-1].partition(":")
     who = pod(kind)["securityContext"]
     assert (who["runAsUser"], who["runAsGroup"], who["runAsNonRoot"]) == (int(user), int(group), True)
     assert container(kind)["securityContext"] == {

@@ -15,7 +15,7 @@ from mha_viz.cli import main, stops, table
 from mha_viz.models.reading import onnx
 from mha_viz.models.reading.encoder import Encoder
 from tests import documents
-from tests.live_pages import parts_of
+from tests.live_pages import list_parts
 from tools import docs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,8 +33,8 @@ def commands(block: str) -> list[list[str]]:
 @pytest.fixture
 def _light(minilm: Encoder, live_toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The graph of toy is that which tests/test_live.py looks at; PyTorch takes seconds to make it."""
-    documents.are_light(monkeypatch, minilm)
-    made = onnx.Graph(b"".join(parts_of(live_toy)), 0.0)
+    documents.lighten_models(monkeypatch, minilm)
+    made = onnx.Graph(b"".join(list_parts(live_toy)), 0.0)
     monkeypatch.setattr(
         onnx, "export_graph", lambda model, *_: made if model.name == "toy" else pytest.fail(model.name)
     )

@@ -16,7 +16,7 @@ from mha_viz.figures.layout.view import View
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import clean
 from tests import hostile, lanes
-from tests.files import FORMATS, opens
+from tests.files import FORMATS, check_opens
 from tests.page_session import PageSession
 
 DPI = 40
@@ -83,7 +83,7 @@ def test_every_hostile_text_in_every_format(offers: Offers, minilm: Encoder, num
         figure = offer.make(Size())
         whole = (number + turn) % 5 == 0
         for suffix in FORMATS if whole else [FORMATS[(number + turn) % len(FORMATS)]]:
-            opens(suffix, figure.make_file(suffix, DPI))
+            check_opens(suffix, figure.make_file(suffix, DPI))
 
 
 IN_ARCHIVES = ("formula", "closing script", "nul", "high surrogate alone")
@@ -92,7 +92,7 @@ IN_ARCHIVES = ("formula", "closing script", "nul", "high surrogate alone")
 @pytest.mark.parametrize("name", lanes.some(IN_ARCHIVES, "formula", "closing script"))
 def test_hostile_names_in_the_archive_of_the_compared_heads(offers: Offers, minilm: Encoder, name: str) -> None:
     everything = offers.on_compare(panels_of(minilm, hostile.TEXTS[name]))[1]
-    opens(".zip", everything(Size(), DPI))
+    check_opens(".zip", everything(Size(), DPI))
 
 
 def test_a_table_of_millions_of_weights_is_not_offered_and_the_page_says_why() -> None:
@@ -119,5 +119,5 @@ def test_every_figure_of_every_hostile_text_in_every_format(offers: Offers, mini
     for offer in offered(offers, minilm, text):
         figure = offer.make(Size())
         for suffix in FORMATS:
-            opens(suffix, figure.make_file(suffix, DPI))
-    opens(".zip", offers.on_compare(panels_of(minilm, text))[1](Size(), DPI))
+            check_opens(suffix, figure.make_file(suffix, DPI))
+    check_opens(".zip", offers.on_compare(panels_of(minilm, text))[1](Size(), DPI))

@@ -29,7 +29,7 @@ from mha_viz.models.getting.catalog import Model, resolve
 from mha_viz.models.getting.hub import fetch, find_local_folder
 from mha_viz.process import children
 from mha_viz.request import Request
-from tests.copies import Copy, readers_are_copies
+from tests.copies import Copy, copy_readers
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.page_session import PageSession, press
 from tests.waiting import PATIENCE, until
@@ -435,7 +435,7 @@ def test_what_was_loaded_longest_ago_makes_room(hub: FakeHub, hub_cache: Path, m
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch, hub: FakeHub) -> Iterator[Reader]:
     """A process with models: a copy of this one."""
-    readers_are_copies(monkeypatch)
+    copy_readers(monkeypatch)
     one = Reader()
     yield one
     one.close()

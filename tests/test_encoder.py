@@ -34,7 +34,7 @@ from mha_viz.models.reading.tokenizer import CHARACTERS_PER_PIECE
 from mha_viz.request import Request
 from mha_viz.text import TokenizedText, clean
 from tests import hostile
-from tests.oracles import SECOND, SENTENCE, check_text, plain
+from tests.oracles import SECOND, SENTENCE, check_text, load_plain
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
@@ -54,7 +54,7 @@ NOTHING_KEPT = {
 )
 def test_minilm_equals_transformers(typed: tuple[str, ...], minilm: Encoder) -> None:
     assert minilm.folder is not None
-    model, tokenizer = plain(minilm.folder)
+    model, tokenizer = load_plain(minilm.folder)
     inputs = tokenizer(*typed, return_tensors="pt", truncation="longest_first", max_length=512)
     with torch.no_grad():
         expected = torch.cat(model(**inputs, output_attentions=True).attentions).numpy()

@@ -14,7 +14,7 @@ from mha_viz.lab import lab
 from mha_viz.numerals import decimal
 from tests import lanes
 from tests.few_sentences import read_few
-from tests.files import opens
+from tests.files import check_opens
 from tests.page_session import PageSession
 
 BEGINS = "the-animal-didnt-cross"
@@ -25,7 +25,7 @@ def is_whole(offer: Offer, *suffixes: str) -> None:
     figure = offer.make(Size())
     assert figure.caption.startswith(figure.drawing.alt.rstrip(".")[:20])
     for suffix in suffixes or figure.suffixes:
-        opens(suffix, figure.to_bytes(suffix, 40))
+        check_opens(suffix, figure.to_bytes(suffix, 40))
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -87,7 +87,7 @@ def every_case(text: str, model: brute.Model) -> Iterator[Case]:
     read = brute.results(text, model)
     for number, sentence, reading in read.sentences:
         for head, a in enumerate(reading.attention):
-            w = brute.between_words(a, reading.words)
+            w = brute.sum_to_words(a, reading.words)
             for q in brute.questions(sentence) if len(sentence.forms) > 2 else ():
                 if q.group[1].split(":")[0] == "punct":  # no relation of syntax
                     continue
@@ -104,10 +104,10 @@ def every_case(text: str, model: brute.Model) -> Iterator[Case]:
         while words < end:
             number, words = number + 1, next(ends)
         for head, a in enumerate(reading.attention):
-            w = brute.between_words(a, reading.words)
+            w = brute.sum_to_words(a, reading.words)
             for x in brute.anaphors(chunk):
                 if "third_person" in x.kinds and len(x.candidates) > 1:
-                    answer = brute.best(w[x.word], x.candidates)
+                    answer = brute.find_best(w[x.word], x.candidates)
                     right = answer in x.right
                     yield Case(head, "coreference third_person", first, x.word, answer, w[x.word, answer], right)
 
@@ -121,7 +121,7 @@ def rows(head: int, number: int, a: Any, reading: brute.Reading) -> Iterator[Cas
         -1 if end == "cls" else count if end == "sep" else w for end, w in zip(reading.ends, reading.words, strict=True)
     ]
     for i in plain:
-        inner, answer = brute.best(a[i], plain), brute.best(a[i], range(size))
+        inner, answer = brute.find_best(a[i], plain), brute.find_best(a[i], range(size))
         for offset, name in ((-1, "previous"), (0, "same"), (1, "next")):
             if i + offset in plain:
                 yield Case(head, f"position {name}", number, word[i], word[inner], a[i][inner], inner == i + offset)

@@ -23,7 +23,7 @@ from mha_viz.figures.layout.heatmap import heatmap
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.view import Focus, View
-from tests.readings import long_reading, reading
+from tests.readings import make_long_reading, reading
 
 H = Head(0, 0)
 
@@ -194,7 +194,7 @@ def test_letters_too_small_to_print_are_announced(font_pt: float, says: bool) ->
 
 
 def test_panels_higher_than_a_page_are_announced() -> None:
-    panels = [Panel(long_reading(1, 2, 60), H)] * 4
+    panels = [Panel(make_long_reading(1, 2, 60), H)] * 4
     (note,) = [note for note in compare(panels, kind="links").notes if "mm high" in str(note)]
     assert re.search(r"The figure is \d{3} mm high; 220 mm fit\. .*max_height_mm", str(note))
     assert not [note for note in compare(panels[:1], kind="links").notes if "mm high" in str(note)]

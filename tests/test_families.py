@@ -24,7 +24,7 @@ from mha_viz.models.reading.loading import from_folder, load_one_stack
 from mha_viz.models.reading.opening import open_folder
 from mha_viz.models.reading.probe import find_attention_modules
 from tests import hostile, lanes, tiny_models
-from tests.oracles import EQUAL, SECOND, SENTENCE, attentions, check_text, plain, silenced
+from tests.oracles import EQUAL, SECOND, SENTENCE, check_text, collect_attentions, load_plain, silence_heads
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
@@ -37,10 +37,10 @@ with_pairs = pytest.mark.parametrize("family", tiny_models.WITH_PAIRS)
 
 def oracle(folder: Path, *typed: str, limit: int = 64) -> Weights:
     """[layer, head, query, key] from transformers itself, including its tokenizer."""
-    model, tokenizer = plain(folder)
+    model, tokenizer = load_plain(folder)
     inputs = tokenizer(*typed, return_tensors="pt", truncation="longest_first", max_length=limit)
     with torch.no_grad():
-        layers = attentions(model, model(**inputs, output_attentions=True))
+        layers = collect_attentions(model, model(**inputs, output_attentions=True))
     assert len(layers) == tiny_models.LAYERS
     weights: Weights = torch.cat(layers).numpy()
     return weights
@@ -174,7 +174,7 @@ class _Silenced(capture.Tap):
 def test_a_tap_that_silences_a_head_equals_zeroed_rows_of_w_o(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     ours = tiny(family).through(SENTENCE, tap=_Silenced)[0].weights
     every_layer = [(layer, 2) for layer in range(tiny_models.LAYERS)]
-    with silenced(plain(tiny_folder(family))[0], every_layer, tiny_models.HEADS):
+    with silence_heads(load_plain(tiny_folder(family))[0], every_layer, tiny_models.HEADS):
         expected = oracle(tiny_folder(family), SENTENCE)
     assert np.abs(ours - expected).max() <= EQUAL
     assert np.abs(ours - tiny(family).encode(SENTENCE).weights)[1:].max() > 1000 * EQUAL

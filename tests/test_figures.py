@@ -30,7 +30,7 @@ from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.view import Block, View, build_block, chosen, compute_shown, find_focus, list_units, shades
 from mha_viz.files.assets import app_root
 from tests import hostile
-from tests.readings import long_reading, reading
+from tests.readings import make_long_reading, reading
 from tests.sentences import TIRED, WIDE, read
 
 H = Head(1, 2)
@@ -285,7 +285,7 @@ def test_a_long_text_is_pooled_in_the_grid_so_that_peaks_stay() -> None:
     assert max(small.shape) <= 96
     assert small.max() == 1
     assert (pool_matrix(w[:50, :50], 96) == w[:50, :50]).all()
-    drawing = grid(long_reading(2, 2, 200))
+    drawing = grid(make_long_reading(2, 2, 200))
     assert max(max(m.pixels.shape) for m in drawing.marks if isinstance(m, CellPicture)) <= 96
 
 

@@ -24,7 +24,7 @@ from mha_viz.figures.layout.panels import Panel, convert_pin, explain_mismatch, 
 from mha_viz.figures.layout.view import View, list_units
 from mha_viz.text import Cut
 from tests.page_scripts import ask_panels
-from tests.readings import long_reading, reading
+from tests.readings import make_long_reading, reading
 from tests.sentences import TIRED, WIDE, read
 
 H = Head(1, 2)
@@ -222,7 +222,7 @@ def test_a_comparison_says_which_head_read_which_text() -> None:
 
 def test_a_caption_says_what_of_a_long_text_was_read() -> None:
     def cut_reading(**typed: Any) -> Attention:
-        whole = long_reading(1, 1, 512)
+        whole = make_long_reading(1, 1, 512)
         return Attention("minilm", "", replace(whole.text, **typed), whole.weights)
 
     attention = cut_reading(text="cat sat mat " * 1000, cut=Cut(3002, 512, (2040, 0)))

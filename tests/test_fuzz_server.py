@@ -28,7 +28,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
 @pytest.mark.slow
 def test_what_a_browser_can_send_breaks_nothing(plain: AppServer) -> None:
     before = len(plain.log())
-    findings = run(fuzz.crowd(plain.url, fuzz.honest, 120))
+    findings = run(fuzz.run_crowd(plain.url, fuzz.visit_honestly, 120))
     assert findings.interactions >= 120
     assert {*findings.pages} == {*fuzz.PAGES[1:], "explore"}
     assert (findings.boxes, findings.faults, fuzz.tracebacks(plain.log()[before:])) == ({}, [], {})
@@ -38,7 +38,7 @@ def test_what_a_browser_can_send_breaks_nothing(plain: AppServer) -> None:
 @pytest.mark.slow
 def test_what_no_browser_sends_breaks_nothing_but_its_own_session(plain: AppServer) -> None:
     before = len(plain.log())
-    findings = run(fuzz.crowd(plain.url, fuzz.forged, 100))
+    findings = run(fuzz.run_crowd(plain.url, fuzz.visit_with_forgeries, 100))
     assert findings.interactions >= 100
     assert (findings.boxes, findings.faults, fuzz.tracebacks(plain.log()[before:], forgiving=True)) == ({}, [], {})
     assert findings.refused, "Nothing forged was even noticed: the messages do not reach the widgets."
@@ -46,7 +46,7 @@ def test_what_no_browser_sends_breaks_nothing_but_its_own_session(plain: AppServ
 
 
 def test_every_event_of_every_component_is_sent() -> None:
-    sent = {name: {event for event, _ in rows} for name, rows in fuzz_values.events(None, Random(0)).items()}  # type: ignore[arg-type]
+    sent = {name: {event for event, _ in rows} for name, rows in fuzz_values.list_events(None, Random(0)).items()}  # type: ignore[arg-type]
     drawn: dict[str, set[str]] = {}
     for call in ast.walk(ast.parse(Path(components.__file__).read_text(encoding="utf-8"))):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Call):

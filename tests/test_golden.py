@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mha_viz.figures.drawing.theme import LIGHT
-from tests.golden.cases import FILE, TOGETHER, VIEWS, everything
+from tests.golden.cases import FILE, TOGETHER, VIEWS, build_file
 
 GOLDEN = json.loads(FILE.read_text("utf-8"))
 
@@ -17,7 +17,7 @@ GOLDEN = json.loads(FILE.read_text("utf-8"))
 @cache
 def now() -> Any:
     """What is drawn now, as the file would have it."""
-    return json.loads(json.dumps(everything()))
+    return json.loads(json.dumps(build_file()))
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -25,7 +25,7 @@ import mha_viz as mv
 from mha_viz.figures.layout.packet import collect_axis_tokens
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import TokenizedText
-from tests.packets import in_page, pages_of
+from tests.packets import list_pages, read_page
 from tests.tiny_models import CORPUS, ROBERTA
 
 TEXTS = (
@@ -175,8 +175,8 @@ def test_names_alone_give_the_tokens_and_words_of_the_model_that_is_loaded(kind:
         assert collect_axis_tokens(by_names.by_words().text) == collect_axis_tokens(read.by_words().text), text
         cached = mv.Attention.from_cache({"blocks.0.attn.hook_pattern": layers[0]}, names)
         assert collect_axis_tokens(cached.text) == expected, text
-        (page,) = pages_of(mv.bertviz.head_view(layers, names, html_action="return"))
-        header = in_page(page)[0].header
+        (page,) = list_pages(mv.bertviz.head_view(layers, names, html_action="return"))
+        header = read_page(page)[0].header
         assert {field: header[field] for field in expected} == expected, text
 
 

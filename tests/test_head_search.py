@@ -26,10 +26,10 @@ from mha_viz.figures.words.role_words import (
     describe_in_list,
     describe_rule_in_list,
     find_best_baseline,
+    get_plain_name,
     has_older_rule,
     label_role,
-    plain_name,
-    short_name,
+    shorten_name,
     sort_by_interest,
     sort_by_strength,
     summarise_role,
@@ -256,14 +256,14 @@ def test_words_that_say_nothing_ask_for_nothing() -> None:
 
 
 def test_names_of_roles_are_plain() -> None:
-    assert [plain_name(one) for one in (OBJECT, PRONOUN, BEFORE)] == ["object (obj)", "pronoun", "previous token"]
+    assert [get_plain_name(one) for one in (OBJECT, PRONOUN, BEFORE)] == ["object (obj)", "pronoun", "previous token"]
     assert find_best_baseline(OBJECT) == ("nearest noun to the right", 0.6)
     assert find_best_baseline(BEFORE) == ("if it looked everywhere equally", 0.054)
 
 
 def test_both_special_tokens_together_have_words() -> None:
     resting = finding("L2H3", "delimiter", "both", 0.63, 0.125, low=math.nan, high=math.nan)
-    assert (plain_name(resting), short_name(resting)) == ("both special tokens", "CLS+SEP")
+    assert (get_plain_name(resting), shorten_name(resting)) == ("both special tokens", "CLS+SEP")
     assert "63.0% of its attention goes to [CLS] and [SEP] together (12.5% if" in describe_evidence(resting)
     assert label_role(resting) == "any token → [CLS] or [SEP]"
 

@@ -34,7 +34,7 @@ from mha_viz.process import messages
 from mha_viz.request import Request
 from mha_viz.text import align, clean
 from tests import hostile, lanes
-from tests.files import FORMATS, opens
+from tests.files import FORMATS, check_opens
 from tests.packets import unpack, unpack_panels
 from tests.page_scripts import ask_packet
 
@@ -142,7 +142,7 @@ def is_exported(attention: Attention) -> None:
     """Every file of numbers has the same tokens, and calculates nothing."""
     written = {suffix: files.to_bytes(attention, suffix) for suffix in files.suffixes()}
     for suffix, data in written.items():
-        opens(suffix, data)
+        check_opens(suffix, data)
     rows = csv.DictReader(io.StringIO(written[".csv"].decode(), newline=""))
     cells = {int(row["key_index"]): row["key_token"] for row in rows}
     assert all(cell in (t, f"'{t}") for cell, t in zip(cells.values(), attention.tokens, strict=True))
@@ -162,7 +162,7 @@ def is_drawn(number: int, typed: str) -> None:
     for kind, figure in ordered if lanes.everything else ordered[:3]:
         for suffix in in_turn if figure is ordered[0][1] else (".svg",):
             assert suffix in figure.suffixes
-            opens(suffix, figure.to_bytes(suffix, 40))
+            check_opens(suffix, figure.to_bytes(suffix, 40))
         assert figure.caption, kind
 
 

@@ -527,7 +527,7 @@ def test_large_scores_are_lowered_and_masked_keys_have_no_power() -> None:
 def test_a_model_that_scales_otherwise_gets_its_own_formula(tmp_path: Path) -> None:
     sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "vocab_size": 400}
     config = GPT2Config(**sizes, scale_attn_weights=False, scale_attn_by_inverse_layer_idx=True)
-    model = str(tiny_models.saved(GPT2Model(config), tmp_path / "gpt2"))
+    model = str(tiny_models.save_model(GPT2Model(config), tmp_path / "gpt2"))
     page = visit(model=model, step="softmax", head="L1H0", text="One dog.")
     assert r"A = \mathrm{softmax}\left(0.5 \cdot q k^\top\right)" in page.said
     page = visit(model=model, step="scale", head="L1H0", text="One dog.")

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.visitors import sentence
+from benchmarks.visitors import draw_sentence
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 
@@ -40,7 +40,7 @@ def test_visitors_at_once_see_what_one_after_the_other_sees(
     server: AppServer, tmp_path: Path, size: tuple[int, int]
 ) -> None:
     random, (visitors, sentences) = Random(7), size
-    each = [[sentence(random) for _ in range(sentences)] for _ in range(visitors)]
+    each = [[draw_sentence(random) for _ in range(sentences)] for _ in range(visitors)]
     together = run(_at_once(server.url, each))
     assert not server.faults()
     with AppServer(tmp_path) as other:

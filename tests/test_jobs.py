@@ -16,7 +16,7 @@ def test_what_is_not_seen_is_not_done(browser: Browser, monkeypatch: pytest.Monk
     page = "data:text/html,<button onclick='this.textContent=1'>A</button><p style='margin:2000px 0'>far</p><input>"
     lines = ["click role=button[name=A]", "see text=far", 'never text="A"', "see text=nothing", "click text=far"]
     ends = [jobs.Job(f"{count} lines", 1, "\n".join(lines[:count])) for count in (3, 5)]
-    (well,), (ill,) = (jobs.done(browser, page, [job]) for job in ends)
+    (well,), (ill,) = (jobs.do_jobs(browser, page, [job]) for job in ends)
     assert (well.clicks, well.beside["scrolled"] > 0, well.undone) == (1, True, "")
     assert ill.clicks == 1, "it stops where something is missing"
     assert ill.undone.startswith("“see text=nothing”")

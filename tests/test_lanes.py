@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests import lanes
-from tests.imports import ROOT, chain, imported_by, names, parsed
-from tests.ordering import in_shares, shuffled
+from tests.imports import ROOT, find_chain, list_imports_of, names, parsed
+from tests.ordering import order_in_shares, shuffle_tests
 
 TESTS = ROOT / "tests"
 FIXTURES_OF_PAGES = {"browser", "server"}
@@ -72,7 +72,7 @@ def way_out(source: str, module: str) -> list[str]:
     if pages := used & FIXTURES_OF_PAGES:
         return [module, *sorted(pages)]
     by_fixtures = {name: names([shared_fixtures()[name]], "tests.conftest") for name in sorted(used)}
-    ways = [chain(module, imported), *([module, *chain(name, by_fixtures[name])] for name in by_fixtures)]
+    ways = [find_chain(module, imported), *([module, *find_chain(name, by_fixtures[name])] for name in by_fixtures)]
     return min((way for way in ways if way and way[-1] in lanes.HEAVY), key=len, default=[])
 
 
@@ -86,7 +86,7 @@ def test_the_lane_for_every_save_is_the_modules_that_import_no_large_library() -
     gone = {*lanes.UNIT, *lanes.LONG, *lanes.LATER} - {path.stem for path in TESTS.glob("test_*.py")}
     assert not gone, "these do not exist"
     assert list(lanes.UNIT) == sorted(set(lanes.UNIT))
-    assert chain("tests.conftest", imported_by("tests.conftest")) == [], "it is loaded in every lane"
+    assert find_chain("tests.conftest", list_imports_of("tests.conftest")) == [], "it is loaded in every lane"
 
 
 BY_LOAD = ["mha_viz.models.reading.loading", "mha_viz.models.reading.unlisted_families"]
@@ -164,7 +164,7 @@ def collected() -> list[Any]:
 def test_every_worker_gets_its_tests_once_and_pure_ones_last(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "LONG", ("test_long",))
     items = collected()
-    ordered = in_shares(items, workers)
+    ordered = order_in_shares(items, workers)
     assert sorted(item.name for item in ordered) == sorted(item.name for item in items)
     share = len(items) // workers
     for number in range(workers):
@@ -178,7 +178,7 @@ def test_every_worker_gets_its_tests_once_and_pure_ones_last(workers: int, monke
 
 def test_tests_are_shuffled_by_module_and_alike_for_a_seed() -> None:
     items = collected()
-    orders = [[item.name for item in shuffled(collected(), seed)] for seed in (1, 1, 2)]
+    orders = [[item.name for item in shuffle_tests(collected(), seed)] for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
     assert sorted(orders[0]) == sorted(item.name for item in items)
     modules = [name.partition("[")[0] for name in orders[0]]

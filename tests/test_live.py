@@ -21,7 +21,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.tokenizer import Tokenizer
 from mha_viz.models.reading.tokenizer_rules import export_rules
 from tests.cli_runs import assert_one_line
-from tests.live_pages import EXAMPLE, PART, parts_of, write
+from tests.live_pages import EXAMPLE, PART, list_parts, write
 
 
 def test_the_folder_has_everything_and_no_script_in_its_page(live_toy: Path) -> None:
@@ -43,7 +43,7 @@ def test_the_folder_has_everything_and_no_script_in_its_page(live_toy: Path) -> 
 
 def test_a_large_model_is_written_in_parts(live_toy: Path) -> None:
     described = json.loads((live_toy / "model.json").read_text("utf-8"))
-    parts = parts_of(live_toy)
+    parts = list_parts(live_toy)
     assert len(parts) > 1
     assert max(map(len, parts)) == PART
     assert sum(map(len, parts)) == described["bytes"]

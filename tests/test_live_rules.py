@@ -18,7 +18,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
 from mha_viz.text import Piece, build_text, is_punctuation
 from tests import hostile, lanes
-from tests.live_pages import ask_node, library, rules_of
+from tests.live_pages import ask_node, library, read_rules
 from tests.readings import reading
 
 # One for each way of cutting words: by pieces of words, by bytes, and whole.
@@ -34,7 +34,7 @@ def model(minilm: Encoder, tiny: Model) -> Model:
 
 
 def pieces(model: Encoder, texts: list[str]) -> list[Any]:
-    (answers,) = ask_node({"library": library(), **rules_of(model), "texts": texts})
+    (answers,) = ask_node({"library": library(), **read_rules(model), "texts": texts})
     assert len(answers) == len(texts)
     return list(answers)
 

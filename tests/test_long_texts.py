@@ -9,7 +9,7 @@ from mha_viz.attention import Head
 from mha_viz.figures.layout.packet import build_packet
 from mha_viz.view.settings import DEFAULTS, LONG_DEFAULTS, LONG_TOKENS
 from tests.page_scripts import ask_packet
-from tests.readings import long_reading
+from tests.readings import make_long_reading
 
 NAMES = ("unit", "special", "links", "scale", "side")
 SHORT = {name: DEFAULTS[name] for name in NAMES}
@@ -23,7 +23,7 @@ def _parameters(query: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("tokens", "first"), [(LONG_TOKENS, SHORT), (LONG_TOKENS + 1, LONG)])
 def test_what_the_address_says_wins_over_how_a_text_begins(tokens: int, first: dict[str, str]) -> None:
-    raw = build_packet(long_reading(1, 2, tokens), [Head(0, 0)])
+    raw = build_packet(make_long_reading(1, 2, tokens), [Head(0, 0)])
     questions = [{"packet": raw, "ask": ask, "query": query} for ask in ("view", "address") for query in QUERIES]
     answers = ask_packet(*questions)
     for query, view, address in zip(QUERIES, answers[: len(QUERIES)], answers[len(QUERIES) :], strict=True):

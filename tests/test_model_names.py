@@ -22,7 +22,7 @@ from mha_viz.figures.layout.view import View
 from mha_viz.model_names import ModelName, cite_model, name_in_column, read_config_name, shorten_name
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
-from tests.packets import in_page
+from tests.packets import read_page
 
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 CITED = f"{HUB_ID} (weights SHA-256 53aa5117…)"
@@ -126,7 +126,7 @@ def test_a_folder_is_called_so_everywhere_and_known_by_its_path(folder: Path, tm
         "utf-8"
     )
     assert json.loads(a.save(tmp_path / "a.json").read_text("utf-8"))["model"] == "BAAI/bge"
-    assert in_page(a.heatmap("L0H0").to_html())[0].header["model"] == "BAAI/bge"
+    assert read_page(a.heatmap("L0H0").to_html())[0].header["model"] == "BAAI/bge"
     assert f"# {cited}\n" in recipe.write_head_recipe(a, "heatmap", [Head(0, 0)], View(), Size(), "a.svg")
     for suffix in (".npz", ".safetensors"):
         again = mv.load_attention(a.save(tmp_path / f"a{suffix}"))

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import walks
 
-QUICK = [name for name, walk in walks.WALKS.items() if walk is not walks.corpus]
+QUICK = [name for name, walk in walks.WALKS.items() if walk is not walks.walk_corpus]
 
 
 @pytest.mark.app

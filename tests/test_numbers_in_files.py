@@ -30,7 +30,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import METHODS
 from mha_viz.request import TEXT as TEXT_METHOD
 from mha_viz.view.quantities import QUANTITIES
-from tests.oracles import attentions, plain
+from tests.oracles import collect_attentions, load_plain
 from tests.packets import unpack, unpack_panels
 
 TEXT = "The animal didn't cross the street because it was too tired."  # has words of several pieces
@@ -56,10 +56,10 @@ class Even(mv.Tap):
 def weights(minilm: Encoder) -> Numbers:
     """[layer, head, query, key] by transformers alone."""
     assert minilm.folder is not None
-    model, tokenizer = plain(minilm.folder)
+    model, tokenizer = load_plain(minilm.folder)
     with torch.inference_mode():
         outputs = model(**tokenizer(TEXT, return_tensors="pt"), output_attentions=True)
-    return torch.stack([layer[0] for layer in attentions(model, outputs)]).double().numpy()
+    return torch.stack([layer[0] for layer in collect_attentions(model, outputs)]).double().numpy()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.live_pages import EXAMPLE, served
+from tests.live_pages import EXAMPLE, serve_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 LABEL = "on tokens nearby"
@@ -115,7 +115,7 @@ def test_a_share_that_was_added_is_on_a_page_with_recipes_and_a_live_page_goes_o
     faults = list[str]()
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-    with served(tmp_path / "site") as (address, _):
+    with serve_folder(tmp_path / "site") as (address, _):
         page.goto(address)
         live = page.locator("#live")
         live.locator(".preview details.more > summary").click()

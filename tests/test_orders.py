@@ -14,8 +14,8 @@ import pytest
 
 from mha_viz.figures.charts import chart_plotly
 from tests import lanes
-from tests.controls import Act, acts, every_two, first_of_each, there_and_back
-from tests.copies import children_are_copies
+from tests.controls import Act, build_pair_walk, build_return_walk, list_acts, pick_first_of_each
+from tests.copies import copy_children
 from tests.page_session import PageSession
 from tests.places import NOT_PRESSED, PLACES, Place
 
@@ -58,17 +58,17 @@ def _charts_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _work_is_done_by_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    children_are_copies(monkeypatch)
+    copy_children(monkeypatch)
 
 
 def test_the_walk_has_every_two_in_both_orders() -> None:
-    walk = every_two("abcdef")
+    walk = build_pair_walk("abcdef")
     assert {*pairwise(walk)} == {(a, b) for a in "abcdef" for b in "abcdef"}
     assert len(walk) == 37
 
 
 def test_there_and_back_has_each_at_an_even_and_an_odd_place_and_after_both_neighbours() -> None:
-    walk = there_and_back("abcde")
+    walk = build_return_walk("abcde")
     assert {(name, place % 2) for place, name in enumerate(walk)} == {(name, odd) for name in "abcde" for odd in (0, 1)}
     assert {*pairwise(walk)} == {*pairwise("abcde"), *pairwise("edcba"), ("e", "e")}
 
@@ -108,7 +108,7 @@ def _first_from_the_url(place: Place, first: Act, visit: PageSession) -> PageSes
 
 
 def usual(place: Place) -> list[Act]:
-    every = acts(at(place))
+    every = list_acts(at(place))
     return [act for act in every if act.control not in NOT_PRESSED]
 
 
@@ -127,12 +127,12 @@ def check(place: Place, walk: Sequence[Act]) -> None:
 
 @pytest.mark.parametrize("name", [*OFTEN, *ONE_WAY])
 def test_one_value_of_each_control_after_another(name: str) -> None:
-    things = [act for act in first_of_each(usual(PLACES[name])) if not act.control.startswith(ALIKE)]
-    usual_walk = things if name in ONE_WAY else there_and_back(things)
-    check(PLACES[name], every_two(things) if lanes.everything else usual_walk)
+    things = [act for act in pick_first_of_each(usual(PLACES[name])) if not act.control.startswith(ALIKE)]
+    usual_walk = things if name in ONE_WAY else build_return_walk(things)
+    check(PLACES[name], build_pair_walk(things) if lanes.everything else usual_walk)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLACES)
 def test_every_value_of_each_control_after_another(name: str) -> None:
-    check(PLACES[name], every_two(usual(PLACES[name])))
+    check(PLACES[name], build_pair_walk(usual(PLACES[name])))

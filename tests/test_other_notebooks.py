@@ -18,7 +18,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.libraries import MISSING
-from tests.ports import free_port
+from tests.ports import find_free_port
 from tests.waiting import until
 
 CODE = 'import mha_viz as mv\na = mv.load("toy").encode("the girl slept because she was tired .")\na.grid()'
@@ -28,7 +28,7 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 @contextmanager
 def served(folder: Path, *command: str) -> Iterator[str]:
     """The address of a notebook's server, which is started in a folder."""
-    port = free_port()
+    port = find_free_port()
     words = [word.format(port=port) for word in command]
     environment = os.environ | {"JUPYTER_CONFIG_DIR": str(folder), "JUPYTER_DATA_DIR": str(folder), "HOME": str(folder)}
     with (folder / "log").open("w") as log:

@@ -35,7 +35,7 @@ HEAD = Head(1, 2)
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
 def test_another_text_is_that_of_hooks(family: str, tiny: Tiny, tiny_folder: Callable[[str], Path]) -> None:
-    model, tokenizer = oracles.plain(tiny_folder(family))
+    model, tokenizer = oracles.load_plain(tiny_folder(family))
     inputs = [tokenizer(text, return_tensors="pt") for text in (TEXT, SOURCE)]
     size, kept = model.config.hidden_size // model.config.num_attention_heads, list[torch.Tensor]()
 
@@ -50,7 +50,7 @@ def test_another_text_is_that_of_hooks(family: str, tiny: Tiny, tiny_folder: Cal
     hook = find_attention_modules(model, HEAD.layer).output.register_forward_pre_hook(replaces)
     with torch.no_grad():
         model(**inputs[1])
-        weights = oracles.attentions(model, model(**inputs[0], output_attentions=True))
+        weights = oracles.collect_attentions(model, model(**inputs[0], output_attentions=True))
     hook.remove()
     ours = mv.ablate(tiny(family), [HEAD], TEXT, method="text", source=SOURCE)
     assert np.abs(ours.weights - torch.cat(weights).numpy()).max() <= 1e-5

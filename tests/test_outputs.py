@@ -488,7 +488,7 @@ def test_narrow_words_of_a_causal_model_are_refused(measure: str, tmp_path: Path
 
     sizes = {"hidden_size": 32, "word_embed_proj_dim": 16, "ffn_dim": 64, "num_hidden_layers": 2}
     config = OPTConfig(vocab_size=400, num_attention_heads=4, max_position_embeddings=64, **sizes)
-    encoder = load_one_stack(from_folder(tiny_models.saved(OPTForCausalLM(config), tmp_path)))
+    encoder = load_one_stack(from_folder(tiny_models.save_model(OPTForCausalLM(config), tmp_path)))
     with pytest.raises(ModelUnsupported, match="more than one norm and one matrix"):
         MEASURES[measure](encoder)
 

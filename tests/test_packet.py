@@ -32,7 +32,7 @@ from mha_viz.text import Token, TokenizedText, clean
 from tests import hostile, lanes
 from tests.packets import matrix, unpack
 from tests.page_scripts import ask_packet
-from tests.readings import long_reading, reading
+from tests.readings import make_long_reading, reading
 
 STEP = 8e-6  # the largest error of one weight after packing
 ONE_MEGABYTE = 1_000_000
@@ -143,7 +143,7 @@ LONG = [(6, 12, 256), (6, 12, 512), (12, 12, 512), (24, 16, 256)]  # layers, hea
 
 @pytest.mark.parametrize(("layers", "heads", "n"), lanes.some(LONG, (6, 12, 512)))
 def test_a_long_text_travels_in_less_than_a_megabyte(layers: int, heads: int, n: int) -> None:
-    raw = build_packet(long_reading(layers, heads, n), [Head(0, 1)])
+    raw = build_packet(make_long_reading(layers, heads, n), [Head(0, 1)])
     assert len(raw) < ONE_MEGABYTE
     assert unpack(raw).thumbs.shape[0] == layers * heads
 
@@ -154,14 +154,14 @@ LARGEST = [(32, 32, 256), (12, 12, 1024)]  # layers, heads, pieces
 @pytest.mark.slow  # 604 MB
 @pytest.mark.parametrize(("layers", "heads", "n"), LARGEST)
 def test_the_largest_readings_travel_in_a_megabyte_and_a_half(layers: int, heads: int, n: int) -> None:
-    raw = build_packet(long_reading(layers, heads, n), [Head(1, 1), Head(2, 3), Head(2, 4)])
+    raw = build_packet(make_long_reading(layers, heads, n), [Head(1, 1), Head(2, 3), Head(2, 4)])
     assert len(raw) < 1_500_000
     assert unpack(raw).thumbs.shape[0] == layers * heads
 
 
 @pytest.mark.parametrize("n", [774, 775, 1024])
 def test_a_large_matrix_takes_a_byte_a_weight(n: int) -> None:
-    attention = long_reading(1, 2, n)
+    attention = make_long_reading(1, 2, n)
     raw = build_packet(attention, [Head(0, 1)])
     sent, tops = unpack(raw), attention.weights[0, 1].max(axis=1, keepdims=True)
     assert len(raw) < 1_300_000 + THUMB_BYTES
@@ -170,14 +170,14 @@ def test_a_large_matrix_takes_a_byte_a_weight(n: int) -> None:
 
 
 def test_javascript_reads_a_byte_a_weight() -> None:
-    attention = long_reading(1, 1, 780)
+    attention = make_long_reading(1, 1, 780)
     raw = build_packet(attention, [Head(0, 0)])
     (drawn,) = ask_packet({"packet": raw, "ask": "block", "head": 0, "query": "links=all"})
     assert np.abs(matrix(drawn) - unpack(raw).matrices[0]).max() <= 1e-6
 
 
 def test_a_signed_matrix_of_one_byte_a_weight_keeps_its_zero() -> None:
-    one = long_reading(1, 1, 800)
+    one = make_long_reading(1, 1, 800)
     signed = replace(one, weights=one.weights - one.weights.mean(axis=-1, keepdims=True), quantity="gradient")
     sent = unpack(build_packet(signed, [Head(0, 0)])).matrices[0]
     tops = np.abs(signed.weights[0, 0]).max(axis=1, keepdims=True)
@@ -186,21 +186,21 @@ def test_a_signed_matrix_of_one_byte_a_weight_keeps_its_zero() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_all_thumbnails_together_stay_small(shape: tuple[int, int]) -> None:
-    attention = long_reading(*shape, 96)
+    attention = make_long_reading(*shape, 96)
     got = unpack(build_packet(attention, [Head(1, 1)]))
     assert got.thumbs.shape[0] == shape[0] * shape[1]
     assert got.thumbs.size <= THUMB_BYTES
 
 
 def test_short_texts_bring_all_heads_long_ones_only_what_is_wanted() -> None:
-    short, long = long_reading(2, 12, 16), long_reading(2, 12, 512)
+    short, long = make_long_reading(2, 12, 16), make_long_reading(2, 12, 512)
     assert choose_full_heads(short, [Head(1, 2)]) == [Head(layer, h) for layer in range(2) for h in range(12)]
     assert choose_full_heads(long, [Head(1, 2), Head(0, 3)]) == [Head(0, 3), Head(1, 2)]
     assert choose_full_heads(long, [Head(1, 2)] * 3) == [Head(1, 2)]
 
 
 def test_the_opened_layer_travels_whole_where_it_fits() -> None:
-    attention = long_reading(12, 12, 100)
+    attention = make_long_reading(12, 12, 100)
     assert choose_full_heads(attention, [Head(5, 7)]) == [Head(5, h) for h in range(12)]
     got = unpack(build_packet(attention, [Head(5, 7)]))
     assert list(got.matrices) == list(range(60, 72))
@@ -208,7 +208,7 @@ def test_the_opened_layer_travels_whole_where_it_fits() -> None:
 
 
 def test_thumbnails_hold_the_largest_weight_of_each_patch() -> None:
-    attention = long_reading(2, 2, 7)
+    attention = make_long_reading(2, 2, 7)
     starts = [0, 1, 4, 6]
     thumbs = np.frombuffer(compute_thumbnails(attention, starts), np.uint8).reshape(2, 2, 4, 4)
     edges = [*starts, 7]
@@ -245,7 +245,7 @@ def test_the_link_of_two_words_is_the_sum_to_pieces_and_the_mean_from_pieces() -
 
 
 def test_a_long_text_brings_the_link_along_and_a_short_one_needs_none() -> None:
-    long = long_reading(12, 12, 100)
+    long = make_long_reading(12, 12, 100)
     link = unpack(build_packet(long, [Head(0, 0)], RankedLink(7, 9, words=False))).header["link"]
     assert (link["query"], link["key"], link["words"]) == (7, 9, False)
     np.testing.assert_allclose(link["weights"], long.weights[:, :, 7, 9].ravel(), atol=1e-5)
@@ -343,7 +343,7 @@ def test_javascript_spreads_a_row_evenly_that_was_all_on_special_tokens() -> Non
 
 
 def test_javascript_ranks_heads_as_python_does_with_and_without_the_matrices() -> None:
-    short, long = reading(3, 4, (1, 2, 3)), long_reading(12, 12, 100)
+    short, long = reading(3, 4, (1, 2, 3)), make_long_reading(12, 12, 100)
     cases = [
         (attention, RankedLink(query, key, words))
         for words in (True, False)
@@ -362,13 +362,13 @@ def test_javascript_ranks_heads_as_python_does_with_and_without_the_matrices() -
 
 
 def test_javascript_waits_for_the_server_when_it_lacks_the_link() -> None:
-    raw = build_packet(long_reading(12, 12, 100), [Head(0, 0)], RankedLink(7, 9, words=True))
+    raw = build_packet(make_long_reading(12, 12, 100), [Head(0, 0)], RankedLink(7, 9, words=True))
     others = [{"unit": "words", "link": {"query": 9, "key": 7}}, {"unit": "pieces", "link": {"query": 7, "key": 9}}]
     assert ask_packet(*[{"packet": raw, "ask": "ranking", "view": view} for view in others]) == [None, None]
 
 
 def test_javascript_draws_thumbnails_near_the_largest_weight_of_each_patch() -> None:
-    attention = long_reading(12, 12, 100)
+    attention = make_long_reading(12, 12, 100)
     ask = {"packet": build_packet(attention, [Head(0, 0)]), "ask": "pooled", "head": 77}
     starts, hides = divide_tokens(attention.text, 37)
     pooled = np.maximum.reduceat(np.maximum.reduceat(attention.weights[6, 5], starts, axis=0), starts, axis=1)

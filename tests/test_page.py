@@ -21,7 +21,7 @@ from mha_viz.figures.layout.packet import build_packet
 from mha_viz.options import AnyFigure
 from tests import hostile
 from tests.page_scripts import ask_packet
-from tests.readings import long_reading, reading
+from tests.readings import make_long_reading, reading
 from tests.waiting import PATIENCE
 
 
@@ -253,7 +253,7 @@ def test_a_frame_holds_the_whole_page() -> None:
 
 
 def test_twelve_bits_are_right_to_a_part_in_eight_thousand() -> None:
-    attention = long_reading(2, 3, 40)
+    attention = make_long_reading(2, 3, 40)
     every = [Head(layer, head) for layer in range(2) for head in range(3)]
     sent = [build_packet(attention, every, bits=bits) for bits in (16, 12)]
     asked = [{"packet": p, "ask": "block", "head": i, "view": {"unit": "pieces"}} for p in sent for i in range(6)]
@@ -265,7 +265,7 @@ def test_twelve_bits_are_right_to_a_part_in_eight_thousand() -> None:
 
 
 def test_a_page_that_no_server_answers_holds_every_head_of_a_text_of_128_pieces_in_5_megabytes() -> None:
-    attention = long_reading(12, 12, 128)
+    attention = make_long_reading(12, 12, 128)
     written = attention.grid().to_html().encode()
     assert len(written) <= 5_000_000
     content = json.loads(re.search(rb'type="application/json">(.*?)</script>', written, re.DOTALL)[1])  # type: ignore[index]
@@ -276,13 +276,13 @@ def test_a_page_that_no_server_answers_holds_every_head_of_a_text_of_128_pieces_
 
 
 def test_a_head_that_is_not_in_the_file_is_said_to_be_missing(tab: Tab, tmp_path: Path) -> None:
-    attention = long_reading(8, 12, 400)
+    attention = make_long_reading(8, 12, 400)
     page_ = tab.open(saved(attention.links(layer=0, head=1), tmp_path), "#head=L5H5")
     expect(page_.locator(".readout")).to_contain_text("L5H5 is not in this file")
 
 
 def test_some_layers_and_heads_of_a_grid_keep_their_numbers(tab: Tab, tmp_path: Path) -> None:
-    page_ = tab.open(saved(long_reading(8, 12, 9).grid(layers=[5, 6], heads=[2, 3, 9]), tmp_path))
+    page_ = tab.open(saved(make_long_reading(8, 12, 9).grid(layers=[5, 6], heads=[2, 3, 9]), tmp_path))
     expect(page_.locator(".overview header")).to_contain_text("2 of 8 layers × 3 of 12 heads")
     name = page_.locator(".one h2 code")
     expect(name).to_have_text("L5H2 (6-3)")

@@ -18,7 +18,7 @@ from mha_viz.text import Token, TokenizedText, align, clean
 from tests import hostile, lanes
 from tests.packets import unpack_panels
 from tests.page_scripts import ask_panels
-from tests.readings import long_reading, reading
+from tests.readings import make_long_reading, reading
 from tests.sentences import WIDE, read
 
 
@@ -129,14 +129,14 @@ def test_the_same_panels_give_the_same_bytes_and_others_another_key() -> None:
 
 
 def test_a_head_that_is_shown_twice_travels_once() -> None:
-    attention = long_reading(1, 2, 128)
+    attention = make_long_reading(1, 2, 128)
     once, twice = (pack_comparison([Panel(attention, Head(0, 0))] * count) for count in (1, 2))
     assert len(twice) - len(once) < 1000
 
 
 @pytest.mark.parametrize("n", lanes.some([160, 512], 160))
 def test_sixteen_panels_of_a_long_text_are_bounded(n: int) -> None:
-    attention = long_reading(2, 8, n)
+    attention = make_long_reading(2, 8, n)
     one_reading = pack_comparison([Panel(attention, Head(i // 8, i % 8)) for i in range(16)])
     assert len(one_reading) < 16 * 2 * n**2 * 1.03 + 16 * 12 * n
     many = pack_comparison([Panel(renamed(attention, model=f"m{i}"), Head(0, 0)) for i in range(16)])

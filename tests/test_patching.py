@@ -112,7 +112,7 @@ def test_sentence_vectors_are_those_of_hooks_in_float64(
 ) -> None:
     monkeypatch.setattr(answers, "can_predict", lambda *_: False)  # words of random weights tell nothing apart
     encoder = tiny(family)
-    model, tokenizer = oracles.plain(tiny_folder(family))
+    model, tokenizer = oracles.load_plain(tiny_folder(family))
     model, texts = deepcopy(model).double(), [tokenizer(text, return_tensors="pt") for text in ENDS]
     with torch.no_grad():
         first, second = (model(**text).last_hidden_state[0].double().mean(0) for text in texts)
@@ -132,7 +132,7 @@ def test_sentence_vectors_are_those_of_hooks_in_float64(
 def test_similarities_with_a_third_text_are_those_of_hooks(
     tiny: Callable[[str], Encoder], tiny_folder: Callable[[str], Path]
 ) -> None:
-    model, tokenizer = oracles.plain(tiny_folder("bert"))
+    model, tokenizer = oracles.load_plain(tiny_folder("bert"))
     model, third = deepcopy(model).double(), "The fox was quick."
     texts = [tokenizer(text, return_tensors="pt") for text in ENDS]
     with torch.no_grad():

@@ -111,7 +111,7 @@ def test_paths_are_those_of_hooks_in_float64(
 ) -> None:
     monkeypatch.setattr(answers, "can_predict", lambda *_: False)  # words of random weights tell nothing apart
     encoder = tiny(family)
-    model, tokenizer = oracles.plain(tiny_folder(family))
+    model, tokenizer = oracles.load_plain(tiny_folder(family))
     model, texts = deepcopy(model).double(), [tokenizer(text, return_tensors="pt") for text in ENDS]
     for side in SIDES:
         ours = mv.activation_patching(encoder, *ENDS, to=(encoder.layers - 1, TO), side=side)

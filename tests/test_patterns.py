@@ -218,14 +218,14 @@ def test_all_patterns_are_those_of_the_plain_loops(corpus: list[tuple[WordPieces
     batches = [batch_of(weights[:, None], text) for text, weights in corpus]
     sums, readings = sums_of(*batches), readings_of(corpus)
     mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
-    for (head, offset), expected in brute.position(readings).items():
+    for (head, offset), expected in brute.measure_position(readings).items():
         assert [at(mass[head], offset), at(maxima[head], offset)] == pytest.approx(expected, abs=1e-9, nan_ok=True)
     assert compute_share(sums["delimiter"], sums["rows"]) == pytest.approx(
-        np.array(brute.delimiter(readings)), abs=1e-9
+        np.array(brute.measure_delimiter(readings)), abs=1e-9
     )
     nats, normalised = compute_share(sums["nats"], sums["rows"]), compute_share(sums["normalised"], sums["sentences"])
-    assert np.stack([nats, normalised], axis=1) == pytest.approx(np.array(brute.entropy(readings)), abs=1e-6)
+    assert np.stack([nats, normalised], axis=1) == pytest.approx(np.array(brute.measure_entropy(readings)), abs=1e-6)
     distances = Distances(2)
     for batch in batches:
         distances.add(batch)
-    assert compute_divergences(distances.sums)[0, 1] == pytest.approx(brute.distance(readings)[0, 1], abs=1e-6)
+    assert compute_divergences(distances.sums)[0, 1] == pytest.approx(brute.measure_distance(readings)[0, 1], abs=1e-6)

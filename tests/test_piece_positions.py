@@ -13,7 +13,7 @@ from mha_viz.errors import ModelUnsupported, TextError
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import from_folder, load_one_stack
 from mha_viz.models.reading.piece_positions import MAX_WORD_CHARACTERS, AlignedTokenizer, find_spans
-from tests.tiny_unlisted import written
+from tests.tiny_unlisted import write_model
 
 ALIGNED: list[tuple[str, list[str], list[str]]] = [
     ("A cat didn't.", ["A", "cat", "d@@", "id@@", "n't", "."], ["A", "cat", "d", "id", "n't", "."]),
@@ -52,7 +52,7 @@ def _build(kind: Any, folder: Path, **settings: Any) -> Encoder:
     tokenizer = kind(str(folder / "vocab.txt"), str(folder / "bpe.codes"), **settings)
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
     config = RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=66, type_vocab_size=1, **sizes)
-    written(RobertaModel(config), None, folder)
+    write_model(RobertaModel(config), None, folder)
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": kind.__name__} | settings))
     encoder = load_one_stack(from_folder(folder))
     text = "The cat, sat. didn't"

@@ -124,7 +124,7 @@ def _llama_shaped(size: int) -> Any:
 @pytest.mark.parametrize("shaped", [_gpt2_shaped, _llama_shaped])
 def test_deep_models_of_the_shapes_of_gpt_2_and_llama(shaped: Callable[[int], Any], tmp_path: Path) -> None:
     """What is rounded in one layer is passed on to the next. With --all in their full width and depth."""
-    folder = tiny_models.saved(shaped(1 if lanes.everything else 4), tmp_path / "model")
+    folder = tiny_models.save_model(shaped(1 if lanes.everything else 4), tmp_path / "model")
     exact = from_folder(folder).encode(SENTENCE).weights
     for dtype, bound in (("bfloat16", 0.15), ("float16", 0.02)):
         apart = np.abs(from_folder(folder, dtype=dtype).encode(SENTENCE).weights - exact)

@@ -23,7 +23,7 @@ from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.view import View
 from tests import lanes
 from tests.readings import reading
-from tests.vision import SEEN, contrast, lightness, rgb, seen
+from tests.vision import SEEN, compute_contrast, compute_luminance, parse_rgb, simulate_vision
 
 CLEAR = {"grey": 3.0}  # contrast of graphics with what is beside them, WCAG 2.2, 1.4.11; for other kinds of vision:
 NEARLY = 2.8
@@ -49,14 +49,14 @@ RENDERED = {"png": png, "pdf": pdf}
 @pytest.mark.parametrize("by", SEEN)
 def test_white_and_grey_stay_what_they_are(by: str) -> None:
     assert SEEN[by].sum(axis=1) == pytest.approx(1, abs=2e-6)
-    assert seen([255, 255, 255], by) == pytest.approx(1, abs=2e-6)
+    assert simulate_vision([255, 255, 255], by) == pytest.approx(1, abs=2e-6)
 
 
 def test_red_and_green_look_alike_without_the_cones_that_tell_them_apart() -> None:
     """A check of the simulation: for a deuteranope, red and green of equal luminance differ only in blue and yellow."""
     red, green = ([200, 0, 0], [0, 108, 0])
-    assert np.abs(seen(red, "deuteranopia") - seen(green, "deuteranopia")).max() < 0.14
-    assert np.abs(seen(red, "tritanopia") - seen(green, "tritanopia")).max() > 0.5
+    assert np.abs(simulate_vision(red, "deuteranopia") - simulate_vision(green, "deuteranopia")).max() < 0.14
+    assert np.abs(simulate_vision(red, "tritanopia") - simulate_vision(green, "tritanopia")).max() > 0.5
 
 
 # ---- Weights ---------------------------------------------------------------------------------------------
@@ -65,10 +65,10 @@ def test_red_and_green_look_alike_without_the_cones_that_tell_them_apart() -> No
 @pytest.mark.parametrize("by", SEEN)
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 def test_a_larger_weight_is_always_farther_from_the_paper(theme: Theme, by: str) -> None:
-    light = lightness(palette(theme.ramp), by)
+    light = compute_luminance(palette(theme.ramp), by)
     steps = np.diff(light) * np.sign(light[-1] - light[0])
     assert (steps >= -1e-3).all()
-    assert contrast(palette(theme.ramp)[0], palette(theme.ramp)[-1], by) > 7
+    assert compute_contrast(palette(theme.ramp)[0], palette(theme.ramp)[-1], by) > 7
 
 
 # ---- Signs -----------------------------------------------------------------------------------------------
@@ -84,8 +84,8 @@ def test_a_sign_has_a_mark_where_both_ends_of_a_difference_have_one_colour(theme
 def test_a_minus_is_clear_on_every_cell_that_carries_one(by: str) -> None:
     d = np.linspace(-1, -FAINT, 181).astype(np.float32)
     cells = palette(GREY.signed)[quantise_levels(d, 1)]
-    inks = np.array([rgb(GREY.paper if value < -DEEP else GREY.ink) for value in d])
-    assert contrast(cells, inks, by).min() >= CLEAR.get(by, NEARLY)
+    inks = np.array([parse_rgb(GREY.paper if value < -DEEP else GREY.ink) for value in d])
+    assert compute_contrast(cells, inks, by).min() >= CLEAR.get(by, NEARLY)
 
 
 @pytest.mark.parametrize(("how", "look"), lanes.covering(RENDERED, THEMES))
@@ -103,7 +103,7 @@ def test_every_negative_cell_has_its_minus_in_grey_and_no_other_has(how: str, lo
         y, x = (round((start + (i + 0.5) * side) * k) for start, i in ((cells.y, r), (cells.x, c)))
         middle, above = picture[y, x], picture[y - round(side * k / 4), x]
         for by in SEEN:
-            assert (contrast(middle, above, by) > 2) == negative, (r, c, by)
+            assert (compute_contrast(middle, above, by) > 2) == negative, (r, c, by)
 
 
 @pytest.mark.parametrize("width", [85, 178])
@@ -138,8 +138,8 @@ def test_the_first_four_heads_have_lines_that_differ_in_grey(how: str, look: str
     named = [m for m in drawing.marks if isinstance(m, Text) and m.text.startswith("L1H")]
     assert [m.text for m in named] == [f"L1H{i} (2-{i + 1})" for i in range(4)]
     assert [m.points[0][1] for m in samples] == [m.y for m in named]
-    light = lightness(RENDERED[how](drawing), "grey")
-    paper, k = lightness(rgb(THEMES[look].paper), "grey"), DPI / 72
+    light = compute_luminance(RENDERED[how](drawing), "grey")
+    paper, k = compute_luminance(parse_rgb(THEMES[look].paper), "grey"), DPI / 72
     lines = []
     for sample in samples:
         (x, y), *_, (end, _) = sample.points

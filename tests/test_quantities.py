@@ -58,7 +58,7 @@ from mha_viz.request import METHODS, Request
 from mha_viz.view.quantities import QUANTITIES
 from mha_viz.view.settings import choose_default_scale
 from tests import lanes
-from tests.oracles import plain
+from tests.oracles import load_plain
 from tests.packets import unpack, unpack_panels
 from tests.page_scripts import ask_packet
 from tests.page_session import PageSession
@@ -136,7 +136,7 @@ def test_norms_of_every_layer_are_those_of_its_trace(family: str, tiny: Tiny) ->
 
 
 def test_norms_of_heads_that_share_values_are_those_of_a_loop(tiny: Tiny, tiny_folder: Folder) -> None:
-    model, tokenizer = plain(tiny_folder("llama"))
+    model, tokenizer = load_plain(tiny_folder("llama"))
     values: list[torch.Tensor] = []
     hooks = [
         layer.self_attn.v_proj.register_forward_hook(lambda _, __, output: values.append(output[0]))

@@ -35,7 +35,7 @@ from mha_viz.process.messages import Array, Json
 from mha_viz.request import Request
 from mha_viz.study.plan import point
 from tests import hostile
-from tests.copies import Copy, readers_are_copies
+from tests.copies import Copy, copy_readers
 from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.app
@@ -95,7 +95,7 @@ def test_ctrl_c_is_for_the_server_also_while_libraries_are_imported() -> None:
 
 @pytest.fixture(autouse=True)
 def _replacements_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    readers_are_copies(monkeypatch)
+    copy_readers(monkeypatch)
 
 
 @pytest.fixture
@@ -287,7 +287,7 @@ def test_a_model_that_wants_too_much_memory_ends_alone(reader: Reader, monkeypat
         narrow.setattr(starting, "DATA_BYTES", 60_000_000)
         with pytest.raises(ReadingFailed):
             reader.ask(verbs.load, "minilm")
-    readers_are_copies(monkeypatch)
+    copy_readers(monkeypatch)
     assert reader.ask(verbs.read, Request("minilm", TEXT)).text.text == TEXT
 
 

@@ -58,7 +58,7 @@ CORPORA = {
 @pytest.fixture
 def reader_s_folder(tmp_path: Path, minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which somebody tries the README, with the corpora that it names."""
-    documents.are_light(monkeypatch, minilm)
+    documents.lighten_models(monkeypatch, minilm)
     for name, content in CORPORA.items():
         (tmp_path / name).write_text(content, "utf-8")
     monkeypatch.chdir(tmp_path)

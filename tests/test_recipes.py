@@ -53,7 +53,7 @@ from mha_viz.study.run import Progress, measure_sums
 from mha_viz.study.sums import merge_sums
 from mha_viz.text import WordPieces
 from tests.cli_runs import assert_one_line
-from tests.shards import laid_out, treebank
+from tests.shards import lay_out_corpus, treebank
 
 Numbers = npt.NDArray[np.float64]
 Tiny = Callable[[str], Encoder]
@@ -618,7 +618,7 @@ def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy
     file.write_text(treebank(22, per_document=2), "utf-8")
     kind = explained_sums.RecipeSums(2, ResamplingUnits(False, None), {"trained": [described.make_shares(measured)]})
     whole = measure_sums([toy], mv.read_corpus(file), kind)
-    layout = laid_out("c", [file], 300)
+    layout = lay_out_corpus("c", [file], 300)
     parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
     assert len(parts) > 2
     model, summing = WorkerModel.opened_by(toy), PartSums(("trained",), 512, kind)

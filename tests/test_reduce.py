@@ -50,7 +50,7 @@ def test_as_the_plain_loops_and_rows_sum_to_one_with_what_special_tokens_get(siz
     weights = np.random.default_rng(seed).dirichlet(np.ones(len(words)), (2, len(words)))
     block = reduce_to_words(weights.astype(np.float32), words)
     for head in (0, 1):
-        assert block[head] == pytest.approx(brute.between_words(weights[head], words), abs=1e-6)
+        assert block[head] == pytest.approx(brute.sum_to_words(weights[head], words), abs=1e-6)
         for word in range(len(sizes)):
             special = [weights[head, i, 0] + weights[head, i, -1] for i, w in enumerate(words) if w == word]
             assert block[head, word].sum() + np.mean(special) == pytest.approx(1, abs=1e-6)

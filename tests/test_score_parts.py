@@ -20,7 +20,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import EncoderDecoder
 from mha_viz.models.reading.loading import from_folder, load_one_stack
 from tests import lanes, tiny_encoder_decoders, tiny_models
-from tests.oracles import SECOND, SENTENCE, plain
+from tests.oracles import SECOND, SENTENCE, load_plain
 from tests.parts_by_hand import BY_HAND, T5
 
 Tiny = Callable[[str], Encoder]
@@ -78,7 +78,7 @@ def test_every_part_is_the_one_written_out_by_hand(
     family: str, layer: int, head: int, query: int, key: int, tiny: Tiny, tiny_folder: Folder
 ) -> None:
     encoder = tiny(family)
-    by_hand = BY_HAND[family](plain(tiny_folder(family))[0], list(encoder.pieces(TEXT).ids))
+    by_hand = BY_HAND[family](load_plain(tiny_folder(family))[0], list(encoder.pieces(TEXT).ids))
     table, score = by_hand.table(layer, head, query, key)
     ours = encoder.score_parts(TEXT, (layer, head), query, key)
     largest = max(map(abs, table.values()))

@@ -85,11 +85,11 @@ def test_a_search_is_a_plain_loop(
         reading = model.words(sentence.forms)
         if reading is None or len(sentence.forms) < 2:
             continue
-        w = brute.between_words(reading.attention[result.head.place(model.heads_a_layer)], reading.words)
+        w = brute.sum_to_words(reading.attention[result.head.place(model.heads_a_layer)], reading.words)
         matches = []
         for query in range(len(w)):
             read += 1
-            key = brute.best(w[query], [j for j in range(len(w)) if j != query])
+            key = brute.find_best(w[query], [j for j in range(len(w)) if j != query])
             relation = _edge(sentence, query, key)
             if _meets(sentence, query, key, wanted):
                 matches.append((round(w[query, key], 4), -number, query, key))

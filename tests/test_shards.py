@@ -23,7 +23,7 @@ from mha_viz.errors import CorpusError, CorpusMissing
 from mha_viz.study.cluster.layout import lay_out, read_part_corpus, survey_shard
 from tests import lanes
 from tests.conllu import GAP_HEADING, conllu, line
-from tests.shards import laid_out, treebank
+from tests.shards import lay_out_corpus, treebank
 
 TEXT = "The dog barks.\n\nA cat, perhaps, sleeps.\n" * 6
 
@@ -42,7 +42,9 @@ def written(folder: Path, name: str, text: str | bytes) -> Path:
 
 
 def sentences_in_parts(name: str, files: list[Path], size: int) -> list[Sentence]:
-    return [sentence for part in laid_out(name, files, size).parts for sentence in read_part_corpus(part).sentences]
+    return [
+        sentence for part in lay_out_corpus(name, files, size).parts for sentence in read_part_corpus(part).sentences
+    ]
 
 
 def parquet(path: Path, **columns: object) -> Path:
@@ -77,7 +79,7 @@ def test_lines_of_text_are_each_in_one_shard(tmp_path: Path, text: str, size: in
 @pytest.mark.parametrize("size", [1, 700, 3000, 10**7])
 def test_shards_of_a_treebank_are_whole_documents(tmp_path: Path, size: int) -> None:
     path = written(tmp_path, "t.conllu", b"\xef\xbb\xbf" + treebank(23).encode())
-    layout, corpus = laid_out("t.conllu", [path], size), opened(path)
+    layout, corpus = lay_out_corpus("t.conllu", [path], size), opened(path)
     assert layout.digest == corpus.digest
     assert (layout.corpus.has_trees, layout.corpus.has_chains) == (corpus.has_trees, corpus.has_chains) == (True, True)
     assert [name for part in layout.parts for name, _ in part.documents] == [f"d{number}" for number in range(5)]
@@ -126,7 +128,7 @@ def test_several_files_are_one_corpus(tmp_path: Path) -> None:
     written(tmp_path, "c/.hidden.txt", "nor this")
     for source in (tmp_path / "c", str(tmp_path / "c" / "**" / "*.*[tu]")):
         corpus = opened(source)
-        layout = laid_out("c", sorted(files), 500)
+        layout = lay_out_corpus("c", sorted(files), 500)
         assert corpus.digest == layout.digest
         assert [s for part in layout.parts for s in read_part_corpus(part).sentences] == list(corpus.sentences)
     assert opened(tmp_path / "c").name == "c"
@@ -406,5 +408,5 @@ def test_a_treebank_without_its_words_is_refused_whatever_the_shards(tmp_path: P
     given = conllu(line(1, "Dogs", 2, "nsubj"), line(2, "bark", 0, "root"))
     path = written(tmp_path, "t.conllu", blank + given + blank)
     with pytest.raises(CorpusError, match="4 of its 6 words are “_”"):
-        laid_out("t", [path], 1)
-    assert len(laid_out("t", [written(tmp_path, "u.conllu", blank + given)], 1).parts) == 2
+        lay_out_corpus("t", [path], 1)
+    assert len(lay_out_corpus("t", [written(tmp_path, "u.conllu", blank + given)], 1).parts) == 2

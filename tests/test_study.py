@@ -257,10 +257,10 @@ def test_syntax(both: Both) -> None:
 
 def test_baselines_of_syntax(both: Both) -> None:
     sentences = [sentence for sentence, _ in both.loops.of()]
-    options = {"offset": brute.offset_baseline(sentences), "untrained": both.untrained_syntax}
-    best = {name: brute.best_of(counts) for name, counts in options.items()}
-    rules = brute.set_rules([sentence for sentence, _ in both.loops.of(0)])
-    best["pos"] = brute.by_set_rules(sentences, rules)
+    options = {"offset": brute.count_by_offset(sentences), "untrained": both.untrained_syntax}
+    best = {name: brute.pick_best(counts) for name, counts in options.items()}
+    rules = brute.find_set_rules([sentence for sentence, _ in both.loops.of(0)])
+    best["pos"] = brute.count_by_set_rules(sentences, rules)
     lines = list(both.lines("syntax_baselines"))
     assert len(lines) == sum(map(len, best.values()))
     for x in lines:
@@ -285,9 +285,9 @@ def _parsed_choice(baseline: str, detail: str, heads: int) -> Any:
 def test_the_head_that_is_chosen_on_even_sentences(both: Both) -> None:
     even, odd = (brute.syntax(both.loops.of(half)) for half in (0, 1))
     sentences = [s for s, _ in both.loops.of(1)]
-    offset = brute.best_of(brute.offset_baseline(sentences))
-    upos = brute.by_set_rules(sentences, brute.set_rules([sentence for sentence, _ in both.loops.of(0)]))
-    untrained = brute.best_of(brute.syntax(both.untrained.of(1)))
+    offset = brute.pick_best(brute.count_by_offset(sentences))
+    upos = brute.count_by_set_rules(sentences, brute.find_set_rules([sentence for sentence, _ in both.loops.of(0)]))
+    untrained = brute.pick_best(brute.syntax(both.untrained.of(1)))
     accuracies: dict[Any, list[float]] = {}
     for (group, _, _), (n, correct) in even.items():
         accuracies.setdefault(group, []).append(correct / n)
@@ -314,7 +314,7 @@ def test_undirected_edges(both: Both, untrained: bool) -> None:
 
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_position(both: Both, untrained: bool) -> None:
-    expected = brute.position((both.untrained if untrained else both.loops).readings)
+    expected = brute.measure_position((both.untrained if untrained else both.loops).readings)
     rows = {(both.number(x), x.offset): x for x in both.lines("position", untrained=untrained)}
     assert rows.keys() == expected.keys()
     for key, (mass, share) in expected.items():
@@ -323,7 +323,7 @@ def test_position(both: Both, untrained: bool) -> None:
 
 
 def test_what_stays_within_a_word(both: Both) -> None:
-    expected = brute.in_word(both.loops.readings)
+    expected = brute.measure_within_word(both.loops.readings)
     measured = {(both.number(x), x.offset): (x.mass_in_word, x.rows_in_word) for x in both.lines("position")}
     assert measured.keys() == expected.keys()
     for key, shares in expected.items():
@@ -333,7 +333,7 @@ def test_what_stays_within_a_word(both: Both) -> None:
 
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_delimiters(both: Both, untrained: bool) -> None:
-    expected = brute.delimiter((both.untrained if untrained else both.loops).readings)
+    expected = brute.measure_delimiter((both.untrained if untrained else both.loops).readings)
     assert all(x.both == pytest.approx(x.cls + x.sep) for x in both.lines("delimiter", untrained=untrained))
     rows = [(x.cls, x.sep, x.punctuation) for x in both.lines("delimiter", untrained=untrained)]
     assert np.array(rows) == pytest.approx(np.array(expected), abs=1e-6)
@@ -341,14 +341,14 @@ def test_delimiters(both: Both, untrained: bool) -> None:
 
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_entropy(both: Both, untrained: bool) -> None:
-    expected = brute.entropy((both.untrained if untrained else both.loops).readings)
+    expected = brute.measure_entropy((both.untrained if untrained else both.loops).readings)
     rows = [(x.nats, x.normalised) for x in both.lines("entropy", untrained=untrained)]
     assert np.array(rows) == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_distance(both: Both) -> None:
     names = [str(head) for head in both.profile.heads()]
-    expected = {(names[a], names[b]): js for (a, b), js in brute.distance(both.loops.readings).items()}
+    expected = {(names[a], names[b]): js for (a, b), js in brute.measure_distance(both.loops.readings).items()}
     rows = {(x.head_a, x.head_b): x.js for x in both.lines("distance")}
     assert rows.keys() == expected.keys()
     assert [rows[pair] for pair in expected] == pytest.approx(list(expected.values()), abs=1e-6)
@@ -356,7 +356,7 @@ def test_distance(both: Both) -> None:
 
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_coreference(both: Both, untrained: bool) -> None:
-    expected = brute.coreference((both.untrained if untrained else both.loops).chunks)
+    expected = brute.count_coreference((both.untrained if untrained else both.loops).chunks)
     counts = {
         (x.mention_type, both.number(x)): (x.n, x.correct) for x in both.lines("coreference", untrained=untrained)
     }
@@ -368,8 +368,8 @@ def test_coreference(both: Both, untrained: bool) -> None:
 
 
 def test_baselines_of_coreference(both: Both) -> None:
-    expected = brute.coreference(both.loops.chunks)
-    untrained = brute.coreference(both.untrained.chunks)
+    expected = brute.count_coreference(both.loops.chunks)
+    untrained = brute.count_coreference(both.untrained.chunks)
     rules = [x.baseline for x in both.lines("coreference_baselines") if x.mention_type == "third_person"]
     assert rules == [*NAMED, "untrained"]
     for x in both.lines("coreference_baselines"):
@@ -388,17 +388,17 @@ NAMED = ("nearest", "same_form", "agreement")
 
 def test_gap(both: Both) -> None:
     profile = study(both.encoder, read_gap(GAP))
-    expected = brute.gap(GAP, both.model)
+    expected = brute.count_gap(GAP, both.model)
     assert [(x.n, x.correct) for x in profile.tables["gap"].itertuples()] == expected
     assert expected[0][0] == 4  # five rows, one of which is "neither"
-    untrained = brute.gap(GAP, both.untrained_model)
+    untrained = brute.count_gap(GAP, both.untrained_model)
     assert [(x.n, x.correct) for x in profile.untrained["gap"].itertuples()] == untrained
 
 
 def roles_by_loops(loops: brute.Results) -> set[tuple[int, str, str]]:
-    position, delimiter = brute.position(loops.readings), brute.delimiter(loops.readings)
+    position, delimiter = brute.measure_position(loops.readings), brute.measure_delimiter(loops.readings)
     expected = set()
-    for head, (_, normalised) in enumerate(brute.entropy(loops.readings)):
+    for head, (_, normalised) in enumerate(brute.measure_entropy(loops.readings)):
         masses = zip(("cls", "sep", "punctuation"), delimiter[head], strict=True)
         expected |= {(head, "delimiter", name) for name, mass in masses if mass > 0.6}
         cls, sep, _ = delimiter[head]
@@ -776,7 +776,7 @@ def test_a_model_with_room_for_less_than_a_chunk(tiny: Callable[[str], Encoder],
     assert encoder.limit == 64
     table = study(encoder, read_conllu(CORPUS), control=False).tables["coreference"]
     model = brute.Model(tiny_folder("bert"))
-    expected = brute.coreference(brute.results(CORPUS, model).chunks)
+    expected = brute.count_coreference(brute.results(CORPUS, model).chunks)
     for x in table.itertuples():
         assert (x.n, x.correct) == expected[x.mention_type, x.layer * encoder.heads + x.head]
 
@@ -849,4 +849,4 @@ def test_the_score_of_a_name_is_that_of_its_last_word(small: Encoder, small_fold
         f"Many say that [b:{name}] and [A:Ada] knew [p:her] well.",
     )
     table = study(small, read_gap(text), control=False).tables["gap"]
-    assert [(x.n, x.correct) for x in table.itertuples()] == brute.gap(text, brute.Model(small_folder))
+    assert [(x.n, x.correct) for x in table.itertuples()] == brute.count_gap(text, brute.Model(small_folder))

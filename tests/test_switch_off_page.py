@@ -40,7 +40,7 @@ from mha_viz.numerals import decimal, percent
 from mha_viz.request import METHODS, Request
 from mha_viz.study import effects as study
 from tests import lanes
-from tests.copies import readers_are_copies
+from tests.copies import copy_readers
 from tests.page_session import PageSession, press
 from tests.waiting import PATIENCE
 
@@ -154,7 +154,7 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
             asked.append(verbs.measure_means)  # only once
         return usual(reader, verb, *values)
 
-    readers_are_copies(monkeypatch)
+    copy_readers(monkeypatch)
     monkeypatch.setattr(inference, "load_built_in_corpus", two_parts)
     monkeypatch.setattr(reader_models, "load_built_in_corpus", two_parts)
     monkeypatch.setattr(Reader, "ask", ask)

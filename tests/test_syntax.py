@@ -327,16 +327,16 @@ def test_all_counts_are_those_of_the_plain_loops(corpus: list[tuple[Sentence, An
     ]
     readings = [brute.Reading(block, list(range(len(block[0]))), [], [], []) for _, block in corpus]
     both = list(zip(plain, readings, strict=True))
-    rules = brute.set_rules(plain[::2])
+    rules = brute.find_set_rules(plain[::2])
     rows = tallied.relations.rows
     for (group, direction), (side, tags) in rules.items():
         rule = tallied.rules[int(direction == "head_row"), RelationRow(*group)]
         assert (rule.side, {*rule.tags}) == (int(side == "right"), tags)
     for half in (0, 1):
         expected = brute.syntax(both[half::2])
-        offsets = brute.best_of(brute.offset_baseline(plain[half::2]))
-        by_rule = brute.by_set_rules(plain[half::2], rules)
-        with_rule = brute.both_right(both[half::2], rules)
+        offsets = brute.pick_best(brute.count_by_offset(plain[half::2]))
+        by_rule = brute.count_by_set_rules(plain[half::2], rules)
+        with_rule = brute.count_both_right(both[half::2], rules)
         for r, row in enumerate(rows):
             for d, direction in enumerate(DIRECTIONS):
                 n, group = int(tallied.gold.n[half, d, r]), (row.level, row.relation)
@@ -346,7 +346,7 @@ def test_all_counts_are_those_of_the_plain_loops(corpus: list[tuple[Sentence, An
                     assert tallied.sums["both"][half, d, r, head] == with_rule.get((group, direction, head), 0)
                 assert int(tallied.gold.offset[half, d, r].max()) == offsets.get((group, direction), (0, 0))[1]
                 assert int(tallied.ruled[half, d, r]) == by_rule.get((group, direction), (0, 0))[1]
-        of_kind = brute.kinds(both[half::2])
+        of_kind = brute.count_kinds(both[half::2])
         for b, base in enumerate(tallied.relations.bases):
             for d, direction in enumerate(DIRECTIONS):
                 for head in (0, 1):

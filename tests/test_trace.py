@@ -27,7 +27,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.probe import LayerProbe, find_attention_modules
 from mha_viz.text import Token, TokenizedText
 from tests import lanes, tiny_models
-from tests.oracles import EQUAL, SECOND, SENTENCE, plain
+from tests.oracles import EQUAL, SECOND, SENTENCE, load_plain
 
 Tiny = Callable[[str], Encoder]
 Folder = Callable[[str], Path]
@@ -105,7 +105,7 @@ def test_contributions_and_bias_sum_to_the_module_s_output(
     family: str, layer: int, tiny: Tiny, tiny_folder: Folder, trace_of: Traces
 ) -> None:
     trace = trace_of(family, layer)
-    model, put_out = plain(tiny_folder(family))[0], []
+    model, put_out = load_plain(tiny_folder(family))[0], []
     module = find_attention_modules(model, layer).output
     hook = module.register_forward_hook(lambda _, __, result: put_out.append(result.flatten(0, -2)[: trace.n].numpy()))
     ids = tiny(family)._tokenizer.read(SENTENCE).ids

@@ -198,10 +198,10 @@ def test_the_model_of_text_inside_a_larger_one_is_read_with_everything(family: s
     if family == "llama":
         image = _IMAGE | {"model_type": "clip_vision_model"}
         config = LlavaConfig(text_config=text | {"model_type": family}, vision_config=image, image_token_index=5)
-        folder = tiny_unlisted.written(LlavaModel(config), tokenizer, tmp_path)
+        folder = tiny_unlisted.write_model(LlavaModel(config), tokenizer, tmp_path)
     else:
         gemma = Gemma3Config(text_config=text | {"num_key_value_heads": 2}, vision_config=_IMAGE, mm_tokens_per_image=4)
-        folder = tiny_unlisted.written(Gemma3Model(gemma), tokenizer, tmp_path)
+        folder = tiny_unlisted.write_model(Gemma3Model(gemma), tokenizer, tmp_path)
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
     with torch.inference_mode():
         outputs = model(**tokenizer(SENTENCE, return_tensors="pt"), output_attentions=True)
@@ -216,7 +216,7 @@ def test_two_berts_are_read_as_an_encoder_decoder(tmp_path: Path) -> None:
     stack = BertConfig(vocab_size=len(tokenizer), **_SIZES)
     made = EncoderDecoderModel(config=EncoderDecoderConfig.from_encoder_decoder_configs(stack, stack))
     made.generation_config.decoder_start_token_id = tokenizer.cls_token_id
-    folder = tiny_unlisted.written(made, tokenizer, tmp_path)
+    folder = tiny_unlisted.write_model(made, tokenizer, tmp_path)
     model = EncoderDecoderModel.from_pretrained(folder, attn_implementation="eager").eval()
     target = [tokenizer.cls_token_id, *tokenizer(SECOND).input_ids[:-1]]  # shifted by one
     with torch.inference_mode():

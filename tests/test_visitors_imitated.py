@@ -7,18 +7,18 @@ from random import Random
 import pytest
 
 from benchmarks import soak
-from benchmarks.visitors import SHARES, Visitor, sentence
+from benchmarks.visitors import SHARES, Visitor, draw_sentence
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 
 
 def test_sentences_are_new_and_as_long_as_wanted() -> None:
     random = Random(1)
-    sentences = [sentence(random) for _ in range(2_000)]
+    sentences = [draw_sentence(random) for _ in range(2_000)]
     assert len(set(sentences)) == len(sentences)
     lengths = {len(text.split()) for text in sentences}
     assert lengths == set(range(6, 26))
-    assert [sentence(Random(1)) for _ in range(2)] == [sentences[0]] * 2, "The seed says which sentence comes."
+    assert [draw_sentence(Random(1)) for _ in range(2)] == [sentences[0]] * 2, "The seed says which sentence comes."
 
 
 @pytest.mark.slow

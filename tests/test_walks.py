@@ -15,8 +15,8 @@ import pytest
 from mha_viz.app.url import address
 from mha_viz.files.assets import page_files
 from tests import walks
-from tests.controls import acts
-from tests.copies import children_are_copies
+from tests.controls import list_acts
+from tests.copies import copy_children
 from tests.page_session import ROOT, PageSession
 from tests.places import COMPARED, PLACES, Place
 
@@ -109,7 +109,7 @@ STATES: Mapping[str, Place] = {
 
 @pytest.fixture(autouse=True)
 def _work_is_done_by_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    children_are_copies(monkeypatch)
+    copy_children(monkeypatch)
 
 
 def events() -> dict[str, list[str]]:
@@ -138,7 +138,7 @@ def drawn(place: Place) -> set[str]:
     assert "Ignored in this link" not in visit.said, place
     if place.opened:
         visit.unfolded(place.opened)
-    keys = {act.control for act in acts(visit)}
+    keys = {act.control for act in list_acts(visit)}
     components = {one.proto.component_name for one in visit.at.get("bidi_component")}
     sent = {event for component in components for event in events().get(component, [])}
     return {key for key in keys if not key.startswith("mha_")} | sent | {"link"} | links(visit)

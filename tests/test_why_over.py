@@ -26,7 +26,7 @@ from mha_viz.study.plan import DEFAULT_BATCH
 from mha_viz.study.run import Progress
 from mha_viz.study.sums import PASSES, Sums, merge_sums
 from mha_viz.study.why import ScoreSums
-from tests.shards import laid_out
+from tests.shards import lay_out_corpus
 
 SENTENCES = 6
 
@@ -85,7 +85,7 @@ def test_it_is_the_same_from_any_shards(repeater: Encoder, tmp_path: Path) -> No
     file = tmp_path / "some.txt"
     file.write_text("".join(f"{line}\n" for line in lines * 3), "utf-8")
     whole = mv.explain_corpus_scores(file, repeater, most=10)
-    kind, parts = ScoreSums(2, ResamplingUnits(by_sentence=True, bits=None)), laid_out("some", [file], 40).parts
+    kind, parts = ScoreSums(2, ResamplingUnits(by_sentence=True, bits=None)), lay_out_corpus("some", [file], 40).parts
     assert len(parts) > 3
     model, folder = WorkerModel.opened_by(repeater), str(tmp_path / "sums")
     todo = [PartTask(part, model, PartSums(PASSES[:1], DEFAULT_BATCH, kind), folder) for part in parts]

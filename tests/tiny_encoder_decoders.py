@@ -1,5 +1,7 @@
-"""Small encoder–decoders with random weights, one per family, in folders as from the Hub. The encoder is smaller than
-the decoder, so that they cannot be confused."""
+"""Small encoder–decoders with random weights, one per family, in folders as from the Hub.
+
+The encoder is smaller than the decoder, so that they cannot be confused.
+"""
 
 from __future__ import annotations
 
@@ -58,17 +60,17 @@ class _Spm:
 
 
 def sentencepiece(pieces: list[tuple[str, float]]) -> bytes:
-    """A SentencePiece model of pieces with scores, in its file format: <unk>, <s> and </s> come first."""
+    """Return a SentencePiece model of pieces with scores, in its file format: <unk>, <s> and </s> come first."""
     first = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3)]
     messages = []
     for name, score, kind in [*first, *((*piece, 1) for piece in pieces)]:
-        held = _held(1, name.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
-        messages.append(_held(1, held))
-    return b"".join([*messages, _held(2, bytes([0x18, 1]))])
+        held = _encode_field(1, name.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
+        messages.append(_encode_field(1, held))
+    return b"".join([*messages, _encode_field(2, bytes([0x18, 1]))])
 
 
-def _held(number: int, content: bytes) -> bytes:
-    """A protobuf field with a length."""
+def _encode_field(number: int, content: bytes) -> bytes:
+    """Return a protobuf field with a length."""
     length, digits = len(content), []
     while length > 127:
         digits.append(length & 127 | 128)
@@ -84,7 +86,10 @@ def _pieces_of(corpus: tuple[str, ...]) -> list[tuple[str, float]]:
 
 
 def _two_stacks(config: Any, tokenizer: Any, sizes: dict[str, int], **writing: Any) -> tuple[Any, Any]:
-    """``writing``: how a target is generated, for generation_config.json."""
+    """Return a model and its tokenizer.
+
+    ``writing`` states how a target is generated, for generation_config.json.
+    """
     model = AutoModelForSeq2SeqLM.from_config(config(d_model=WIDTH, vocab_size=len(tokenizer), **sizes))
     for name, value in writing.items():
         setattr(model.generation_config, name, value)
@@ -139,16 +144,21 @@ ENCODER_DECODERS: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = Mapping
 )
 
 
-def _not_words(tokenizer: Any) -> list[int]:
-    """The pieces that must not be generated: the tokenizer is trained in another order each time, so random weights
-    would now and then generate a target without a word."""
+def _list_bad_words(tokenizer: Any) -> list[int]:
+    """Return the pieces that must not be generated.
+
+    The tokenizer is trained in another order each time, so random weights would now and then generate a target without
+    a word.
+    """
     numbers: dict[str, int] = tokenizer.numbers if isinstance(tokenizer, _Spm) else tokenizer.get_vocab()
     return [number for piece, number in numbers.items() if piece[0] == "<" or not re.search("[a-z]", piece)]
 
 
 def build(family: str, folder: Path, seed: int = 0) -> Path:
-    """Write a model of ``family`` into ``folder``: config.json, generation_config.json, model.safetensors,
-    tokenizer."""
+    """Write a model of ``family`` into ``folder``.
+
+    The files are config.json, generation_config.json, model.safetensors and those of the tokenizer.
+    """
     torch.manual_seed(seed)
     model, tokenizer = ENCODER_DECODERS[family]()
     with torch.no_grad():
@@ -157,15 +167,17 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
                 parameter.normal_(0, 0.3)  # heads attend to some tokens, not evenly to all
         for bias in biases(model):
             bias.normal_(0, 0.1)
-        model.get_output_embeddings().weight[_not_words(tokenizer)] = 0
+        model.get_output_embeddings().weight[_list_bad_words(tokenizer)] = 0
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
 
 def ids(encoder: EncoderDecoder, source: str, target: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """The input of transformers: the source with its special tokens, the target after the token that a target begins
-    with."""
+    """Return the input of transformers.
+
+    The source has its special tokens; the target follows the token that a target begins with.
+    """
     begin, target_pieces = [encoder._writing.start], encoder._target_vocabulary(target, add_special_tokens=False)
     begin += [0] if encoder.family == "bart" else []  # <s>
     read = encoder.vocabulary(source).input_ids

@@ -146,7 +146,7 @@ def byte_level(kind: Any, special: tuple[str, ...]) -> Any:
 
 
 def _byte_fallback(kind: Any, special: tuple[str, ...]) -> Any:
-    """Pieces of characters, with spaces as "▁"; a character that the vocabulary lacks is spelt in bytes."""
+    """Return a tokenizer that writes spaces as "▁". A character that its vocabulary lacks is spelt in bytes."""
     tokenizer = Tokenizer(models.BPE(byte_fallback=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation()])
     spelt = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -154,7 +154,7 @@ def _byte_fallback(kind: Any, special: tuple[str, ...]) -> Any:
 
 
 def _pairs(kind: Any, tokenizer: Tokenizer, trainer: Any) -> Any:
-    """A trained byte-pair tokenizer as the transformers class ``kind``."""
+    """Return a trained byte-pair tokenizer as the transformers class ``kind``."""
     tokenizer.train_from_iterator(CORPUS, trainer)
     trained = json_of(tokenizer)
     merges = [tuple(m) if isinstance(m, list) else tuple(m.split(" ")) for m in trained["merges"]]
@@ -162,7 +162,7 @@ def _pairs(kind: Any, tokenizer: Tokenizer, trainer: Any) -> Any:
 
 
 def _modern() -> Any:
-    """ModernBERT's tokenizer: byte-level pieces between BERT's special tokens."""
+    """Return ModernBERT's tokenizer: byte-level pieces between BERT's special tokens."""
     made = byte_level(GPT2Tokenizer, _BERT).backend_tokenizer
     ends = [(name, made.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
     made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", ends)
@@ -187,7 +187,10 @@ def json_of(tokenizer: Any) -> Any:
 
 
 def _config(kind: Any, tokenizer: Any, **other: Any) -> Any:
-    """Weights ten times as large as usual, so that attention is far from uniform and a wrong head cannot look right."""
+    """Return a config whose weights are ten times as large as usual.
+
+    Thus attention is far from uniform, and a wrong head cannot look right.
+    """
     return kind(vocab_size=len(tokenizer), initializer_range=0.2, **other)
 
 
@@ -202,7 +205,7 @@ def _bert(**other: Any) -> tuple[Any, Any]:
 
 
 def _bert_of_shape(layers: int, heads: int) -> tuple[Any, Any]:
-    """As many layers and heads as a large model, each as small as possible."""
+    """Return a model with as many layers and heads as a large one, each as small as possible."""
     return _bert(num_hidden_layers=layers, num_attention_heads=heads, hidden_size=2 * heads)
 
 
@@ -351,7 +354,7 @@ def _mixtral() -> tuple[Any, Any]:
 
 
 def _qwen_of_experts(model: Any, config: Any, **other: Any) -> tuple[Any, Any]:
-    """Every layer has four experts, of which each token asks two."""
+    """Return a model in which every layer has four experts, of which each token asks two."""
     experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
     tokenizer = byte_level(Qwen2Tokenizer, ("<|endoftext|>",))
     return _llama_like(model, config, tokenizer, **experts, **other)
@@ -491,22 +494,24 @@ SHAPES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
 )
 
 
-def _with_words(family: str) -> tuple[Any, Any]:
-    """A model that predicts words, masked or next ones."""
+def _make_word_model(family: str) -> tuple[Any, Any]:
+    """Return a model that predicts words, masked or next ones."""
     base, tokenizer = FAMILIES[family]()
     kind: Any = AutoModelForCausalLM if family in CAUSAL else AutoModelForMaskedLM
     return kind.from_config(base.config), tokenizer
 
 
 ANSWERING: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
-    {f"{family} words": partial(_with_words, family) for family in FAMILIES if family not in WORDLESS}
+    {f"{family} words": partial(_make_word_model, family) for family in FAMILIES if family not in WORDLESS}
 )
 WITH_PAIRS = tuple(name for name in FAMILIES if name not in CAUSAL)
 
 
 def build(family: str, folder: Path, seed: int = 0) -> Path:
-    """Write a model of ``family``, or SHAPES, OTHERS or ANSWERING, into ``folder``: config.json, model.safetensors,
-    tokenizer."""
+    """Write a model of ``family``, or SHAPES, OTHERS or ANSWERING, into ``folder``.
+
+    The files are config.json, model.safetensors and those of the tokenizer.
+    """
     torch.manual_seed(seed)
     model, tokenizer = (FAMILIES | SHAPES | OTHERS | ANSWERING)[family]()
     with torch.no_grad():
@@ -521,7 +526,7 @@ def biases(model: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
     return (p for name, p in model.named_parameters() if name.endswith("bias"))
 
 
-def saved(model: Any, folder: Path) -> Path:
+def save_model(model: Any, folder: Path) -> Path:
     torch.manual_seed(1)
     tokenizer = byte_level(GPT2Tokenizer, ("<|endoftext|>",))
     with torch.no_grad():

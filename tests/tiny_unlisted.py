@@ -1,5 +1,7 @@
-"""Small models with random weights of families that have no row in ``mha_viz.models.families``, in folders as
-from the Hub, with tokenizers that are trained on demand."""
+"""Small models with random weights, of families that have no row in ``mha_viz.models.families``.
+
+They are in folders as from the Hub, with tokenizers that are trained on demand.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,7 @@ def _tokenizer(name: str) -> Any:
 
 
 def _config(family: str, tokenizer: Any, more: dict[str, Any]) -> Any:
-    """A config with this package's sizes, whatever the family calls them."""
+    """Return a config with this package's sizes, whatever the family calls them."""
     config = AutoConfig.for_model(family)
     sizes = {"num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "hidden_size": WIDTH}
     sizes |= {"max_position_embeddings": 66, "vocab_size": len(tokenizer)}
@@ -131,14 +133,14 @@ def build(family: str, folder: Path) -> Path:
         made, ends = _tokenizer("roberta"), {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
         sizes = ends | {"decoder_start_token_id": 2, "vocab_size": len(made), "max_position_embeddings": 66}
         config = AutoConfig.for_model(family, **sizes, **REFUSED_OF_TWO[family])
-        return written(AutoModelForSeq2SeqLM.from_config(config), made, folder)
+        return write_model(AutoModelForSeq2SeqLM.from_config(config), made, folder)
     tokenizer, more = (FAMILIES | others | REFUSED | {"gpt_oss": ("gpt2", _SINKS)})[family]
     made = _tokenizer(tokenizer)
-    return written(AutoModel.from_config(_config(family, made, more)), made, folder)
+    return write_model(AutoModel.from_config(_config(family, made, more)), made, folder)
 
 
-def written(model: Any, tokenizer: Any, folder: Path) -> Path:
-    """A model whose heads differ, saved with its tokenizer."""
+def write_model(model: Any, tokenizer: Any, folder: Path) -> Path:
+    """Write a model whose heads differ, with its tokenizer, and return the folder."""
     torch.manual_seed(0)
     with torch.no_grad():
         for parameter in model.parameters():

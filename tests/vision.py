@@ -32,29 +32,29 @@ SEEN = {
 }
 
 
-def linear(colours: npt.ArrayLike) -> Colours:
-    """Linear light of sRGB colours, 0 to 1."""
+def linearise(colours: npt.ArrayLike) -> Colours:
+    """Return the linear light of sRGB colours, 0 to 1."""
     share = np.asarray(colours, np.float64) / 255
     return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
 
 
-def seen(colours: npt.ArrayLike, by: str) -> Colours:
-    """The linear light of sRGB colours [..., rgb], 0 to 1, as seen in "grey" or with a kind of colour blindness."""
-    return np.clip(linear(colours) @ SEEN[by].T, 0, 1)
+def simulate_vision(colours: npt.ArrayLike, by: str) -> Colours:
+    """Return the linear light of sRGB colours [..., rgb], 0 to 1, in "grey" or with a colour blindness."""
+    return np.clip(linearise(colours) @ SEEN[by].T, 0, 1)
 
 
-def lightness(colours: npt.ArrayLike, by: str) -> Colours:
-    """The luminance [...] of sRGB colours as seen."""
-    light: Colours = seen(colours, by) @ np.array(LUMINANCE)
+def compute_luminance(colours: npt.ArrayLike, by: str) -> Colours:
+    """Return the luminance [...] of sRGB colours as seen."""
+    light: Colours = simulate_vision(colours, by) @ np.array(LUMINANCE)
     return light
 
 
-def contrast(one: npt.ArrayLike, other: npt.ArrayLike, by: str) -> Colours:
-    """The contrast, from 1 (none) to 21."""
-    a, b = lightness(one, by), lightness(other, by)
+def compute_contrast(one: npt.ArrayLike, other: npt.ArrayLike, by: str) -> Colours:
+    """Return the contrast, from 1 (none) to 21."""
+    a, b = compute_luminance(one, by), compute_luminance(other, by)
     ratio: Colours = (np.maximum(a, b) + 0.05) / (np.minimum(a, b) + 0.05)
     return ratio
 
 
-def rgb(colour: str) -> list[int]:
+def parse_rgb(colour: str) -> list[int]:
     return list(bytes.fromhex(colour.removeprefix("#")))

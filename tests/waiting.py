@@ -1,4 +1,4 @@
-"""Waiting for other threads and processes."""
+"""Wait for other threads and processes."""
 
 from __future__ import annotations
 

@@ -14,9 +14,12 @@ Act = Callable[[Page], object]
 
 
 class Walk(NamedTuple):
-    """What is done, and the control that it is done to, named as in tests/controls.py: by its key (with ``_`` at the
-    end: by how that begins), or by component and event; after a colon, what of an event, as a parameter of the
-    address. A link is named by its page and the parameters that it changes (``tests/test_walks.py``)."""
+    """An action, and the control that it uses, named as in tests/controls.py.
+
+    A control is named by its key (if the name ends with ``_``, by how the key begins), or by component and event; a
+    colon is followed by the part of the event that becomes a parameter of the address. A link is named by its page and
+    the parameters that it changes (``tests/test_walks.py``).
+    """
 
     control: str
     act: Act
@@ -27,7 +30,7 @@ def button(name: str, exact: bool = True) -> Act:
 
 
 def more(name: str) -> Act:
-    """A choice of the menu *More*."""
+    """Choose in the menu *More*."""
     return after(button("More"), button(name))
 
 
@@ -40,12 +43,16 @@ def checks(name: str) -> Act:
 
 
 def menu(label: str, option: str) -> Act:
-    """A menu of the drawings, and an option by its text or its value."""
+    """Choose an option of a drawing's menu by its text or its value."""
     return lambda page: page.locator("label", has_text=label).locator("select").first.select_option(option)
 
 
 def box(label: str, option: str) -> Act:
-    """A menu of Streamlit. It closes when the page scrolls; in a long walk it was once closed, and why was not seen."""
+    """Choose an option of a Streamlit menu.
+
+    The menu closes when the page scrolls. In a long walk it was once closed for an unknown reason, so the choice is
+    tried several times.
+    """
 
     def act(page: Page) -> None:
         for _ in range(5):
@@ -62,12 +69,12 @@ def segment(text: str) -> Act:
 
 
 def drawing(act: Act) -> Act:
-    """``act`` once the menu *Drawing* is open."""
+    """Do ``act`` once the menu *Drawing* is open."""
     return within("details.drawing", act)
 
 
 def within(fold: str, act: Act) -> Act:
-    """``act`` on what is folded away in a drawing, once that is open."""
+    """Do ``act`` on what is folded away in a drawing, once that is open."""
 
     def opened(page: Page) -> None:
         closed = page.locator(f"{fold}:not([open]) > summary")
@@ -92,7 +99,7 @@ def at(selector: str, x: float, y: float) -> Act:
 
 
 def after(first: Act, second: Act) -> Act:
-    """Two actions of which only the second changes the address."""
+    """Do two actions, of which only the second changes the address."""
 
     def act(page: Page) -> None:
         first(page)
@@ -102,7 +109,7 @@ def after(first: Act, second: Act) -> Act:
 
 
 def choosing(act: Act) -> Act:
-    """``act`` in the box *Choose heads*, once that is open."""
+    """Do ``act`` in the box *Choose heads*, once that is open."""
 
     def chosen(page: Page) -> None:
         box_over = page.get_by_test_id("stPopoverBody")
@@ -118,7 +125,10 @@ def choosing(act: Act) -> Act:
 
 
 def closes_after(act: Act) -> Act:
-    """An action in a box that opens over the page: whether that is open is not in the address."""
+    """Do an action in a box over the page, and close the box.
+
+    Whether it is open is not in the address.
+    """
     return after(act, lambda page: page.keyboard.press("Escape"))
 
 
@@ -155,7 +165,7 @@ def link(name: str) -> Act:
 
 
 def row(heading: str, number: int) -> Act:
-    """The head in a row of a table of *Roles*, whose first column has this heading."""
+    """Open the head in a row of a table of *Roles* whose first column has this heading."""
 
     def act(page: Page) -> None:
         table = page.locator("table.mha-rows", has=page.get_by_role("columnheader", name=heading, exact=True))
@@ -169,12 +179,12 @@ def within_text(selector: str) -> Act:
 
 
 def sentence(place: str, shown_by: str = "gold=") -> Act:
-    """The first sentence in a part of *Roles* with this key whose link has a parameter."""
+    """Open the first sentence in a part of *Roles* with this key whose link has a parameter."""
     return lambda page: page.locator(f".st-key-{place} a[href*='{shown_by}']").first.click()
 
 
 def mark(chart: str, number: int = 0) -> Act:
-    """A mark of a scatter plot or a bar chart."""
+    """Click a mark of a scatter plot or a bar chart."""
 
     def act(page: Page) -> None:
         drawn = page.locator(f".st-key-{chart} .js-plotly-plot >> visible=true").first
@@ -189,7 +199,10 @@ def mark(chart: str, number: int = 0) -> Act:
 
 
 def square(chart: str, head: str) -> Act:
-    """A square of a chart of layers × heads, by keyboard: with the pointer, the first click may come too early."""
+    """Choose a square of a chart of layers × heads by keyboard.
+
+    With the pointer, the first click may come too early.
+    """
 
     def act(page: Page) -> None:
         place = page.locator(f".st-key-wide_{chart}").get_by_role("button", name=f"{head} (")
@@ -199,8 +212,8 @@ def square(chart: str, head: str) -> Act:
     return act
 
 
-def played(act: Act) -> Act:
-    """An action that plays a training, to its end."""
+def play_training(act: Act) -> Act:
+    """Do an action that plays a training, and wait for its end."""
 
     def acted(page: Page) -> None:
         act(page)
@@ -210,8 +223,8 @@ def played(act: Act) -> Act:
     return acted
 
 
-def trained(act: Act) -> Act:
-    """An action that begins a training, to its end."""
+def run_training(act: Act) -> Act:
+    """Do an action that begins a training, and wait for its end."""
 
     def acted(page: Page) -> None:
         act(page)
@@ -221,8 +234,11 @@ def trained(act: Act) -> Act:
     return acted
 
 
-def measured(*texts: str) -> Act:
-    """Files with these sentences, one after the other, each measured to its end; then others can be chosen."""
+def measure_files(*texts: str) -> Act:
+    """Measure files with these sentences one after the other, each to its end.
+
+    Then other files can be chosen.
+    """
 
     def acted(page: Page) -> None:
         for number, text in enumerate(texts):
@@ -236,8 +252,8 @@ def measured(*texts: str) -> Act:
     return acted
 
 
-def found(title: str, key: str, until: str) -> Act:
-    """A button that reads a corpus, in what is folded away under this title, until this is said."""
+def find_matches(title: str, key: str, until: str) -> Act:
+    """Press a button that reads a corpus, under this folded title, and wait for the text ``until``."""
 
     def acted(page: Page) -> None:
         unfolds(title)(page)
@@ -247,8 +263,8 @@ def found(title: str, key: str, until: str) -> Act:
     return acted
 
 
-def answered(act: Act, name: str) -> Act:
-    """An action, and until a button of this name is there."""
+def wait_for_button(act: Act, name: str) -> Act:
+    """Do an action and wait for a button of this name."""
     return after(act, lambda page: page.get_by_role("button", name=name).first.wait_for())
 
 
@@ -412,8 +428,12 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "from decoder to encoder": Walk("part", radio("cross")),
     },
     "/roles?model=toy&head=L1H1&level=full": {
-        "links that are searched": Walk("search_links", found("Search this head", "search_links", "links match")),
-        "links that are drawn": Walk("draw_links", found("Everything this head does", "draw_links", "links from")),
+        "links that are searched": Walk(
+            "search_links", find_matches("Search this head", "search_links", "links match")
+        ),
+        "links that are drawn": Walk(
+            "draw_links", find_matches("Everything this head does", "draw_links", "links from")
+        ),
     },
     TRAINING: {
         "a step of the training": Walk(
@@ -421,7 +441,9 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         ),
     },
     RUSSIAN: {
-        "the model of many languages": Walk("read_multilingual", answered(button("Try", exact=False), "Try again")),
+        "the model of many languages": Walk(
+            "read_multilingual", wait_for_button(button("Try", exact=False), "Try again")
+        ),
         "the model before": Walk("back_to_model", button("Back to MiniLM")),
     },
     "/roles?model=toy": {"a kind": Walk("mha_scheme.linked:kinds", KIND)},
@@ -476,9 +498,9 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "a real head": Walk("link:?head.model.pin.text", link("○ L0H2")),
     },
     "/why_heads_differ?experiment=identical&numbers=1": {
-        "a guess": Walk("lab_guess_", played(radio("heads differ"))),
-        "seeds side by side": Walk("lab_beside", trained(radio("2"))),
-        "a run of one's own": Walk("lab_run", trained(after(types("Steps", "20"), button("Run")))),
+        "a guess": Walk("lab_guess_", play_training(radio("heads differ"))),
+        "seeds side by side": Walk("lab_beside", run_training(radio("2"))),
+        "a run of one's own": Walk("lab_run", run_training(after(types("Steps", "20"), button("Run")))),
     },
     "/?model=toy&off=L0H1": {
         "a way": Walk("how", choosing(radio("uniform attention"))),
@@ -528,7 +550,9 @@ FIRST: Mapping[str, Act] = {
     "/why_heads_differ?experiment=random": unfolds("Are layers parallel"),
     "/why_heads_differ?experiment=count": unfolds("What does it cost"),
     "/why_heads_differ?experiment=cut": unfolds("Is a head like a kernel"),
-    "/roles?model=toy&corpus=file": measured("The dog sleeps.\nThe girl sees the cat.\n", "The cat sees the dog.\n"),
+    "/roles?model=toy&corpus=file": measure_files(
+        "The dog sleeps.\nThe girl sees the cat.\n", "The cat sees the dog.\n"
+    ),
 }
 # Walks that begin by unfolding and lead to another page at once: that page folds it again.
 FOLDED = tuple(f"/why_heads_differ?experiment={name}" for name in ("random", "count", "cut"))

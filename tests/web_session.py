@@ -63,8 +63,10 @@ class Gone(ConnectionError):
 
 @dataclass(slots=True)
 class Element:
-    """One element or container of the page: ``proto`` is its own message, ``run`` the run of the script that sent
-    it."""
+    """One element or container of the page.
+
+    ``proto`` is its own message, ``run`` the run of the script that sent it.
+    """
 
     kind: str
     proto: Any
@@ -84,8 +86,10 @@ class Element:
 
 
 def state(element: Element, value: Any) -> WidgetState:
-    """A widget's state as the browser sends it. Options are identified by their labels, those of a select slider as a
-    list."""
+    """Return a widget's state as the browser sends it.
+
+    Options are identified by their labels, those of a select slider as a list.
+    """
     field = FIELDS[element.kind]
     if element.kind == "slider" and element.proto.options:
         field = "string_array_value"
@@ -216,8 +220,10 @@ class WebSession:
     # ---- User actions -----------------------------------------------------------------------------------
 
     async def trigger(self, component: str, event: str, value: object) -> float:
-        """Trigger an event of a component: by its name, or its key if a page has two of them. Raises LookupError with
-        the page's last words if it has none."""
+        """Trigger an event of a component, which is given by its name, or by its key if a page has two of them.
+
+        Raises LookupError with the page's last words if it has none.
+        """
         drawn = [e for e in self.elements if e.kind == "bidi_component"]
         element = next((e for e in drawn if component in (e.proto.component_name, e.key)), None)
         if element is None:
@@ -265,11 +271,17 @@ class WebSession:
         return await self.act(fragment=element.fragment)
 
     async def download(self, key: str) -> bytes:
-        """The file behind a download button. Raises RuntimeError if it cannot be made, HTTPError if it is gone."""
+        """Return the file behind a download button.
+
+        Raises RuntimeError if it cannot be made, HTTPError if it is gone.
+        """
         return await self.http(await self.file_url(key))
 
     async def file_url(self, key: str) -> str:
-        """The address of the file behind a download button, which is made now if it is made on demand."""
+        """Return the address of the file behind a download button.
+
+        A file that is made on demand is made now.
+        """
         await self._settled()
         button = self.widgets[key].proto
         if not button.deferred_file_id:
@@ -292,8 +304,10 @@ class WebSession:
         page_hash: str = "",
         history: bool = False,
     ) -> float:
-        """Run the script as the browser does and wait for the end of the run; returns its seconds. Runs that began by
-        themselves are awaited first, as a person waits for moving content."""
+        """Run the script as the browser does and wait for the end of the run; return its seconds.
+
+        Runs that began by themselves are awaited first, as a person waits for moving content.
+        """
         await self._settled()
         if query is not None:
             self.query_string = query
@@ -324,7 +338,7 @@ class WebSession:
     async def http(
         self, path: str, method: str = "GET", body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
-        """A request beside the WebSocket, with the browser's cookie. Raises urllib.error.URLError."""
+        """Send a request beside the WebSocket, with the browser's cookie. Raises urllib.error.URLError."""
         cookie = {"Cookie": f"{XSRF}={self.xsrf}"} if self.xsrf else {}
         request = urllib.request.Request(
             f"{self.url}/{path.lstrip('/')}", data=body, method=method, headers={**cookie, **(headers or {})}
@@ -340,7 +354,7 @@ class WebSession:
     # ---- To the server ----------------------------------------------------------------------------------
 
     def rerun(self, *triggers: WidgetState, fragment: str = "") -> BackMsg:
-        """The message that :meth:`act` sends, to derive other messages from."""
+        """Return the message that :meth:`act` sends, from which other messages can be derived."""
         return self._rerun(triggers, fragment)
 
     def _rerun(
@@ -374,7 +388,7 @@ class WebSession:
             del self._answers[request]
 
     async def _cookie(self) -> str:
-        """The request that the browser makes before it connects; the answer sets the cookie."""
+        """Send the request that the browser makes before it connects. The answer sets the cookie."""
 
         def answer() -> str:
             with _DIRECT.open(f"{self.url}/_stcore/health", timeout=self.patience) as response:
@@ -384,7 +398,7 @@ class WebSession:
         return await asyncio.to_thread(answer)
 
     def _bind(self, element: Element, value: Any) -> None:
-        """The frontend itself writes a bound widget into the URL."""
+        """Write a bound widget into the URL, as the frontend itself does."""
         name = getattr(element.proto, "query_param_key", "")
         if name:
             others = [(n, v) for n, v in parse_qsl(self.query_string, keep_blank_values=True) if n != name]
@@ -444,7 +458,7 @@ class WebSession:
         self._elements[path] = element
 
     def _lightened(self, delta: Delta) -> Delta:
-        """Without the payload of a component or chart, whose bytes would be stored as long as the message."""
+        """Return a message without the payload of a component or chart, to save memory."""
         kind = delta.new_element.WhichOneof("type") if delta.WhichOneof("type") == "new_element" else ""
         if kind not in ("bidi_component", "plotly_chart", "dataframe"):
             return delta

@@ -1,7 +1,7 @@
 """The command ``mha-viz``: serve the app, list models, write attention weights or figures to files, measure corpora.
 
 An error that a user can cause ends the command with one line on stderr and one of the exit codes; Ctrl-C ends it with
-130 and one line on what is kept (``stops``).
+130 and one line that says what was kept (``stops``).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def run() -> NoReturn:
 
 
 def _run_command(arguments: Sequence[str] | None, args: argparse.Namespace) -> int:
-    """Run a command line and return its exit code. The parsed options are put into ``args``."""
+    """Run a command line and return its exit code. Store the parsed options in ``args``."""
     process.set_environment()
     if threading.current_thread() is threading.main_thread():  # callers on other threads keep their own handler
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an exception, so that half-written files are removed

@@ -1,4 +1,4 @@
-"""A Dask cluster for a command: its options, the connection, and its progress in words."""
+"""Connect a command to a Dask cluster: add its options, open the connection, and report progress."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def open_cluster(args: argparse.Namespace, corpora: Sequence[str] | None = None)
 
 
 @contextmanager
-def progress_line() -> Iterator[Callable[[Any], None]]:
+def show_cluster_progress() -> Iterator[Callable[[Any], None]]:
     """Yield a function that shows the progress of a study on a cluster; on a terminal it never breaks the line."""
     with changing_line() as show:
         columns = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None

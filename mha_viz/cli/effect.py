@@ -15,8 +15,8 @@ from mha_viz.cli.cluster import (
     explain_continuing,
     get_partial_folder,
     open_cluster,
-    progress_line,
     remove_if_empty,
+    show_cluster_progress,
 )
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import (
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
     folder = get_partial_folder(destination, "parts")
     with open_cluster(args) as cluster, print_warnings(), remove_if_empty(folder):
         measurement = _prepare_measurement(args, model, cluster, folder)
-        bar = progress_line() if cluster else bar_of("sentences")
+        bar = show_cluster_progress() if cluster else bar_of("sentences")
         try:
             with bar as progress, closing(measurement.sentences()) as reports:
                 for so_far in reports:

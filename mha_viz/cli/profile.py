@@ -18,7 +18,7 @@ from mha_viz.analysis.profile import (
     make_folder_path,
     read_profile,
 )
-from mha_viz.cli.cluster import add_cluster_options, open_cluster, progress_line, suggest_corpora
+from mha_viz.cli.cluster import add_cluster_options, open_cluster, show_cluster_progress, suggest_corpora
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import (
     MODEL_HELP,
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> None:
             for corpus, source in zip(corpora, sources, strict=True):
                 place = args.out / make_folder_path(model.name, corpus.name) if has_several else args.out
                 if other_corpus is not None:
-                    check_profiles(_comparison_facts(encoder, corpus), _comparison_facts(encoder, other_corpus))
+                    check_profiles(_get_comparison_facts(encoder, corpus), _get_comparison_facts(encoder, other_corpus))
                     other = measure(encoder, other_corpus, None, args.batch, cluster=cluster)
                 profile = measure(encoder, corpus, place, args.batch, other, cluster=cluster)
                 profile = _write(profile, place, other, args.other if other_corpus is None else None)
@@ -187,7 +187,7 @@ def _add_chance(
     for role, keeps, draws in (*nulls, (SYNTAX, KIND, args.chance_of_kind)):
         if not draws:
             continue
-        with progress_line() if cluster else bar_of("of the draws") as show:
+        with show_cluster_progress() if cluster else bar_of("of the draws") as show:
             chance = permutation_test(
                 *(corpus, encoder),
                 also=other_source,
@@ -245,8 +245,8 @@ def measure(
     from mha_viz.study.profiling import LocalEngine
 
     if other is not None:
-        check_profiles(_comparison_facts(encoder, corpus), other.facts)
-    with progress_line() if cluster else bar_of("of the text") as progress:
+        check_profiles(_get_comparison_facts(encoder, corpus), other.facts)
+    with show_cluster_progress() if cluster else bar_of("of the text") as progress:
         try:
             engine = cluster or LocalEngine(batch or DEFAULT_BATCH)
             profile: Profile = engine.study(encoder, corpus, sums, control, progress)
@@ -255,7 +255,7 @@ def measure(
             raise ExportError(f"{sums} cannot be written: {error.strerror or error}.", "Choose another.") from error
 
 
-def _comparison_facts(encoder: Any, corpus: Any) -> dict[str, str]:
+def _get_comparison_facts(encoder: Any, corpus: Any) -> dict[str, str]:
     """Return the facts by which two profiles are compared."""
     return {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
 

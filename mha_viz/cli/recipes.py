@@ -18,7 +18,7 @@ from mha_viz.analysis.recipe_tables import (
     find_recipes_folder,
     load_recipes,
 )
-from mha_viz.cli.cluster import PARTS_FOLDER, add_cluster_options, open_cluster, progress_line, remove_if_empty
+from mha_viz.cli.cluster import PARTS_FOLDER, add_cluster_options, open_cluster, remove_if_empty, show_cluster_progress
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, add_device_option, add_dtype_option, add_most_option, parse_folder
 from mha_viz.cli.profile import CORPUS_HELP, open_source
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
         encoder = load_model(model, args.device, args.dtype)
         measured = earlier
         if measured is None or score is not None or not others:
-            with progress_line() if cluster else bar_of("of the text") as progress:
+            with show_cluster_progress() if cluster else bar_of("of the text") as progress:
                 measured = fit_recipes(
                     earlier or args.corpus if cluster else corpus,
                     encoder,
@@ -115,7 +115,7 @@ def _measure_replacement(
         measures["accuracy"] = score_recipes
     tables = dict(measured.tables)
     for name, measure in measures.items():
-        with progress_line() if cluster else bar_of("readings") as progress:
+        with show_cluster_progress() if cluster else bar_of("readings") as progress:
             tables[name] = measure(
                 *(measured, args.score or args.corpus if cluster else corpus, encoder),
                 most=args.most,

@@ -12,7 +12,13 @@ from mha_viz.analysis.matching import in_runs
 from mha_viz.analysis.profile import FACTS_FILE, Profile, find_profile_folder, read_profile
 from mha_viz.analysis.replication import replicate
 from mha_viz.attention import Head
-from mha_viz.cli.cluster import add_cluster_options, get_partial_folder, offer_to_continue, open_cluster, progress_line
+from mha_viz.cli.cluster import (
+    add_cluster_options,
+    get_partial_folder,
+    offer_to_continue,
+    open_cluster,
+    show_cluster_progress,
+)
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, add_output_options, parse_folder
 from mha_viz.cli.outcomes import format_pairs, format_replications, format_runs
@@ -126,7 +132,7 @@ def _compare_models(args: argparse.Namespace, profile: Profile, destination: Des
 
         encoder = load_model(model, args.device)
         other_encoder = encoder if other.name == model.name else load_model(other, args.device)
-        with progress_line() if cluster else bar_of("of the sentences") as progress:
+        with show_cluster_progress() if cluster else bar_of("of the sentences") as progress:
             client = cluster and cluster.client
             pairs = compare_roles(
                 profile, corpus, other_encoder, head, model=encoder, resume=folder, progress=progress, client=client

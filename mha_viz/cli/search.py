@@ -12,8 +12,8 @@ from mha_viz.cli.cluster import (
     explain_continuing,
     get_partial_folder,
     open_cluster,
-    progress_line,
     remove_if_empty,
+    show_cluster_progress,
 )
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import (
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> None:
         searching = Searching(encoder, source, head, conditions, args.most, folder)
         run = searching.run
         try:
-            with progress_line() if cluster else bar_of("sentences") as progress:
+            with show_cluster_progress() if cluster else bar_of("sentences") as progress:
                 for so_far in run.iter_progress():
                     progress(so_far)
         except KeyboardInterrupt:

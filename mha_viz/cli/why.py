@@ -10,7 +10,13 @@ from mha_viz.analysis.corpus_why import CorpusWhy
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import find_profile_folder, read_profile
 from mha_viz.attention import Head
-from mha_viz.cli.cluster import add_cluster_options, get_partial_folder, open_cluster, progress_line, remove_if_empty
+from mha_viz.cli.cluster import (
+    add_cluster_options,
+    get_partial_folder,
+    open_cluster,
+    remove_if_empty,
+    show_cluster_progress,
+)
 from mha_viz.cli.effect import format_few_documents
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import (
@@ -59,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
         encoder = load_model(model, args.device)
         if folder is not None:
             make_folder(folder)
-        with progress_line() if cluster else bar_of("of the text") as progress, remove_if_empty(folder):
+        with show_cluster_progress() if cluster else bar_of("of the text") as progress, remove_if_empty(folder):
             if cluster:
                 measured = explain_on_cluster(cluster, corpus, encoder, args.most, folder, progress)
             else:

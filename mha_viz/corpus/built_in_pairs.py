@@ -30,7 +30,7 @@ REFLEXIVE_VERBS = ("admire", "paint", "like", "see")  # those that the grammar u
 
 
 def make_toy_pairs() -> PairTexts:
-    """Yield pairs of the grammar: agreement of verbs and of copulas, reflexives, and pronouns."""
+    """Yield the grammar's minimal pairs: verb and copula agreement, reflexives, and pronouns."""
     kinds: dict[str, Callable[[Random], tuple[str, str]]] = {
         "agreement": _make_agreement,
         "copula": _make_copula,
@@ -42,11 +42,11 @@ def make_toy_pairs() -> PairTexts:
 
 
 def make_repeater_pairs() -> PairTexts:
-    """Yield words that begin to repeat: the last word is the next one of the repetition, or another.
+    """Yield sequences of words that begin to repeat, with the correct last word and with a wrong one.
 
-    The other word is one of the sequence ("seen word"), or a word that has not occurred ("new word"). In "word twice",
-    the word before has occurred twice in the sequence, and the other word followed its other occurrence: only earlier
-    words tell which occurrence is repeated.
+    The wrong word is one of the sequence ("seen word"), or a word that has not occurred ("new word"). In "word twice",
+    the preceding word has occurred twice in the sequence, and the wrong word followed its other occurrence: only
+    earlier words tell which occurrence is repeated.
     """
     yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=True), "seen word")
     yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=False), "new word")
@@ -67,7 +67,7 @@ def _make_agreement(rng: Random) -> tuple[str, str]:
     subject, other = rng.sample(_list_people(), 2)
     is_plural = rng.random() < 0.5
     verb = rng.choice([verb for verb in VERBS if "person" in verb.subjects and not verb.objects])
-    phrase = f"{_subject(subject, is_plural)} {_distractor(rng, other, not is_plural)}"
+    phrase = f"{_format_subject(subject, is_plural)} {_draw_distractor(rng, other, not is_plural)}"
     forms = (verb.base, verb.s) if is_plural else (verb.s, verb.base)
     return f"{phrase} {forms[0]} .", f"{phrase} {forms[1]} ."
 
@@ -77,7 +77,7 @@ def _make_copula(rng: Random) -> tuple[str, str]:
     subject = rng.choice([noun for noun in NOUNS if noun.kind in ("thing", "animal")])
     other = rng.choice([noun for noun in NOUNS if noun.kind == "place"])
     is_plural = rng.random() < 0.5
-    phrase = f"{_subject(subject, is_plural)} {_distractor(rng, other, not is_plural)}"
+    phrase = f"{_format_subject(subject, is_plural)} {_draw_distractor(rng, other, not is_plural)}"
     forms = ("are", "is") if is_plural else ("is", "are")
     state = rng.choice(STATE_ADJECTIVES[subject.kind])
     return f"{phrase} {forms[0]} {state} .", f"{phrase} {forms[1]} {state} ."
@@ -88,10 +88,10 @@ def _make_reflexive(rng: Random) -> tuple[str, str]:
     gender = rng.choice(GENDERS)
     subject, is_plural = rng.choice(_list_people(gender)), rng.random() < 0.5
     other_gender = GENDERS[gender == GENDERS[0]]
-    pronoun, other_pronoun = _pronoun(gender, is_plural), _pronoun(other_gender, not is_plural)
+    pronoun, other_pronoun = _choose_pronoun(gender, is_plural), _choose_pronoun(other_gender, not is_plural)
     verb = rng.choice([verb for verb in VERBS if verb.base in REFLEXIVE_VERBS and "person" in verb.objects])
-    distractor = _distractor(rng, rng.choice(_list_people(other_gender)), not is_plural)
-    phrase = f"{_subject(subject, is_plural)} {distractor} {verb.base if is_plural else verb.s}"
+    distractor = _draw_distractor(rng, rng.choice(_list_people(other_gender)), not is_plural)
+    phrase = f"{_format_subject(subject, is_plural)} {distractor} {verb.base if is_plural else verb.s}"
     return f"{phrase} {PRONOUNS[pronoun][3]} .", f"{phrase} {PRONOUNS[other_pronoun][3]} ."
 
 
@@ -100,15 +100,15 @@ def _make_pronoun(rng: Random) -> tuple[str, str]:
     gender = rng.choice(GENDERS)
     subject, other = rng.choice(_list_people(gender)), rng.choice([noun for noun in NOUNS if noun.kind == "animal"])
     verb = rng.choice([verb for verb in VERBS if "person" in verb.subjects and not verb.objects])
-    phrase = f"{_subject(subject, False)} {_distractor(rng, other, rng.random() < 0.5)} {verb.s}"
+    phrase = f"{_format_subject(subject, False)} {_draw_distractor(rng, other, rng.random() < 0.5)} {verb.s}"
     reason = f"is {rng.choice(STATE_ADJECTIVES['person'])} ."
     mark, other_gender = rng.choice(SUBORDINATORS), GENDERS[gender == GENDERS[0]]
-    pronouns = _pronoun(gender, False), _pronoun(other_gender, False)
+    pronouns = _choose_pronoun(gender, False), _choose_pronoun(other_gender, False)
     return f"{phrase} {mark} {pronouns[0]} {reason}", f"{phrase} {mark} {pronouns[1]} {reason}"
 
 
 def _make_repetition(rng: Random, is_seen: bool) -> tuple[str, str]:
-    """Return random words that begin to repeat, and the same with another last word."""
+    """Return random words that begin to repeat, with the correct last word and with a wrong one."""
     period = rng.randint(MIN_PERIOD, MAX_PERIOD)
     *first, new = rng.sample(_list_words(), period + 1)
     place = rng.randrange(1, period)  # of the last word in the repetition
@@ -118,7 +118,7 @@ def _make_repetition(rng: Random, is_seen: bool) -> tuple[str, str]:
 
 
 def _make_word_twice(rng: Random) -> tuple[str, str]:
-    """Return words with one word twice that begin to repeat, up to the word after it, and that after the other one."""
+    """Return words that begin to repeat, up to the word after a word that occurs twice, correct and wrong."""
     *others, twice = rng.sample(_list_words(), rng.randint(MIN_PERIOD, MAX_PERIOD))
     place = rng.randrange(1, len(others) // 2)
     other_place = rng.randrange(place + 3, len(others) + 1)
@@ -139,14 +139,14 @@ def _list_people(gender: str = "") -> list[Noun]:
     return [noun for noun in NOUNS if noun.kind == "person" and noun.gender and gender in ("", noun.gender)]
 
 
-def _subject(noun: Noun, is_plural: bool) -> str:
+def _format_subject(noun: Noun, is_plural: bool) -> str:
     return f"The {noun.plural if is_plural else noun.singular}"
 
 
-def _distractor(rng: Random, noun: Noun, is_plural: bool) -> str:
+def _draw_distractor(rng: Random, noun: Noun, is_plural: bool) -> str:
     """Return a phrase between a word and the word that decides its form."""
     return f"{rng.choice(NOUN_PREPOSITIONS)} the {noun.plural if is_plural else noun.singular}"
 
 
-def _pronoun(gender: str, is_plural: bool) -> str:
+def _choose_pronoun(gender: str, is_plural: bool) -> str:
     return "they" if is_plural else {"Fem": "she", "Masc": "he"}[gender]

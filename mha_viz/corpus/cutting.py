@@ -34,7 +34,7 @@ FindBoundary = Callable[[bytes, int], int]
 class Shard(NamedTuple):
     """A byte range of a file's decompressed content, from ``start`` to ``stop`` (exclusive), with its SHA-256.
 
-    ``update_declarations`` holds the declarations made before the shard.
+    ``declared`` holds the declarations made before the shard.
     """
 
     path: str

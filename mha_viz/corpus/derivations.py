@@ -30,7 +30,7 @@ from mha_viz.corpus.lexicon import (
     Verb,
 )
 
-MAX_WORDS = 64  # longer sentences are rejected; the grammar's have at most half as many words
+MAX_WORDS = 64  # longer sentences are rejected; those of the grammar have at most half as many words
 MASK = "[mask]"
 NUMBERS = SINGULAR, PLURAL = 0, 1
 BE, DO = {True: ("was", "were"), False: ("is", "are")}, {True: ("did", "did"), False: ("does", "do")}

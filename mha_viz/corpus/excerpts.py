@@ -51,7 +51,7 @@ def iter_shortened(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
 
 
 def extract_excerpts(sentences: Sequence[Sentence], spans: Iterable[SentenceSpan]) -> tuple[Sentence, ...]:
-    """Return one sentence for each span: its sentences, from the first to the last number, joined."""
+    """Join the sentences of each span, from its first to its last number, into one."""
     return tuple(merge_sentences(sentences[first : last + 1]) for first, last in spans)
 
 

@@ -20,7 +20,7 @@ class Noun(NamedTuple):
     gender: str
 
 
-def _plural(noun: str) -> str:
+def _form_plural(noun: str) -> str:
     if noun[-3:] == "man":
         return f"{noun[:-3]}men"
     if noun[-1] == "y" and noun[-2] not in "aeiou":
@@ -28,17 +28,17 @@ def _plural(noun: str) -> str:
     return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
 
 
-def _nouns(kind: str, gender: str, words: str) -> tuple[Noun, ...]:
-    return tuple(Noun(noun, _plural(noun), kind, gender) for noun in words.split())
+def _make_nouns(kind: str, gender: str, words: str) -> tuple[Noun, ...]:
+    return tuple(Noun(noun, _form_plural(noun), kind, gender) for noun in words.split())
 
 
 NOUNS = (
-    *_nouns("person", "Fem", "girl queen actress mother aunt princess sister woman"),
-    *_nouns("person", "Masc", "boy king actor father uncle prince brother man"),
-    *_nouns("person", "", "doctor farmer neighbour sailor"),
-    *_nouns("animal", "Neut", "animal bird cat dog horse rabbit"),
-    *_nouns("thing", "Neut", "book letter lamp box basket key picture ring"),
-    *_nouns("place", "Neut", "house garden street river bridge tower village castle"),
+    *_make_nouns("person", "Fem", "girl queen actress mother aunt princess sister woman"),
+    *_make_nouns("person", "Masc", "boy king actor father uncle prince brother man"),
+    *_make_nouns("person", "", "doctor farmer neighbour sailor"),
+    *_make_nouns("animal", "Neut", "animal bird cat dog horse rabbit"),
+    *_make_nouns("thing", "Neut", "book letter lamp box basket key picture ring"),
+    *_make_nouns("place", "Neut", "house garden street river bridge tower village castle"),
 )
 LIVING_KINDS = ("person", "animal")
 NAMES = {
@@ -83,7 +83,7 @@ class Verb(NamedTuple):
     @property
     def s(self) -> str:
         """The third-person singular, as in "she watches"."""
-        return _plural(self.base)
+        return _form_plural(self.base)
 
     @property
     def ing(self) -> str:
@@ -92,28 +92,28 @@ class Verb(NamedTuple):
         return f"{self.base.removesuffix('e') if silent else self.base}ing"
 
 
-def _verbs(subjects: str, words: str, objects: str = "", static: bool = False) -> tuple[Verb, ...]:
+def _make_verbs(subjects: str, words: str, objects: str = "", static: bool = False) -> tuple[Verb, ...]:
     return tuple(Verb(v, tuple(subjects.split()), tuple(objects.split()), static) for v in words.split())
 
 
 VERBS = (
-    *_verbs("person", "sleep smile sing dance laugh wait work"),
-    *_verbs("animal", "sleep wait rest"),
-    *_verbs("thing", "stand disappear shine"),
-    *_verbs("person", "help greet thank admire", "person"),
-    *_verbs("person", "paint", "person animal thing place"),
-    *_verbs("person", "carry clean sell", "thing"),
-    *_verbs("person", "feed buy", "animal"),
-    *_verbs("person animal", "watch follow", "person animal"),
-    *_verbs("person animal", "like fear see", "person animal", static=True),
-    *_verbs("person", "like remember need see", "thing place", static=True),
-    *_verbs("animal", "cross leave reach", "place"),
-    *_verbs("person", "cross leave reach", "place"),
-    *_verbs("thing", "surprise please frighten", "person", static=True),
-    *_verbs("place", "please surprise", "person", static=True),
+    *_make_verbs("person", "sleep smile sing dance laugh wait work"),
+    *_make_verbs("animal", "sleep wait rest"),
+    *_make_verbs("thing", "stand disappear shine"),
+    *_make_verbs("person", "help greet thank admire", "person"),
+    *_make_verbs("person", "paint", "person animal thing place"),
+    *_make_verbs("person", "carry clean sell", "thing"),
+    *_make_verbs("person", "feed buy", "animal"),
+    *_make_verbs("person animal", "watch follow", "person animal"),
+    *_make_verbs("person animal", "like fear see", "person animal", static=True),
+    *_make_verbs("person", "like remember need see", "thing place", static=True),
+    *_make_verbs("animal", "cross leave reach", "place"),
+    *_make_verbs("person", "cross leave reach", "place"),
+    *_make_verbs("thing", "surprise please frighten", "person", static=True),
+    *_make_verbs("place", "please surprise", "person", static=True),
 )
-REPORTING_VERBS = _verbs("person", "say think know believe hope", static=True)
-DITRANSITIVE_VERBS = _verbs("person", "give show send bring", "thing")
+REPORTING_VERBS = _make_verbs("person", "say think know believe hope", static=True)
+DITRANSITIVE_VERBS = _make_verbs("person", "give show send bring", "thing")
 
 PRONOUNS = {  # by subject pronoun: subject, object, possessive, reflexive
     "she": ("she", "her", "her", "herself"),
@@ -132,7 +132,7 @@ GENDERS = {"Fem": "she", "Masc": "he", "Neut": "it"}
 _FUNCTION_WORDS = _split("a an the this these some is are was were does do did not n't who whom that and but , . 's '")
 
 
-def _vocabulary() -> tuple[str, ...]:
+def _collect_vocabulary() -> tuple[str, ...]:
     verbs = (*VERBS, *REPORTING_VERBS, *DITRANSITIVE_VERBS)
     forms = {form for verb in verbs for form in ((verb.base, verb.s) if verb.static else (verb.base, verb.s, verb.ing))}
     forms |= {form for noun in NOUNS for form in ((noun.singular, noun.plural) if noun.gender else (noun.plural,))}
@@ -151,15 +151,15 @@ def _vocabulary() -> tuple[str, ...]:
     return tuple(sorted(forms | {form for row in PRONOUNS.values() for form in row}))
 
 
-VOCABULARY: tuple[str, ...] = _vocabulary()
+VOCABULARY: tuple[str, ...] = _collect_vocabulary()
 """All word forms as they occur inside a sentence; the first word of a sentence is capitalised."""
 
 
-def _other_number() -> dict[str, str]:
+def _map_other_numbers() -> dict[str, str]:
     verbs = (*VERBS, *REPORTING_VERBS, *DITRANSITIVE_VERBS)
     pairs = {verb.base: verb.s for verb in verbs} | {"are": "is", "were": "was", "do": "does"}
     return pairs | {singular: plural for plural, singular in pairs.items()}
 
 
-OTHER_NUMBER: Mapping[str, str] = MappingProxyType(_other_number())
+OTHER_NUMBER: Mapping[str, str] = MappingProxyType(_map_other_numbers())
 """The form in the other number, for each form that agrees with its subject: "is" for "are", "sing" for "sings"."""

@@ -15,11 +15,11 @@ from typing import Any, BinaryIO, NamedTuple
 SIZE, STORED = (2,), (3,)  # decompressed size, stored size
 CELLS, ENCODING = ((5, 1), (8, 1)), ((5, 2), (8, 4))  # each in the two versions of a page with cells
 _MAX_DEPTH = 8  # maximum nesting of structures
-_MAX_SIZE = 1 << 31  # sizes that the format allows are smaller
+_MAX_SIZE = 1 << 31  # above every size that the format allows
 _MAX_FIELDS = 1 << 15
 _FIXED_SIZES = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of true, false, a byte, a double
 _NUMBER, _NUMBERS, _STRING, _STRUCTURE = 5, (4, 5, 6), 8, 12  # kinds of a field
-# Encodings that write cells out, and encodings that refer to a dictionary.
+# Encodings that store cells directly, and encodings that refer to a dictionary.
 _PLAIN_ENCODINGS, _DICTIONARY_ENCODINGS = (0, 6), (2, 8)
 
 

@@ -1,6 +1,6 @@
-"""Read minimal pairs: an acceptable sentence beside an unacceptable one that differs from it in one respect.
+"""Read minimal pairs: an acceptable sentence and an unacceptable one that differs from it in one respect.
 
-A file has one pair per line: GOOD, BAD and perhaps the kind of the pair, separated by tabs; or JSON lines as BLiMP
+A file has one pair per line: GOOD, BAD and optionally the kind of the pair, separated by tabs; or JSON lines as BLiMP
 publishes them (Warstadt et al. 2020). If only some pairs have a kind, the others are of the kind NO_KIND. Two sets of
 pairs are built in, for the two toy models.
 """
@@ -25,8 +25,8 @@ from mha_viz.text import clean
 
 GOOD, BAD, KIND = JSON_FIELDS = ("sentence_good", "sentence_bad", "UID")  # the fields of BLiMP; the last is optional
 TOY_PAIRS, REPEATER_PAIRS = BUILT_IN_PAIRS = ("toy-pairs", "repeater-pairs")
-ALL_PAIRS = "all"  # all pairs, in place of a kind
-NO_KIND = "(no kind)"  # the kind of pairs without one, in a file with others
+ALL_PAIRS = "all"  # selects all pairs where a kind is expected
+NO_KIND = "(no kind)"  # the kind of pairs without a kind, in a file where others have one
 HEADINGS = frozenset(("good", "bad", "sentence_good", "sentence_bad", "grammatical", "ungrammatical"))
 COLUMNS = "GOOD, BAD and perhaps KIND, separated by tabs"
 LIST_NAME = "the list of pairs"
@@ -38,7 +38,7 @@ PairSource: TypeAlias = "str | os.PathLike[str] | Iterable[Sequence[str]] | Pair
 class Pair(NamedTuple):
     """An acceptable and an unacceptable sentence.
 
-    ``kind`` is empty if no pair has one. ``line`` is the line in the file, or the place in a list.
+    ``kind`` is empty if no pair has one. ``line`` is the line in the file, or the position in a list.
     """
 
     good: str
@@ -66,10 +66,10 @@ def read_pairs(source: PairSource) -> Pairs:
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         if name in BUILT_IN_PAIRS:
-            return _collect(name, _number(_BUILT_IN[name]()))
+            return _collect(name, _number_pairs(_BUILT_IN[name]()))
         return _read_file(Path(source))
     check_kind(source, Iterable, "a list of pairs", f"Give a file, a list of (good, bad), or {TOY_PAIRS!r}.")
-    return _collect(LIST_NAME, _iter_listed(source), "pair")
+    return _collect(LIST_NAME, _iter_listed_pairs(source), "pair")
 
 
 def parse_pairs(text: str, name: str) -> Pairs:
@@ -126,7 +126,7 @@ def _parse_json(line: str, number: int, name: str) -> Pair:
     return _make_pair(values, number)
 
 
-def _iter_listed(items: Iterable[Sequence[str]]) -> Iterator[Pair]:
+def _iter_listed_pairs(items: Iterable[Sequence[str]]) -> Iterator[Pair]:
     """Yield the pairs of a list. Raises CorpusError."""
     for number, item in enumerate(items, 1):
         if isinstance(item, Pair):
@@ -145,7 +145,7 @@ def _make_pair(cells: Sequence[str], line: int) -> Pair:
     return Pair(good, bad, kind, line)
 
 
-def _number(pairs: Iterable[tuple[str, str, str]]) -> Iterator[Pair]:
+def _number_pairs(pairs: Iterable[tuple[str, str, str]]) -> Iterator[Pair]:
     return (Pair(*pair, number) for number, pair in enumerate(pairs, 1))
 
 

@@ -32,7 +32,7 @@ POS_TAGS = frozenset(
         "VMFIN VMINF VMPP VVFIN VVIMP VVINF VVIZU VVPP XY $. $, $(",
     )
 )
-AMBIGUOUS_TAGS = frozenset(("ART", "CARD", "EX", "IN", "NE", "PART", "POS", "TO", "UH"))  # words, too
+AMBIGUOUS_TAGS = frozenset(("ART", "CARD", "EX", "IN", "NE", "PART", "POS", "TO", "UH"))  # these are also words
 MIN_ROWS = 4  # in at least this many rows, ambiguous tags count even without others
 # EAGLES tags: a category, then its attributes, as in “ncms000”, “da0ms0”, “vmip3s0”, “pp3ms000”, “sps00”.
 EAGLES = re.compile(
@@ -40,7 +40,7 @@ EAGLES = re.compile(
     r"|d[a-z][0-3][mfcn0][spn0][sp0]|p[a-z0][0-3][mfcn0][spn0][a-z0]{1,3}|s[pn][a-z][mfcn0][spn0]",
     re.IGNORECASE,
 )
-EAGLES_SHORT = re.compile(r"f[a-z]{1,2}|r[gn]|c[cs]|sp|z[dmpu]?|[iw]", re.IGNORECASE)  # as “fp”; some are words
+EAGLES_SHORT = re.compile(r"f[a-z]{1,2}|r[gn]|c[cs]|sp|z[dmpu]?|[iw]", re.IGNORECASE)  # some are also words
 INNER_DIGIT = re.compile(r"\d[a-z]", re.IGNORECASE)  # a digit that does not belong to a number at the end
 TAG_SEPARATOR = re.compile(r"[\s,;|]+")  # between a word and its tag
 # A word with its part of speech, as in “dog/NN”.

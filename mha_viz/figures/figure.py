@@ -202,10 +202,9 @@ class Figure:
         return min(drawings, key=lambda drawing: (measure_scaling(drawing), -drawing.width))
 
     def show(self) -> None:
-        """Display the figure: in a notebook below the cell, elsewhere in the browser, from a file in a temporary
-        folder.
+        """Display the figure: in a notebook below the cell, elsewhere in the browser.
 
-        Raises ExportError if no browser opens.
+        The browser opens a file in a temporary folder. Raises ExportError if no browser opens.
         """
         if is_in_notebook():
             import_module("IPython.display").display(self)

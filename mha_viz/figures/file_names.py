@@ -33,8 +33,10 @@ def build_file_name(parts: Sequence[str], text: str = "", suffix: str = "") -> s
 
 
 def name_for_heads(panels: Sequence[tuple[Attention, Head]], *more: str, between: str = "") -> str:
-    """Name the figure of these heads, with the text of the first: "L3H1-L2H4_the-animal-didnt-cross". ``between`` joins
-    two heads, "minus" for their difference; ``more`` parts follow the heads."""
+    """Name the figure of these heads, with the text of the first: "L3H1-L2H4_the-animal-didnt-cross".
+
+    ``between`` joins two heads, "minus" for their difference; ``more`` parts follow the heads.
+    """
     (reading, _), *_ = panels
     names = [short_name(attention, head) for attention, head in panels]
     if len(names) > MOST_HEADS:
@@ -67,7 +69,9 @@ def _make_slug(text: str) -> str:
 
 
 def _to_ascii(character: str) -> str:
-    """Return a character in ASCII if its decomposition has letters or digits there. Other letters, marks and digits
-    stay; anything else becomes a space."""
+    """Return a character in ASCII if its decomposition has letters or digits there.
+
+    Other letters, marks and digits stay; anything else becomes a space.
+    """
     plain = "".join(c for c in unicodedata.normalize("NFKD", character) if c.isascii() and c.isalnum())
     return plain.lower() or (character if unicodedata.category(character)[0] in "LMN" else " ")

@@ -303,8 +303,10 @@ def _explorer_page(attention: Attention, heads: tuple[Head, ...], view: View, sh
 def _choose_grid_heads(
     attention: Attention, layers: Sequence[int] | None, heads: Sequence[int] | None
 ) -> tuple[Head, ...]:
-    """Return the heads of a grid: those in these layers and with these numbers, or all. Raises UnknownHead,
-    SettingError."""
+    """Return the heads of a grid: those in these layers and with these numbers, or all.
+
+    Raises UnknownHead, SettingError.
+    """
     axes: list[list[int]] = []
     remedy = "Give a list of numbers, such as [5, 6]."
     for name, numbers, all_numbers in (
@@ -355,8 +357,10 @@ def build_panel(given: Any) -> Panel:
 
 
 def strip_page_settings(view: View, kind: str, panels: str = "") -> View:
-    """Return the view that the files of a kind of figure show, without the settings that only its interactive page
-    shows."""
+    """Return the view that the files of a kind of figure show.
+
+    It lacks the settings that only the interactive page shows.
+    """
     return replace(
         view, **{name: OPTIONS[name].default for name in iter_page_only_settings(kind, asdict(view), panels)}
     )

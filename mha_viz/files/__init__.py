@@ -161,7 +161,7 @@ def temporary_folder(place: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, with its parents, unless it exists. Raises ExportError."""
+    """Create a folder and its parents unless it exists. Raises ExportError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:

@@ -18,7 +18,7 @@ DIGESTS, SEAL = "digests", "seal"  # entries of the facts: digests of other file
 _Stamp = tuple[int, int, int]
 
 
-def of(path: Path) -> str:
+def digest_file(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal digits. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -55,7 +55,7 @@ def _read_stamp(path: Path) -> _Stamp:
 
 @lru_cache(1024)
 def _digest_cached(path: Path, stamp: _Stamp) -> str:
-    return of(path)
+    return digest_file(path)
 
 
 def seal_facts(facts: Mapping[str, Any], texts: Mapping[str, str]) -> str:

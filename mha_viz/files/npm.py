@@ -51,10 +51,10 @@ def find_npm() -> list[str] | None:
 
 
 def fetch_files(package: Package, place: Path) -> dict[str, bytes]:
-    """Return the wanted files of a package by name, fetching them with npm into ``place`` if they are missing or
-    damaged.
+    """Return the wanted files of a package by name, fetching them with npm if necessary.
 
-    Raises ExportError if npm is missing or does not get the package, or if the archive has another hash.
+    Files that are missing or damaged in ``place`` are fetched. Raises ExportError if npm is missing or does not get the
+    package, or if the archive has another hash.
     """
     folder = place / f"{package.name.replace('/', '-')}-{package.version}"
     files = _read_intact_files(folder, package)

@@ -51,9 +51,10 @@ def has_shared_job(jobs: Array) -> bool:
 
 
 def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
-    """Say which head does which job, such as "H0 does ○; H1, H2 and H3 share □: three heads, one job."
+    """Say which head does which job: "H0 does ○; H1, H2 and H3 share □: three heads, one job."
 
     Return an empty text if a sign marks fewer than MIN_MARKED_WORDS, because a single cell does not show a job.
+
     ``names`` are those of the heads; for the other arguments see :func:`find_jobs`.
     """
     jobs = find_jobs(maps, places)

@@ -26,7 +26,7 @@ from mha_viz.lab.toy_model import (
     TrainingProgress,
     initialise,
     make_word_tokenizer,
-    trained,
+    train_model,
 )
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
@@ -85,7 +85,7 @@ def train(
     optimiser = torch.optim.AdamW(trainable, lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
     losses = lambda: {"next": _compute_loss(model, *draw_sequences(generator))}  # noqa: E731
-    return trained(seed, model, optimiser, schedule, losses, progress, cancelled)
+    return train_model(seed, model, optimiser, schedule, losses, progress, cancelled)
 
 
 def draw_sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -86,11 +86,11 @@ class TrainingExample(NamedTuple):
 
 def make_example(sentence: Sentence) -> TrainingExample:
     """Return the training example for a sentence."""
-    ids = [_token_id(word.form) for word in sentence.words]
+    ids = [_get_token_id(word.form) for word in sentence.words]
     predicate = [ids[w.head] if w.relation == "nsubj" and w.head is not None else _IGNORED for w in sentence.words]
     counterpart = lexicon.OTHER_NUMBER
     swapped = [
-        _token_id(counterpart[w.form.lower()]) if _has_agreement(w) else i
+        _get_token_id(counterpart[w.form.lower()]) if _has_agreement(w) else i
         for w, i in zip(sentence.words, ids, strict=True)
     ]
     is_pronoun = [int("PronType=Prs" in w.features) for w in sentence.words]
@@ -105,7 +105,7 @@ def make_example(sentence: Sentence) -> TrainingExample:
     return TrainingExample(*([begin, *row, end] for row, (begin, end) in zip(rows, ends, strict=True)))
 
 
-def _token_id(form: str) -> int:
+def _get_token_id(form: str) -> int:
     return _ID_BY_FORM.get(form.lower(), _UNKNOWN)
 
 
@@ -249,7 +249,7 @@ def train(
     optimiser = torch.optim.AdamW(learner.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
     losses = lambda: learner.losses(next(batches), generator)  # noqa: E731
-    return trained(seed, learner.model, optimiser, schedule, losses, progress, cancelled)
+    return train_model(seed, learner.model, optimiser, schedule, losses, progress, cancelled)
 
 
 def _sample_examples(
@@ -289,7 +289,7 @@ class Schedule(NamedTuple):
     saved: Collection[int]
 
 
-def trained(
+def train_model(
     seed: int,
     model: Any,
     optimiser: torch.optim.Optimizer,

@@ -74,7 +74,7 @@ def split_apostrophes(word: str) -> list[str]:
 
 
 def detect_language(words: Sequence[str]) -> str:
-    """Return the code of the language of a text, judged by its function words; empty if that is not clear.
+    """Return the code of the language of a text, judged by its function words; empty if it is unclear.
 
     A language other than English needs at least MIN_WORDS different words that are evidence for it, and at least
     MIN_RATIO times as many as English alone has. English needs more words of its own than the best other language has.

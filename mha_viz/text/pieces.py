@@ -331,7 +331,7 @@ def adjust_spans(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]
     """
     result = []
     next_starts: list[int | None] = [None, None]  # for each text, where the next piece begins
-    limits = [len(text) for text in typed]  # for each text, where the next piece begins that does not overlap
+    limits = [len(text) for text in typed]  # for each text, the start of the next piece that does not overlap
     for piece in reversed(pieces):
         segment, text = piece.segment, typed[piece.segment]
         start, next_start = piece.start, next_starts[segment]
@@ -369,8 +369,9 @@ def _get_white_space(name: str) -> str:
 def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
     """Return the number of each piece's word, None for special tokens.
 
-    The pieces must have the spans that :func:`adjust_spans` returns. Words are separated by white space and
-    punctuation:
+    The pieces must have the spans that :func:`adjust_spans` returns.
+
+    Words are separated by white space and punctuation:
     "didn't" is one word although BERT splits it into three pieces, and the full stop of "tired." is a separate word
     although SentencePiece keeps them together. An apostrophe belongs to a word only between two letters or digits.
     Every other punctuation mark or sign, including the underscore and a leading apostrophe, is a word of its own;
@@ -447,7 +448,7 @@ def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed
     marks_beginnings = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
     texts = []
     for i, piece in enumerate(pieces):
-        continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues(pieces, i, typed)
+        continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues_word(pieces, i, typed)
         is_marked = piece.name.startswith(CONTINUATION_MARK) or (marks_beginnings and piece.name[:1] not in BLANKS)
         is_marked |= not marks_beginnings and _meet_in_letters(pieces[i - 1], piece, typed)
         written = _make_visible_text(pieces, i, typed)
@@ -455,7 +456,7 @@ def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed
     return tuple(texts)
 
 
-def _continues(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> bool:
+def _continues_word(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> bool:
     """Tell whether the word has text other than blanks before this piece. Llama's "▁" alone begins a word."""
     previous = pieces[index - 1]
     if previous.end <= previous.start:

@@ -1,4 +1,4 @@
-"""Chromium by Playwright: what the other engines are compared with."""
+"""Chromium driven by Playwright: the reference for the other engines."""
 
 from __future__ import annotations
 

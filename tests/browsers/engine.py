@@ -1,4 +1,4 @@
-"""One window of a browser, whichever engine it has: what a visitor does, and what the driver tells."""
+"""One window of a browser of any engine: what a visitor can do, and what the driver reports."""
 
 from __future__ import annotations
 

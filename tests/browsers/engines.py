@@ -1,4 +1,4 @@
-"""The engines that the main job is tried in, and where their programs are."""
+"""The engines in which the main job is tested, and the paths of their programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Firefox by WebDriver BiDi, which it speaks itself: one connection for orders, answers and what happens meanwhile."""
+"""Firefox driven by WebDriver BiDi, its native protocol. One connection carries commands, answers and events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from tests.browsers.engine import ByActions, started
-from tests.ports import free_port
+from tests.ports import find_free_port
 from tests.waiting import PATIENCE, until
 
 PREFERENCES: dict[str, bool | int | str] = {
@@ -40,7 +40,7 @@ class Firefox(ByActions):
         preferences = {**PREFERENCES, "browser.download.dir": str(self.downloads)}
         lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in preferences.items()]
         (profile / "user.js").write_text("".join(lines), "utf-8")
-        port = free_port()
+        port = find_free_port()
         command = [self.program, "--headless", "--no-remote", "--profile", str(profile)]
         command += ["--remote-debugging-port", str(port), "about:blank"]
         started(ends, command, self.log, {"HOME": str(self.folder)})

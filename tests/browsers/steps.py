@@ -1,4 +1,4 @@
-"""The main job in steps, each from an address of its own: the same for all engines and sizes."""
+"""The steps of the main job, each from an address of its own, for all engines and sizes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PAINTED = """() => {
 
 
 def first_page(visit: Visit) -> None:
-    """The first picture comes without a click, with room for the sentence and its arcs."""
+    """Check that the first picture appears without a click, with room for the sentence and its arcs."""
     visit.open("/")
     visit.drawn()
     visit.shows(".readout", "^it attends to animal 0.677, ")
@@ -62,7 +62,7 @@ def first_page(visit: Visit) -> None:
 
 
 def types(visit: Visit) -> None:
-    """A sentence is typed and read."""
+    """Type a sentence and check that it is read."""
     visit.fill(MAT, *FIELD)
     visit.asked(text=MAT)
     visit.drawn()
@@ -71,7 +71,7 @@ def types(visit: Visit) -> None:
 
 
 def hovers(visit: Visit) -> None:
-    """The word under the pointer is read out whole."""
+    """Check that the readout names the whole word under the pointer."""
     visit.open("/", head="L3H1")
     visit.drawn()
     left, top, _, height = visit.box(*HEAT)
@@ -83,7 +83,7 @@ def hovers(visit: Visit) -> None:
 
 
 def holds(visit: Visit) -> None:
-    """A click holds the word, and the address has it."""
+    """Check that a click pins the word and that the address records it."""
     visit.browser.press()
     visit.asked(pin="q8")
     visit.browser.point(2, 2)
@@ -91,7 +91,7 @@ def holds(visit: Visit) -> None:
 
 
 def pins(visit: Visit) -> None:
-    """Two heads are kept for a comparison."""
+    """Keep two heads for a comparison."""
     visit.open("/", head="L3H1")
     for number, head in enumerate(("L3H1", "L0H2"), 1):
         if number == 2:
@@ -106,7 +106,7 @@ def pins(visit: Visit) -> None:
 
 
 def compares(visit: Visit) -> None:
-    """Both stand beside each other with their difference, and a third answer is subtracted from."""
+    """Check that both heads stand side by side, with the difference between them."""
     visit.click("a", r"^Compare \(2\)$")
     visit.shows("canvas", "^Heatmap of panel 2, L0H2")
     visit.shows("canvas", "^Difference")
@@ -116,7 +116,7 @@ def compares(visit: Visit) -> None:
 
 
 def opens_card(visit: Visit) -> None:
-    """A square of the map of roles opens its card in place."""
+    """Open the card of a head in place by its square in the map of roles."""
     visit.open("/roles")
     visit.click("a", r"^L0H2 \(1-3\): token → the one before")
     visit.asked(head="L0H2")
@@ -124,7 +124,7 @@ def opens_card(visit: Visit) -> None:
 
 
 def looks_inside(visit: Visit) -> None:
-    """A step of the computation is opened, and its chart is drawn."""
+    """Open a step of the computation and check that its chart is drawn."""
     visit.open("/inside_a_head", head="L3H1", q="10", k="2")
     visit.click("button", "Softmax")
     visit.asked(step="softmax")
@@ -132,7 +132,7 @@ def looks_inside(visit: Visit) -> None:
 
 
 def plays(visit: Visit) -> None:
-    """A training is played, and its maps change."""
+    """Play a training and check that its maps change."""
     visit.open("/why_heads_differ", experiment="output")
     visit.shows("canvas", "^Where H0 looks")
     before = visit.browser.run(PAINTED)
@@ -144,7 +144,7 @@ def plays(visit: Visit) -> None:
 
 
 def switches_off(visit: Visit) -> None:
-    """A head is switched off where it is drawn."""
+    """Switch a head off where it is drawn."""
     visit.open("/", head="L3H1")
     visit.drawn()
     visit.click("button", "^Switch off$")
@@ -156,7 +156,7 @@ def switches_off(visit: Visit) -> None:
 
 
 def downloads(visit: Visit) -> None:
-    """The figure as SVG, its numbers as CSV and the drawing as HTML."""
+    """Download the figure as SVG, its numbers as CSV and the drawing as HTML."""
     visit.open("/", head="L3H1")
     visit.drawn()
     visit.click("summary", "Download$")
@@ -166,7 +166,7 @@ def downloads(visit: Visit) -> None:
 
 
 def goes_back_and_forward(visit: Visit) -> None:
-    """From page to page and back, and forward again."""
+    """Go from page to page and back, and forward again."""
     visit.open("/", head="L0H2")
     visit.drawn()
     for name, what in WAY.items():
@@ -205,7 +205,7 @@ STEPS: Mapping[str, Step] = {
 
 
 def exported_file(visit: Visit, file: Path) -> None:
-    """A saved drawing opens from the disk, is painted and answers the pointer."""
+    """Open a saved drawing from disk; check that it is painted and answers the pointer."""
     visit.browser.open(file.as_uri())
     until(lambda: visit.browser.run("() => document.documentElement.dataset.painted") == "yes")
     visit.hides(".mha-older")
@@ -215,7 +215,7 @@ def exported_file(visit: Visit, file: Path) -> None:
 
 
 def live_page(visit: Visit, address: str, says: str) -> None:
-    """A page that reads by itself reads a typed sentence."""
+    """Type a sentence on a page with its own model and check that it is read."""
     visit.browser.open(address)
     visit.fill(TOLD, "textarea, input")
     visit.shows("[role=status]", "^Read on this device: ")

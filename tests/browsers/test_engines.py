@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mha_viz.models.reading.encoder import Encoder
-from tests.app_server import AppServer, chromium
+from tests.app_server import AppServer, find_chromium
 from tests.browsers.chromium import Chromium
 from tests.browsers.engines import ENGINES, engine
 from tests.browsers.steps import DOWNLOADS, NAME, STEPS, TOLD, downloads, exported_file, live_page
 from tests.browsers.visit import Visit
-from tests.live_pages import served, strongest
+from tests.live_pages import serve_folder, strongest
 
 pytestmark = pytest.mark.browsers
 
@@ -24,7 +24,7 @@ SIZES = {"1440": (1440, 900), "390": (390, 844)}  # WebKit's window is at least 
 @pytest.fixture(scope="module")
 def of_chromium(server: AppServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Return the downloads in Chromium."""
-    with Chromium(chromium(), tmp_path_factory.mktemp("chromium")) as browser:
+    with Chromium(find_chromium(), tmp_path_factory.mktemp("chromium")) as browser:
         downloads(Visit(browser, server.url))
         return {name: (browser.downloads / name).read_bytes() for name in DOWNLOADS}
 
@@ -42,7 +42,7 @@ def test_the_main_job(
     subtests: pytest.Subtests,
     record_property: Callable[[str, object], None],
 ) -> None:
-    with engine(name, tmp_path_factory.mktemp("e")) as browser, served(live_toy) as (address, _):
+    with engine(name, tmp_path_factory.mktemp("e")) as browser, serve_folder(live_toy) as (address, _):
         record_property("version", browser.version)
         browser.resize(*SIZES[size])
         visit = Visit(browser, server.url)

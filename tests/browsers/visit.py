@@ -1,4 +1,4 @@
-"""A visitor in any engine: finds what is seen, by its selector and its name, points at it and waits for what comes."""
+"""A visitor in any engine: find visible elements by selector and name, point at them, and wait for changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CHOOSE = f"""(value, ...wanted) => {{
 
 
 class Visit:
-    """``url``: of the server. ``browser`` does what is done here."""
+    """A visit of the server at ``url`` with ``browser``."""
 
     def __init__(self, browser: Engine, url: str) -> None:
         self.browser = browser
@@ -77,7 +77,7 @@ class Visit:
             until(lambda name=name, value=value: self.browser.run(PARAMETER, name) == value, every=0.1)  # type: ignore[misc]
 
     def box(self, selector: str, name: str = "") -> tuple[float, float, float, float]:
-        """Left, top, width and height of what is seen, once it stands still in the window."""
+        """Return left, top, width and height of a visible element, once it stands still in the window."""
         boxes: list[Any] = [None]
 
         def stands() -> bool:

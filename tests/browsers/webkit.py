@@ -1,4 +1,4 @@
-"""WebKit by WebKitWebDriver, which speaks WebDriver over HTTP. It shows its window on a screen, which Xvfb imitates."""
+"""WebKit driven by WebKitWebDriver, which speaks WebDriver over HTTP. Xvfb imitates the screen for its window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 from tests.browsers.engine import ByActions, started
-from tests.ports import free_port
+from tests.ports import find_free_port
 from tests.waiting import PATIENCE, until
 
 # The driver tells nothing of errors: the page notes them, from the moment at which it can be asked.
@@ -47,7 +47,7 @@ class WebKit(ByActions):
         settings.write_text("[Settings]\ngtk-enable-animations=0\n", "utf-8")  # motion is reduced
         (self.folder / "config" / "user-dirs.dirs").write_text(f'XDG_DOWNLOAD_DIR="{self.downloads}"\n', "utf-8")
         self._faults: list[str] = []
-        port = free_port()
+        port = find_free_port()
         environment = {
             "DISPLAY": self._screen(ends),
             "HOME": str(self.folder),
@@ -113,7 +113,7 @@ class WebKit(ByActions):
         self._order("POST", "/forward")
 
     def resize(self, width: int, height: int) -> None:
-        """Return the window is made larger than the page by its frame."""
+        """Make the window larger than the page by the size of its frame."""
         goal = {"width": max(width, self.least_width), "height": height}
         size = dict(goal)
         for _ in range(2):

@@ -12,20 +12,26 @@ from tests.brute.annotated import Sentence, read
 from tests.brute.dependencies import (
     Key,
     answer,
-    best_of,
-    both_right,
-    by_set_rules,
-    kinds,
-    offset_baseline,
+    count_both_right,
+    count_by_offset,
+    count_by_set_rules,
+    count_kinds,
+    find_set_rules,
+    pick_best,
     questions,
-    set_rules,
     syntax,
     uas,
 )
-from tests.brute.mentions import Chunk, anaphors, chunks, coreference, gap
+from tests.brute.mentions import Chunk, anaphors, build_chunks, count_coreference, count_gap
 from tests.brute.model import Model, Reading
-from tests.brute.patterns import delimiter, distance, entropy, in_word, position
-from tests.brute.statistics import Count, best, between_words, bootstrap, interval, wilson
+from tests.brute.patterns import (
+    measure_delimiter,
+    measure_distance,
+    measure_entropy,
+    measure_position,
+    measure_within_word,
+)
+from tests.brute.statistics import Count, bootstrap, find_best, interval, sum_to_words, wilson
 
 __all__ = [
     "Chunk",
@@ -37,26 +43,26 @@ __all__ = [
     "Sentence",
     "anaphors",
     "answer",
-    "best",
-    "best_of",
-    "between_words",
     "bootstrap",
-    "both_right",
-    "by_set_rules",
-    "coreference",
-    "delimiter",
-    "distance",
-    "entropy",
-    "gap",
-    "in_word",
+    "count_both_right",
+    "count_by_offset",
+    "count_by_set_rules",
+    "count_coreference",
+    "count_gap",
+    "count_kinds",
+    "find_best",
+    "find_set_rules",
     "interval",
-    "kinds",
-    "offset_baseline",
-    "position",
+    "measure_delimiter",
+    "measure_distance",
+    "measure_entropy",
+    "measure_position",
+    "measure_within_word",
+    "pick_best",
     "questions",
     "read",
     "results",
-    "set_rules",
+    "sum_to_words",
     "syntax",
     "uas",
     "wilson",
@@ -68,10 +74,10 @@ class Results:
     """All tables; ``sentences`` of the corpus that the model reads, with their index in the file."""
 
     sentences: list[tuple[int, Sentence, Reading]]
-    chunks: list[tuple[Chunk, Reading]]
+    build_chunks: list[tuple[Chunk, Reading]]
 
     def of(self, parity: int | None = None) -> list[tuple[Sentence, Reading]]:
-        """Sentences of even (0) or odd (1) index, or all."""
+        """Return the sentences of even (0) or odd (1) index, or all."""
         return [(s, r) for i, s, r in self.sentences if parity is None or i % 2 == parity]
 
     @property
@@ -82,5 +88,5 @@ class Results:
 def results(text: str, model: Model) -> Results:
     sentences = read(text)
     read_ones = [(i, s, r) for i, s in enumerate(sentences) if (r := model.words(s.forms)) is not None]
-    parts = [(chunk, r) for chunk in chunks(sentences, model) if (r := model.words(chunk.forms)) is not None]
+    parts = [(chunk, r) for chunk in build_chunks(sentences, model) if (r := model.words(chunk.forms)) is not None]
     return Results(read_ones, parts)

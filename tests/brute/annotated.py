@@ -1,4 +1,4 @@
-"""CoNLL-U, read line by line."""
+"""Read CoNLL-U line by line."""
 
 from __future__ import annotations
 

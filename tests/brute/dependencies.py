@@ -1,4 +1,4 @@
-"""Syntax: every head, relation and direction, and the rules beside them."""
+"""Syntax: every head, relation and direction, and the rules compared with them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any, NamedTuple
 
 from tests.brute.annotated import Sentence
 from tests.brute.model import Reading
-from tests.brute.statistics import Count, best, between_words
+from tests.brute.statistics import Count, find_best, sum_to_words
 
 DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
 SIDES = ("left", "right")
 OFFSETS = tuple(o for o in range(-10, 11) if o)
 
 
-def groups(relation: str) -> list[tuple[str, str]]:
-    """Every row of the tables that a relation counts in: (level, name)."""
+def list_groups(relation: str) -> list[tuple[str, str]]:
+    """Return (level, name) of every row of the tables that a relation counts in."""
     base = relation.split(":")[0]
     groups_of_relation = [("full", relation), ("base", base), ("agg", "all")]
     return groups_of_relation if base == "punct" else [*groups_of_relation, ("agg", "all without punct")]
 
 
 class Question(NamedTuple):
-    """One thing to be got right: ``asked`` is the word whose argmax is taken, ``right`` the words it may be."""
+    """One case: ``asked`` is the word whose argmax is taken, ``right`` the correct words."""
 
     group: tuple[str, str]
     direction: str
@@ -39,7 +39,7 @@ def questions(sentence: Sentence) -> list[Question]:
     for d, (h, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True)):
         if h < 0:
             continue
-        for group in groups(relation):
+        for group in list_groups(relation):
             questions.append(Question(group, "dep_to_head", d, frozenset({h})))
             questions.append(Question(group, "head_to_dep", d, frozenset({h})))
             dependents[group, h].add(d)
@@ -50,8 +50,8 @@ def questions(sentence: Sentence) -> list[Question]:
 def answer(w: Any, question: Question) -> int:
     others = [j for j in range(len(w)) if j != question.asked]
     if question.direction == "head_to_dep":
-        return best([w[j, question.asked] for j in range(len(w))], others)
-    return best(w[question.asked], others)
+        return find_best([w[j, question.asked] for j in range(len(w))], others)
+    return find_best(w[question.asked], others)
 
 
 Key = tuple[tuple[str, str], str, Any]  # group, direction, and a head or what a baseline is told
@@ -61,7 +61,7 @@ def syntax(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Key, Count]:
     counts: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
-            w = between_words(a, reading.words)
+            w = sum_to_words(a, reading.words)
             for question in questions(sentence):
                 count = counts[question.group, question.direction, number]
                 count[0] += 1
@@ -73,23 +73,25 @@ def _offset(sentence: Sentence, at: int, offset: int) -> int | None:
     return at + offset if 0 <= at + offset < len(sentence.forms) else None
 
 
-def nearest(sentence: Sentence, at: int, side: str, tags: Iterable[str]) -> int | None:
-    """The nearest word on a side that has one of these parts of speech."""
+def find_nearest(sentence: Sentence, at: int, side: str, tags: Iterable[str]) -> int | None:
+    """Return the nearest word on a side that has one of these parts of speech."""
     places = range(at - 1, -1, -1) if side == "left" else range(at + 1, len(sentence.forms))
     return next((i for i in places if sentence.upos[i] in tags), None)
 
 
-def offset_baseline(sentences: Sequence[Sentence]) -> dict[Key, Count]:
-    """Every offset for every group and direction."""
+def count_by_offset(sentences: Sequence[Sentence]) -> dict[Key, Count]:
+    """Count what every offset gets right, for every group and direction."""
     return _baseline(sentences, OFFSETS, _offset)
 
 
 SetRule = tuple[str, frozenset[str]]
 
 
-def set_rules(sentences: Sequence[Sentence]) -> dict[tuple[tuple[str, str], str], SetRule]:
-    """For each group and direction the side and the parts of speech, added one by one as long as one more is right more
-    often."""
+def find_set_rules(sentences: Sequence[Sentence]) -> dict[tuple[tuple[str, str], str], SetRule]:
+    """Return the best rule of each group and direction: a side and a set of parts of speech.
+
+    Parts of speech are added one by one for as long as another one gets more cases right.
+    """
     tags = sorted({upos for sentence in sentences for upos in sentence.upos})
     asked: dict[Any, list[tuple[Sentence, Question]]] = defaultdict(list)
     for sentence in sentences:
@@ -113,35 +115,35 @@ def set_rules(sentences: Sequence[Sentence]) -> dict[tuple[tuple[str, str], str]
 
 
 def _right_by_set(cases: Sequence[tuple[Sentence, Question]], side: str, tags: frozenset[str]) -> int:
-    return sum(nearest(sentence, question.asked, side, tags) in question.right for sentence, question in cases)
+    return sum(find_nearest(sentence, question.asked, side, tags) in question.right for sentence, question in cases)
 
 
-def by_set_rules(sentences: Sequence[Sentence], rules: Any) -> dict[tuple[tuple[str, str], str], Count]:
-    """How many of the cases of each group and direction its rule gets right."""
+def count_by_set_rules(sentences: Sequence[Sentence], rules: Any) -> dict[tuple[tuple[str, str], str], Count]:
+    """Count how many of the cases of each group and direction its rule gets right."""
     counts: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
     for sentence in sentences:
         for question in questions(sentence):
             side, tags = rules.get((question.group, question.direction), ("left", ()))
             count = counts[question.group, question.direction]
             count[0] += 1
-            count[1] += nearest(sentence, question.asked, side, tags) in question.right
+            count[1] += find_nearest(sentence, question.asked, side, tags) in question.right
     return {key: (n, right) for key, (n, right) in counts.items()}
 
 
-def both_right(sentences: Sequence[tuple[Sentence, Reading]], rules: Any) -> dict[Key, int]:
-    """For each group, direction and head: the cases that it and the rule get right."""
+def count_both_right(sentences: Sequence[tuple[Sentence, Reading]], rules: Any) -> dict[Key, int]:
+    """Count the cases that both a head and the rule get right, for each group, direction and head."""
     counts: dict[Any, int] = defaultdict(int)
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
-            w = between_words(a, reading.words)
+            w = sum_to_words(a, reading.words)
             for question in questions(sentence):
                 side, tags = rules.get((question.group, question.direction), ("left", ()))
-                by_rule = nearest(sentence, question.asked, side, tags) in question.right
+                by_rule = find_nearest(sentence, question.asked, side, tags) in question.right
                 counts[question.group, question.direction, number] += by_rule and answer(w, question) in question.right
     return counts
 
 
-class OfKind(NamedTuple):
+class KindCase(NamedTuple):
     """One case in which a head points to a word of the right kind: the answers, and the chance of a random one."""
 
     right: bool
@@ -150,13 +152,16 @@ class OfKind(NamedTuple):
     chance: float
 
 
-def kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tuple[int, list[OfKind]]]:
-    """For each base relation, direction and head: the cases with two words or more of the gold word's part of speech,
-    and those in which the head points to one of them."""
-    found: dict[Any, tuple[list[None], list[OfKind]]] = defaultdict(lambda: ([], []))
+def count_kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tuple[int, list[KindCase]]]:
+    """Count the cases with a choice, and those in which the head points to one of the candidates.
+
+    A case has a choice if two words or more have the gold word's part of speech. The counts are for each base relation,
+    direction and head.
+    """
+    found: dict[Any, tuple[list[None], list[KindCase]]] = defaultdict(lambda: ([], []))
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
-            w = between_words(a, reading.words)
+            w = sum_to_words(a, reading.words)
             for question in questions(sentence):
                 if question.group[0] != "base":
                     continue
@@ -168,9 +173,11 @@ def kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tuple[int,
                 cases.append(None)
                 pointed = answer(w, question)
                 if sentence.upos[pointed] == tag:
-                    left, right = (nearest(sentence, question.asked, side, [tag]) in question.right for side in SIDES)
+                    left, right = (
+                        find_nearest(sentence, question.asked, side, [tag]) in question.right for side in SIDES
+                    )
                     chance = len(question.right.intersection(words)) / len(words)
-                    of_kind.append(OfKind(pointed in question.right, left, right, chance))
+                    of_kind.append(KindCase(pointed in question.right, left, right, chance))
     return {key: (len(cases), of_kind) for key, (cases, of_kind) in found.items()}
 
 
@@ -185,8 +192,8 @@ def _baseline(sentences: Sequence[Sentence], options: Sequence[Any], guess: Call
     return {key: (n, right) for key, (n, right) in counts.items()}
 
 
-def best_of(counts: dict[Key, Count]) -> dict[tuple[tuple[str, str], str], Count]:
-    """For each group and direction the count of the best option."""
+def pick_best(counts: dict[Key, Count]) -> dict[tuple[tuple[str, str], str], Count]:
+    """Return the count of the best option for each group and direction."""
     best_counts: dict[Any, Count] = {}
     for (group, direction, _), (n, right) in counts.items():
         old = best_counts.get((group, direction), (n, -1))
@@ -200,8 +207,8 @@ def uas(sentences: Sequence[tuple[Sentence, Reading]]) -> list[Count]:
     for sentence, reading in sentences:
         n = len(sentence.forms)
         for number in range(heads if n > 1 else 0):
-            w = between_words(reading.attention[number], reading.words)
-            points = [best(w[i], [j for j in range(n) if j != i]) for i in range(n)]
+            w = sum_to_words(reading.attention[number], reading.words)
+            points = [find_best(w[i], [j for j in range(n) if j != i]) for i in range(n)]
             for d, (h, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True)):
                 if h >= 0 and relation.split(":")[0] != "punct":
                     edges[number][0] += 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.brute.annotated import Sentence
 from tests.brute.model import Model, Reading
-from tests.brute.statistics import Count, best, between_words
+from tests.brute.statistics import Count, find_best, sum_to_words
 
 CHUNK = 128  # pieces, [CLS] and [SEP] included
 
@@ -23,9 +23,11 @@ class Chunk(NamedTuple):
     mentions: list[tuple[str, int]]  # (chain, word of the chunk)
 
 
-def chunks(sentences: Sequence[Sentence], model: Model) -> list[Chunk]:
-    """Consecutive sentences of a document, as many as CHUNK pieces hold; one that cannot be read parts them, and one
-    that is longer stands alone."""
+def build_chunks(sentences: Sequence[Sentence], model: Model) -> list[Chunk]:
+    """Join consecutive sentences of a document, as many as CHUNK tokens hold.
+
+    A sentence that cannot be read separates chunks; one that is longer than a chunk stands alone.
+    """
     parts: list[list[Sentence]] = [[]]
     room = min(CHUNK, model.limit) - model.special
     for sentence in sentences:
@@ -74,28 +76,31 @@ def _kinds(chunk: Chunk, word: int) -> list[str]:
     return ["all", "proper" if chunk.upos[word] == "PROPN" else "nominal"]
 
 
-def coreference(parts: Sequence[tuple[Chunk, Reading]]) -> dict[tuple[str, Any], Count]:
-    """(type, head, or the name of a baseline) → count."""
+def count_coreference(parts: Sequence[tuple[Chunk, Reading]]) -> dict[tuple[str, Any], Count]:
+    """Count cases and right answers, by (type, head or name of a baseline)."""
     counts: dict[tuple[str, Any], list[int]] = defaultdict(lambda: [0, 0])
     for chunk, reading in parts:
-        between = [between_words(a, reading.words) for a in reading.attention]
+        between = [sum_to_words(a, reading.words) for a in reading.attention]
         for anaphor in anaphors(chunk):
             same = [c for c in anaphor.candidates if chunk.forms[c].lower() == chunk.forms[anaphor.word].lower()]
-            guesses: dict[Any, int] = {n: best(w[anaphor.word], anaphor.candidates) for n, w in enumerate(between)}
+            guesses: dict[Any, int] = {n: find_best(w[anaphor.word], anaphor.candidates) for n, w in enumerate(between)}
             guesses["nearest"] = anaphor.candidates[-1]
             guesses["same_form"] = (same or anaphor.candidates)[-1]
             for kind in anaphor.kinds:
                 if kind == "third_person":
-                    guesses["agreement"] = agreement(chunk, anaphor)
+                    guesses["agreement"] = apply_agreement(chunk, anaphor)
                 for who, guess in guesses.items():
                     counts[kind, who][0] += 1
                     counts[kind, who][1] += guess in anaphor.right
     return {key: (n, right) for key, (n, right) in counts.items()}
 
 
-def agreement(chunk: Chunk, anaphor: Anaphor) -> int:
-    """The nearest pronoun of the kind, else the nearest subject of the number, else the nearest word of it, else the
-    nearest."""
+def apply_agreement(chunk: Chunk, anaphor: Anaphor) -> int:
+    """Return the word that the rule of agreement chooses.
+
+    That is the nearest pronoun of the kind, or else the nearest subject of the number, or else the nearest word of the
+    number, or else the nearest word.
+    """
     kinds = "he him his himself", "she her hers herself", "it its itself", "they them their theirs themselves themself"
     own = next((k for k in kinds if chunk.forms[anaphor.word].lower() in k.split()), "")
     plural = own == kinds[3] if own else "Number=Plur" in chunk.features[anaphor.word].split("|")
@@ -112,8 +117,8 @@ def agreement(chunk: Chunk, anaphor: Anaphor) -> int:
     return max(ranked)[1]
 
 
-def gap(text: str, model: Model) -> list[Count]:
-    """Of each head, over the rows of a table."""
+def count_gap(text: str, model: Model) -> list[Count]:
+    """Count the cases and each head's right answers over the rows of a table."""
     heading, *lines = [line.split("\t") for line in text.strip("\n").split("\n")]
     counts = [[0, 0] for _ in range(model.heads)]
     for line in lines:
@@ -122,7 +127,9 @@ def gap(text: str, model: Model) -> list[Count]:
         reading = model.text(row["Text"])
         if (not a_right and not b_right) or reading is None:
             continue
-        asked, a, b = (_last_word(row["Text"], row[k], int(row[f"{k}-offset"]), reading) for k in ("Pronoun", "A", "B"))
+        asked, a, b = (
+            _find_last_word(row["Text"], row[k], int(row[f"{k}-offset"]), reading) for k in ("Pronoun", "A", "B")
+        )
         for number, weights in enumerate(reading.attention):
             to_a, to_b = (np.mean([sum(weights[i, j] for j in name) for i in asked]) for name in (a, b))
             counts[number][0] += 1
@@ -130,8 +137,8 @@ def gap(text: str, model: Model) -> list[Count]:
     return [(n, right) for n, right in counts]
 
 
-def _last_word(text: str, form: str, at: int, reading: Reading) -> list[int]:
-    """The pieces that overlap what stands behind the last blank of a span."""
+def _find_last_word(text: str, form: str, at: int, reading: Reading) -> list[int]:
+    """Return the tokens that overlap the last word of a span."""
     end = at + len(form)
     while text[end - 1] == " ":
         end -= 1

@@ -38,12 +38,12 @@ class Model:
         self.special = self.tokenizer.num_special_tokens_to_add()
 
     def size(self, forms: Sequence[str]) -> int:
-        """Pieces of a list of words, special ones not counted."""
+        """Count the tokens of a list of words, without special ones."""
         encoding = self.tokenizer(list(forms), is_split_into_words=True)
         return sum(word is not None for word in encoding.word_ids())
 
     def words(self, forms: Sequence[str]) -> Reading | None:
-        """None when it is too long for the model, or a word has no piece."""
+        """Read words; return None if they are too long for the model or a word has no token."""
         encoding = self.tokenizer(list(forms), is_split_into_words=True, return_offsets_mapping=True)
         words = encoding.word_ids()
         if len(words) > self.limit or set(words) - {None} != set(range(len(forms))):

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tests.brute.model import Reading
-from tests.brute.statistics import best
+from tests.brute.statistics import find_best
 
 
-def position(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, float]]:
-    """(head, offset) → mass and share of maxima."""
+def measure_position(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, float]]:
+    """Compute, by (head, offset), the mass and the share of maxima."""
     shares = {}
     for number in range(len(readings[0].attention)):
         for offset in range(-5, 6):
@@ -27,13 +27,13 @@ def position(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, 
                     mass, rows = mass + a[i][i + offset], rows + 1
                     if not reading.ends[i + offset]:
                         real += 1
-                        hits += best(a[i], plain) == i + offset
+                        hits += find_best(a[i], plain) == i + offset
             shares[number, offset] = (mass / rows if rows else math.nan, hits / real if real else math.nan)
     return shares
 
 
-def in_word(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, float]]:
-    """(head, offset) → the share of the mass, and of the rows, that stays within a word."""
+def measure_within_word(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, float]]:
+    """Compute, by (head, offset), the shares of the mass and of the rows that stay within a word."""
     shares = {}
     for number in range(len(readings[0].attention)):
         for offset in range(-5, 6):
@@ -50,7 +50,7 @@ def in_word(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, f
     return shares
 
 
-def delimiter(readings: Sequence[Reading]) -> list[tuple[float, float, float]]:
+def measure_delimiter(readings: Sequence[Reading]) -> list[tuple[float, float, float]]:
     means = []
     for number in range(len(readings[0].attention)):
         sums, rows = [0.0, 0.0, 0.0], 0
@@ -65,8 +65,8 @@ def delimiter(readings: Sequence[Reading]) -> list[tuple[float, float, float]]:
     return means
 
 
-def entropy(readings: Sequence[Reading]) -> list[tuple[float, float]]:
-    """Of each head: nats, and normalised."""
+def measure_entropy(readings: Sequence[Reading]) -> list[tuple[float, float]]:
+    """Compute each head's entropy, in nats and normalised."""
     means = []
     for number in range(len(readings[0].attention)):
         total, rows, shares = 0.0, 0, []
@@ -78,8 +78,8 @@ def entropy(readings: Sequence[Reading]) -> list[tuple[float, float]]:
     return means
 
 
-def _divergence(p: Any, q: Any) -> Any:
-    """Jensen–Shannon, of each row, with each of several heads."""
+def _compute_divergence(p: Any, q: Any) -> Any:
+    """Compute the Jensen–Shannon divergence of each row, with each of several heads."""
     middle = (p + q) / 2
     total = 0.0
     for x in (p, q):
@@ -88,13 +88,13 @@ def _divergence(p: Any, q: Any) -> Any:
     return total
 
 
-def distance(readings: Sequence[Reading]) -> dict[tuple[int, int], float]:
-    """For each pair of heads, the first lower."""
+def measure_distance(readings: Sequence[Reading]) -> dict[tuple[int, int], float]:
+    """Compute the distance of each pair of heads, the lower one first."""
     heads = len(readings[0].attention)
     rows = sum(len(reading.words) for reading in readings)
     means = {}
     for one in range(heads):
         others = range(one + 1, heads)
-        totals = sum(_divergence(r.attention[one], r.attention[one + 1 :]).sum(axis=-1) for r in readings)
+        totals = sum(_compute_divergence(r.attention[one], r.attention[one + 1 :]).sum(axis=-1) for r in readings)
         means.update({(one, other): float(totals[at]) / rows for at, other in enumerate(others)})
     return means

@@ -1,4 +1,4 @@
-"""Sums over words, the best of several, and intervals."""
+"""Sums over words, the best of several options, and intervals."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 Count = tuple[int, int]  # how many, and how many of them right
 
 
-def between_words(a: Any, words: Sequence[int | None]) -> Any:
-    """[from word, to word] of one head's [query, key]: summed to, averaged from."""
+def sum_to_words(a: Any, words: Sequence[int | None]) -> Any:
+    """Convert one head's [query, key] to [from word, to word]: sum over keys, average over queries."""
     places = [[i for i, w in enumerate(words) if w == k] for k in range(1 + max(w for w in words if w is not None))]
     to = np.stack([sum(a[:, j] for j in columns) for columns in places], axis=1)  # [piece, word]
     return np.stack([sum(to[i] for i in rows) / len(rows) for rows in places])
 
 
-def best(values: Sequence[float], of: Sequence[int]) -> int:
-    """The index among ``of`` where the value is largest; the lowest of equals."""
+def find_best(values: Sequence[float], of: Sequence[int]) -> int:
+    """Return the index among ``of`` with the largest value; the lowest index if several are equal."""
     place = of[0]
     for i in of:
         if values[i] > values[place] or (values[i] == values[place] and i < place):
@@ -35,7 +35,7 @@ def wilson(correct: float, n: float) -> tuple[float, float]:
 
 
 def bootstrap(documents: Sequence[Count]) -> tuple[float, float]:
-    """The 95 % interval over documents, each (right, cases): 2,000 draws, seed 0."""
+    """Compute the 95% interval over documents, each (right, cases), from 2,000 draws with seed 0."""
     drawn = np.random.default_rng(0).integers(0, len(documents), (2000, len(documents)))
     accuracies = []
     for draw in drawn.tolist():
@@ -47,7 +47,10 @@ def bootstrap(documents: Sequence[Count]) -> tuple[float, float]:
 
 
 def interval(documents: Sequence[Count]) -> tuple[float, float]:
-    """The interval of a role, for fewer than 60 documents: Wilson's below 5 with a case, else the widest of three."""
+    """Compute the interval of a role over fewer than 60 documents.
+
+    It is Wilson's if fewer than 5 documents have a case, and otherwise the widest of three.
+    """
     some = [(right, n) for right, n in documents if n]
     right, n = (sum(counts[i] for counts in some) for i in (0, 1))
     if len(some) < 5:

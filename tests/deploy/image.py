@@ -1,4 +1,4 @@
-"""What the Dockerfile says, instruction by instruction."""
+"""Parse the Dockerfile into instructions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Instruction(NamedTuple):
         return words
 
 
-def instructions() -> list[Instruction]:
-    """All of them, in order."""
+def parse_instructions() -> list[Instruction]:
+    """Return all instructions in order."""
     text = (ROOT / "Dockerfile").read_text("utf-8")
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
@@ -37,18 +37,18 @@ def instructions() -> list[Instruction]:
     return read
 
 
-def named(name: str, stage: int | None = None) -> list[str]:
-    """The texts of all instructions called ``name``, of one stage or of all."""
-    return [step.text for step in instructions() if step.name == name and stage in (None, step.stage)]
+def list_texts(name: str, stage: int | None = None) -> list[str]:
+    """Return the texts of all instructions called ``name``, of one stage or of all."""
+    return [step.text for step in parse_instructions() if step.name == name and stage in (None, step.stage)]
 
 
-def copied() -> list[str]:
-    """The paths that are copied from the source tree."""
-    lines = [line.split() for line in named("COPY") if not line.startswith("--from=")]
+def list_copied_paths() -> list[str]:
+    """Return the paths that are copied from the source tree."""
+    lines = [line.split() for line in list_texts("COPY") if not line.startswith("--from=")]
     return [source for words in lines for source in words[:-1]]
 
 
-def environment(stage: int) -> dict[str, str]:
-    """What a stage sets."""
-    pairs = [pair.partition("=") for line in named("ENV", stage) for pair in line.split()]
+def read_environment(stage: int) -> dict[str, str]:
+    """Return the environment variables that a stage sets."""
+    pairs = [pair.partition("=") for line in list_texts("ENV", stage) for pair in line.split()]
     return {name: value for name, _, value in pairs}

@@ -1,4 +1,4 @@
-"""The shipped nginx.conf before two server processes, with TLS and the sub-path, on ports of this test."""
+"""The bundled nginx.conf in front of two server processes, with TLS and the sub-path, on ports of this test."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from urllib.error import URLError
 
 import yaml
 
-from tests.deploy.image import ROOT, instructions
-from tests.ports import free_port
+from tests.deploy.image import ROOT, parse_instructions
+from tests.ports import find_free_port
 from tests.waiting import PATIENCE
 
 HOST = "heads.example.org"
@@ -42,11 +42,11 @@ class Answer(NamedTuple):
 
 
 class Server:
-    """One process of the app, as ``mha-viz serve`` runs it; :meth:`kill` ends it without a word."""
+    """One process of the app, as ``mha-viz serve`` runs it; :meth:`kill` ends it with SIGKILL."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
-        self.port = free_port()
+        self.port = find_free_port()
         self._folder = folder
         self._log = folder / f"{name}.log"
         self._settings = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))["services"][name][
@@ -55,7 +55,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        program, *arguments = next(step for step in instructions() if step.name == "CMD").exec_form
+        program, *arguments = next(step for step in parse_instructions() if step.name == "CMD").exec_form
         assert program == "mha-viz"
         command = [sys.executable, "-m", "mha_viz.cli", *arguments]
         with self._log.open("ab") as log:
@@ -91,7 +91,7 @@ class Server:
         return self._log.read_text("utf-8", errors="replace")
 
     def _environment(self) -> dict[str, str]:
-        """What compose.yaml sets, with the folders and addresses of this test."""
+        """Return what compose.yaml sets, with the folders and addresses of this test."""
         outside = {name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))}
         here = {
             "HOST": "127.0.0.1",
@@ -106,8 +106,10 @@ class Server:
 
 
 class Stub:
-    """What stands in for a process where only the proxy is looked at: it answers with ``status`` and its name.
-    ``received`` counts the bytes of bodies, ``asked`` the requests."""
+    """A stand-in for an app process, for tests of the proxy alone.
+
+    It answers with ``status`` and its name. ``received`` counts the bytes of bodies, ``asked`` the requests.
+    """
 
     def __init__(self, name: str) -> None:
         self.status = 200
@@ -154,7 +156,7 @@ class Site(Generic[P]):
 
     def __init__(self, folder: Path, *servers: P) -> None:
         self._folder = folder
-        self.port, self.plain_port = free_port(), free_port()
+        self.port, self.plain_port = find_free_port(), find_free_port()
         self.url = f"https://{HOST}:{self.port}{BASE}"
         self.servers: dict[str, P] = dict(zip(NAMES, servers, strict=True))
         self._ends = ExitStack()
@@ -186,7 +188,7 @@ class Site(Generic[P]):
         wait_for(lambda: listens(self.port), f"nginx does not answer:\n{self.nginx_log()}")
 
     def nginx_settings(self) -> str:
-        """The shipped file, with the ports and the folders of this test and nothing else changed."""
+        """Return the bundled file with only the ports and folders of this test changed."""
         text = (ROOT / "deploy" / "nginx.conf").read_text("utf-8")
         for shipped, here in {
             "server one:8501;": f"server 127.0.0.1:{self.servers['one'].port};",
@@ -204,18 +206,21 @@ class Site(Generic[P]):
         return text
 
     def logged(self, path: str, times: int = 1) -> str:
-        """All that nginx wrote, once it has ``times`` lines for ``path``: it writes one after the answer has gone."""
+        """Return everything that nginx wrote, once it has ``times`` lines for ``path``.
+
+        It writes a line only after the answer has gone.
+        """
         wait_for(lambda: self.nginx_log().count(f' {path}"') >= times, f"The log lacks {path}.")
         return self.nginx_log()
 
     def nginx_log(self) -> str:
-        """All that nginx wrote: its accesses, its errors and its terminal."""
+        """Return everything that nginx wrote: its accesses, its errors and its terminal."""
         names = ("access.log", "error.log", "stdout.log", "stderr.log")
         files = [self._folder / name for name in names]
         return "\n".join(file.read_text("utf-8", errors="replace") for file in files if file.exists())
 
     def ask(self, path: str, source: str = "127.0.0.1", **headers: str) -> Answer:
-        """The answer to one GET over TLS, from one of this machine's addresses."""
+        """Return the answer to one GET over TLS, sent from one of this machine's addresses."""
         with self.connection(source) as channel:
             connection = HTTPConnection(f"{HOST}:{self.port}")
             connection.sock = channel
@@ -229,11 +234,11 @@ class Site(Generic[P]):
         channel.sendall(head.encode())
 
     def connection(self, source: str = "127.0.0.1") -> ssl.SSLSocket:
-        """An encrypted connection to the site."""
+        """Return an encrypted connection to the site."""
         return self.handshake(ssl.create_default_context(cafile=str(self._folder / "fullchain.pem")), source=source)
 
     def handshake(self, context: ssl.SSLContext, name: str = HOST, source: str = "127.0.0.1") -> ssl.SSLSocket:
-        """An encrypted connection that asks for ``name``. Raises ssl.SSLError where nobody answers to it."""
+        """Return an encrypted connection that asks for ``name``. Raises ssl.SSLError where nobody answers to it."""
         plain = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE, source_address=(source, 0))
         return context.wrap_socket(plain, server_hostname=name)
 
@@ -246,7 +251,7 @@ def nginx_program() -> str:
 
 
 def make_certificate(folder: Path) -> None:
-    """A certificate for HOST that is good for a day, signed by itself."""
+    """Make a self-signed certificate for HOST that is valid for a day."""
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={HOST}"]
     command += ["-addext", f"subjectAltName=DNS:{HOST}"]
     command += ["-keyout", str(folder / "privkey.pem"), "-out", str(folder / "fullchain.pem")]

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from mha_viz import __version__
-from tests.deploy.image import ROOT, copied
+from tests.deploy.image import ROOT, list_copied_paths
 
 pytestmark = pytest.mark.deploy
 
 
 def test_the_wheel_holds_the_app(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    for path in copied():
+    for path in list_copied_paths():
         target = source / path
         target.parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / path).is_dir():

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import format_conllu
-from tests.app_server import chromium
+from tests.app_server import find_chromium
 from tests.browser_tab import DESKTOP, BrowserTab
 from tests.deploy.image import ROOT
 from tests.deploy.site import BASE, HOST, NAMES, Server, Site, wait_for
@@ -84,7 +84,7 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         rules = f"MAP {HOST} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
         arguments = ["--no-sandbox", "--disable-gpu", "--no-proxy-server", f"--host-resolver-rules={rules}"]
-        started = playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        started = playwright.chromium.launch(executable_path=find_chromium(), args=arguments)
         yield started
         started.close()
 

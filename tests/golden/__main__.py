@@ -2,7 +2,7 @@
 
 import json
 
-from tests.golden.cases import FILE, everything
+from tests.golden.cases import FILE, build_file
 
-text = json.dumps(everything(), ensure_ascii=False, separators=(",", ":"))
+text = json.dumps(build_file(), ensure_ascii=False, separators=(",", ":"))
 FILE.write_text(text.replace('{"mark"', '\n{"mark"') + "\n", "utf-8")  # one mark per line

@@ -59,7 +59,7 @@ TOGETHER = {
 
 
 def reading() -> Attention:
-    """Two sentences in pieces, with one long word, and weights of four decimals."""
+    """Return the reading of two sentences in subwords, with one long word and weights of four decimals."""
     spans = [(0, 3), (4, 11), (11, 18), (18, 27), (28, 31), (31, 34), (35, 40), (40, 41)]
     words = [0, 1, 1, 1, 2, 2, 3, 4]
     pieces = [Piece("[CLS]", 0, 0, None, 0)]
@@ -74,8 +74,8 @@ def reading() -> Attention:
     return Attention("made", "", build_text(TEXT, PAIR, pieces), np.round(weights, 4).astype(np.float32))
 
 
-def crowded() -> Attention:
-    """A text of many words with a special token at either end, to which most of the weight goes."""
+def make_crowded_reading() -> Attention:
+    """Return the reading of a long text with a special token at either end, which get most of the weight."""
     names = ["[CLS]", *(f"w{number}" for number in range(26)), "[SEP]"]
     n = len(names)
     share = np.array([4, *[0.2] * (n - 2), 4])
@@ -84,14 +84,14 @@ def crowded() -> Attention:
     return Attention.from_tensors(np.round(weights, 4).astype(np.float32), names)
 
 
-def with_signs() -> Attention:
-    """The same text with signed numbers."""
+def make_signed_reading() -> Attention:
+    """Return the reading of :func:`reading` with signed numbers."""
     numbers = np.round(np.random.default_rng(9).normal(0, 0.2, reading().weights.shape), 4)
     return replace(reading(), weights=numbers.astype(np.float32), quantity="gradient")
 
 
-def three() -> list[Panel]:
-    """Two readings of one sentence with a replaced word, and a head of a shorter one."""
+def make_panels() -> list[Panel]:
+    """Return two readings of one sentence, once with a word replaced, and a head of a shorter sentence."""
     first = reading()
     tokens = list(first.text.tokens)
     tokens[7] = replace(tokens[7], text="dream")
@@ -105,34 +105,40 @@ def three() -> list[Panel]:
     return [Panel(first, HEADS[0]), Panel(turned, HEADS[1]), Panel(alone, HEADS[0])]
 
 
-def everything() -> dict[str, Any]:
-    """The whole file: one reading, for every view the marks of a heatmap, of links and of the grid; and panels side by
-    side with the difference of two."""
+def build_file() -> dict[str, Any]:
+    """Return the content of the file.
+
+    For one reading it has the marks of a heatmap, of links and of the grid in every view, and panels side by side with
+    the difference of two.
+    """
     attention = reading()
     with patch.object(fonts, "width", plain_width), patch.object(fonts, "cut_text", plain_cut):
-        cases = {name: drawn(attention, view, LIGHT) for name, view in VIEWS.items()}
-        signed_cases = {name: drawn(with_signs(), view, GREY) for name, view in WITH_SIGNS.items()}
-        many = {name: {"view": asdict(view), "links": _links(crowded(), view, LIGHT)} for name, view in CROWDED.items()}
-        beside = {name: drawn_together(*settings) for name, settings in TOGETHER.items()}
-    panels = base64.b64encode(pack_comparison(three())).decode()
+        cases = {name: draw_view(attention, view, LIGHT) for name, view in VIEWS.items()}
+        signed_cases = {name: draw_view(make_signed_reading(), view, GREY) for name, view in WITH_SIGNS.items()}
+        many = {
+            name: {"view": asdict(view), "links": _links(make_crowded_reading(), view, LIGHT)}
+            for name, view in CROWDED.items()
+        }
+        beside = {name: draw_panel_marks(*settings) for name, settings in TOGETHER.items()}
+    panels = base64.b64encode(pack_comparison(make_panels())).decode()
     return {
         "width": WIDTH,
         "open": [h.head for h in HEADS],
         "theme": LIGHT._asdict(),
         "grey": GREY._asdict(),  # of the numbers with a sign, whose cells carry a minus there
         "reading": _reading(attention),
-        "crowded": {"reading": _reading(crowded()), "cases": many},
+        "crowded": {"reading": _reading(make_crowded_reading()), "cases": many},
         "cases": cases,
-        "signed": {"matrices": _written(with_signs()), "cases": signed_cases},
+        "signed": {"matrices": _list_weights(make_signed_reading()), "cases": signed_cases},
         "panels": panels,
-        "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in three()],  # before packing
+        "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in make_panels()],  # before packing
         "together": beside,
         "labelled": [[cell, _labels_at(cell)] for cell in CELLS],
     }
 
 
 def _labels_at(cell: float) -> list[object]:
-    """The size of labels beside cells of this size, which of them are written, and what is said of that."""
+    """Return the size of labels beside cells of this size, which of them are written, and the note on that."""
     layout = HeatmapLayout(cell, 96, 96, 96 + 100 * cell, 96 + 100 * cell)
     axis = tuple(Unit(str(i), (i,), False, 0) for i in range(100))
     notes = note_missing_labels(layout, (96, 96), [Axes(axis, axis)])
@@ -150,16 +156,16 @@ def _reading(attention: Attention) -> dict[str, Any]:
         "special": [int(t.special) for t in text.tokens],
         "groups": [list(g) for g in text.groups],
         "words": [t.text for t in text.by_words().tokens],
-        "matrices": _written(attention),
+        "matrices": _list_weights(attention),
     }
 
 
-def _written(attention: Attention) -> list[list[float]]:
+def _list_weights(attention: Attention) -> list[list[float]]:
     return [[float(str(w)) for w in matrix.ravel()] for matrix in attention.weights[0]]
 
 
 def plain_width(text: str, size: float, weight: int = 400) -> float:
-    """Every letter is half its size wide, here and in the test of the browser's side."""
+    """Return a width that makes every letter half its size wide, as in the test of the browser's side."""
     return 0.5 * size * len(text)
 
 
@@ -170,8 +176,8 @@ def plain_cut(text: str, size: float, room: float, weight: int = 400) -> str:
     return text[:fits] + "…"
 
 
-def drawn(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
-    """The marks of one view."""
+def draw_view(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
+    """Return the marks of one view."""
     axes = list_units(attention, view)
     held = find_focus(axes, view)
     part = build_block(attention, HEADS[0], view, axes)
@@ -196,9 +202,9 @@ def _links(attention: Attention, view: View, theme: Theme) -> list[dict[str, Any
     return [as_dict(mark) for mark in links]
 
 
-def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dict[str, Any]:
-    """The marks of three panels, and of the difference of two of them."""
-    panels = three()
+def draw_panel_marks(view: View, pin_of: int, diff: tuple[int, int] | None) -> dict[str, Any]:
+    """Return the marks of three panels, and of the difference of two of them."""
+    panels = make_panels()
     held = find_pins(panels, view, pin_of, diff)
     case: dict[str, Any] = {"view": asdict(view), "at": pin_of, "diff": diff}
     for kind, above in (("heatmap", 0), ("links", 2)):  # the names of the columns are outside the canvas
@@ -216,7 +222,7 @@ def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dic
 
 
 def as_dict(mark: Mark) -> dict[str, Any]:
-    """A mark as JSON, with numbers rounded to a millionth."""
+    """Return a mark as JSON, with numbers rounded to a millionth."""
     if isinstance(mark, CellPicture):
         place = {"x": mark.x, "y": mark.y, "width": mark.width, "height": mark.height}
         colours = [["#" + bytes(c).hex() for c in row] for row in mark.pixels.tolist()]

@@ -35,6 +35,7 @@ from mha_viz.figures.words.role_words import (
     RULES,
     STATE_WORDS,
     STATUS_WORDS,
+    choose_glyph,
     compare_elsewhere,
     compare_with_rule,
     count_states,
@@ -42,7 +43,6 @@ from mha_viz.figures.words.role_words import (
     describe_in_list,
     describe_rule_in_list,
     find_best_baseline,
-    glyph_name,
     group_by_head,
     label_role,
     sort_by_strength,
@@ -164,7 +164,7 @@ def _draw_square(
         state = f'class="{findings[0].state}" ' if findings[0].state else ""
         colour = COLOURS[findings[0].role]
         style = f"{_write_colours(colour)}--strength:{100 * colour_strength(findings[0]):.0f}%"
-        symbol = _draw_symbol(glyph_name(findings[0]))
+        symbol = _draw_symbol(choose_glyph(findings[0]))
     dots = f"{''.join(map(_draw_dot, _list_further_kinds(findings)))}{NEEDED_MARK if need else ''}"
     content = f"{symbol}<span>{dots}</span>" if findings or need else ""
     return f'{state}aria-label="{description}" data-tip="{tip}" style="{style}">{content}'

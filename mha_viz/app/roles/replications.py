@@ -19,7 +19,7 @@ from mha_viz.app.service.studies import Evidence
 from mha_viz.app.widgets.parts import PERCENT, escape_markdown, report_errors, show_error, to_percentages
 from mha_viz.app.widgets.url_controls import go
 from mha_viz.figures.layout.caption import format_head
-from mha_viz.figures.words.role_words import DIRECTIONS, describe_role_status, plain_name
+from mha_viz.figures.words.role_words import DIRECTIONS, describe_role_status, get_plain_name
 from mha_viz.models.getting import catalog
 
 CACHED_TABLES = 8  # cached tables
@@ -62,7 +62,7 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
 
 def _name_role(finding: Finding) -> str:
     direction = DIRECTIONS.get(finding.detail.partition(" ")[2])
-    return f"{plain_name(finding)}, {direction}" if direction else plain_name(finding)
+    return f"{get_plain_name(finding)}, {direction}" if direction else get_plain_name(finding)
 
 
 def _make_row(replication: Replication) -> ScoreRow:

@@ -234,8 +234,10 @@ def _(bars: Bars, place: PlotPlace) -> Iterator[Mark]:
 
 
 def _compute_bar_room(all_bars: Sequence[Bars], bars: Bars, axis: Scale) -> tuple[float, float]:
-    """Return the part of the room at its positions that a series takes: bars at the same position are drawn side by
-    side."""
+    """Return the part of the room at its positions that a series takes.
+
+    Bars at the same position are drawn side by side.
+    """
     feet = [axis.number(value) for b in all_bars for value in b.at]
     if len(set(feet)) == len(feet):
         return 0, 1
@@ -435,22 +437,22 @@ def _place_labels(scale: Scale) -> list[tuple[float, str]]:
     return [(scale.place(number), text) for number, text in scale.ticks()] if scale.axis.has_labels else []
 
 
-def _label_size(chart: Chart) -> float:
+def _get_label_size(chart: Chart) -> float:
     return chart.label_letters or chart.letters
 
 
 def _measure_widest(scale: Scale, chart: Chart) -> float:
-    return max((width(text, _label_size(chart)) for _, text in _place_labels(scale)), default=0.0)
+    return max((width(text, _get_label_size(chart)) for _, text in _place_labels(scale)), default=0.0)
 
 
 def _measure_label_height(x: Scale, chart: Chart) -> float:
     """Return the height of the labels of a horizontal axis."""
-    turn = math.radians(_label_rotation(x, chart))
+    turn = math.radians(_get_label_rotation(x, chart))
     rows = max((len(split_lines(text)) for _, text in _place_labels(x)), default=0)
-    return _measure_widest(x, chart) * abs(math.sin(turn)) + rows * LEADING * _label_size(chart) * math.cos(turn)
+    return _measure_widest(x, chart) * abs(math.sin(turn)) + rows * LEADING * _get_label_size(chart) * math.cos(turn)
 
 
-def _label_rotation(x: Scale, chart: Chart) -> float:
+def _get_label_rotation(x: Scale, chart: Chart) -> float:
     """Return the rotation of the labels of a horizontal axis, in degrees anticlockwise.
 
     It is as set, or a fixed angle if the labels are crowded.
@@ -459,7 +461,7 @@ def _label_rotation(x: Scale, chart: Chart) -> float:
         return -x.axis.angle
     labels = _place_labels(x)
     room = min((b - a for a, b in pairwise(sorted(place for place, _ in labels))), default=math.inf)
-    return SLANT if any(width(text, _label_size(chart)) > room - 4 for _, text in labels) else 0.0
+    return SLANT if any(width(text, _get_label_size(chart)) > room - 4 for _, text in labels) else 0.0
 
 
 # ---- Axes and titles --------------------------------------------------------------------------------------
@@ -484,7 +486,7 @@ def _draw_y_axis(place: PlotPlace) -> Iterator[Mark]:
         return
     right = min(x.start, x.end) - LABEL_GAP
     for y_label, text in _place_labels(y):
-        yield from iter_text_marks(text, right, y_label, _label_size(chart), _label_colour(chart), "end")
+        yield from iter_text_marks(text, right, y_label, _get_label_size(chart), _get_label_colour(chart), "end")
     if y.axis.title:
         middle = right - _measure_widest(y, chart) - LABEL_GAP - chart.letters / 2
         yield from iter_text_marks(
@@ -497,16 +499,24 @@ def _draw_x_axis(place: PlotPlace) -> Iterator[Mark]:
     x, y, chart = place
     if not x.axis.is_shown:
         return
-    is_above, turn = x.axis.is_above, _label_rotation(x, chart)
+    is_above, turn = x.axis.is_above, _get_label_rotation(x, chart)
     sign, block = -1 if is_above else 1, BLOCK_SIDES[is_above]
     edge = (min(y.start, y.end) if is_above else max(y.start, y.end)) + sign * LABEL_GAP
     for x_label, text in _place_labels(x):
         if turn:
             yield from iter_text_marks(
-                text, x_label, edge, _label_size(chart), _label_colour(chart), "start" if is_above else "end", turn=turn
+                text,
+                x_label,
+                edge,
+                _get_label_size(chart),
+                _get_label_colour(chart),
+                "start" if is_above else "end",
+                turn=turn,
             )
         else:
-            yield from iter_text_marks(text, x_label, edge, _label_size(chart), _label_colour(chart), "middle", block)
+            yield from iter_text_marks(
+                text, x_label, edge, _get_label_size(chart), _get_label_colour(chart), "middle", block
+            )
     if x.axis.title:
         title_y = edge + sign * (_measure_label_height(x, chart) + LABEL_GAP)
         yield from iter_text_marks(
@@ -514,7 +524,7 @@ def _draw_x_axis(place: PlotPlace) -> Iterator[Mark]:
         )
 
 
-def _label_colour(chart: Chart) -> str:
+def _get_label_colour(chart: Chart) -> str:
     return chart.theme.muted if chart.has_faint_labels else chart.theme.ink
 
 
@@ -585,7 +595,7 @@ def _draw_colour_scale(cells: Cells, chart: Chart, box: Box, height: float) -> I
     """Yield the colour scale of cells with its numbers: at the right or below."""
     shades = interpolate_colours(cells.scale, (np.arange(LEVELS) + 0.5) / LEVELS)
     values = [(share, f"{cells.low + share * (cells.high - cells.low):.2g}") for share in np.linspace(0, 1, 5)]
-    size, ink = _label_size(chart), chart.theme.ink
+    size, ink = _get_label_size(chart), chart.theme.ink
     if cells.scale_at == "right":
         yield CellPicture(box.right + 12, box.top, SCALE_THICKNESS, box.bottom - box.top, shades[::-1, None])
         for share, text in values:

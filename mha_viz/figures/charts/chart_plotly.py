@@ -37,7 +37,7 @@ def plotly(chart: Chart, larger: float = 1) -> go.Figure:
     validates the charts of every page. Later changes are validated.
     """
     chart = replace(chart, width=chart.width and larger * chart.width, height=larger * chart.height)
-    traces = [trace for series in chart.series for trace in _traces(series)]
+    traces = [trace for series in chart.series for trace in _build_traces(series)]
     properties = {"data": traces, "layout": _build_layout(chart)}
     figure = go.Figure(properties if larger == 1 else _enlarge(properties, larger), _validate=False)
     for part in (figure, figure.layout, *figure.data):
@@ -65,12 +65,12 @@ def _drop_empty(**values: Any) -> dict[str, Any]:
 # ---- Series ---------------------------------------------------------------------------------------------------
 
 
-def _traces(series: Series) -> list[dict[str, Any]]:
+def _build_traces(series: Series) -> list[dict[str, Any]]:
     if isinstance(series, Band):
         edge = Line(series.x, series.high, series.colour, 0, hover="", in_legend=False, plot=series.plot)
         low = replace(edge, y=series.low, name=series.name, in_legend=None)
         filled = {"fill": "tonexty", "fillcolor": format_rgba(series.colour, series.opacity)}
-        return [*_traces(edge), *({**trace, **filled} for trace in _traces(low))]
+        return [*_build_traces(edge), *({**trace, **filled} for trace in _build_traces(low))]
     number = series.plot + 1 if series.plot else ""
     hover = series.hover if series.hover is None or "<extra>" in series.hover else f"{series.hover}<extra></extra>"
     common = _drop_empty(
@@ -78,16 +78,16 @@ def _traces(series: Series) -> list[dict[str, Any]]:
         hovertemplate=hover if series.hover else None, hoverinfo="skip" if series.hover == "" else None,
         xaxis=f"x{number}", yaxis=f"y{number}",
     )  # fmt: skip
-    return [_trace(series) | common]
+    return [_build_trace(series) | common]
 
 
 @singledispatch
-def _trace(series: Series) -> dict[str, Any]:
+def _build_trace(series: Series) -> dict[str, Any]:
     """Return the properties of a series that other kinds of series do not have."""
     raise TypeError(f"{type(series).__name__} is not a series of a chart")
 
 
-@_trace.register
+@_build_trace.register
 def _(cells: Cells) -> dict[str, Any]:
     key = COLOUR_BARS.get(cells.scale_at, {}) | _drop_empty(
         title={"text": cells.unit, "side": "right"} if cells.unit else None
@@ -101,7 +101,7 @@ def _(cells: Cells) -> dict[str, Any]:
     )  # fmt: skip
 
 
-@_trace.register
+@_build_trace.register
 def _(bars: Bars) -> dict[str, Any]:
     texts = {"text": bars.texts, "textposition": "outside", "cliponaxis": False} if bars.texts is not None else {}
     if bars.text_colour:  # narrow bars keep letters of the same size
@@ -113,7 +113,7 @@ def _(bars: Bars) -> dict[str, Any]:
     )  # fmt: skip
 
 
-@_trace.register
+@_build_trace.register
 def _(points: Points) -> dict[str, Any]:
     ring, shape = (
         _drop_empty(width=points.ring, color=points.ring_colour or None),
@@ -128,7 +128,7 @@ def _(points: Points) -> dict[str, Any]:
     return properties | {"mode": "markers+text", "text": points.texts, "textfont": font}
 
 
-@_trace.register
+@_build_trace.register
 def _(line: Line) -> dict[str, Any]:
     look = {"color": format_rgba(line.colour, line.opacity), "width": line.width, "dash": line.dash}
     return _drop_empty(
@@ -145,7 +145,7 @@ def _build_layout(chart: Chart) -> dict[str, Any]:
     letters = {"color": theme.ink, "size": 13, "family": FONT}
     hover = {"align": "left", "bgcolor": theme.paper, "bordercolor": theme.muted, "font": letters}
     has_bars = any(isinstance(series, Bars) for series in chart.series)
-    axes = [axis for number in range(len(chart.plots)) for axis in _axes(chart, number)]
+    axes = [axis for number in range(len(chart.plots)) for axis in _build_axes(chart, number)]
     left, right, top, below = chart.margin
     return _drop_empty(
         width=chart.width, height=chart.height, margin={"l": left, "r": right, "t": top, "b": below},
@@ -158,7 +158,7 @@ def _build_layout(chart: Chart) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _axes(chart: Chart, number: int) -> list[tuple[str, dict[str, Any]]]:
+def _build_axes(chart: Chart, number: int) -> list[tuple[str, dict[str, Any]]]:
     """Return the two axes of a plot under Plotly's names."""
     plot, name = chart.plots[number], number + 1 if number else ""
     x, y = (_axis(axis, chart) for axis in plot[:2])

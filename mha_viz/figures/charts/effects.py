@@ -63,8 +63,10 @@ def draw_head_grid(
 
 
 def format_thousandths(value: float) -> str:
-    """Format a number in thousandths for a cell, with up to two significant digits: "79", "2.1", "0.4";
-    empty for NaN."""
+    """Format a number in thousandths for a cell, with up to two significant digits.
+
+    Examples: "79", "2.1", "0.4"; empty for NaN.
+    """
     thousandths = 1000 * value
     return "" if np.isnan(value) else f"{thousandths:,.0f}" if thousandths >= 9.95 else f"{thousandths:.1f}"
 

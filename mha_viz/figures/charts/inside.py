@@ -45,8 +45,10 @@ def _token_label(trace: Trace, token: int) -> str:
 
 
 def token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int], **properties: Any) -> Axis:
-    """Return an axis with ticks by position, not by text, so that repeated tokens stay separate. Marked tokens are
-    bold."""
+    """Return an axis with ticks by position, so that repeated tokens stay separate.
+
+    Marked tokens are bold.
+    """
     names = [f"<b>{_token_label(trace, t)}</b>" if t in marked else _token_label(trace, t) for t in tokens]
     return Axis(at=list(range(len(names))), names=names, tokens=tokens, **{"grid": False, "zero": "", **properties})
 
@@ -82,8 +84,10 @@ def pool_blocks(matrix: Floats, heads: int) -> tuple[Floats, int]:
 
 
 def colour_limit(numbers: Floats) -> float:
-    """Return the end of the colour scale: the 99th percentile, because a few outliers would otherwise hide all other
-    numbers."""
+    """Return the end of the colour scale: the 99th percentile.
+
+    A few outliers would otherwise hide all other numbers.
+    """
     return max(1e-6, float(np.percentile(np.abs(numbers), 99)))
 
 
@@ -155,8 +159,10 @@ HIDDEN_ROWS = Axis(is_shown=False, is_reversed=True)  # the first row at the top
 
 
 def choose_tokens(trace: Trace, head: int, query: int, key: int) -> list[int]:
-    """Return the tokens that charts show, in the order of the text: all, or query, key and the tokens with the largest
-    weights."""
+    """Return the tokens that charts show, in the order of the text.
+
+    These are all tokens, or query, key and the tokens with the largest weights.
+    """
     if trace.n <= MAX_TOKENS:
         return list(range(trace.n))
     row = trace.weights[head, query].copy()
@@ -198,8 +204,10 @@ def _draw_rows(
 
 
 def draw_all_matrices(trace: Trace, head: int, theme: Theme) -> Chart:
-    """Draw all of W_Q, W_K and W_V, with the columns of one head framed. A cell is the size (RMS) of a block of
-    numbers."""
+    """Draw all of W_Q, W_K and W_V, with the columns of one head framed.
+
+    A cell is the size (RMS) of a block of numbers.
+    """
     p = trace.parameters
     matrices = dict(zip(NAMES, (p.w_q, p.w_k, p.w_v), strict=True))
     names = [f"{name}  {trace.d_model} × {matrix.shape[1]}" for name, matrix in matrices.items()]
@@ -380,8 +388,10 @@ def draw_output_matrix(trace: Trace, head: int, theme: Theme) -> Chart:
 
 
 def draw_contributions(trace: Trace, head: int, query: int, theme: Theme) -> Chart:
-    """Draw the contribution of each head to the output of one token, the bias, and the sum of all; lengths on the
-    right."""
+    """Draw the contribution of each head to the output of one token, the bias, and the sum of all.
+
+    Their lengths are on the right.
+    """
     rows = [trace.context[other, query] @ trace.slice_w_o(other) for other in range(trace.heads)]
     table = np.stack([*rows, trace.parameters.b_o, trace.output[query]])
     names = [f"H{other}" for other in range(trace.heads)] + ["bias", "sum"]

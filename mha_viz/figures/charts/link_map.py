@@ -15,8 +15,10 @@ LONGEST = 44  # maximum number of characters of a name in the legend
 
 
 def draw_link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Chart:
-    """Draw two plots with common axes, one of the queries and one of the keys. ``method``: a key of
-    ``groups.points``."""
+    """Draw two plots with common axes, one of the queries and one of the keys.
+
+    ``method`` is a key of ``groups.points``.
+    """
     series = []
     sections = [
         (escape(name_link_group(group)), theme.heads[number], [group])

@@ -22,7 +22,7 @@ from mha_viz.figures.words.role_words import (
     STATE_WORDS,
     describe_role,
     group_by_head,
-    short_name,
+    shorten_name,
 )
 from mha_viz.numerals import signed
 
@@ -59,7 +59,7 @@ def draw_role_map(
     return Chart(
         theme,
         [
-            *(series for role in present for series in _role_series(role, roles, shape, theme)),
+            *(series for role in present for series in _build_role_series(role, roles, shape, theme)),
             *_recipe_lines(recipes, theme),
             *_sign_legend(findings, theme),
             squares,
@@ -75,11 +75,13 @@ def draw_role_map(
     )
 
 
-def _role_series(
+def _build_role_series(
     role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int], theme: Theme
 ) -> tuple[Series, ...]:
-    """Return the cells whose main role is this one, its square in the legend, and small squares on heads that have it
-    as a further role."""
+    """Return the series of one role: cells, legend and small squares.
+
+    The cells are those of heads whose main role it is. The small squares mark heads that have it as a further role.
+    """
     shades = np.full(shape, np.nan)
     for head, findings in roles.items():
         if findings[0].role == role:
@@ -131,8 +133,8 @@ def _cell_text(findings: Sequence[Finding]) -> str:
     """Return "case<br>+2", or "case<br>< +2" if the head is compared with a rule."""
     if not findings:
         return "·"
-    more = len({(f.role, short_name(f)) for f in findings}) - 1
-    name = short_name(findings[0])
+    more = len({(f.role, shorten_name(f)) for f in findings}) - 1
+    name = shorten_name(findings[0])
     cut = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
     below = " ".join(filter(None, (escape(SIGNS.get(findings[0].state, "")), f"+{more}" * bool(more))))
     return "<br>".join(filter(None, (escape(cut), below)))

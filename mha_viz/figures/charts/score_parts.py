@@ -20,11 +20,10 @@ MAX_NUMBERED = 10  # maximum number of pairs with a written number
 
 
 def draw_sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
-    """Draw how much each part of the query, and of the key, adds to the score above its mean over the keys that the
-    query sees.
+    """Draw how much each part of the query, and of the key, adds to the score.
 
-    The MAX_BARS most important parts have their own bar; all others share one. ``names``: the names of the parts on
-    a page.
+    The score is compared with its mean over the keys that the query sees. The MAX_BARS most important parts have their
+    own bar; all others share one. ``names`` are the names of the parts on a page.
     """
     series, plots = [], []
     for number, (title, listed_parts) in enumerate(iter_listed_parts(parts, names)):

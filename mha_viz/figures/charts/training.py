@@ -113,10 +113,9 @@ def _choose_labelled(steps: Sequence[int]) -> list[int]:
 def draw_accuracies(
     names: Sequence[str], shares: Array, labels: Sequence[str], chance: float, theme: Theme, ordered: bool
 ) -> Chart:
-    """Draw the accuracy, ``shares`` [training, label], of all trainings of a result: curves if they are ``ordered``,
-    otherwise bars.
+    """Draw the accuracy, ``shares`` [training, label], of all trainings of a result.
 
-    ``chance`` is the accuracy of a guess.
+    Accuracies are curves if they are ``ordered``, otherwise bars. ``chance`` is the accuracy of a guess.
     """
     folded = [escape(name).replace(" ", "<br>", 1) for name in names]
     series = list[Series]()
@@ -133,10 +132,10 @@ def draw_accuracies(
 
 
 def draw_removal_curves(least: Array, most: Array, chance: Array, theme: Theme) -> Chart:
-    """Draw the accuracy while heads are removed: the least important first, the most important first, and in random
-    orders.
+    """Draw the accuracy while heads are removed in different orders.
 
-    Random orders, [order, removed + 1], are drawn as a mean and a band that contains four fifths of them.
+    The least important head is removed first, or the most important first, or the order is random. Random orders,
+    [order, removed + 1], are drawn as a mean and a band that contains four fifths of them.
     """
     removed = list(range(len(least)))
     low, high = np.quantile(chance, (0.1, 0.9), axis=0)

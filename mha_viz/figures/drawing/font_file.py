@@ -45,8 +45,10 @@ class Font:
         return next((name for name in self.names(16, 1) if name), Path(self.path).stem)
 
     def names(self, *numbers: int) -> list[str]:
-        """Return the texts with these numbers in the OpenType table "name", such as copyright and licence; "" for
-        missing texts."""
+        """Return the texts with these numbers in the OpenType table "name"; "" for missing texts.
+
+        Examples are copyright and licence.
+        """
         with _READ_LOCK:
             names = self._tables["name"]
         return [str(names.getDebugName(number) or "") for number in numbers]
@@ -79,8 +81,10 @@ class Font:
         return {}
 
     def shape(self, glyph: int) -> list[Stroke]:
-        """Return the outline of the glyph with that number, as pen commands: moveTo, lineTo, curveTo, qCurveTo,
-        closePath."""
+        """Return the outline of the glyph with that number, as pen commands.
+
+        The commands are moveTo, lineTo, curveTo, qCurveTo and closePath.
+        """
         if glyph not in self._shapes:
             from fontTools.pens.recordingPen import DecomposingRecordingPen
 

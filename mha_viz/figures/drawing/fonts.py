@@ -198,8 +198,10 @@ def cut_text(text: str, size: float, room: float, weight: int = 400) -> str:
 
 
 def _is_inseparable(character: str, previous: str) -> bool:
-    """Return whether the two characters must not be separated: combining marks, skin tones, characters joined by a
-    zero-width joiner."""
+    """Return whether the two characters must not be separated.
+
+    Combining marks, skin tones and characters joined by a zero-width joiner must not be.
+    """
     tone = "\U0001f3fb" <= character <= "\U0001f3ff"
     return tone or previous == "\u200d" or character == "\u200d" or unicodedata.category(character)[0] == "M"
 
@@ -283,9 +285,9 @@ _MIRROR = dict(zip(_OPENING + _CLOSING, _CLOSING + _OPENING, strict=True))
 
 
 def _mirror_brackets(shown: str) -> str:
-    """Mirror brackets in right-to-left text: pairs that would close before they open, and single brackets without
-    left-to-right letters next to them.
+    """Mirror brackets in right-to-left text.
 
+    These are pairs that would close before they open, and single brackets without left-to-right letters next to them.
     The library orders characters but does not report a direction.
     """
     letters = list(shown)

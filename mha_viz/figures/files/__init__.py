@@ -1,5 +1,7 @@
-"""Write files: a reading (``write(attention, "heads.npz")``, which can be opened again), a figure, or the numbers
-behind a figure."""
+"""Write a reading, a figure, or the numbers behind a figure to a file.
+
+A reading (``write(attention, "heads.npz")``) can be opened again.
+"""
 
 from __future__ import annotations
 

@@ -46,8 +46,10 @@ class Several(NamedTuple):
 
 
 class Subtracted(NamedTuple):
-    """The numbers of a difference between two heads whose units correspond one to one. ``rows`` and ``cols`` name the
-    units."""
+    """The numbers of a difference between two heads whose units correspond one to one.
+
+    ``rows`` and ``cols`` name the units.
+    """
 
     first: Shown
     second: Shown
@@ -66,10 +68,9 @@ ShownWriter = Callable[[Any, BinaryIO], None]
 
 
 def encode_shown(numbers: Exported, suffix: str) -> bytes:
-    """Return the numbers as a file in the format of ``suffix``: .csv, .npz, .safetensors or .json; for a chart, .csv or
-    .json.
+    """Return the numbers as a file in the format of ``suffix``.
 
-    Raises ExportError.
+    The format is .csv, .npz, .safetensors or .json; for a chart, .csv or .json. Raises ExportError.
     """
     writers = _WRITERS[type(numbers)]
     if suffix.lower() not in writers:
@@ -106,10 +107,10 @@ def _iter_lines(shown: Shown, prefix: str = "", empty: tuple[str, str] = ("", ""
 
 
 def _write_npz(shown: Shown, file: BinaryIO) -> None:
-    """Write the arrays weights [head, row, column], hidden [head, row], heads [head, 2], rows and cols, and the
-    properties of the reading.
+    """Write the weights [head, row, column] and the properties of the reading.
 
-    The weights are stored under the name that ``numbers`` states.
+    The other arrays are hidden [head, row], heads [head, 2], rows and cols. The weights are stored under the name that
+    ``numbers`` states.
     """
     arrays = {name: np.array(value) for name, value in _collect_heading(shown).items()}
     arrays |= {"heads": np.array([list(find_in_model(shown.made, head)) for head in shown.heads], np.int64)}
@@ -117,8 +118,10 @@ def _write_npz(shown: Shown, file: BinaryIO) -> None:
 
 
 def _write_safetensors(shown: Shown, file: BinaryIO) -> None:
-    """Write two tensors, the weights under the name that ``numbers`` states, and hidden; everything else is in the
-    metadata."""
+    """Write two tensors: the weights, under the name that ``numbers`` states, and hidden.
+
+    Everything else is in the metadata.
+    """
     heading = _collect_heading(shown) | {"heads": _list_names(shown)}
     metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in heading.items()}
     tensors = {_weights_name(shown): np.ascontiguousarray(shown.weights), "hidden": np.ascontiguousarray(shown.hidden)}
@@ -233,8 +236,10 @@ def _collect_metadata(subtracted: Subtracted) -> dict[str, Any]:
 
 
 def _write_difference_npz(subtracted: Subtracted, file: BinaryIO) -> None:
-    """Write first, second and difference [row, column], rows, cols, and the properties of both readings, such as
-    "first_model"."""
+    """Write first, second and difference [row, column], rows, cols, and the properties of both readings.
+
+    The properties have names such as "first_model".
+    """
     np.savez(
         file,
         allow_pickle=False,

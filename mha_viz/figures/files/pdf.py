@@ -248,8 +248,10 @@ def _has_simple_letters(text: str) -> bool:
 
 
 def _is_contextual(character: str) -> bool:
-    """Return whether a character is in the blocks of Indic and South-East Asian scripts, whose letters change with
-    their neighbours."""
+    """Return whether a character is of an Indic or South-East Asian script.
+
+    The letters of these scripts change with their neighbours.
+    """
     return (
         0x0900 <= ord(character) <= 0x0DFF or 0x0E00 <= ord(character) <= 0x109F or 0x1780 <= ord(character) <= 0x17FF
     )

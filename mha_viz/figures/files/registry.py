@@ -58,8 +58,10 @@ def write(attention: Attention, path: str | os.PathLike[str], suffix: str | None
 
 
 def write_bytes(path: str | os.PathLike[str], make: Callable[[], bytes]) -> Path:
-    """Write the bytes that ``make`` returns, such as a picture or a page, like :func:`write`. Nothing is written if it
-    raises."""
+    """Write the bytes that ``make`` returns, such as a picture or a page, like :func:`write`.
+
+    Nothing is written if it raises.
+    """
     content = make()
     return _write_file(path, lambda file: file.write(content))
 

@@ -64,8 +64,9 @@ def build_heading(attention: Attention) -> str:
 
 
 def load_attention(path: str | os.PathLike[str]) -> Attention:
-    """Open a reading that ``Attention.save`` wrote to a .npz or .safetensors file. It equals the original and has the
-    same key.
+    """Open a reading that ``Attention.save`` wrote to a .npz or .safetensors file.
+
+    It equals the original and has the same key.
 
     Raises OpenError for a file that does not exist, is damaged, was changed after saving, or is not a saved reading.
     """

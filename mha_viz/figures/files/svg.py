@@ -1,5 +1,7 @@
-"""Write a drawing as SVG: text stays text, a few cells stay rectangles, and nothing in the file can run or make
-requests."""
+"""Write a drawing as SVG: text stays text, and a few cells stay rectangles.
+
+Nothing in the file can run or make requests.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +62,11 @@ def _add_metadata(root: Tree.Element, drawing: Drawing) -> None:
 
 
 def list_font_families(drawing: Drawing) -> str:
-    """Return the font list: the screen's font, fonts of similar width, the fonts that the texts need on this machine,
-    and any sans-serif font."""
+    """Return the list of fonts for a drawing's text, from the preferred one to the last resort.
+
+    It has the screen's font, fonts of similar width, the fonts that the texts need on this machine, and any sans-serif
+    font.
+    """
     used = [
         font.family
         for font in fonts.list_needed_fonts((m.text, m.weight) for m in drawing.marks if isinstance(m, Text))
@@ -155,8 +160,10 @@ def _add_rectangles(group: Tree.Element, mark: CellPicture) -> None:
 
 
 def _add_areas(group: Tree.Element, mark: CellPicture) -> None:
-    """Add one path per colour. This takes less than half the time of one rectangle per cell; nobody will edit these
-    cells."""
+    """Add one path per colour.
+
+    This takes less than half the time of one rectangle per cell; nobody will edit these cells.
+    """
     rows, cols = mark.pixels.shape[:2]
     width, height = mark.width / cols, mark.height / rows
     colours, colour_index = np.unique(mark.pixels.reshape(-1, 3), axis=0, return_inverse=True)

@@ -114,8 +114,10 @@ def wrap_text(text: str, width: float, size: float, most: int, weight: int = 400
 
 
 def draw_footer(words: str, width: float, colour: str) -> tuple[tuple[Mark, ...], float]:
-    """Return the marks of a short centred sentence below a drawing of this width, and its height; nothing without
-    words."""
+    """Return the marks of a short centred sentence below a drawing of this width, and its height.
+
+    Without words there are no marks.
+    """
     lines = wrap_text(words, width, FOOTER_LETTERS, MOST_FOOTER_LINES)
     marks = [
         Text(width / 2, FOOTER_LINE * (i + 0.5), line, FOOTER_LETTERS, colour, anchor="middle")
@@ -125,11 +127,10 @@ def draw_footer(words: str, width: float, colour: str) -> tuple[tuple[Mark, ...]
 
 
 def make_sheet(drawing: Drawing, size: Size, footer: tuple[tuple[Mark, ...], float] = ((), 0.0)) -> Drawing:
-    """Convert a drawing from the screen's pixels to points, exactly as wide as requested, with the ``footer`` of
-    :func:`draw_footer`.
+    """Convert a drawing from the screen's pixels to points, exactly as wide as requested.
 
-    Long texts have more columns than fit at the requested size of type: they are scaled down as a whole. Notes say if
-    the drawing is too high for its page or its letters are too small to read.
+    ``footer`` is that of :func:`draw_footer`. Long texts have more columns than fit at the requested size of type: they
+    are scaled down as a whole. Notes say if the drawing is too high for its page or its letters are too small to read.
     """
     complete = replace(
         drawing,

@@ -189,7 +189,7 @@ def explain_ablated(drawn: Sequence[tuple[Attention, Head]]) -> str:
 
 
 def mention_ablated(drawn: Sequence[tuple[Attention, Head]]) -> str:
-    """Say the same as :func:`explain_ablated` in a few words, for the picture itself."""
+    """Say which drawn heads are ablated in a few words, for the picture itself; empty if none is."""
     switched_off = _name_ablated(drawn, "its output is", "their outputs are", MOST_NAMED)
     return switched_off and f"{switched_off} not used"
 

@@ -172,10 +172,10 @@ def _lay_out_panels(all_axes: Sequence[Axes], kind: PanelKind, across: int, whol
 def _draw_shared_scale(
     kind: PanelKind, scale: str, width: float, theme: Theme, parts: Sequence[Block], note: str
 ) -> tuple[tuple[Mark, ...], float]:
-    """Return the marks below all panels and their height: the axes, and the scale of colours, or of the width and
-    darkness of lines.
+    """Return the marks below all panels and their height.
 
-    ``note`` names the links that are drawn, or the labels that are left out.
+    The marks are the axes, and the scale of colours, or of the width and darkness of lines. ``note`` names the links
+    that are drawn, or the labels that are left out.
     """
     legend = f"one scale{' of width and darkness' if kind == 'links' else ''}, {scale}"
     if kind == "links":
@@ -394,8 +394,10 @@ def write_figure_words(
 
 
 def _merge_identities(identities: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Merge metadata: entries that panels share appear once, all others as a list with one entry per panel,
-    in order."""
+    """Merge the metadata of panels.
+
+    Entries that panels share appear once; each other entry is a list with one item per panel, in order.
+    """
     names = dict.fromkeys(name for identity in identities for name in identity)
     by_name = {name: [identity.get(name, "") for identity in identities] for name in names}
     return {name: v[0] if len(set(v)) == 1 else json.dumps(v, ensure_ascii=False) for name, v in by_name.items()}

@@ -124,10 +124,10 @@ def _note_unmarked(layout: HeatmapLayout, theme: Theme) -> tuple[Note, ...]:
 
 
 def distinguish_panels(first: Panel, second: Panel) -> tuple[str, str]:
-    """Name two panels by everything in which they differ, in this order: head, model or its revision, words, steps
-    applied.
+    """Name two panels by everything in which they differ.
 
-    The quantity is always the same: different quantities cannot be subtracted.
+    The order is head, model or its revision, words, steps applied. The quantity is always the same: different
+    quantities cannot be subtracted.
     """
     readings = (first.attention, second.attention)
     differing = (_differing_models(*readings), _differing_texts(*readings), _differing_steps(*readings))
@@ -180,8 +180,10 @@ def build_difference_matrix(subtracted: Difference, pinned: Panel, view: View, t
 
 
 def compute_difference(first: Panel, second: Panel, view: View) -> Difference:
-    """Compute the signed difference, second minus first, unit by unit. Raises SettingError if the units do not
-    correspond."""
+    """Compute the signed difference, second minus first, unit by unit.
+
+    Raises SettingError if the units do not correspond.
+    """
     pairs = [(list_units(p.attention, view), p) for p in (first, second)]
     first_axes, second_axes = (axes for axes, _ in pairs)
     reason = explain_mismatch(first.attention, second.attention, view)

@@ -285,8 +285,10 @@ def choose_labelled(count: int, every: int, focused: int | None) -> set[int]:
 
 
 def draw_matrix_foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
-    """Return the marks below a matrix: the colour scale with its range, and the names of the axes or a remark on
-    missing labels."""
+    """Return the marks below a matrix.
+
+    These are the colour scale with its range, and the names of the axes or a remark on missing labels.
+    """
     y = layout.height + FOOT / 2 + 2
     names, missing = "rows: from (query)   columns: to (key)", describe_thinning(layout)
     text_width = fonts.width(words, 11)

@@ -65,8 +65,10 @@ class PinnedPatches(NamedTuple):
 
 
 def find_pinned_token(attention: Attention, view: View, columns: int | None) -> PinnedPatches:
-    """Return the pinned token and the patches. Raises SettingError, and ShapeError if the tokens are not
-    such patches."""
+    """Return the pinned token and the patches.
+
+    Raises SettingError, and ShapeError if the tokens are not such patches.
+    """
     query, key = view.pinned
     if (query is None) == (key is None):
         raise SettingError(f"pin is {view.pin!r}.", 'Pin one token: "q0" as query, "k0" as key.')
@@ -271,8 +273,10 @@ def _colour_patches(part: Block, scale: str, theme: Theme, grey_image: Grey | No
 
 
 def _blend_colours(colours: Pixels, share: Grey, theme: Theme, grey_image: Grey) -> Pixels:
-    """Blend colours over the faint image, [row, column, rgb]; the larger the ``share`` [row, column], the
-    more opaque."""
+    """Blend colours over the faint image, [row, column, rgb].
+
+    The larger the ``share`` [row, column], the more opaque the colour.
+    """
     paper = np.array(ImageColor.getrgb(theme.paper))
     faint = paper + IMAGE_OPACITY * (255 * grey_image[..., None] - paper)
     blended: Pixels = np.rint(faint + COLOUR_OPACITY * share[..., None] * (colours - faint)).astype(np.uint8)

@@ -161,8 +161,10 @@ def compute_opacity(strength: float) -> float:
 
 
 class LinksPage(NamedTuple):
-    """A diagram on a page, with notes on what is left out. ``within``: the number of strongest links that are drawn, if
-    some are not."""
+    """A diagram on a page, with notes on what is left out.
+
+    ``within`` is the number of strongest links that are drawn, if some are not.
+    """
 
     marks: tuple[Mark, ...]
     height: float
@@ -275,10 +277,9 @@ def draw_link_marks(
 def draw_key(
     attention: Attention, strands: Sequence[Strand], width: float, theme: Theme
 ) -> tuple[tuple[Mark, ...], float]:
-    """Draw a key of colours and dashes by head, or by layer of rollout, in rows of at most ``width``; also return its
-    height.
+    """Draw a key of colours and dashes by head, or by layer of rollout; also return its height.
 
-    It is empty for a single head.
+    Its rows are at most ``width`` wide. It is empty for a single head.
     """
     if len(strands) < 2:
         return (), 0
@@ -308,8 +309,10 @@ def measure_token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
 
 
 def compute_line_offsets(heads: int, layout: LinksLayout) -> list[float]:
-    """Return the vertical offset of each head's lines, so that lines of two heads between the same tokens do not
-    overlap."""
+    """Return the vertical offset of each head's lines.
+
+    Offsets keep lines of two heads between the same tokens from overlapping.
+    """
     step = min(STRAND_GAP, layout.row_height / 2 / heads)
     return [(place - (heads - 1) / 2) * step for place in range(heads)]
 

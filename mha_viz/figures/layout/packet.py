@@ -85,8 +85,10 @@ class OpenHead:
 
 
 class Overview(NamedTuple):
-    """The part of a packet about all heads, independent of which are open. Caching it pays, because computing it takes
-    most of the time."""
+    """The part of a packet about all heads, independent of which are open.
+
+    Caching it pays, because computing it takes most of the time.
+    """
 
     metrics: list[dict[str, object]]
     bins: dict[str, object]
@@ -178,8 +180,10 @@ def build_packet(
 
 
 def choose_full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
-    """Return the heads that are sent in full, in order: all heads, the layers of the wanted heads, or only the wanted
-    heads."""
+    """Return the heads that are sent in full, in order.
+
+    These are all heads, the layers of the wanted heads, or only the wanted heads.
+    """
     for head in wanted:
         _ = attention[head]  # raises UnknownHead
     all_heads = list(attention.every_head())
@@ -312,8 +316,10 @@ def compute_view_key(attention: Attention) -> str:
 
 
 def collect_request_fields(attention: Attention) -> dict[str, object]:
-    """Return further fields that the page needs to request this reading again: encoder–decoder input, or
-    ablated heads."""
+    """Return further fields that the page needs to request this reading again.
+
+    They describe the input of an encoder–decoder, or ablated heads.
+    """
     request = attention.request
     if request is not None and request.part:
         return {"request": {"text": request.text, "target": request.target, "part": request.part}}

@@ -75,8 +75,10 @@ def transfer_pin(first: Attention, other: Attention, view: View, back: bool = Fa
 
 
 def convert_pin(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
-    """Convert the pin, which counts tokens of panel ``pin_of``, to tokens of panel ``number``; empty if nothing
-    corresponds."""
+    """Convert the pin, which counts tokens of panel ``pin_of``, to tokens of panel ``number``.
+
+    The result is empty if nothing corresponds.
+    """
     axes, focus = list_units(panels[number].attention, view), find_pins(panels, view, pin_of)[number]
     if focus is None:
         return ""
@@ -142,8 +144,10 @@ def _explain_unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
 
 
 def _has_same_subwords(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
-    """Return whether subwords can be subtracted: equally many, and with the same characters if the words
-    are the same."""
+    """Return whether subwords can be subtracted.
+
+    There must be equally many, and with the same characters if the words are the same.
+    """
     same_text = (a.text, a.pair) == (b.text, b.pair)
     ours, theirs = a.by_words().tokens, b.by_words().tokens
     for i, j in partners:
@@ -341,8 +345,10 @@ def _compute_divergences(
     distinct: Sequence[_Reading],
     pairs: dict[tuple[int, int], _Pair],
 ) -> list[list[float | None]]:
-    """Return the Jensen–Shannon divergence of panels [panel, panel], in nats, mean over rows; None where rows do not
-    correspond."""
+    """Return the Jensen–Shannon divergence of panels [panel, panel], in nats.
+
+    It is the mean over rows; None where rows do not correspond.
+    """
     by_words = {
         i: reading.attention.only(reading.heads).by_words()
         for i, reading in enumerate(distinct)

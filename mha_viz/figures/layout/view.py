@@ -147,8 +147,10 @@ def _list_side(text: TokenizedText, view: View, letter: str) -> tuple[Unit, ...]
 
 
 def find_focus(axes: Axes, view: View) -> Focus | None:
-    """Return the rows and columns of ``axes`` that are pinned; None without a pin, or if the pinned token
-    is not shown."""
+    """Return the rows and columns of ``axes`` that are pinned.
+
+    Return None without a pin, or if the pinned token is not shown.
+    """
     query, key = view.pinned
     if query is None and key is None:
         return None
@@ -209,8 +211,10 @@ def build_block(attention: Attention, head: Head, view: View, axes: Axes) -> Blo
 
 
 def compute_shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
-    """Return the numbers of ``heads`` as a view shows them; links that are not drawn keep their numbers. Raises
-    UnknownHead."""
+    """Return the numbers of ``heads`` as a view shows them.
+
+    Links that are not drawn keep their numbers. Raises UnknownHead.
+    """
     axes = list_units(attention, view)
     all_axes = list_units(attention, View(unit=view.unit))
     parts = [build_block(attention, head, view, axes) for head in heads]

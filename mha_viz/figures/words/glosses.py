@@ -233,11 +233,10 @@ _STOP_WORDS = re.compile(
 
 
 def find_gloss(detail: str) -> Gloss | None:
-    """Return the gloss of a relation ("nsubj", "nmod:poss", also "nsubj dep_to_head") or of another role's detail
-    ("sep").
+    """Return the gloss of a relation or of another role's detail ("sep").
 
-    A subtype without its own gloss has the gloss of its relation. The result is None for relations that do not occur in
-    the bundled treebanks.
+    A relation is given as "nsubj", "nmod:poss" or "nsubj dep_to_head". A subtype without its own gloss has the gloss of
+    its relation. The result is None for relations that do not occur in the bundled treebanks.
     """
     name = detail.partition(" ")[0]
     return PATTERNS.get(name) or REPEATED.get(name) or RELATIONS.get(name) or RELATIONS.get(name.partition(":")[0])
@@ -345,8 +344,9 @@ RULE_WORDS = MappingProxyType(  # further words that a person may search for
 
 
 def find_roles(typed: str) -> tuple[str, ...]:
-    """Return the relations and details that match the typed words, best first: "subject", "looks at commas", "word
-    before".
+    """Return the relations and details that match the typed words, best first.
+
+    Examples of typed words are "subject", "looks at commas" and "word before".
 
     A complete name ("nsubj", "object") comes first. Others must share the most words with the question; among them,
     roles whose name is contained in the question come first, then those that share the most of its stop words. The
@@ -372,8 +372,10 @@ def find_roles(typed: str) -> tuple[str, ...]:
 
 
 def find_rules(typed: str, rules: Iterable[str]) -> tuple[str, ...]:
-    """Return the rules of recipes, by name, that match all typed words but stop words: "looks at full stops", "same
-    word"."""
+    """Return the rules of recipes, by name, that match all typed words but stop words.
+
+    Examples of typed words are "looks at full stops" and "same word".
+    """
     words = re.findall(r"[\w:]+", _STOP_WORDS.sub(" ", typed.lower()))
     matches = [rule for rule in rules if words and _count_hits(words, _rule_terms(rule)) == len(words)]
     return tuple(sorted(matches, key=lambda rule: len(re.findall(r"\w+", rule.lower()))))

@@ -26,9 +26,9 @@ from mha_viz.figures.words.role_words import (
     CHIP_LABELS,
     COLOURS,
     KIND_COLOURS,
+    choose_glyph,
     describe_role,
-    glyph_name,
-    plain_name,
+    get_plain_name,
     sort_by_interest,
 )
 
@@ -67,8 +67,8 @@ def describe_roles(
         finding: {
             "head": finding.head.place(heads, layers),
             "role": finding.role,
-            "glyph": glyph_name(finding),
-            "name": plain_name(finding),
+            "glyph": choose_glyph(finding),
+            "name": get_plain_name(finding),
             "words": describe_role(finding),
             "standing": CHIP_LABELS.get(finding.state, finding.status),
         }

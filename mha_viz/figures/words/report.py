@@ -376,8 +376,10 @@ def _describe_needs(needs: Mapping[Head, PairsWithout], heads: Collection[Head])
 
 
 def _describe_tests(profile: Profile, tests: pd.DataFrame) -> str:
-    """Count the tests: "Looked at on UD English EWT test: 72 heads × 48 relations × 3 directions; 10,368 tests with a
-    case"."""
+    """Return a sentence on the number of tests.
+
+    An example is "Looked at on UD English EWT test: 72 heads × 48 relations × 3 directions; 10,368 tests with a case".
+    """
     layers, heads = profile.shape
     syntax = tests[tests["role"] == "syntax"]
     relations = syntax["detail"].str.rpartition(" ")[0].nunique() if len(syntax) else 0

@@ -105,8 +105,10 @@ class ReportSubject(NamedTuple):
 
 
 def build_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
-    """Return the cells of a role in the table for programs, in the order of HEADING, then THIRD_COLUMNS for each
-    third corpus."""
+    """Return the cells of a role in the table for programs.
+
+    Their order is that of HEADING, then THIRD_COLUMNS for each third corpus.
+    """
     f = role.finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
     measured = (f.n, "" if f.documents is None else f.documents, name_measure(f), f.score, f.low, f.high)
@@ -127,10 +129,10 @@ def _third_cells(corpus: str, replication: Replication | None) -> tuple[Any, ...
     role_score = replication.here or RoleScore(math.nan, math.nan, 0)
     documents = "" if role_score.documents is None else role_score.documents
     scores = (role_score.score, role_score.low, role_score.high, role_score.baseline, role_score.n, documents)
-    return (corpus, _short_outcome(replication), *scores)
+    return (corpus, _shorten_outcome(replication), *scores)
 
 
-def _short_outcome(replication: Replication) -> str:
+def _shorten_outcome(replication: Replication) -> str:
     """Return the outcome on another corpus, for a column with its name: "holds", "fewer than 100 cases"."""
     return replication.outcome.removesuffix(" here")
 
@@ -147,7 +149,7 @@ def has_few(finding: Finding) -> bool:
     return finding.documents is not None and finding.documents < FEW
 
 
-def _score(finding: Finding) -> str:
+def _format_score(finding: Finding) -> str:
     """Return "68.6%", "99.7% (mean weight)"."""
     name = name_measure(finding)
     return percent(finding.score) + (f" ({name})" if name != ACCURACY else "")
@@ -218,7 +220,7 @@ def list_printed_columns(of: ReportSubject, roles: Sequence[ReportedRole]) -> tu
         PrintedColumn("Head", "l", lambda role: format_head(role.finding.head)),
         PrintedColumn("Status", "p", lambda role: role.finding.status, 0.09),
         PrintedColumn("n", "r", lambda role: f"{role.finding.n:,}"),
-        PrintedColumn("Score", "p", lambda role: _score(role.finding), 0.08),
+        PrintedColumn("Score", "p", lambda role: _format_score(role.finding), 0.08),
         PrintedColumn("95% interval", "p", lambda role: _format_interval(role.finding), 0.11),
         PrintedColumn("Also established on", "p", lambda role: _format_established(role.finding), 0.1),
         PrintedColumn("Baselines", "p", lambda role: _format_baselines(role.finding), 0.1),
@@ -248,13 +250,13 @@ def _third_column(number: int, corpus: str) -> PrintedColumn:
             return NO_VALUE
         role_score = replication.here
         text = "" if role_score is None or math.isnan(role_score.score) else f"{percent(role_score.score)}: "
-        return f"{text}{_short_outcome(replication)}"
+        return f"{text}{_shorten_outcome(replication)}"
 
     return PrintedColumn(f"Replicates on {corpus}", "p", cell, 0.1)
 
 
 def _format_established(finding: Finding) -> str:
-    """Return "UD English GUM dev: 68.5%"."""
+    """Return the other corpus and its score: "UD English GUM dev: 68.5%"."""
     other = finding.elsewhere
     return NO_VALUE if other is None else f"{other.corpus}: {percent(other.score)}"
 

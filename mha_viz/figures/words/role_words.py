@@ -75,33 +75,38 @@ DIRECTIONS = {
 }
 
 
-def short_name(finding: Finding) -> str:
+def shorten_name(finding: Finding) -> str:
     """Return a word that fits into a cell of the map."""
     name = finding.detail.split()[0]
     return SHORT_NAMES.get(name, name)
 
 
-def glyph_name(finding: Finding) -> str:
+def choose_glyph(finding: Finding) -> str:
     """Return the name of the icon for what a head does, in ``browser/glyphs.css``."""
     return finding.detail if finding.detail in GLYPHS else finding.role
 
 
-def plain_name(finding: Finding) -> str:
+def get_plain_name(finding: Finding) -> str:
     """Return a role in plain words: "subject (nsubj)", "previous token"."""
     meaning = None if finding.role == "syntax" else find_gloss(finding.detail)
     return meaning.name if meaning else label_relation(finding.detail.split()[0])
 
 
 def label_role(finding: Finding) -> str:
-    """Return "subject → its verb (nsubj)", "token → the one before"; the arrow points the way the head attends."""
+    """Return a role as an arrow: "subject → its verb (nsubj)", "token → the one before".
+
+    The arrow points the way the head attends.
+    """
     if finding.role == "syntax":
         return label_link(finding.detail)
     return describe_link(finding.detail) or f"{finding.role}: {finding.detail}"
 
 
 def describe_role_status(finding: Finding) -> str:
-    """Return the status of a role, and how the head compares with a rule: "established", "suggested, below
-    the rule"."""
+    """Return the status of a role, and how the head compares with a rule.
+
+    Examples: "established", "suggested, below the rule".
+    """
     return ", ".join(filter(None, (finding.status, STATE_WORDS.get(finding.state))))
 
 
@@ -114,8 +119,10 @@ def count_states(findings: Sequence[Finding]) -> str:
 
 
 def has_older_rule(findings: Iterable[Finding]) -> bool:
-    """Return whether roles were measured by an older version, which has no interval for the comparison with
-    the rule."""
+    """Return whether roles were measured by an older version.
+
+    Older versions have no interval for the comparison with the rule.
+    """
     return any(finding.state and math.isnan(finding.beside.rule_low) for finding in findings)
 
 
@@ -326,8 +333,10 @@ def describe_documents(documents: int | None) -> str:
 
 
 def mark_few_documents(documents: Iterable[int | None]) -> list[str]:
-    """Return the cells next to a table's numbers of documents: "few documents" where an interval is over
-    few, else ""."""
+    """Return the cells next to a table's numbers of documents.
+
+    They are "few documents" where an interval is over few, else "".
+    """
     return ["few documents" * (count is not None and count < FEW) for count in documents]
 
 
@@ -351,8 +360,10 @@ def _state_rank(finding: Finding) -> int:
 
 
 def sort_by_strength(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort roles by how the head compares with the rule, then by gain; roles measured by largest weights come last in
-    each state."""
+    """Sort roles by how the head compares with the rule, then by gain.
+
+    Roles measured by largest weights come last in each state.
+    """
     return sorted(findings, key=lambda f: (_state_rank(f), name_measure(f) == LARGEST, -f.gain))
 
 

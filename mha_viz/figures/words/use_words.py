@@ -49,8 +49,10 @@ def is_used(cell: Any) -> bool:
 
 
 def describe_use(used: bool, measure: str) -> str:
-    """Return the text of a cell on whether a head is used: "yes: changes its word most", "no more than other heads of
-    its layer"."""
+    """Return the text of a cell on whether a head is used.
+
+    Examples: "yes: changes its word most", "no more than other heads of its layer".
+    """
     return f"yes: {describe_most(measure)}" if used else NO_MORE
 
 

@@ -77,7 +77,7 @@ def _unpack_into(folder: Path, step: int, target: Path) -> Path:
             save_file({name.partition("/")[2]: _read_weight(file, name) for name in names}, partial / WEIGHTS)
         for name in _OTHER_FILES:
             shutil.copyfile(folder / name, partial / name)
-        digests.write(partial, {name: digests.of(partial / name) for name in (*_OTHER_FILES, WEIGHTS)})
+        digests.write(partial, {name: digests.digest_file(partial / name) for name in (*_OTHER_FILES, WEIGHTS)})
         if target.exists() and not _is_intact(target):  # damaged in the meantime
             shutil.rmtree(target)
         try:

@@ -92,12 +92,12 @@ def test_cases_are_those_of_one_process_in_the_same_order(
 
 def forbid_parts() -> None:
     """From now on, a worker that measures fails."""
-    cases.forbidden, PartCases.measured = PartCases.measured, None  # type: ignore[attr-defined, assignment, method-assign]
+    cases.forbidden, PartCases.measure_part = PartCases.measure_part, None  # type: ignore[attr-defined, assignment, method-assign]
 
 
 def allow_parts() -> None:
     """Undo that."""
-    PartCases.measured = cases.forbidden  # type: ignore[attr-defined, method-assign]
+    PartCases.measure_part = cases.forbidden  # type: ignore[attr-defined, method-assign]
 
 
 def test_the_functions_of_notebooks_take_a_client(client: Any, toy: Encoder, corpus: Path) -> None:

@@ -129,12 +129,12 @@ def at_work(dask_worker: Any) -> int:
 
 def forbid_measuring() -> None:
     """From now on, a worker that measures fails."""
-    cases_of_parts.forbidden, PartCases.measured = PartCases.measured, None  # type: ignore[attr-defined, assignment, method-assign]
+    cases_of_parts.forbidden, PartCases.measure_part = PartCases.measure_part, None  # type: ignore[attr-defined, assignment, method-assign]
 
 
 def measure_few_until(path: str) -> None:
     """From now on, a worker measures a few parts, and others only when there is a file at this path."""
-    measured, left = PartCases.measured, [*range(HELD)]
+    measured, left = PartCases.measure_part, [*range(HELD)]
 
     def waiting(self: PartCases, model: WorkerModel, part: Part) -> Cases:
         if left:
@@ -143,12 +143,12 @@ def measure_few_until(path: str) -> None:
             until(Path(path).exists)
         return measured(self, model, part)
 
-    cases_of_parts.forbidden, PartCases.measured = measured, waiting  # type: ignore[attr-defined, method-assign]
+    cases_of_parts.forbidden, PartCases.measure_part = measured, waiting  # type: ignore[attr-defined, method-assign]
 
 
 def allow_measuring() -> None:
     """Undo that."""
-    PartCases.measured = cases_of_parts.forbidden  # type: ignore[attr-defined, method-assign]
+    PartCases.measure_part = cases_of_parts.forbidden  # type: ignore[attr-defined, method-assign]
 
 
 def test_files_before_others_leave_what_was_measured_of_a_relation(

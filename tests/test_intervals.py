@@ -308,12 +308,12 @@ def test_the_bounds_are_those_of_all_draws_that_there_can_be() -> None:
     accuracies = sorted(right[list(d)].sum() / n[list(d)].sum() for d in drawn)
     # 27 draws: 9, 9, 9 (0.9) and 4, 4, 4 (0.2) come up once in 27, more often than the 2.5 % that are cut off
     assert (accuracies[0], accuracies[-1]) == (0.2, 0.9)
-    low, high = Documents(list("abc")).drawn(right[:, None], n)[:, 0]
+    low, high = Documents(list("abc")).bootstrap(right[:, None], n)[:, 0]
     assert (low, high) == pytest.approx((0.2, 0.9))
 
 
 def test_a_draw_without_a_case_is_left_out() -> None:
-    bounds = Documents(list("ab")).drawn(np.array([[7], [0]]), np.array([10, 0]))
+    bounds = Documents(list("ab")).bootstrap(np.array([[7], [0]]), np.array([10, 0]))
     assert bounds[:, 0].tolist() == [0.7, 0.7]
 
 
@@ -321,7 +321,7 @@ def test_a_draw_without_a_case_is_left_out() -> None:
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=2, max_size=6))
 def test_the_draws_are_those_of_the_plain_loops(counts: list[tuple[int, int]]) -> None:
     cases = [(min(right, n), n) for right, n in counts]
-    bounds = Documents([str(i) for i in range(len(cases))]).drawn(
+    bounds = Documents([str(i) for i in range(len(cases))]).bootstrap(
         np.array([[right] for right, _ in cases]), np.array([n for _, n in cases])
     )
     assert bounds[:, 0] == pytest.approx(brute.bootstrap(cases), abs=1e-12)

@@ -48,7 +48,7 @@ def test_the_answer_is_measured_and_leaves_no_doubt(number: int, minilm: Encoder
     task = load_small_tasks()[number]
     words = minilm.encode(task.text).by_words()
     texts = [token.text for token in words.queries.tokens]
-    numbers = MEASURES[task.measure].of(words, task)
+    numbers = MEASURES[task.measure].compute(words, task)
     for name, value in zip(task.heads, numbers, strict=True):
         assert value == pytest.approx(by_definition(task, texts, words[name].tolist()), abs=1e-5)
     best, second = np.sort(numbers)[::-1][:2]

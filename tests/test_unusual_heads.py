@@ -169,7 +169,8 @@ def test_the_surprise_of_every_link_is_that_of_plain_loops() -> None:
                 expected[Head(layer, head), i, j] = max(0.0, rows[i, j] * np.log2(rows[i, j] / share))
     kind = KINDS["link"]
     surprises = {
-        (one.head, one.query, one.key): one.surprise for one in kind.find(WordReading(reading, {}), "link", kind.least)
+        (one.head, one.query, one.key): one.surprise
+        for one in kind.find(WordReading(reading, {}), "link", kind.min_share)
     }
     assert len(expected) > len(surprises) > 8
     assert surprises == pytest.approx({link: bits for link, bits in expected.items() if bits >= MIN_BITS})

@@ -186,7 +186,7 @@ class Echo:
 
 def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every two requests that differ in one property, sent twice in turn."""
-    monkeypatch.setattr(service_module, "_reader", Echo)
+    monkeypatch.setattr(service_module, "_get_reader", Echo)
     service, requests = ModelService(), list[Callable[[], Any]]()
     questions = [Question("next", 2, word) for word in ("cat", "dog")]
     of_words = ((None, "", ""), (1, "", ""), (2, "", ""), (1, "cat", ""), (1, "", "cat"))

@@ -101,7 +101,7 @@ def _replacements_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def service(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> ModelService:
     """The service of a server whose models are in this process, as ``get_model_service()`` gives it."""
-    monkeypatch.setattr(caches, "_reader", lambda: reader)
+    monkeypatch.setattr(caches, "_get_reader", lambda: reader)
     monkeypatch.setattr(caches, "get_model_service", Once(ModelService))
     return caches.get_model_service()
 

@@ -128,8 +128,8 @@ def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -
     page.at.file_uploader(key="corpus_file").set_value(("letters.conllu", text.encode(), "text/plain")).run()
     press(page, "measure_file")
     digest = page.url["corpus"]
-    until(lambda: studies_room.profile(catalog.resolve("toy"), digest) is not None)
-    profile = studies_room.profile(catalog.resolve("toy"), digest)
+    until(lambda: studies_room.find_profile(catalog.resolve("toy"), digest) is not None)
+    profile = studies_room.find_profile(catalog.resolve("toy"), digest)
     assert profile is not None
     assert profile.sentences == ()
     assert len(profile.tables["evidence"])
@@ -213,7 +213,7 @@ def test_coreference_of_ones_own_file_opens_with_its_gold_arcs() -> None:
     page = PageSession({"model": "toy", "corpus": "file"}, PAGE)
     page.at.file_uploader(key="corpus_file").set_value(("chains.conllu", text.encode(), "text/plain")).run()
     press(page, "measure_file")
-    until(lambda: studies_room.profile(catalog.resolve("toy"), page.url["corpus"]) is not None)
+    until(lambda: studies_room.find_profile(catalog.resolve("toy"), page.url["corpus"]) is not None)
     page.at.query_params["head"] = "L1H1"
     page.with_numbers()
     page.at.selectbox(key="card_role_L1H1").set_value(("coreference", "third_person")).run()

@@ -605,7 +605,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
     page = visit(model=name)
     assert "have not been measured on the built-in corpus yet" in page.said
     press(page, "measure")
-    until(lambda: studies_room.profile(catalog.resolve(name), load_built_in_corpus().digest) is not None)
+    until(lambda: studies_room.find_profile(catalog.resolve(name), load_built_in_corpus().digest) is not None)
     page = numbers(model=name, head="L2H3")
     assert "What the 12 heads of" in page.said
     assert "L2H3 (3-4) in full" in page.said
@@ -789,7 +789,7 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(
     again = studies_room.start(model, corpus)
     until(lambda: again.is_finished)
     assert again.error is None
-    assert studies_room.profile(model, corpus.digest) is not None
+    assert studies_room.find_profile(model, corpus.digest) is not None
     assert not list(empty_home.rglob(".*"))
 
 
@@ -833,7 +833,7 @@ def test_a_file_of_ones_own_is_measured_and_nobody_else_learns_its_name(
     assert "does not exist" in page.said
     press(page, "measure_file")
     digest = page.url["corpus"]
-    until(lambda: studies_room.profile(catalog.resolve(name), digest) is not None)
+    until(lambda: studies_room.find_profile(catalog.resolve(name), digest) is not None)
     page.at.run()
     assert "Measured on Miller diagnosis\\.conllu (" in page.said
     other = visit(model=name, corpus=digest)
@@ -909,10 +909,10 @@ def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
     )
     study = studies_room.start(model, corpus)
     until(lambda: study.is_finished)
-    before = studies_room.profile(model, corpus.digest)
+    before = studies_room.find_profile(model, corpus.digest)
     everybody_goes()
     assert jobs.get_queue("study").results.bytes == studies_room.server_state().measured.bytes == 0
-    after = studies_room.profile(model, corpus.digest)
+    after = studies_room.find_profile(model, corpus.digest)
     assert before is not None
     assert after is not None
     assert after.facts == before.facts
@@ -990,7 +990,7 @@ def test_the_bundled_model_is_measured_within_the_bounds_of_a_server_for_strange
     study = studies_room.start(model, source)
     until(lambda: looked_at(study).is_finished)
     assert study.error is None
-    assert studies_room.profile(model, source.digest) is not None
+    assert studies_room.find_profile(model, source.digest) is not None
 
 
 def test_a_study_that_nobody_looks_at_stops(

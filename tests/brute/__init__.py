@@ -74,7 +74,7 @@ class Results:
     """All tables; ``sentences`` of the corpus that the model reads, with their index in the file."""
 
     sentences: list[tuple[int, Sentence, Reading]]
-    build_chunks: list[tuple[Chunk, Reading]]
+    chunks: list[tuple[Chunk, Reading]]
 
     def of(self, parity: int | None = None) -> list[tuple[Sentence, Reading]]:
         """Return the sentences of even (0) or odd (1) index, or all."""

@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 
+STOPPING = {signal.SIGINT, signal.SIGTERM}
 RAISED = 70  # the exit code of a copy whose work raised an exception
 
 
@@ -75,19 +76,23 @@ class Copy(_Child):
     def __init__(self, work: Callable[[], int], log: Path) -> None:
         self.log = log
         log.touch()
+        # Before its work is guarded, a signal would send the copy on through the tests as a second worker.
+        allowed = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         pid = _fork()
         if not pid:
-            _do(work, log)
+            _do(work, log, allowed)
+        signal.pthread_sigmask(signal.SIG_SETMASK, allowed)
         super().__init__(pid)
 
 
-def _do(work: Callable[[], int], log: Path) -> None:
+def _do(work: Callable[[], int], log: Path, allowed: set[Any]) -> None:
     """Do the work in the copy and end it, so that nothing of the test is done twice."""
     code = RAISED
     try:
         with log.open("w", buffering=1) as printed:
             sys.stdout = sys.stderr = printed
             try:
+                signal.pthread_sigmask(signal.SIG_SETMASK, allowed)
                 code = work()
             except BaseException:
                 traceback.print_exc()

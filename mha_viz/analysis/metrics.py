@@ -244,7 +244,8 @@ class Patterns:
     def add(self, batch: Batch, nats: FloatSums) -> None:
         """Add a batch.
 
-        ``nats`` [head] is the sum of the entropies of all its rows, from :meth:`Distances.add`.
+        ``nats`` [head] is the sum of the entropies of all its rows, from
+        :meth:`mha_viz.analysis.distance.Distances.add`.
         """
         ordinary = batch.ordinary
         sentences, n = batch.weights.shape[1], len(ordinary)

@@ -64,7 +64,7 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
 
 
 def room(ax: Any) -> tuple[float, float]:
-    """Return width and height of matplotlib Axes, in points (``figures.files.axes.room``)."""
+    """Return width and height of matplotlib Axes, in points (``figures.files.axes.measure_axes``)."""
     from mha_viz.figures.files.axes import measure_axes as room_of
 
     return room_of(ax)

@@ -38,7 +38,7 @@ class Models:
     def __getitem__(self, name: str) -> Encoder:
         """Return a model with one stack of layers, loaded if necessary.
 
-        Raises ModelUnsupported for an encoder–decoder, and the errors of :meth:`opened`.
+        Raises ModelUnsupported for an encoder–decoder, and the errors of :meth:`get_model`.
         """
         return load_one_stack(self.get_model(name))
 

@@ -153,14 +153,14 @@ def continue_text(models: Models, request: Request, words: int, before: Continua
 
 
 def answer_question(models: Models, request: Request) -> Answer:
-    """Return the model's answer with and without the heads that are off (``study.effects.answer``)."""
+    """Return the model's answer with and without the heads that are off (``study.effects.compute_answer``)."""
     from mha_viz.study import effects
 
     return effects.compute_answer(_get_model(models, request), request, _make_substitute(models, request))
 
 
 def measure_effects(models: Models, request: Request, layer: int, heads: Sequence[int]) -> Effects:
-    """Return the effects of switching off each of ``heads`` of a layer alone (``study.effects.part``)."""
+    """Return the effects of switching off each of ``heads`` of a layer alone (``study.effects.measure_part``)."""
     from mha_viz.study import effects
 
     return effects.measure_part(_get_model(models, request), layer, heads, request, _make_substitute(models, request))

@@ -25,12 +25,12 @@ def nearby(attention: Attention) -> PerHead:
     return np.sum(near, axis=0, dtype=np.float64) / len(attention.queries)
 '''
 ROW = '        Kind("idle", False, MIN_PATTERN, _find_idle),\n'
-FINDING = '''def _twice(seen: WordReading, kind: str, least: float) -> Candidates:
+FINDING = '''def _twice(seen: WordReading, kind: str, min_share: float) -> Candidates:
     """A word that is read twice."""
     for at, word in enumerate(seen.words):
         if word in seen.words[:at] and word.isalpha():
-            words = (f"{seen.every[0]} reads “", word, "” twice.")
-            yield Unusual(kind, seen.every[0], 1.0, math.inf, words, seen.pieces[at])
+            words = (f"{seen.heads[0]} reads “", word, "” twice.")
+            yield Unusual(kind, seen.heads[0], 1.0, math.inf, words, seen.pieces[at])
 
 
 '''

@@ -11,9 +11,9 @@ import mha_viz as mv
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.reader.models import Models
 from mha_viz.attention.parts import GROUPS, sum_key_groups
-from mha_viz.attention.reasons import LinkReasons, decode_reasons, encode_reasons
+from mha_viz.attention.reasons import NAMED_WORDS, LinkReasons, decode_reasons, encode_reasons
 from mha_viz.heads import Head
-from mha_viz.models.decomposing.links import WORDS, explain_links
+from mha_viz.models.decomposing.links import explain_links
 from mha_viz.models.decomposing.outputs import explain_output
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
@@ -66,7 +66,7 @@ def test_the_words_of_a_key_are_those_of_each_output(name: str, text: str, head:
     assert words is not None
     for query in (0, len(words) - 1):
         written = explain_output(encoder, text, head, query).written
-        assert [of.towards[:WORDS] for of in written] == [*words]
+        assert [of.towards[:NAMED_WORDS] for of in written] == [*words]
 
 
 def test_it_finds_the_animal_by_its_word_and_writes_other_animals() -> None:

@@ -420,7 +420,6 @@ class Visits:
         for tab in tabs:
             self.act(tab, 0.0, visitor)
 
-    @property
     def find_refusal(self) -> str:
         return self.limit.find_refusal("10.0.0.1")
 

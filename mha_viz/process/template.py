@@ -113,7 +113,7 @@ class Template:
 
     @property
     def is_running(self) -> bool:
-        """Whether the template can still make copies."""
+        """Return whether the template can still make copies."""
         return self._requests.fileno() >= 0 and self._process.poll() is None
 
     def copy(self, seconds: float) -> PipedProcess:

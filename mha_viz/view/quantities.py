@@ -17,7 +17,7 @@ ROWS: dict[str, Any] = json.loads(Path(__file__).with_name("view.json").read_tex
 
 
 class Quantity(NamedTuple):
-    """What the numbers of a reading mean.
+    """Define what the numbers of a reading mean.
 
     Attributes:
         label, title: its name in a menu, and at the beginning of a sentence.

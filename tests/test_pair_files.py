@@ -75,8 +75,8 @@ def test_a_list_has_pairs_with_or_without_a_kind() -> None:
         ('{"sentence_good": "a", "sentence_bad": "b"}\n[1]', "line 2: '[1]' is not a pair"),
         ('{"sentence_good": "a", ', "line 1: not valid JSON"),
         ('{"a": ' * 9000, "line 1: not valid JSON"),
-        ('{"sentence_good": "a\\ud83d", "sentence_bad": "b"}', "has a character that is no text"),
-        ('{"sentence_good": "a", "sentence_bad": "b\\u0000"}', "has a character that is no text"),
+        ('{"sentence_good": "a\\ud83d", "sentence_bad": "b"}', "has a character that is not text"),
+        ('{"sentence_good": "a", "sentence_bad": "b\\u0000"}', "has a character that is not text"),
     ],
     ids=lambda value: value[:30].strip(),
 )

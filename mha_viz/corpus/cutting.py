@@ -34,14 +34,14 @@ FindBoundary = Callable[[bytes, int], int]
 class Shard(NamedTuple):
     """A byte range of a file's decompressed content, from ``start`` to ``stop`` (exclusive), with its SHA-256.
 
-    ``declared`` holds the declarations made before the shard.
+    ``declarations`` holds the declarations made before the shard.
     """
 
     path: str
     start: int
     stop: int
     digest: str
-    declared: Declarations = Declarations()
+    declarations: Declarations = Declarations()
 
 
 class ShardedFile(NamedTuple):
@@ -114,15 +114,15 @@ def _find_sentence_end(data: bytes, size: int) -> int:
 
 
 def _find_document_end(data: bytes, size: int) -> int:
-    """Return where the first document boundary after ``size`` bytes lies; 0 if there is none.
+    """Return the first document boundary after ``size`` bytes; 0 if there is none.
 
     The boundary is the end of a blank line, with only comments and blank lines between it and ``# newdoc``.
     """
     search_start = data.find(b"\n", size) + 1 or len(data)
     for match in DOCUMENT_BEGIN.finditer(data, size):
-        cut_at = _find_blank_line(data, search_start, match.start())
-        if cut_at:
-            return cut_at
+        boundary = _find_blank_line(data, search_start, match.start())
+        if boundary:
+            return boundary
         search_start = match.start()
     return 0
 
@@ -134,13 +134,13 @@ def _find_blank_line(data: bytes, search_start: int, end: int) -> int:
     scanned twice.
     """
     while end > search_start:
-        begin = data.rfind(b"\n", search_start, end - 1) + 1 or search_start
-        line = data[begin:end]
+        line_start = data.rfind(b"\n", search_start, end - 1) + 1 or search_start
+        line = data[line_start:end]
         if not line.strip():
             return end
         if not line.startswith(b"#"):
             return 0
-        end = begin
+        end = line_start
     return 0
 
 

@@ -46,18 +46,18 @@ def detect_kind(text: str, name: str) -> str:
     lines = split_first_lines(text)
     if "Pronoun-offset" in lines[0].split("\t"):
         return GAP
-    suffix = name.lower()
-    if is_conllu(lines) or suffix.endswith(CONLLU_SUFFIXES):
+    lower_name = name.lower()
+    if is_conllu(lines) or lower_name.endswith(CONLLU_SUFFIXES):
         return CONLLU
-    if suffix.endswith(".tsv"):
+    if lower_name.endswith(".tsv"):
         raise CorpusError(
             f"{name} is not a GAP table: its first line lacks the column Pronoun-offset.",
             f"Expected {', '.join(GAP_COLUMNS)}, separated by tabs; plain text has the suffix .txt.",
         )
-    row = TableRow(1, "columns separated by commas") if suffix.endswith(".csv") else find_table_row(lines)
+    row = TableRow(1, "columns separated by commas") if lower_name.endswith(".csv") else find_table_row(lines)
     if row is not None:
         raise CorpusError(
-            f"{name} is a table, not text: line {row.line} has {row.looks}.",
+            f"{name} is a table, not text: line {row.line} has {row.description}.",
             "Expected CoNLL-U, a GAP table, or text: save the sentences alone, one per line.",
         )
     return PLAIN
@@ -143,21 +143,21 @@ def read_plain(text: str, name: str = "corpus", start: PartStart = FILE_START, i
     """
     sentences: list[Sentence] = []
     left_out: list[str] = []
-    refused: CorpusError | None = None
+    first_error: CorpusError | None = None
     words: dict[str, Word] = {}  # one object per form, however often it occurs
     for number, line in enumerate(text.splitlines(), start.lines + 1):
         try:
             forms = _split_line(line.removeprefix(BOM), number, name, is_part)
         except CorpusError as error:
-            refused = refused or error
+            first_error = first_error or error
             left_out.append(f"{error.problem.removeprefix(f'{name}, ')} {SENTENCE_NOTE}")
             continue
         if forms:
-            shared = tuple(words.get(form) or words.setdefault(form, Word(form)) for form in forms)
-            sentences.append(Sentence(shared, (), "", number))
+            sentence_words = tuple(words.get(form) or words.setdefault(form, Word(form)) for form in forms)
+            sentences.append(Sentence(sentence_words, (), "", number))
             check_sentences(len(sentences), number, name)
     if not sentences and not is_part:
-        raise refused or CorpusError(f"{name} contains no sentence.", "Expected one sentence per line.")
+        raise first_error or CorpusError(f"{name} contains no sentence.", "Expected one sentence per line.")
     return Corpus(name, tuple(sentences), digest_text(text), left_out=tuple(left_out))
 
 

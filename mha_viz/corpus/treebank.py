@@ -69,14 +69,14 @@ class Declarations(NamedTuple):
 class PartStart(NamedTuple):
     """Position of a part in its file.
 
-    It counts the lines and sentences before the part, and holds the document that continues and the declarations so
-    far.
+    ``lines`` and ``sentences`` count what precedes the part, ``document`` is the document that it continues, and
+    ``declarations`` are those made so far.
     """
 
     lines: int = 0
     sentences: int = 0
     document: str = ""
-    declared: Declarations = Declarations()
+    declarations: Declarations = Declarations()
 
 
 FILE_START = PartStart()
@@ -119,7 +119,7 @@ class GapRow(NamedTuple):
 
 
 def count_empty_forms(corpus: Corpus) -> tuple[int, int]:
-    """Count the withheld words (“_”), and count all words.
+    """Return the number of withheld words (“_”) and the number of all words.
 
     Both counts include sentences that are left out because all their words are withheld.
     """

@@ -111,7 +111,9 @@ class Layout(NamedTuple):
 def survey_shard(shard: Shard, kind: str) -> Survey:
     """Return the contents of a shard, independent of its place in the corpus. Raises CorpusError."""
     data = read_shard(shard)
-    corpus = read_part(data, kind, Path(shard.path).name, PartStart(document=CONTINUED, declared=shard.declared))
+    corpus = read_part(
+        data, kind, Path(shard.path).name, PartStart(document=CONTINUED, declarations=shard.declarations)
+    )
     relations = Relations(corpus.sentences)
     names = groupby(sentence.document for sentence in corpus.sentences)
     return Survey(
@@ -188,7 +190,7 @@ def _iter_parts(
         yield Part(
             shard,
             file.kind,
-            start._replace(declared=shard.declared),
+            start._replace(declarations=shard.declarations),
             shard_number,
             first,
             shard_survey.sentences,

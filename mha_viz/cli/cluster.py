@@ -81,8 +81,8 @@ def offer_to_continue(folder: Path | None) -> Iterator[None]:
         except KeyboardInterrupt:
             if folder is None or not folder.is_dir() or not any(folder.iterdir()):
                 raise
-            words = f"What was measured is in {folder}; run the same command again to continue."
-            raise KeyboardInterrupt(words) from None
+            message = f"What was measured is in {folder}; run the same command again to continue."
+            raise KeyboardInterrupt(message) from None
 
 
 @contextmanager

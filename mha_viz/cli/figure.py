@@ -64,14 +64,14 @@ def add_options(figure: Parser, epilog: dict[str, str]) -> None:
 
 
 def _add_head_options(parser: Parser, kind: str) -> None:
-    how_many = {
+    notes = {
         "heatmap": "",
         "links": "; may be repeated, for heads of one layer",
         "compare": "; may be repeated",
         "difference": "; twice, or once with --and",
     }
-    if kind in how_many:
-        quantities.add_head_option(parser, how_many[kind])
+    if kind in notes:
+        quantities.add_head_option(parser, notes[kind])
     if kind in ("compare", "difference"):
         help_text = (
             "another text; may be repeated" if kind == "compare" else "the second text, for one head in two texts"
@@ -260,18 +260,18 @@ def _draw_all_heads(args: argparse.Namespace, attention: Attention, suffix: str,
 
     folder: Path = args.all_heads
     make_folder(folder)
-    heads, written = attention.every_head(), list[str]()
+    heads, file_names = attention.every_head(), list[str]()
     files_by_warning: dict[str, list[str]] = {}  # the files that each warning is about
     with print_warnings(), bar("files") as show, warnings.catch_warnings():
         warnings.simplefilter("ignore", FigureWarning)  # reported once, below
-        for done, head in enumerate(heads, 1):
+        for number, head in enumerate(heads, 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **settings)
             path = figure.save(folder / f"{figure.name}{suffix}", args.dpi)
-            written.append(path.name)
+            file_names.append(path.name)
             for line in _format_warnings(figure, suffix):
                 files_by_warning.setdefault(line, []).append(path.name)
-            show(done, len(heads))
-    print(f"{folder}: {len(heads)} files, {written[0]} to {written[-1]}")
+            show(number, len(heads))
+    print(f"{folder}: {len(heads)} files, {file_names[0]} to {file_names[-1]}")
     for line, names in files_by_warning.items():
         prefix = "" if len(names) == len(heads) else f"{names[0]}, one of {len(names)} such files: "
         print(f"mha-viz: {prefix}{line}", file=sys.stderr)

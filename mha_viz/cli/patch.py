@@ -19,7 +19,7 @@ from mha_viz.cli.options import (
     add_output_options,
     parse_head,
 )
-from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.terminal import one_line, print_warnings, read_text
 from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import format_head
@@ -53,7 +53,7 @@ def add_options(patch: Parser) -> None:
     help_text += "alone, with the exact share of the largest to say how far to trust it"
     patch.add_argument("--estimate", action="store_true", help=help_text)
     add_model_option(patch)
-    add_output_options(patch, TABLES, required=False)
+    add_output_options(patch, TABLE_FORMATS, required=False)
     add_device_option(patch)
     add_dtype_option(patch)
 
@@ -77,8 +77,8 @@ def run(args: argparse.Namespace) -> None:
 
 def _format_lines(patched: Patched) -> Iterator[str]:
     yield f"{patched.model}: {patched.score} is {decimal(patched.before)}, on the other text {decimal(patched.after)}"
-    reaching = "" if patched.to is None else f", if it reaches only the {patched.side} of {format_head(patched.to)}"
-    yield f"how much of that one head’s output from the other text restores{reaching}:"
+    path_note = "" if patched.to is None else f", if it reaches only the {patched.side} of {format_head(patched.to)}"
+    yield f"how much of that one head’s output from the other text restores{path_note}:"
     table = patched.table()
     is_estimated = patched.to is None and bool(np.isnan(patched.shares).any())
     for name, row in table.nlargest(MAX_LISTED, "estimated" if is_estimated else "share").iterrows():
@@ -92,10 +92,10 @@ def _format_lines(patched: Patched) -> Iterator[str]:
         yield footer
     if is_estimated and patched.checked is not None:
         estimated, exact = map(percent, patched.checked_shares)
-        caution = ": the estimates are unreliable here; leave out --estimate" * patched.is_far_off
+        warning = ": the estimates are unreliable here; leave out --estimate" * patched.is_far_off
         yield (
             f"The largest estimate, of {format_head(patched.checked)}, is {estimated}; computed exactly, "
-            f"{exact}{caution}."
+            f"{exact}{warning}."
         )
         yield "The other heads were only estimated: an important one may have a small estimate."
     if patched.hardly_differs:

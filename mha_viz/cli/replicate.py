@@ -22,7 +22,7 @@ from mha_viz.cli.cluster import (
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, add_output_options, parse_folder
 from mha_viz.cli.outcomes import format_pairs, format_replications, format_runs
-from mha_viz.cli.output import TABLES, Destination, parse_table_destination, write_and_print
+from mha_viz.cli.output import TABLE_FORMATS, Destination, parse_table_destination, write_and_print
 from mha_viz.cli.profile import (
     add_corpus_option,
     add_measuring_options,
@@ -54,9 +54,9 @@ def add_options(replicate: Parser) -> None:
     help_text = (
         "count in how many training runs, such as seeds or steps, a role is found on any head: CORPUS is then the "
     )
-    help_text += "profile of a second run, and RUN those of further ones"
+    help_text += "profile of a second run, and --runs names those of further runs"
     replicate.add_argument("--runs", type=parse_profile, nargs="*", metavar="PROFILE", help=help_text)
-    add_output_options(replicate, TABLES, required=False)
+    add_output_options(replicate, TABLE_FORMATS, required=False)
     add_measuring_options(replicate)
     add_cluster_options(replicate)
 
@@ -65,8 +65,8 @@ def parse_model_or_head(value: str) -> tuple[str, Head | None]:
     """Parse "minilm/L3H1"; or a model, or the folder of its profile, without a head."""
     with suppress(argparse.ArgumentTypeError):
         return parse_model_and_head(value)
-    place = parse_profile(value)
-    return (read_profile(place).model if is_profile(place) else value), None
+    folder = parse_profile(value)
+    return (read_profile(folder).model if is_profile(folder) else value), None
 
 
 def add_profile_argument(command: Parser) -> None:

@@ -52,9 +52,9 @@ def serve(args: argparse.Namespace) -> None:
     catalog.list_offered()
     _check_port(args.host, args.port)
     _check_home(assets.storage_folder())
-    # Otherwise every thread that serves a page has its own arena, which keeps freed memory: a tenth of the total.
+    # Otherwise every thread that serves a page keeps freed memory in its own arena, together a tenth of all memory.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    # Larger blocks are mapped separately, so that they are returned to the system at once instead of leaving gaps.
+    # Larger blocks are mapped separately, so that freeing them returns them to the system and leaves no gaps.
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "500000")
     # The matrices of a page are small: a second thread for them only waits, and doubles the CPU time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -27,35 +27,35 @@ class LineCoverage:
         data.read()
         tests: dict[str, dict[int, set[str]]] = {}
         for path in sorted(data.measured_files()):
-            file = path[path.rindex("mha_viz/") :]
-            lines = tests.setdefault(file, {})
+            product_file = path[path.rindex("mha_viz/") :]
+            lines = tests.setdefault(product_file, {})
             for line, contexts in data.contexts_by_lineno(path).items():
                 lines.setdefault(line, set()).update(filter(None, map(_parse_context, contexts)))
         seconds: dict[str, float] = {}
-        for written in times.parent.glob(f"{times.name}*"):
-            for row in written.read_text("utf-8").splitlines():
+        for file in times.parent.glob(f"{times.name}*"):
+            for row in file.read_text("utf-8").splitlines():
                 test, wall, *_ = json.loads(row)
                 seconds[test] = wall
         return cls(tests, seconds)
 
-    def of(self, file: str, line: int) -> tuple[list[str], int]:
+    def find_tests(self, file: str, line: int) -> tuple[list[str], int]:
         """Return the tests that run a line, and the number of tests that were left out.
 
         Tests are ordered by module, the fastest modules first.
         """
-        running = [test for test in self.tests.get(file, {}).get(line, ()) if test in self.seconds]
-        chosen: list[str] = []
-        spent = 0.0
-        for test in sorted(running, key=lambda test: (self.seconds[test], test)):
-            spent += self.seconds[test]
-            if chosen and spent > MAX_SECONDS:
+        candidates = [test for test in self.tests.get(file, {}).get(line, ()) if test in self.seconds]
+        selected: list[str] = []
+        total_seconds = 0.0
+        for test in sorted(candidates, key=lambda test: (self.seconds[test], test)):
+            total_seconds += self.seconds[test]
+            if selected and total_seconds > MAX_SECONDS:
                 break
-            chosen.append(test)
+            selected.append(test)
         modules: dict[str, float] = defaultdict(float)
-        for test in chosen:
+        for test in selected:
             modules[get_module(test)] += self.seconds[test]
-        return sorted(chosen, key=lambda test: (modules[get_module(test)], get_module(test))), len(running) - len(
-            chosen
+        return sorted(selected, key=lambda test: (modules[get_module(test)], get_module(test))), len(candidates) - len(
+            selected
         )
 
 

@@ -103,19 +103,19 @@ def _draw_figures(markdown: str, config: Any, files: Any) -> str:
     names: dict[str, Any] = {}
     number = 0
 
-    def with_picture(match: re.Match[str]) -> str:
+    def add_picture(match: re.Match[str]) -> str:
         nonlocal number
-        rendered = render_picture(run_block(match[2], names)) if match[1] == "python" else None
-        if rendered is None:
+        picture = render_picture(run_block(match[2], names)) if match[1] == "python" else None
+        if picture is None:
             return match[0]
         number += 1
-        content, alt, caption = rendered
+        content, alt, caption = picture
         files.append(File.generated(config, f"figures/{number}.svg", content=content))
         image = f'<figure><img src="figures/{number}.svg" alt="{escape(alt)}" loading="lazy">'
         return f"{image}<figcaption>{escape(caption)}</figcaption></figure>\n\n{match[0]}"
 
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        return BLOCK.sub(with_picture, markdown)
+        return BLOCK.sub(add_picture, markdown)
 
 
 def format_commands() -> str:
@@ -123,10 +123,10 @@ def format_commands() -> str:
     from mha_viz.cli.table import build_parser
 
     with mock.patch.dict(os.environ, COLUMNS="100"):  # the width must not depend on the terminal
-        helps = [
+        sections = [
             f"## {command.prog}\n\n```text\n{command.format_help()}```\n" for command in _iter_parsers(build_parser())
         ]
-    return "\n".join(helps)
+    return "\n".join(sections)
 
 
 def format_settings() -> str:
@@ -135,12 +135,12 @@ def format_settings() -> str:
 
     lines = ["| setting | values | default | what it does | figures |", "|---|---|---|---|---|"]
     for name, setting in OPTIONS.items():
-        listed = ", ".join(f"`{value}`" for value in setting.list_values())
+        values = ", ".join(f"`{value}`" for value in setting.list_values())
         kinds = (f"{kind} (on its page)" if setting.is_only_on_page(kind) else kind for kind in setting.kinds)
         default = f"`{setting.default}`" if setting.default else "none"
         if setting.not_shares:
             default += f", or `{setting.not_shares}` for numbers that are not shares of 1"
-        lines.append(f"| `{name}` | {listed or setting.expected} | {default} | {setting.help} | {', '.join(kinds)} |")
+        lines.append(f"| `{name}` | {values or setting.expected} | {default} | {setting.help} | {', '.join(kinds)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -14,8 +14,8 @@ import pytest
 
 def _read_clocks() -> tuple[float, float, float]:
     """Return the clock, and the CPU seconds of this process and of its ended children."""
-    mine, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return time.monotonic(), mine.ru_utime + mine.ru_stime, children.ru_utime + children.ru_stime
+    own, children = (resource.getrusage(scope) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return time.monotonic(), own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

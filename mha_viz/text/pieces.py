@@ -27,7 +27,7 @@ from mha_viz.text.characters import (
 
 CONTINUATION_MARK = "##"  # before the text of a piece that continues its word
 END_MARK = "</w>"
-OPEN_MARK = "@@"  # after the text of a piece whose word goes on
+OPEN_MARK = "@@"  # after the text of a piece whose word continues in the next piece
 BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: byte-level, SentencePiece, and decoded
 SPECIAL_NAMES = re.compile(  # names in capitals or with several parts; Qwen treats <tool_call> as a word
     r"\[(?!(MASK|UNK)\])/?g?[A-Z]{2,}(_[A-Z]+)*\]|</?s>(NOTUSED)?|<(pad|bos|eos|cls|sep|sop|eod|eop|eot)>"
@@ -86,34 +86,34 @@ class Spelling(NamedTuple):
     """Spelling of texts in a vocabulary.
 
     ``blanks`` are its letters for blanks, if it has any. Otherwise ``mark`` is the mark of pieces that continue a word,
-    end it, or do not end it. ``in_bytes``: each letter of a name stands for a byte. ``by_bytes``: each piece is one
-    byte, and its name is the character with the number of that byte, as in ByT5.
+    end it, or do not end it. ``letters_are_bytes``: each letter of a name stands for a byte. ``pieces_are_bytes``: each
+    piece is one byte, and its name is the character with the number of that byte, as in ByT5.
     """
 
     blanks: str = ""
     mark: str = ""
-    in_bytes: bool = False
-    by_bytes: bool = False
+    letters_are_bytes: bool = False
+    pieces_are_bytes: bool = False
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> Spelling:
+    def detect(cls, names: Sequence[str]) -> Spelling:
         """Detect the spelling from the pieces of a text."""
-        ordinary = [name for name in names if name and not _has_no_text(name)]
+        text_names = [name for name in names if name and not _has_no_text(name)]
         if _are_single_bytes(names):
-            return cls(" ", by_bytes=True)
-        if any(name[0] == "▁" or BYTE_NAME.fullmatch(name) for name in ordinary):
+            return cls(" ", pieces_are_bytes=True)
+        if any(name[0] == "▁" or BYTE_NAME.fullmatch(name) for name in text_names):
             return cls("▁")
-        has_end_marks = any(name.endswith(END_MARK) for name in ordinary)
+        has_end_marks = any(name.endswith(END_MARK) for name in text_names)
         if _are_bytes([name.removesuffix(END_MARK) for name in names]):
             return cls("", END_MARK, True) if has_end_marks else cls("Ġ", "", True)
-        blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in ordinary)), "")
+        blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in text_names)), "")
         if (
             not blank
-            and any("▁" in name for name in ordinary)
-            and not any(_strip_mark(name) != name for name in ordinary)
+            and any("▁" in name for name in text_names)
+            and not any(_strip_mark(name) != name for name in text_names)
         ):
             return cls("▁")  # Gemma: a text begins without a blank, and a piece may contain one
-        has_open_marks = any(name.endswith(OPEN_MARK) and name != OPEN_MARK for name in ordinary)
+        has_open_marks = any(name.endswith(OPEN_MARK) and name != OPEN_MARK for name in text_names)
         return (
             cls(blank)
             if blank
@@ -142,20 +142,20 @@ class Spelling(NamedTuple):
             return UNKNOWN.encode()
         if _has_no_text(name):
             return name.encode()
-        if self.by_bytes:
+        if self.pieces_are_bytes:
             return name.encode("latin-1")
         if self.mark == CONTINUATION_MARK:
             name = _strip_mark(name)
         elif self.mark and name != self.mark:
             name = name.removesuffix(self.mark)
-        if self.in_bytes and name and BYTE_LETTERS.keys() >= {*name}:
+        if self.letters_are_bytes and name and BYTE_LETTERS.keys() >= {*name}:
             return bytes(BYTE_LETTERS[letter] for letter in name)
         if self.blanks == "▁":
             byte = BYTE_NAME.fullmatch(name)
             return bytes([int(byte[1], 16)]) if byte else _encode_name(name.replace("▁", " "))
         if self.blanks:
-            bare = name.lstrip(self.blanks)
-            return b" " * (len(name) - len(bare)) + (_encode_name(bare) if bare or not name else b"")
+            letters = name.lstrip(self.blanks)
+            return b" " * (len(name) - len(letters)) + (_encode_name(letters) if letters or not name else b"")
         return _encode_name(name)
 
 
@@ -167,10 +167,10 @@ def read_names(
 ) -> tuple[tuple[str, str], list[Piece]]:
     """Decode the names of pieces: return the two texts (the second may be empty) and the pieces with their spans.
 
-    Words that only marks separate are joined by single spaces.
+    If only marks separate words, these are joined by single spaces.
     """
     numbers = spelling.number_words(names, second_from)
-    raw = bytearray(), bytearray()
+    buffers = bytearray(), bytearray()
     spans: list[tuple[int, int]] = []
     last_numbers: list[int | None] = [None, None]
     for index, (name, number) in enumerate(zip(names, numbers, strict=True)):
@@ -178,12 +178,12 @@ def read_names(
         encoded = b"" if number is None else spelling.decode_piece(name)
         if last_numbers[segment] is None and (spelling.blanks == "▁" or encoded.strip()):
             encoded = encoded.removeprefix(b" ")  # SentencePiece adds a blank before a text
-        if raw[segment] and number is not None and number != last_numbers[segment]:
-            raw[segment].extend(b" ")
+        if buffers[segment] and number is not None and number != last_numbers[segment]:
+            buffers[segment].extend(b" ")
         last_numbers[segment] = last_numbers[segment] if number is None else number
-        spans.append((len(raw[segment]), len(raw[segment]) + len(encoded)))
-        raw[segment].extend(encoded)
-    (typed, text_spans), (pair, pair_spans) = map(_decode, raw)
+        spans.append((len(buffers[segment]), len(buffers[segment]) + len(encoded)))
+        buffers[segment].extend(encoded)
+    (typed, text_spans), (pair, pair_spans) = map(_decode, buffers)
     pieces = []
     for index, (name, (start, end), number) in enumerate(zip(names, spans, numbers, strict=True)):
         segment = int(second_from is not None and index >= second_from)
@@ -266,7 +266,7 @@ def _are_bytes(names: Sequence[str]) -> bool:
     They do if a blank or a line end is written as a byte letter, or if the decoded text is UTF-8 with characters beyond
     ASCII, which is very unlikely for ordinary letters.
     """
-    runs, is_marked, is_inside = [bytearray()], False, True
+    runs, is_marked, is_all_bytes = [bytearray()], False, True
     for name in names:
         if _has_no_text(name):
             runs.append(bytearray())  # a text may be truncated within a character
@@ -275,13 +275,13 @@ def _are_bytes(names: Sequence[str]) -> bool:
             runs[-1].extend(BYTE_LETTERS[letter] for letter in name)
         else:
             runs.append(bytearray())
-            is_inside &= not name
+            is_all_bytes &= not name
     try:
         texts = [_decode_truncated(run) for run in runs]
     except UnicodeDecodeError:
-        return is_marked and is_inside
+        return is_marked and is_all_bytes
     text = "".join(texts)
-    return is_marked or (is_inside and not text.isascii() and all(c >= " " or c in LINE_CHARACTERS for c in text))
+    return is_marked or (is_all_bytes and not text.isascii() and all(c >= " " or c in LINE_CHARACTERS for c in text))
 
 
 def _are_single_bytes(names: Sequence[str]) -> bool:
@@ -307,16 +307,16 @@ def _decode_truncated(raw: bytearray) -> str:
 
 def _decode(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
     """Decode UTF-8; also return for each byte the span of its character. Invalid bytes are written as <0xC3>."""
-    written: list[str] = []
+    characters: list[str] = []
     spans: list[tuple[int, int]] = []
     offset = 0
     for character in raw.decode("utf-8", "surrogateescape"):
         size = len(character.encode("utf-8", "surrogateescape"))
         is_stray = "\udc80" <= character <= "\udcff"
-        written.append(clean(f"<0x{ord(character) & 0xFF:02X}>" if is_stray else character))
-        spans += [(offset, offset + len(written[-1]))] * size
-        offset += len(written[-1])
-    return "".join(written), spans
+        characters.append(clean(f"<0x{ord(character) & 0xFF:02X}>" if is_stray else character))
+        spans += [(offset, offset + len(characters[-1]))] * size
+        offset += len(characters[-1])
+    return "".join(characters), spans
 
 
 # ---- Spans and words -------------------------------------------------------------------------------------------
@@ -362,8 +362,8 @@ def _is_blank_mark(name: str) -> bool:
 
 def _get_white_space(name: str) -> str:
     """Return the white space that a name consists of; empty for other names."""
-    written = name.translate(_BLANK_LETTERS)
-    return written if written.isspace() else ""
+    white_space = name.translate(_BLANK_LETTERS)
+    return white_space if white_space.isspace() else ""
 
 
 def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
@@ -398,7 +398,7 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
     if piece.start < previous.end:  # several byte pieces of one character, or an overlap
         return False
     previous_text, gap = typed[previous.start : previous.end], typed[previous.end : piece.start]
-    written = typed[piece.start : piece.end]
+    piece_text = typed[piece.start : piece.end]
     if not previous_text.strip():
         return not (_is_blank_mark(previous.name) or LINE_CHARACTERS.isdisjoint(previous_text))
     if (
@@ -407,12 +407,12 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
         or any(MASK_NAMES.fullmatch(neighbour.name) for neighbour in (previous, piece))
     ):
         return True
-    if _is_in_contraction(previous, piece, typed) or is_attached(written[:1] or "a") or previous_text[-1] == JOINER:
+    if _is_in_contraction(previous, piece, typed) or is_attached(piece_text[:1] or "a") or previous_text[-1] == JOINER:
         return False
     base = _strip_attached(typed, previous)
-    if written.isspace() or is_sign(written[:1]) or is_sign(base[-1:]):
+    if piece_text.isspace() or is_sign(piece_text[:1]) or is_sign(base[-1:]):
         return True
-    if base and written and is_picture(base[-1]) != is_picture(written[0]):
+    if base and piece_text and is_picture(base[-1]) != is_picture(piece_text[0]):
         return True
     return piece.word != previous.word
 
@@ -445,14 +445,14 @@ def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed
     the pieces that begin words instead ("Ġ", "▁"): otherwise "ord" or "ina" would read as words. WordPiece's own pieces
     have the mark where their names have it: "did", "'", "t" have none.
     """
-    marks_beginnings = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
+    has_begin_marks = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
     texts = []
     for i, piece in enumerate(pieces):
         continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues_word(pieces, i, typed)
-        is_marked = piece.name.startswith(CONTINUATION_MARK) or (marks_beginnings and piece.name[:1] not in BLANKS)
-        is_marked |= not marks_beginnings and _meet_in_letters(pieces[i - 1], piece, typed)
-        written = _make_visible_text(pieces, i, typed)
-        texts.append(f"{CONTINUATION_MARK if continues and is_marked and written != UNKNOWN else ''}{written}")
+        is_marked = piece.name.startswith(CONTINUATION_MARK) or (has_begin_marks and piece.name[:1] not in BLANKS)
+        is_marked |= not has_begin_marks and _meet_in_letters(pieces[i - 1], piece, typed)
+        text = _make_visible_text(pieces, i, typed)
+        texts.append(f"{CONTINUATION_MARK if continues and is_marked and text != UNKNOWN else ''}{text}")
     return tuple(texts)
 
 

@@ -181,10 +181,10 @@ def build_text(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = 
     Words are numbered by :func:`number_words`, and drawn texts made by :func:`make_drawn_texts`.
     """
     typed = (text, pair)
-    placed = adjust_spans(pieces, typed)
-    words = number_words(placed, typed)
+    adjusted_pieces = adjust_spans(pieces, typed)
+    words = number_words(adjusted_pieces, typed)
     tokens = []
-    for piece, word, drawn in zip(placed, words, make_drawn_texts(placed, words, typed), strict=True):
+    for piece, word, drawn in zip(adjusted_pieces, words, make_drawn_texts(adjusted_pieces, words, typed), strict=True):
         start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
         tokens.append(Token(drawn, word, piece.segment, start, end, piece.in_vocabulary))
     return TokenizedText(text, pair, tuple(tokens), cut)
@@ -197,7 +197,7 @@ def from_names(names: Sequence[str], second_from: int | None = None, marks: bool
     ``second_from`` is the index of the first piece of a second sentence. Without ``marks``, names are shown as they
     are, each as a word of its own.
     """
-    typed, pieces = read_names(names, Spelling.of(names) if marks else UNMARKED, second_from)
+    typed, pieces = read_names(names, Spelling.detect(names) if marks else UNMARKED, second_from)
     return build_text(*typed, pieces)
 
 
@@ -219,17 +219,17 @@ def parse_text(fields: Any) -> TokenizedText:
     _expect(_has_type(fields, dict) and set(fields) == set(TokenizedText.__dataclass_fields__), "a text", fields)
     typed = fields["text"], fields["pair"]
     _expect(all(_has_type(sentence, str) for sentence in typed), "two sentences", typed)
-    words, tokens = fields["given"], fields["tokens"]
+    words, token_fields = fields["given"], fields["tokens"]
     _expect(_has_type(words, list, tuple) and all(_has_type(word, str) for word in words), "a list of words", words)
     _expect(fields["unit"] in ("pieces", "words"), "pieces or words", fields["unit"])
-    _expect(_has_type(tokens, list, tuple), "a list of tokens", tokens)
+    _expect(_has_type(token_fields, list, tuple), "a list of tokens", token_fields)
     cut = None if fields["cut"] is None else _parse_cut(fields["cut"])
-    parsed = tuple(_parse_token(token, typed) for token in tokens)
-    return TokenizedText(*typed, parsed, cut, fields["unit"], tuple(words))
+    tokens = tuple(_parse_token(token, typed) for token in token_fields)
+    return TokenizedText(*typed, tokens, cut, fields["unit"], tuple(words))
 
 
 def _parse_cut(fields: Any) -> Cut:
-    _expect(_has_type(fields, dict) and set(fields) == {"pieces", "limit", "kept", "more"}, "what was cut", fields)
+    _expect(_has_type(fields, dict) and set(fields) == {"pieces", "limit", "kept", "more"}, "a truncation", fields)
     lengths = fields["kept"]
     _expect(_has_type(lengths, list, tuple) and len(lengths) == 2, "two numbers of characters", lengths)
     numbers = (fields["pieces"], fields["limit"], *lengths)
@@ -257,6 +257,6 @@ def _has_type(value: object, *kinds: type) -> bool:
     return type(value) in kinds
 
 
-def _expect(holds: bool, expected: str, value: object) -> None:
-    if not holds:
+def _expect(is_valid: bool, expected: str, value: object) -> None:
+    if not is_valid:
         raise TextError(f"{shorten_value(value, 60)!r} was found where {expected} was expected.")

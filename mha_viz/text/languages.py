@@ -3,7 +3,7 @@
 The lists are short: the most frequent articles, pronouns, prepositions, conjunctions and auxiliaries of each language.
 Those of English are in :mod:`mha_viz.text.english`. A form that is also an English content word, an abbreviation or a
 first name ("die", "war", "UN") is not evidence for a language. Neither is a particle inside a name ("Oscar de la Hoya")
-or, if the text begins with it, at the start of a name ("Los Angeles").
+or at the beginning of one ("Los Angeles"), unless the text begins with it.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def read_offsets(
     names: Sequence[str], offsets: Sequence[tuple[int, int]], typed: tuple[str, str], second_from: int | None = None
 ) -> list[Piece]:
     """Return the pieces of a text, or of two, from their names and character spans."""
-    spelling = Spelling.of(names)
+    spelling = Spelling.detect(names)
     numbers = spelling.number_words(names, second_from)
     pieces = []
     for index, (name, (start, end), number) in enumerate(zip(names, offsets, numbers, strict=True)):

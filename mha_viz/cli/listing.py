@@ -61,7 +61,7 @@ def _make_row(model: Model) -> dict[str, Any]:
     numbers = {name: size or None for name, size in sizes.items()}
     notes = model.label if model.label != model.name else ""
     notes = ", ".join(filter(None, (notes, "weights only" if facts and facts.weights_only else "")))
-    where = "folder" if model.kind == "folder" else "bundled"
+    location = "folder" if model.kind == "folder" else "bundled"
     if model.kind == "hub":
-        where = "cached" if hub.find_local_folder(model) else "not downloaded"
-    return {"name": model.name, **numbers, "where": where, "about": notes}
+        location = "cached" if hub.find_local_folder(model) else "not downloaded"
+    return {"name": model.name, **numbers, "where": location, "about": notes}

@@ -127,15 +127,15 @@ def _iter_lines(result: MinimalPairs) -> Iterator[str]:
             f"{counted(row.n, 'pair')}, by {decimal(row.margin)} nats on average{ties}"
         )
     rows = result.needs()
-    needed = sorted((row for row in rows if row.is_needed), key=lambda row: row.difference)
-    yield f"heads that this needs: {len(needed)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without it)"
-    yield from map(_format_need, needed[:MAX_LISTED])
-    if len(needed) > MAX_LISTED:
-        yield f"and {len(needed) - MAX_LISTED} more"
+    needed_heads = sorted((row for row in rows if row.is_needed), key=lambda row: row.difference)
+    yield f"heads that this needs: {len(needed_heads)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without it)"
+    yield from map(_format_need, needed_heads[:MAX_LISTED])
+    if len(needed_heads) > MAX_LISTED:
+        yield f"and {len(needed_heads) - MAX_LISTED} more"
     for kind in result.kinds:
         names = [_format_heads(row) for row in result.needs(kind) if row.is_needed]
         yield f"{kind}: {', '.join(names[:MAX_LISTED]) or 'none'}"
-    if len(needed) < len(rows):
+    if len(needed_heads) < len(rows):
         yield "A head that is not listed may still contribute: others can make up for it (see --heads L0H0+L0H1)."
 
 

@@ -61,13 +61,13 @@ def run(args: argparse.Namespace) -> None:
 
     Writes the tables to a folder, and prints the largest shares of each head.
     """
-    earlier = find_recipes(args.corpus)
-    model = choose_model(args.model or (str(earlier.facts["model"]) if earlier else catalog.DEFAULT))
-    corpus: Any = earlier or open_source(args.corpus)
+    old_recipes = find_recipes(args.corpus)
+    model = choose_model(args.model or (str(old_recipes.facts["model"]) if old_recipes else catalog.DEFAULT))
+    corpus: Any = old_recipes or open_source(args.corpus)
     score = None if args.score is None else open_source(args.score)
     make_folder(args.out)
     others = [find_recipes(name) or open_source(name) for name in args.also]
-    files = [name for name in (None if earlier else args.corpus, args.score) if name is not None]
+    files = [name for name in (None if old_recipes else args.corpus, args.score) if name is not None]
     with (
         print_warnings(),
         remove_if_empty(args.out),
@@ -78,11 +78,11 @@ def run(args: argparse.Namespace) -> None:
         from mha_viz.study.stability import compare_recipes
 
         encoder = load_model(model, args.device, args.dtype)
-        result = earlier
+        result = old_recipes
         if result is None or score is not None or not others:
             with show_cluster_progress() if cluster else bar_of("of the text") as progress:
                 result = fit_recipes(
-                    earlier or args.corpus if cluster else corpus,
+                    old_recipes or args.corpus if cluster else corpus,
                     encoder,
                     score=args.score if cluster else score,
                     most=args.most,

@@ -152,10 +152,10 @@ def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:
     last_rows = table[table["step"] == table["step"].max()] if "step" in table else table
     rows = list(last_rows.itertuples(index=False))
     for task in dict.fromkeys(row.task for row in rows):
-        best = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)
-        head = Head(best.layer, best.head)
-        score = f"{head} ({head.paper}) {best.accuracy:.3f} of {best.n:,}, baseline {best.baseline:.3f}"
-        destination.report(f"{task}: {score if best.n else 'no case in these sentences'}")
+        best_row = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)
+        head = Head(best_row.layer, best_row.head)
+        score = f"{head} ({head.paper}) {best_row.accuracy:.3f} of {best_row.n:,}, baseline {best_row.baseline:.3f}"
+        destination.report(f"{task}: {score if best_row.n else 'no case in these sentences'}")
 
 
 def _parse_destination(args: argparse.Namespace) -> Destination:

@@ -54,19 +54,19 @@ def make_repeater_pairs() -> PairTexts:
 
 def _draw_different(make: Callable[[Random], tuple[str, str]], kind: str) -> PairTexts:
     """Yield PER_KIND different pairs of a kind, the same on every machine."""
-    rng, drawn = Random(f"pairs {kind} {SEED}"), dict[tuple[str, str], None]()
-    while len(drawn) < PER_KIND:
-        drawn[make(rng)] = None
-    for good, bad in drawn:
+    rng, pairs = Random(f"pairs {kind} {SEED}"), dict[tuple[str, str], None]()
+    while len(pairs) < PER_KIND:
+        pairs[make(rng)] = None
+    for good, bad in pairs:
         yield good, bad, kind
 
 
 def _make_agreement(rng: Random) -> tuple[str, str]:
     """Return a pair such as "The girls near the king sing ." and "The girls near the king sings ."."""
-    subject, other = rng.sample(_list_people(), 2)
+    subject, distractor = rng.sample(_list_people(), 2)
     is_plural = rng.random() < 0.5
     verb = rng.choice([verb for verb in VERBS if "person" in verb.subjects and not verb.objects])
-    phrase = f"{_format_subject(subject, is_plural)} {_draw_distractor(rng, other, not is_plural)}"
+    phrase = f"{_format_subject(subject, is_plural)} {_draw_distractor(rng, distractor, not is_plural)}"
     forms = (verb.base, verb.s) if is_plural else (verb.s, verb.base)
     return f"{phrase} {forms[0]} .", f"{phrase} {forms[1]} ."
 
@@ -74,9 +74,9 @@ def _make_agreement(rng: Random) -> tuple[str, str]:
 def _make_copula(rng: Random) -> tuple[str, str]:
     """Return a pair such as "The keys beside the tower are heavy ." and the same sentence with "is"."""
     subject = rng.choice([noun for noun in NOUNS if noun.kind in ("thing", "animal")])
-    other = rng.choice([noun for noun in NOUNS if noun.kind == "place"])
+    distractor = rng.choice([noun for noun in NOUNS if noun.kind == "place"])
     is_plural = rng.random() < 0.5
-    phrase = f"{_format_subject(subject, is_plural)} {_draw_distractor(rng, other, not is_plural)}"
+    phrase = f"{_format_subject(subject, is_plural)} {_draw_distractor(rng, distractor, not is_plural)}"
     forms = ("are", "is") if is_plural else ("is", "are")
     state = rng.choice(STATE_ADJECTIVES[subject.kind])
     return f"{phrase} {forms[0]} {state} .", f"{phrase} {forms[1]} {state} ."
@@ -97,9 +97,10 @@ def _make_reflexive(rng: Random) -> tuple[str, str]:
 def _make_pronoun(rng: Random) -> tuple[str, str]:
     """Return a pair such as "The girl near the cat sings because she is sad ." and the same sentence with "he"."""
     gender = rng.choice(GENDERS)
-    subject, other = rng.choice(_list_people(gender)), rng.choice([noun for noun in NOUNS if noun.kind == "animal"])
+    subject = rng.choice(_list_people(gender))
+    distractor = rng.choice([noun for noun in NOUNS if noun.kind == "animal"])
     verb = rng.choice([verb for verb in VERBS if "person" in verb.subjects and not verb.objects])
-    phrase = f"{_format_subject(subject, False)} {_draw_distractor(rng, other, rng.random() < 0.5)} {verb.s}"
+    phrase = f"{_format_subject(subject, False)} {_draw_distractor(rng, distractor, rng.random() < 0.5)} {verb.s}"
     reason = f"is {rng.choice(STATE_ADJECTIVES['person'])} ."
     mark, other_gender = rng.choice(SUBORDINATORS), GENDERS[gender == GENDERS[0]]
     pronouns = _choose_pronoun(gender, False), _choose_pronoun(other_gender, False)
@@ -119,10 +120,10 @@ def _make_repetition(rng: Random, is_seen: bool) -> tuple[str, str]:
 
 def _make_word_twice(rng: Random) -> tuple[str, str]:
     """Return words that begin to repeat up to the word after one that occurs twice, which is correct or wrong."""
-    *others, word = rng.sample(_list_words(), rng.randint(MIN_PERIOD, MAX_PERIOD))
-    index = rng.randrange(1, len(others) // 2)
-    other_index = rng.randrange(index + 3, len(others) + 1)
-    words = [*others[:index], word, *others[index : other_index - 1], word, *others[other_index - 1 :]]
+    *other_words, word = rng.sample(_list_words(), rng.randint(MIN_PERIOD, MAX_PERIOD))
+    index = rng.randrange(1, len(other_words) // 2)
+    other_index = rng.randrange(index + 3, len(other_words) + 1)
+    words = [*other_words[:index], word, *other_words[index : other_index - 1], word, *other_words[other_index - 1 :]]
     if rng.random() < 0.5:
         index, other_index = other_index, index
     start = [*words, *words[: index + 1]]

@@ -119,8 +119,8 @@ class _Generator:
     def new_entity(self, kind: str, case: str, is_long: bool) -> tuple[Node, _Entity]:
         """Introduce a new entity, preferably with a pronoun that no other entity of its kind has."""
         choices = ("she", "he", "they") if kind == "person" else ("it", "they")
-        used = {entity.pronoun for entity in self.mentions if entity.is_living == (kind in LIVING_KINDS)}
-        pronoun = self.rng.choices(choices, [1 if pronoun in used else 6 for pronoun in choices])[0]
+        used_pronouns = {entity.pronoun for entity in self.mentions if entity.is_living == (kind in LIVING_KINDS)}
+        pronoun = self.rng.choices(choices, [1 if pronoun in used_pronouns else 6 for pronoun in choices])[0]
         if kind == "person" and pronoun != "they" and self.draw_bool(0.3):
             return self.named_person(pronoun)
         return self.noun(kind, pronoun, is_long)
@@ -192,8 +192,8 @@ class _Generator:
 
     def nominal_modifier(self, entity: _Entity) -> Node:
         """Return a phrase as in "near the tower"; "with" joins only living entities."""
-        noun, other = self.phrase(("person", "animal", "place"), "accusative", 0.0, is_long=False)
-        are_living = entity.is_living and other.is_living
+        noun, noun_entity = self.phrase(("person", "animal", "place"), "accusative", 0.0, is_long=False)
+        are_living = entity.is_living and noun_entity.is_living
         noun.before.insert(
             0, Node(self.rng.choice(("with", *NOUN_PREPOSITIONS) if are_living else NOUN_PREPOSITIONS), "ADP", "case")
         )

@@ -217,16 +217,16 @@ def _has_columns(rows: Sequence[str], separator: str) -> bool:
     comma is followed by a blank.
     """
     try:
-        first_row, *others = csv.reader(rows, delimiter=separator)
+        first_row, *other_rows = csv.reader(rows, delimiter=separator)
     except csv.Error:  # a cell of more than 131,072 characters
         return False
-    aligned_rows = [cells for cells in others if len(cells) == len(first_row) > 1]
+    aligned_rows = [cells for cells in other_rows if len(cells) == len(first_row) > 1]
     table_rows = [cells for cells in aligned_rows if _has_no_prose_gaps(cells)]
     if all(COLUMN.fullmatch(cell.strip()) for cell in first_row):
         numbers = any(all(map(NUMERIC.fullmatch, map(str.strip, column))) for column in zip(*aligned_rows, strict=True))
-        return 2 * len(aligned_rows if numbers else table_rows) > len(others)
+        return 2 * len(aligned_rows if numbers else table_rows) > len(other_rows)
     columns = [*zip(first_row, *table_rows, strict=True)] if table_rows and _has_no_prose_gaps(first_row) else []
-    return 2 * len(table_rows) > len(others) and (any(map(_are_data_cells, columns[:-1])) or _are_words(columns))
+    return 2 * len(table_rows) > len(other_rows) and (any(map(_are_data_cells, columns[:-1])) or _are_words(columns))
 
 
 def _has_no_prose_gaps(cells: Sequence[str]) -> bool:

@@ -61,7 +61,7 @@ def make_visible(text: str) -> str:
     return " ".join(f"U+{ord(c):04X}" for c in trimmed or text)
 
 
-def strip_blanks(typed: str, start: int, end: int) -> tuple[int, int]:
+def strip_blanks(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the span without leading white space; a span of white space alone is unchanged."""
-    trimmed = typed[start:end].lstrip()
+    trimmed = text[start:end].lstrip()
     return (end - len(trimmed), end) if trimmed else (start, end)

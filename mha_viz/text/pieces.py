@@ -183,7 +183,7 @@ def read_names(
         last_numbers[segment] = last_numbers[segment] if number is None else number
         spans.append((len(buffers[segment]), len(buffers[segment]) + len(encoded)))
         buffers[segment].extend(encoded)
-    (typed, text_spans), (pair, pair_spans) = map(_decode, buffers)
+    (text, text_spans), (pair, pair_spans) = map(_decode, buffers)
     pieces = []
     for index, (name, (start, end), number) in enumerate(zip(names, spans, numbers, strict=True)):
         segment = int(second_from is not None and index >= second_from)
@@ -197,11 +197,11 @@ def read_names(
             else (position, position)
         )
         pieces.append(Piece(name, *span, number, segment, name not in UNKNOWN_NAMES))
-    return (typed, pair), pieces
+    return (text, pair), pieces
 
 
 def read_offsets(
-    names: Sequence[str], offsets: Sequence[tuple[int, int]], typed: tuple[str, str], second_from: int | None = None
+    names: Sequence[str], offsets: Sequence[tuple[int, int]], texts: tuple[str, str], second_from: int | None = None
 ) -> list[Piece]:
     """Return the pieces of a text, or of two, from their names and character spans."""
     spelling = Spelling.detect(names)
@@ -211,20 +211,20 @@ def read_offsets(
         is_added = number is None or (start == end and bool(name) and not _get_white_space(name))
         segment = int(second_from is not None and index >= second_from)
         pieces.append(Piece(name, start, end, None if is_added else number, segment, name not in UNKNOWN_NAMES))
-    if any(_belong_to_one_word(*pair, typed) for pair in pairwise(pieces)):
+    if any(_belong_to_one_word(*pair, texts) for pair in pairwise(pieces)):
         return [piece._replace(word=None if piece.word is None else 0) for piece in pieces]
     return pieces
 
 
-def _belong_to_one_word(previous: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+def _belong_to_one_word(previous: Piece, piece: Piece, texts: tuple[str, str]) -> bool:
     """Tell whether two pieces that are separate words by their names meet between letters.
 
     Then the vocabulary writes blanks, but the text has none.
     """
     if previous.segment != piece.segment or None in (previous.word, piece.word) or previous.word == piece.word:
         return False
-    is_cut = IDEOGRAPHS.search(typed[piece.segment], max(0, piece.start - 1), piece.start + 1)
-    return not is_cut and _meet_in_letters(previous, piece, typed)
+    is_cut = IDEOGRAPHS.search(texts[piece.segment], max(0, piece.start - 1), piece.start + 1)
+    return not is_cut and _meet_in_letters(previous, piece, texts)
 
 
 def _has_no_text(name: str) -> bool:
@@ -322,7 +322,7 @@ def _decode(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
 # ---- Spans and words -------------------------------------------------------------------------------------------
 
 
-def adjust_spans(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]:
+def adjust_spans(pieces: Sequence[Piece], texts: tuple[str, str]) -> list[Piece]:
     """Adjust the spans of pieces to the characters they stand for.
 
     Blanks before a piece, which byte-level tokenizers include, are removed. Accents after it, which tokenizers that
@@ -331,9 +331,9 @@ def adjust_spans(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]
     """
     result = []
     next_starts: list[int | None] = [None, None]  # for each text, where the next piece begins
-    limits = [len(text) for text in typed]  # for each text, the start of the next piece that does not overlap
+    limits = [len(text) for text in texts]  # for each text, the start of the next piece that does not overlap
     for piece in reversed(pieces):
-        segment, text = piece.segment, typed[piece.segment]
+        segment, text = piece.segment, texts[piece.segment]
         start, next_start = piece.start, next_starts[segment]
         if piece.word is not None:
             if next_start is not None and next_start >= piece.end:
@@ -366,7 +366,7 @@ def _get_white_space(name: str) -> str:
     return white_space if white_space.isspace() else ""
 
 
-def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
+def number_words(pieces: Sequence[Piece], texts: tuple[str, str]) -> list[int | None]:
     """Return the number of each piece's word, None for special tokens.
 
     The pieces must have the spans that :func:`adjust_spans` returns.
@@ -386,19 +386,19 @@ def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | 
             words.append(None)
             previous = None
             continue
-        word += previous is None or _starts_word(previous, piece, typed[piece.segment])
+        word += previous is None or _starts_word(previous, piece, texts[piece.segment])
         words.append(word)
         previous = piece
     return words
 
 
-def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
+def _starts_word(previous: Piece, piece: Piece, text: str) -> bool:
     if piece.segment != previous.segment:
         return True
     if piece.start < previous.end:  # several byte pieces of one character, or an overlap
         return False
-    previous_text, gap = typed[previous.start : previous.end], typed[previous.end : piece.start]
-    piece_text = typed[piece.start : piece.end]
+    previous_text, gap = text[previous.start : previous.end], text[previous.end : piece.start]
+    piece_text = text[piece.start : piece.end]
     if not previous_text.strip():
         return not (_is_blank_mark(previous.name) or LINE_CHARACTERS.isdisjoint(previous_text))
     if (
@@ -407,9 +407,9 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
         or any(MASK_NAMES.fullmatch(neighbour.name) for neighbour in (previous, piece))
     ):
         return True
-    if _is_in_contraction(previous, piece, typed) or is_attached(piece_text[:1] or "a") or previous_text[-1] == JOINER:
+    if _is_in_contraction(previous, piece, text) or is_attached(piece_text[:1] or "a") or previous_text[-1] == JOINER:
         return False
-    base = _strip_attached(typed, previous)
+    base = _strip_attached(text, previous)
     if piece_text.isspace() or is_sign(piece_text[:1]) or is_sign(base[-1:]):
         return True
     if base and piece_text and is_picture(base[-1]) != is_picture(piece_text[0]):
@@ -417,28 +417,28 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
     return piece.word != previous.word
 
 
-def _strip_attached(typed: str, piece: Piece) -> str:
+def _strip_attached(text: str, piece: Piece) -> str:
     """Return the piece's text without accents and joiners, extended to the characters these belong to."""
     start = piece.start
-    while start and all(map(is_attached, typed[start : piece.end])):
+    while start and all(map(is_attached, text[start : piece.end])):
         start -= 1
-    return "".join(character for character in typed[start : piece.end] if not is_attached(character))
+    return "".join(character for character in text[start : piece.end] if not is_attached(character))
 
 
-def _is_in_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
+def _is_in_contraction(previous: Piece, piece: Piece, text: str) -> bool:
     """Return True if the two pieces meet at an apostrophe between letters: didn|'|t, didn|'t."""
     if previous.end != piece.start:
         return False
     for index in (piece.start, piece.start - 1):
-        if 0 < index < len(typed) - 1 and typed[index] in APOSTROPHES:
-            return is_word_character(typed[index - 1]) and is_word_character(typed[index + 1])
+        if 0 < index < len(text) - 1 and text[index] in APOSTROPHES:
+            return is_word_character(text[index - 1]) and is_word_character(text[index + 1])
     return False
 
 
 # ---- Drawn texts ------------------------------------------------------------------------------------------------
 
 
-def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tuple[str, str]) -> tuple[str, ...]:
+def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], texts: tuple[str, str]) -> tuple[str, ...]:
     """Return the text of each piece as it is drawn; ``words`` are their word numbers.
 
     A piece that continues its word has "##" before it, the mark of WordPiece. This also holds if the tokenizer marks
@@ -446,31 +446,31 @@ def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed
     have the mark where their names have it: "did", "'", "t" have none.
     """
     has_begin_marks = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
-    texts = []
+    drawn_texts = []
     for i, piece in enumerate(pieces):
-        continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues_word(pieces, i, typed)
+        continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues_word(pieces, i, texts)
         is_marked = piece.name.startswith(CONTINUATION_MARK) or (has_begin_marks and piece.name[:1] not in BLANKS)
-        is_marked |= not has_begin_marks and _meet_in_letters(pieces[i - 1], piece, typed)
-        text = _make_visible_text(pieces, i, typed)
-        texts.append(f"{CONTINUATION_MARK if continues and is_marked and text != UNKNOWN else ''}{text}")
-    return tuple(texts)
+        is_marked |= not has_begin_marks and _meet_in_letters(pieces[i - 1], piece, texts)
+        text = _make_visible_text(pieces, i, texts)
+        drawn_texts.append(f"{CONTINUATION_MARK if continues and is_marked and text != UNKNOWN else ''}{text}")
+    return tuple(drawn_texts)
 
 
-def _continues_word(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> bool:
+def _continues_word(pieces: Sequence[Piece], index: int, texts: tuple[str, str]) -> bool:
     """Tell whether the word has text other than blanks before this piece. Llama's "▁" alone begins a word."""
     previous = pieces[index - 1]
     if previous.end <= previous.start:
         return not _get_white_space(previous.name)
-    return bool(typed[previous.segment][previous.start : previous.end].strip())
+    return bool(texts[previous.segment][previous.start : previous.end].strip())
 
 
-def _meet_in_letters(previous: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+def _meet_in_letters(previous: Piece, piece: Piece, texts: tuple[str, str]) -> bool:
     """Tell whether two pieces meet between letters or digits.
 
     WordPiece's pieces never do so without its mark; those of a vocabulary that marks beginnings do, in a text of one
     word.
     """
-    text, start = typed[piece.segment], piece.start
+    text, start = texts[piece.segment], piece.start
     return (
         previous.end == start
         and 0 < start < len(text)
@@ -479,10 +479,10 @@ def _meet_in_letters(previous: Piece, piece: Piece, typed: tuple[str, str]) -> b
     )
 
 
-def _make_visible_text(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
+def _make_visible_text(pieces: Sequence[Piece], index: int, texts: tuple[str, str]) -> str:
     """Return the typed text of a piece in visible form, or the name of a piece that was not typed."""
     piece = pieces[index]
-    text = typed[piece.segment][piece.start : piece.end]
+    text = texts[piece.segment][piece.start : piece.end]
     if piece.word is not None and _is_blank_mark(piece.name) and not text.strip():
         return make_visible(_get_white_space(piece.name))  # the blanks it stands for, whatever white space was typed
     if not text:

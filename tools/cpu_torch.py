@@ -1,4 +1,4 @@
-"""Install PyTorch's CPU build on machines that cannot use another one: Linux without an NVIDIA GPU.
+"""Install PyTorch's CPU build on Linux machines without an NVIDIA GPU.
 
     python tools/cpu_torch.py INDEX [REQUIREMENT]
 

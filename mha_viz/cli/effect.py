@@ -67,9 +67,7 @@ def add_options(effect: Parser) -> None:
 
 def add_means_option(command: Parser) -> None:
     """Add the option for the corpus of mean outputs."""
-    help_text = (
-        "with --method mean or resample, the corpus of mean outputs or of random sentences (default: the measured one)"
-    )
+    help_text = "with --method mean or resample: corpus of mean outputs or random sentences (default: measured corpus)"
     command.add_argument("--means", metavar="CORPUS", help=help_text)
 
 
@@ -167,4 +165,4 @@ def _format_use(row: EffectRow, result: CorpusEffect) -> str:
         verdict = f"For {relation} it {describe_most(result.measure)} of all heads of its layer."
     else:
         verdict = describe_unused(relation, result.measure)
-    return f"{name}: {verdict} Its effect minus that of the strongest other one: {interval}."
+    return f"{name}: {verdict} Its effect minus that of the strongest other head: {interval}."

@@ -34,7 +34,7 @@ def add_options(groups: Parser) -> None:
     help_text = "a model, as for `mha-viz attention`, and a head: minilm/L3H1"
     groups.add_argument("head", type=parse_model_and_head, metavar="MODEL/HEAD", help=help_text)
     add_corpus_option(groups)
-    add_recipes_option(groups, "; else one is chosen on CORPUS")
+    add_recipes_option(groups, "; else a recipe is chosen on CORPUS")
     add_most_option(groups, 2, 100_000, 300)
     help_text = "number of links to draw (default: 400)"
     groups.add_argument("--links", type=parse_links, default=400, metavar="N", help=help_text)

@@ -41,7 +41,7 @@ def add_options(patch: Parser) -> None:
     patch.add_argument("--word", default="", help=help_text)
     help_text = "the word whose log-probability is subtracted (default: the most probable for OTHER)"
     patch.add_argument("--foil", default="", metavar="WORD", help=help_text)
-    help_text = "a third sentence: the answer is then the cosine of the sentence vector with that of this one"
+    help_text = "a third sentence: the answer is then the cosine of its sentence vector and that of TEXT"
     patch.add_argument("--similar-to", default="", metavar="TEXT", help=help_text)
     help_text = (
         "a later head: each earlier head’s output from OTHER reaches only one side of it (path patching), as L1H2"
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
 def _format_lines(patched: Patched) -> Iterator[str]:
     yield f"{patched.model}: {patched.score} is {decimal(patched.before)}, on the other text {decimal(patched.after)}"
     path_note = "" if patched.to is None else f", if it reaches only the {patched.side} of {format_head(patched.to)}"
-    yield f"how much of that one head’s output from the other text restores{path_note}:"
+    yield f"how much of the difference one head’s output from the other text restores{path_note}:"
     table = patched.table()
     is_estimated = patched.to is None and bool(np.isnan(patched.shares).any())
     for name, row in table.nlargest(MAX_LISTED, "estimated" if is_estimated else "share").iterrows():

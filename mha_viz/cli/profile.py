@@ -57,7 +57,7 @@ def add_options(profile: Parser) -> None:
         dest="other",
         type=parse_folder,
         metavar="OTHER",
-        help="a corpus of another origin, or the folder with the profile of the same model on one: roles that both "
+        help="a corpus of another origin, or the folder with the profile of the same model on it: roles that both "
         "corpora show are established, and are written to roles.csv, in both folders if there are two",
     )
     profile.add_argument(

@@ -71,7 +71,7 @@ def add_recipes_option(command: Parser, fallback: str = "") -> None:
 
     ``fallback`` says in the help text what happens if there are no recipes.
     """
-    default = f"those that {PROFILES_VARIABLE} names for the model, or those that come with the app{fallback}"
+    default = f"the recipes for the model in {PROFILES_VARIABLE}, or those that come with the app{fallback}"
     help_text = f"folder with recipes, from `mha-viz recipes` (default: {default})"
     command.add_argument("--recipes", metavar="DIR", help=help_text)
 

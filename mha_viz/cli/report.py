@@ -20,7 +20,7 @@ def add_options(command: Parser) -> None:
     """Add the options of the command."""
     add_profile_argument(command)
     help_text = (
-        "a third corpus, not used to choose roles, or the profile of the same model on one, to say whether each role "
+        "a third corpus, not used to choose roles, or the profile of the same model on it, to say whether each role "
     )
     help_text += "holds there; may be repeated"
     command.add_argument("--replicated", action="append", default=[], metavar="OTHER", help=help_text)

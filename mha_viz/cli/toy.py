@@ -64,7 +64,7 @@ def _add_train_options(training: Parser) -> None:
         required=True,
         type=parse_folder,
         metavar="DIR",
-        help="folder to write the model to; must not contain one",
+        help="folder to write the model to; must not contain a model",
     )
     help_text = (
         "toy, the small BERT of the grammar; hidden, the same trained on hidden words only; or repeater, the causal "

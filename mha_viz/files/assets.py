@@ -17,7 +17,7 @@ HOME_VARIABLE = "MHA_VIZ_HOME"
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 PROFILES_VARIABLE = "MHA_VIZ_PROFILES"  # environment variable that lists folders with users' own profiles
-MAX_FOLDERS = 2_000  # maximum number of folders that a search in one of them visits
+MAX_FOLDERS = 2_000  # maximum number of folders that a search visits
 
 
 def app_root() -> Path:

@@ -135,7 +135,7 @@ def _unpack_archive(archive: bytes, package: Package) -> dict[str, bytes]:
 
 
 def _iter_node_paths() -> Iterator[str]:
-    """Yield the paths of Node programs that are new enough: the one on PATH, then the one of the Python package."""
+    """Yield the paths of Node programs that are new enough: first on PATH, then in the Python package."""
     return (
         path
         for path in (shutil.which("node"), _find_packaged_node())

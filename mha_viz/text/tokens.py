@@ -47,7 +47,7 @@ class Token:
 
     @property
     def drawn(self) -> str:
-        """The text in drawings and on pages. If the model reads [UNK], that is put before what was typed."""
+        """The text in drawings and on pages. If the model reads [UNK], the typed text follows it."""
         return self.text if self.known or self.text == UNKNOWN else f"{UNKNOWN} {self.text}"
 
 

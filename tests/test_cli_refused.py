@@ -45,7 +45,7 @@ REFUSED: list[tuple[int, list[str], list[str]]] = [
     (USAGE, ["attention", "x", "--out", "no/such/folder/a.npz"], ["no/such/folder/a.npz", "no such file"]),
     (USAGE, ["attention", "x", "--out", "a" * 300 + ".npz"], ["cannot be written", "too long"]),
     (USAGE, ["attention", "x", "--out", "..", "--format", "npz"], ["it is a folder"]),
-    (USAGE, ["attention", "x", "--out", "."], ["“.” is a folder. Name a file in it, such as made.npz."]),
+    (USAGE, ["attention", "x", "--out", "."], ["“.” is a folder. Name a file in it, such as example.npz."]),
     (USAGE, ["example", ".."], ["“..” is a folder. Name a file in it, such as ../example.conllu."]),
     (USAGE, ["attention", "x", "--layers", "3", "--out", "a.npz"], ["--layers"]),
     (USAGE, ["toy", "evaluate", "--sentences", "0", "--out", "a.csv"], ["nothing to measure in 0 sentences"]),

@@ -46,7 +46,7 @@ def test_every_step_inside_a_head(offered: list[Offer], step: str) -> None:
 def test_the_row_by_hand_is_given_with_its_numbers_and_the_lines_of_python_that_compute_them(
     offered: list[Offer],
 ) -> None:
-    PageSession({"step": "softmax", "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
+    PageSession({"step": "share", "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
     row = next(offer for offer in offered if offer.file == "L3H1-row_the-animal-didnt-cross")
     header, *lines = row.make(Size()).to_bytes(".csv").decode().splitlines()
     assert header == "key_index,key_token,q_k,score,lowered_by,power,share"
@@ -142,7 +142,7 @@ def test_switch_off_gives_its_charts(url: dict[str, str], files: list[str], offe
 
 
 def test_the_page_itself_offers_only_what_a_chart_has() -> None:
-    here = PageSession({"step": "mask"}, "pages/40_inside_a_head.py")
+    here = PageSession({"step": "score"}, "pages/40_inside_a_head.py")
     here.at.session_state["download_panel"] = True
     here.at.run()
     here.check()

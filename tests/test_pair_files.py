@@ -125,7 +125,7 @@ def test_built_in_pairs_are_in_the_vocabulary_and_differ_in_one_word() -> None:
     for name, kinds in zip(BUILT_IN_PAIRS, (4, 3), strict=True):
         read = read_pairs(name)
         assert len({pair.kind for pair in read.pairs}) == kinds
-        assert len(set(read.pairs)) == len(read.pairs) == kinds * built_in_pairs.PER_KIND
+        assert len(set(read.pairs)) == len(read.pairs) == kinds * built_in_pairs.PAIRS_PER_KIND
         for pair in read.pairs:
             good, bad = pair.good.split(), pair.bad.split()
             assert {word.lower() for word in (*good, *bad)} <= words

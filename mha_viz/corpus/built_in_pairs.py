@@ -21,7 +21,7 @@ from mha_viz.corpus.lexicon import (
 )
 
 PairTexts = Iterator[tuple[str, str, str]]  # good, bad, kind
-PER_KIND = 40  # pairs
+PAIRS_PER_KIND = 40
 SEED = 0
 MIN_PERIOD, MAX_PERIOD = 6, 12  # words before the repetition
 GENDERS = ("Fem", "Masc")
@@ -37,7 +37,7 @@ def make_toy_pairs() -> PairTexts:
         "pronoun": _make_pronoun,
     }
     for kind, make in kinds.items():
-        yield from _draw_different(make, kind)
+        yield from _draw_distinct_pairs(make, kind)
 
 
 def make_repeater_pairs() -> PairTexts:
@@ -47,15 +47,15 @@ def make_repeater_pairs() -> PairTexts:
     the preceding word has occurred twice in the sequence, and the wrong word followed its other occurrence: only
     earlier words tell which occurrence is repeated.
     """
-    yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=True), "seen word")
-    yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=False), "new word")
-    yield from _draw_different(_make_word_twice, "word twice")
+    yield from _draw_distinct_pairs(lambda rng: _make_repetition(rng, use_seen_word=True), "seen word")
+    yield from _draw_distinct_pairs(lambda rng: _make_repetition(rng, use_seen_word=False), "new word")
+    yield from _draw_distinct_pairs(_make_word_twice, "word twice")
 
 
-def _draw_different(make: Callable[[Random], tuple[str, str]], kind: str) -> PairTexts:
-    """Yield PER_KIND different pairs of a kind, the same on every machine."""
+def _draw_distinct_pairs(make: Callable[[Random], tuple[str, str]], kind: str) -> PairTexts:
+    """Yield PAIRS_PER_KIND distinct pairs of a kind, the same on every machine."""
     rng, pairs = Random(f"pairs {kind} {SEED}"), dict[tuple[str, str], None]()
-    while len(pairs) < PER_KIND:
+    while len(pairs) < PAIRS_PER_KIND:
         pairs[make(rng)] = None
     for good, bad in pairs:
         yield good, bad, kind
@@ -107,19 +107,19 @@ def _make_pronoun(rng: Random) -> tuple[str, str]:
     return f"{phrase} {mark} {pronouns[0]} {reason}", f"{phrase} {mark} {pronouns[1]} {reason}"
 
 
-def _make_repetition(rng: Random, is_seen: bool) -> tuple[str, str]:
+def _make_repetition(rng: Random, use_seen_word: bool) -> tuple[str, str]:
     """Return random words that begin to repeat, with the correct last word and with a wrong one."""
     period = rng.randint(MIN_PERIOD, MAX_PERIOD)
     *words, new_word = rng.sample(_list_words(), period + 1)
-    position = rng.randrange(1, period)  # in the repetition, of its last word
+    position = rng.randrange(1, period)  # of the last word, within the repetition
     start = [*words, *words[:position]]
     candidates = [word for word in words if word not in (words[position], words[position - 1])]
-    wrong_word = rng.choice(candidates) if is_seen else new_word
+    wrong_word = rng.choice(candidates) if use_seen_word else new_word
     return " ".join([*start, words[position]]), " ".join([*start, wrong_word])
 
 
 def _make_word_twice(rng: Random) -> tuple[str, str]:
-    """Return words that begin to repeat up to the word after one that occurs twice, which is correct or wrong."""
+    """Return words that begin to repeat, with the correct and the wrong word after one that occurs twice."""
     *other_words, word = rng.sample(_list_words(), rng.randint(MIN_PERIOD, MAX_PERIOD))
     index = rng.randrange(1, len(other_words) // 2)
     other_index = rng.randrange(index + 3, len(other_words) + 1)

@@ -29,7 +29,7 @@ from mha_viz.corpus.treebank import (
     PartStart,
     Sentence,
     Word,
-    check_forms,
+    check_withheld_words,
     count_empty_forms,
     digest_text,
 )
@@ -59,7 +59,7 @@ def read_conllu(text: str, name: str = "corpus", start: PartStart = FILE_START, 
     has_chains = reader.brackets.has_mentions
     corpus = Corpus(name, sentences, digest_text(text), has_trees, has_chains, left_out, reader.withheld_words)
     if not is_part:
-        check_forms(name, *count_empty_forms(corpus))
+        check_withheld_words(name, *count_empty_forms(corpus))
     return corpus
 
 
@@ -73,7 +73,7 @@ class _Reader:
         self.sentences: list[Sentence] = []
         self.left_out: list[str] = []
         self.first_error: CorpusError | None = None
-        self.withheld_words = 0  # number of withheld words
+        self.withheld_words = 0  # in sentences that are left out
         self.brackets = BracketParser(self.left_out)
         self._name, self._sentences_before, self._is_part = name, start.sentences, is_part
         self._document, self._declarations = start.document, start.declarations
@@ -106,7 +106,7 @@ class _Reader:
         first_line, forms = block[0][0], {word.form for word in words}
         if len(words) > 1 and forms == {EMPTY_FORM}:
             self.withheld_words += len(words)
-            self.left_out.append(f"line {first_line}: a sentence of which no word is given, “_”. {SENTENCE_NOTE}")
+            self.left_out.append(f"line {first_line}: all words of the sentence are withheld (“_”). {SENTENCE_NOTE}")
             return
         if problem:
             self.left_out.append(f"line {first_line}: {problem} {TREE_NOTE if words else ''}".rstrip())

@@ -14,8 +14,8 @@ from mha_viz.numerals import counted
 
 MAX_REPORTED = 5  # problems of a document that are reported with their line; further ones are only counted
 # The pattern matches in linear time. Once a match begins it never fails, so no character is scanned from two starting
-# points; only white space and single brackets are skipped. The groups are the fields of an opening bracket and ")", if
-# it follows; or other text and ")", if it follows.
+# points; only white space and single brackets are skipped. The groups are the fields of an opening bracket, or other
+# text, each with the ")" that follows, if any.
 ENTITY_PARTS = re.compile(r"\(([^()]+)(\))?|([^()\s]+)(\))?")
 
 
@@ -32,7 +32,7 @@ class _OpenBracket(NamedTuple):
 class BracketParser:
     """Parses ``Entity=`` over the sentences of a document: "(7-person-…" opens, "7)" closes, "(7)" does both.
 
-    A bracket that cannot be read costs only its mention; the reason is added to ``left_out``.
+    If a bracket cannot be read, only its mention is left out; the reason is added to ``left_out``.
     """
 
     def __init__(self, left_out: list[str]) -> None:
@@ -67,7 +67,7 @@ class BracketParser:
                 self._record_problem(
                     f"line {cell.line}: {len(parts):,} brackets on one word: at most {MAX_BRACKETS} are read."
                 )
-            for opening, single, closing, closes in parts[:MAX_BRACKETS]:
+            for opening, is_closed, closing, is_closing in parts[:MAX_BRACKETS]:
                 fields = [field.strip() for field in (opening or closing).split("-")]
                 position = chain_field or 0  # a closing bracket may have the chain alone
                 chain = fields[position] if len(fields) > position else "" if opening else fields[-1]
@@ -76,13 +76,13 @@ class BracketParser:
                 elif opening:
                     self._opening_count += 1
                     bracket = _OpenBracket(self._opening_count, chain, sentence, cell.start, cell.line)
-                    if single:
+                    if is_closed:
                         self._add_mention(bracket, span_heads, sentence)
                     else:
                         self._open_brackets.setdefault(chain, []).append(bracket)
-                elif closes and self._open_brackets.get(chain):
+                elif is_closing and self._open_brackets.get(chain):
                     self._add_mention(self._open_brackets[chain].pop(), span_heads, sentence)
-                elif closes:
+                elif is_closing:
                     self._report_bracket(cell.line, f"{closing})", "closes a mention that was never opened")
 
     def _add_mention(self, bracket: _OpenBracket, heads: _SpanHeads, sentence: int) -> None:
@@ -92,7 +92,7 @@ class BracketParser:
         chain, _, part = bracket.chain.partition("[")
         if part and not part.startswith("1/"):  # a discontinuous mention is represented by its first part
             return
-        if bracket.start > heads.end:  # consists of empty nodes: no word that a model reads
+        if bracket.start > heads.end:  # the mention has only empty nodes, which no model reads
             return
         mention = Mention(chain, bracket.start, heads.end + 1, heads.find_head(bracket.start))
         self._mentions.setdefault(sentence, []).append(mention)
@@ -129,7 +129,7 @@ class _SpanHeads:
 
     def __init__(self, heads: Sequence[int]) -> None:
         self._heads = heads
-        self._first_headed_before = _find_outside_heads(heads)
+        self._first_left_headed = _find_left_headed(heads)
         self._earlier_dependents: list[list[int]] = [[] for _ in heads]  # by word; dependents that precede it
         for word, head in enumerate(heads):
             if head > word:
@@ -149,16 +149,16 @@ class _SpanHeads:
     def find_head(self, start: int) -> int:
         """Return the head of the span from ``start`` to the current end."""
         index = bisect_left(self._waiting, start)
-        return min([self._first_headed_before[start], *self._waiting[index : index + 1]])
+        return min([self._first_left_headed[start], *self._waiting[index : index + 1]])
 
 
-def _find_outside_heads(heads: Sequence[int]) -> list[int]:
-    """Return, for each word, the first word from there on whose head precedes that start, or that has no head."""
-    outside_heads = [0] * len(heads)
-    candidates: list[int] = []  # the nearest last; a word is dropped once its head is not before the start
+def _find_left_headed(heads: Sequence[int]) -> list[int]:
+    """Return, for each start, the first word from there on whose head is before the start or missing."""
+    left_headed = [0] * len(heads)
+    candidates: list[int] = []  # in reverse order; a word is dropped once its head is not before the start
     for start in reversed(range(len(heads))):
         candidates.append(start)
         while candidates and heads[candidates[-1]] >= start:
             candidates.pop()
-        outside_heads[start] = candidates[-1] if candidates else len(heads)
-    return outside_heads
+        left_headed[start] = candidates[-1] if candidates else len(heads)
+    return left_headed

@@ -35,7 +35,7 @@ def merge_sentences(sentences: Sequence[Sentence]) -> Sentence:
     return Sentence(tuple(words), tuple(mentions), sentences[0].document, sentences[0].line)
 
 
-def iter_reduced(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
+def iter_reduced_sentences(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
     """Yield the sentence itself, then versions with ever less annotation.
 
     First its features are removed; then, for ``coreference``, everything but the head word of each mention. Annotation

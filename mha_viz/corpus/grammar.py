@@ -63,7 +63,10 @@ class _Entity:
 
 
 class _Generator:
-    """Generates one sentence. ``mentions`` holds the entity of every mention so far, in order, with repetitions."""
+    """Generates one sentence. ``mentions`` holds the entity of every mention so far, in order, with repetitions.
+
+    The methods take ``is_long``: whether modifiers may follow the noun or the verb.
+    """
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -270,9 +273,9 @@ class _Generator:
         return node
 
     def copula(self, actor: _Entity, relation: str) -> Node:
-        plural = actor.pronoun == "they"
-        form = ("were" if plural else "was") if self.is_past else ("are" if plural else "is")
-        return Node(form, "AUX", relation, f"Number={'Plur' if plural else 'Sing'}")
+        is_plural = actor.pronoun == "they"
+        form = ("were" if is_plural else "was") if self.is_past else ("are" if is_plural else "is")
+        return Node(form, "AUX", relation, f"Number={'Plur' if is_plural else 'Sing'}")
 
     def verb(self, verb: Verb, subject: Node, actor: _Entity) -> Node:
         """Return the verb in one of its forms, with its subject and auxiliaries."""
@@ -285,9 +288,9 @@ class _Generator:
         return self.simple_present(verb, subject, actor)
 
     def simple_present(self, verb: Verb, subject: Node, actor: _Entity) -> Node:
-        plural = actor.pronoun == "they"
-        features = f"Number={'Plur' if plural else 'Sing'}|Person=3|Tense=Pres|VerbForm=Fin"
-        node = Node(verb.base if plural else verb.s, "VERB", features=features, before=[subject])
+        is_plural = actor.pronoun == "they"
+        features = f"Number={'Plur' if is_plural else 'Sing'}|Person=3|Tense=Pres|VerbForm=Fin"
+        node = Node(verb.base if is_plural else verb.s, "VERB", features=features, before=[subject])
         if self.draw_bool(0.3):
             node.before.append(Node(self.rng.choice(FREQUENCY_ADVERBS), "ADV", "advmod"))
         return node
@@ -296,9 +299,9 @@ class _Generator:
         return Node(verb.ing, "VERB", features="VerbForm=Part", before=[subject, self.copula(actor, "aux")])
 
     def negation(self, verb: Verb, subject: Node, actor: _Entity) -> Node:
-        plural = actor.pronoun == "they"
-        number = f"Number={'Plur' if plural else 'Sing'}"
-        do = Node("did", "AUX", "aux") if self.is_past else Node("do" if plural else "does", "AUX", "aux", number)
+        is_plural = actor.pronoun == "they"
+        number = f"Number={'Plur' if is_plural else 'Sing'}"
+        do = Node("did", "AUX", "aux") if self.is_past else Node("do" if is_plural else "does", "AUX", "aux", number)
         negator = Node(self.rng.choice(("not", "n't")), "PART", "advmod")
         return Node(verb.base, "VERB", features="VerbForm=Inf", before=[subject, do, negator])
 

@@ -21,7 +21,7 @@ MAX_SENTENCES = 500_000
 MAX_BRACKETS = 20  # coreference brackets on one word
 MAX_LABELS = 200  # distinct relations of a corpus, with subtypes; distinct parts of speech
 INVALID_TEXT = re.compile("[\udc80-\udcff\0]")  # bytes that are not UTF-8, read as surrogates; zero bytes
-MAX_LABEL = 100  # characters of one label: a profile repeats it in a row per direction and head
+MAX_LABEL = 100  # characters; a profile repeats the label for each direction and head
 
 Item = TypeVar("Item")
 
@@ -94,8 +94,8 @@ def check_words(count: int, number: int, name: str) -> None:
 class Labels:
     """The distinct labels of one kind, limited in number and length.
 
-    A study tabulates all relations by all parts of speech, and by all heads. ``is_full`` is True once the limit was
-    exceeded.
+    The limits bound the tables of a study, which cross relations with parts of speech and with heads. ``is_full`` is
+    True once there were too many labels.
     """
 
     def __init__(self, kind: str, name: str) -> None:
@@ -124,7 +124,7 @@ class Labels:
 def choose_step(count: int, max_count: int) -> int:
     """Return k = ⌈count / max_count⌉, at least 1.
 
-    Every k-th of ``count`` sentences, from the first, makes at most ``max_count``.
+    Every k-th of ``count`` sentences, from the first on, is a sample of at most ``max_count``.
     """
     return max(1, -(-count // max_count))
 

@@ -112,7 +112,7 @@ def _parse_gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
     try:
         cells = {column: row[column] for column in GAP_COLUMNS}
         spans = [(cells[c], _parse_offset(cells[f"{c}-offset"])) for c in ("Pronoun", "A", "B")]
-        a, b = (_parse_boolean(cells[f"{c}-coref"]) for c in ("A", "B"))
+        refers_to_a, refers_to_b = (_parse_boolean(cells[f"{c}-coref"]) for c in ("A", "B"))
     except (KeyError, ValueError) as error:
         problem = f"{name}, line {line}: {str(error)[:120]} is invalid."
         raise CorpusError(problem, "Expected a row of a GAP table.") from error
@@ -121,7 +121,7 @@ def _parse_gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
             raise CorpusError(
                 f"{name}, line {line}: “{form[:40]}” is not at character {str(offset)[:20]}.", "Correct the row."
             )
-    return GapRow(cells["ID"], cells["Text"], spans[0], (*spans[1], a), (*spans[2], b))
+    return GapRow(cells["ID"], cells["Text"], spans[0], (*spans[1], refers_to_a), (*spans[2], refers_to_b))
 
 
 def _parse_offset(cell: str) -> int:

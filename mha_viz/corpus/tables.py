@@ -55,7 +55,7 @@ PROSE_GAP = re.compile(r"[\s”’»'\")]|$")  # what follows a comma in prose
 LABEL = re.compile(r"__label__\S+\s")
 SUBTITLE_TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> ")  # the times of a subtitle
 YAML_KEY = re.compile(r"(\s*)(- )?([a-z_][\w.-]*):(?:\s+(.*))?")  # a YAML key and its value
-YAML_VALUE = re.compile(r"""[-+]?\d[\d.]*|true|false|null|~|[>|]|\[.*\]|\{.*\}|"[^"]*"|'[^']*'""")  # not a sentence
+YAML_LITERAL = re.compile(r"""[-+]?\d[\d.]*|true|false|null|~|[>|]|\[.*\]|\{.*\}|"[^"]*"|'[^']*'""")  # no sentence
 COMMON_COLUMNS = frozenset(
     ("form", "id", "label", "lemma", "pos", "sentence", "tag", "tags", "text", "tokens", "upos", "words")
 )
@@ -94,7 +94,7 @@ def is_conllu(lines: Sequence[str]) -> bool:
 
 
 def find_table_row(lines: Sequence[str]) -> TableRow | None:
-    """Return the first line of a table other than CoNLL-U; None for text. Most lines must look like the table."""
+    """Return the first line of a table other than CoNLL-U; None for text. A table makes up most lines."""
     rows = _list_content_rows(lines)
     for description, find_rows in _TABLE_TESTS.items() if rows else ():
         numbers = [
@@ -118,8 +118,8 @@ def _find_tagged_rows(rows: Sequence[str]) -> list[bool]:
     counts = Counter(len(cells) for cells, is_tagged in zip(table, are_tagged, strict=True) if is_tagged)
     count = counts.most_common(1)[0][0] if counts else 0
     tags = [cell for cell, is_tagged in zip(last_cells, are_tagged, strict=True) if is_tagged]
-    kinds = {tag == "O" for tag in tags}
-    is_table = len(kinds) == 2 or (kinds == {True} and count == 2 and len(rows) > 1) or is_pos
+    are_outside = {tag == "O" for tag in tags}  # “O” marks a word outside all entities
+    is_table = len(are_outside) == 2 or (are_outside == {True} and count == 2 and len(rows) > 1) or is_pos
     is_table |= len(tags) > 1 and all(map(CHUNK.fullmatch, tags))
     return [is_table and is_tagged and len(cells) == count for cells, is_tagged in zip(table, are_tagged, strict=True)]
 
@@ -153,21 +153,21 @@ def _find_eagles_rows(rows: Sequence[str]) -> list[bool]:
 
 
 def _find_yaml_rows(rows: Sequence[str]) -> list[bool]:
-    """Tell which rows are YAML: keys in small letters with their values.
+    """Tell which rows are YAML: lower-case keys with their values.
 
-    To count, some keys must be nested, or all must differ and some value must not be a sentence, or the keys must
-    be typical names of columns. A line “---” begins a new document.
+    They count only if some keys are nested, if all differ and some value is not a sentence, or if the keys are typical
+    names of columns. A line “---” begins a new document.
     """
     keys = [YAML_KEY.fullmatch(row) for row in rows]
     key_matches = [key for key in keys if key]
     names = {key[3] for key in key_matches}
     document_numbers = accumulate(row.strip() == "---" for row in rows)
     document_keys = {(number, key[3]) for number, key in zip(document_numbers, keys, strict=True) if key}
-    values = [bool(YAML_VALUE.fullmatch(key[4] or "")) for key in key_matches]
+    are_literals = [bool(YAML_LITERAL.fullmatch(key[4] or "")) for key in key_matches]
     is_list = len(names) == 1 < len(key_matches) and all(key[2] for key in key_matches)
-    is_flat = len(document_keys) == len(key_matches) > 2 and any(values)
+    is_flat = len(document_keys) == len(key_matches) > 2 and any(are_literals)
     is_named = names <= COMMON_COLUMNS and (is_list or len(names) > 1)
-    is_table = bool(key_matches) and (_is_nested(rows, keys) or is_flat or is_named or (is_list and all(values)))
+    is_table = bool(key_matches) and (_is_nested(rows, keys) or is_flat or is_named or (is_list and all(are_literals)))
     return [is_table and bool(key or row.lstrip()[:2] in ("- ", "--")) for key, row in zip(keys, rows, strict=True)]
 
 
@@ -190,10 +190,12 @@ def _is_nested(rows: Sequence[str], keys: Sequence[re.Match[str] | None]) -> boo
 def _find_pos_rows(rows: Sequence[str]) -> list[bool]:
     """Tell which rows have the most frequent number of columns, if one column holds parts of speech."""
     table = [TAG_SEPARATOR.split(row.strip()) for row in rows]
-    ((count, number),) = Counter(map(len, table)).most_common(1)
-    main_rows = [cells for cells in table if len(cells) == count]
-    is_table = number > 1 < count <= MAX_TAGGED_COLUMNS and any(map(_are_parts_of_speech, zip(*main_rows, strict=True)))
-    return [is_table and len(cells) == count for cells in table]
+    ((column_count, row_count),) = Counter(map(len, table)).most_common(1)
+    main_rows = [cells for cells in table if len(cells) == column_count]
+    is_table = row_count > 1 < column_count <= MAX_TAGGED_COLUMNS and any(
+        map(_are_parts_of_speech, zip(*main_rows, strict=True))
+    )
+    return [is_table and len(cells) == column_count for cells in table]
 
 
 def _find_spaced_rows(rows: Sequence[str]) -> list[bool]:
@@ -201,9 +203,9 @@ def _find_spaced_rows(rows: Sequence[str]) -> list[bool]:
 
     There must be at least three rows.
     """
-    counts = [len(COLUMN_GAP.split(row.strip())) for row in rows]
-    ((count, _),) = Counter(counts).most_common(1)
-    return [len(rows) > 2 and count >= MIN_COLUMNS and row_count == count for row_count in counts]
+    column_counts = [len(COLUMN_GAP.split(row.strip())) for row in rows]
+    ((main_count, _),) = Counter(column_counts).most_common(1)
+    return [len(rows) > 2 and main_count >= MIN_COLUMNS and count == main_count for count in column_counts]
 
 
 def _make_separator_test(separator: str) -> Callable[[Sequence[str]], list[bool]]:
@@ -214,7 +216,7 @@ def _has_columns(rows: Sequence[str], separator: str) -> bool:
     """Tell whether ``separator`` splits most rows into as many cells as the first.
 
     The first row must name the columns, or one column must hold numbers, whole sentences or single words. In prose, a
-    comma is followed by a blank.
+    comma is followed by a space.
     """
     try:
         first_row, *other_rows = csv.reader(rows, delimiter=separator)
@@ -223,8 +225,10 @@ def _has_columns(rows: Sequence[str], separator: str) -> bool:
     aligned_rows = [cells for cells in other_rows if len(cells) == len(first_row) > 1]
     table_rows = [cells for cells in aligned_rows if _has_no_prose_gaps(cells)]
     if all(COLUMN.fullmatch(cell.strip()) for cell in first_row):
-        numbers = any(all(map(NUMERIC.fullmatch, map(str.strip, column))) for column in zip(*aligned_rows, strict=True))
-        return 2 * len(aligned_rows if numbers else table_rows) > len(other_rows)
+        has_numbers = any(
+            all(map(NUMERIC.fullmatch, map(str.strip, column))) for column in zip(*aligned_rows, strict=True)
+        )
+        return 2 * len(aligned_rows if has_numbers else table_rows) > len(other_rows)
     columns = [*zip(first_row, *table_rows, strict=True)] if table_rows and _has_no_prose_gaps(first_row) else []
     return 2 * len(table_rows) > len(other_rows) and (any(map(_are_data_cells, columns[:-1])) or _are_words(columns))
 
@@ -238,14 +242,15 @@ def _has_no_prose_gaps(cells: Sequence[str]) -> bool:
 
 
 def _are_data_cells(column: Sequence[str]) -> bool:
+    """Tell whether all cells are numbers, or all are sentences."""
     return all(map(NUMERIC.fullmatch, column)) or all(cell.endswith((".", "?", "!")) for cell in column)
 
 
 def _are_words(columns: Sequence[Sequence[str]]) -> bool:
-    """Tell whether columns look like words of an alphabet or like labels.
+    """Tell whether columns look like single words of an alphabetic script, or like labels.
 
     Either there are at least three rows and all columns hold single words, or there are at least four and one column of
-    words has at most half as many different cells as rows: labels.
+    words holds labels: it has at most half as many different cells as rows.
     """
     count = len(columns[0]) if columns else 0
     word_columns = [

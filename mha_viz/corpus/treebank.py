@@ -127,7 +127,7 @@ def count_empty_forms(corpus: Corpus) -> tuple[int, int]:
     return forms.count(EMPTY_FORM) + corpus.withheld_words, len(forms) + corpus.withheld_words
 
 
-def check_forms(name: str, empty: int, words: int) -> None:
+def check_withheld_words(name: str, empty: int, words: int) -> None:
     """Raise CorpusError for a treebank that withholds more than half of its words."""
     if 2 * empty > words:
         raise CorpusError(

@@ -132,7 +132,7 @@ def _prepare_measurement(args: argparse.Namespace, model: Model, cluster: Any, f
 
 
 def format_few_documents(count: int) -> str:
-    """Return a note that intervals over so few documents hold for these documents alone."""
+    """Return a note that intervals over only a few documents hold for these alone."""
     if count > 1:
         return f"Few documents ({count}): the intervals apply to these alone."
     return "Few documents: only one, or none named, so the intervals apply to these sentences alone."

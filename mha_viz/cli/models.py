@@ -72,24 +72,24 @@ def read_all(
 
     The model first continues each text by ``word_count`` words, which are marked.
     """
-    loaded = load_model(model, device, dtype, name)
+    encoder = load_model(model, device, dtype, name)
     if not word_count:
-        return run_requests(loaded, requests, recipes)
+        return run_requests(encoder, requests, recipes)
     from mha_viz.models.reading.continuing import continue_text
 
     continued_requests = []
     for request in requests:
         if request.pair:
             raise SettingError("--continue does not go with --pair.", "Leave one of them out.")
-        prefixed = loaded.prefixed(request.prefix) if request.prefix else loaded
-        continued_requests.append(replace(request, text=continue_text(prefixed, request.text, word_count)))
+        prefixed_encoder = encoder.prefixed(request.prefix) if request.prefix else encoder
+        continued_requests.append(replace(request, text=continue_text(prefixed_encoder, request.text, word_count)))
     lengths = [len(new.text) - len(old.text) for new, old in zip(continued_requests, requests, strict=True)]
-    return [*map(mark_written, run_requests(loaded, continued_requests, recipes), lengths)]
+    return [*map(mark_written, run_requests(encoder, continued_requests, recipes), lengths)]
 
 
-def run_requests(model: Any, requests: Sequence[Request], recipes: Recipes | None = None) -> list[Attention]:
+def run_requests(encoder: Any, requests: Sequence[Request], recipes: Recipes | None = None) -> list[Attention]:
     """Run a loaded model on several requests and return the readings; a truncated text is reported on stderr."""
     from mha_viz.study.reading import read
 
     with print_warnings():
-        return [read(model, request, recipes=recipes) for request in requests]
+        return [read(encoder, request, recipes=recipes) for request in requests]

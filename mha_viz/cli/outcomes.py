@@ -43,8 +43,8 @@ def format_replications(replications: Sequence[Replication], old_profile: Profil
     legend = [LEGEND] if any(replication.finding.role in THRESHOLD_ROLES for replication in replications) else []
     findings = [replication.finding for replication in replications]
     rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in findings)]
-    older = f", {OLDER_RULE}" if has_older_rule(findings) else ""
-    legend += [RULE_LEGEND.format(rule=" or ".join(rules), older=older)] if rules else []
+    older_note = f", {OLDER_RULE}" if has_older_rule(findings) else ""
+    legend += [RULE_LEGEND.format(rule=" or ".join(rules), older=older_note)] if rules else []
     scores = [replication.here for replication in replications if replication.here is not None]
     legend += _format_documents({score.documents for score in scores if score.documents is not None}, names[1])
     outcomes = Counter(replication.outcome for replication in replications)

@@ -41,7 +41,7 @@ class Destination:
             _write_stdout(lambda file: file.write(content))
 
     def write_attention(self, attention: Attention) -> None:
-        """Write a reading piece by piece. Raises ExportError."""
+        """Write a reading in parts, so that it is never in memory as one text. Raises ExportError."""
         announce_size(attention, self)
         if self.path is not None:
             files.write(attention, self.path, self.suffix)
@@ -67,7 +67,7 @@ def _format_table(rows: pd.DataFrame, suffix: str) -> bytes:
 def parse_table_destination(out: str | None, format_name: str | None) -> Destination | None:
     """Return the destination of a table besides the terminal, or None.
 
-    A format without a file means stdout. Raises as :func:`parse_destination`.
+    A format without a file means stdout. Raises the errors of :func:`parse_destination`.
     """
     out = out if out is not None else STDOUT if format_name else None
     return None if out is None else parse_destination(out, format_name, TABLE_FORMATS, "a table format")
@@ -112,7 +112,7 @@ def format_suffix(name: str) -> str:
 
 
 def announce_size(attention: Attention, destination: Destination) -> None:
-    """Report on stderr how large a long table will be."""
+    """Print on stderr how large the output will be, if it is more than LARGE_BYTES."""
     size = estimate_text_size(attention, destination.suffix)
     if size > LARGE_BYTES:
         name = "stdout" if destination.path is None else shorten(str(destination.path), 200)

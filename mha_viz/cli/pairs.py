@@ -46,7 +46,7 @@ def add_options(pairs: Parser) -> None:
     help_text = f"a model that predicts words: {MODEL_HELP}"
     pairs.add_argument("--model", required=True, metavar="NAME", help=help_text)
     help_text = "heads to switch off, one at a time (L3H1,L2H4) or together (L3H1+L2H4); by default, each head"
-    pairs.add_argument("--heads", type=_parse_sets, metavar="HEADS", help=help_text)
+    pairs.add_argument("--heads", type=_parse_head_sets, metavar="HEADS", help=help_text)
     help_text = "what replaces a head’s output: zero; mean, over the pairs; uniform or recipe, the output with uniform "
     help_text += f"weights or its recipe’s; or resample, on random good sentences (default: {METHODS[0]})"
     pairs.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="METHOD", help=help_text)
@@ -99,7 +99,7 @@ def _open_profile(folder: Path) -> Profile:
     return read_profile(folder)
 
 
-def _parse_sets(value: str) -> list[list[Head]]:
+def _parse_head_sets(value: str) -> list[list[Head]]:
     """Parse heads that are off alone or together, as in "L3H1,L2H4+L2H5"."""
     return [[*parse_heads(part.replace("+", ","))] for part in value.split(",")]
 

@@ -44,7 +44,7 @@ def add_options(patch: Parser) -> None:
     help_text = "a third sentence: the answer is then the cosine of its sentence vector and that of TEXT"
     patch.add_argument("--similar-to", default="", metavar="TEXT", help=help_text)
     help_text = (
-        "a later head: each earlier head’s output from OTHER reaches only one side of it (path patching), as L1H2"
+        "a later head, such as L1H2: each earlier head’s output from OTHER reaches only one side of it (path patching)"
     )
     patch.add_argument("--to", type=parse_head, metavar="HEAD", help=help_text)
     help_text = f"the side of the head of --to: {', '.join(SIDES)} (default: {SIDES[1]})"
@@ -65,13 +65,15 @@ def run(args: argparse.Namespace) -> None:
     if args.side and args.to is None:
         raise SettingError("--side needs --to, the head where paths end.", "Add --to.")
     check_heads(model, [args.to] if args.to else [])
-    answer = {"word": args.word, "foil": args.foil, "similar_to": args.similar_to}
-    path = {"to": args.to, "side": args.side or SIDES[1]} if args.to else {}
+    answer_options = {"word": args.word, "foil": args.foil, "similar_to": args.similar_to}
+    path_options = {"to": args.to, "side": args.side or SIDES[1]} if args.to else {}
     from mha_viz.models.intervening.patching import activation_patching  # imports torch
 
     with print_warnings():
         encoder = load_model(model, args.device, args.dtype)
-        patched = activation_patching(encoder, text, args.other, **answer, **path, exact=not args.estimate)
+        patched = activation_patching(
+            encoder, text, args.other, **answer_options, **path_options, exact=not args.estimate
+        )
     write_and_print(destination, lambda: patched.table().reset_index(), map(one_line, _format_lines(patched)))
 
 

@@ -104,8 +104,8 @@ def add_measuring_options(command: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Measure models over corpora and write the tables to a folder."""
     names = args.model or [catalog.DEFAULT]
-    has_several = len(names) * len(args.corpus) > 1
-    _check_options(args, has_several)
+    has_several_profiles = len(names) * len(args.corpus) > 1
+    _check_options(args, has_several_profiles)
     with open_cluster(args) as cluster, print_warnings():
         corpora = [open_source(source, args.name, cluster) for source in args.corpus]
         other, other_corpus = _open_other(args, cluster)
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> None:
         for model in models:
             encoder = load_model(model, args.device, args.dtype, args.model_name)
             for corpus, source in zip(corpora, sources, strict=True):
-                folder = args.out / make_folder_path(model.name, corpus.name) if has_several else args.out
+                folder = args.out / make_folder_path(model.name, corpus.name) if has_several_profiles else args.out
                 if other_corpus is not None:
                     check_profiles(_get_comparison_facts(encoder, corpus), _get_comparison_facts(encoder, other_corpus))
                     other = measure(encoder, other_corpus, None, args.batch, cluster=cluster)
@@ -132,15 +132,15 @@ def run(args: argparse.Namespace) -> None:
                 if _list_chance_options(args):
                     profile = _add_chance(profile, folder, encoder, source, other_source, args, cluster)
                 profiles.append(profile)
-    if has_several:
+    if has_several_profiles:
         from mha_viz.study.many_profiles import write_table  # imports torch
 
         print(f"{write_table(profiles, args.out)}: the scores of all {len(profiles)} profiles, one column each")
 
 
-def _check_options(args: argparse.Namespace, has_several: bool) -> None:
+def _check_options(args: argparse.Namespace, has_several_profiles: bool) -> None:
     for option, value in (("--name", args.name), ("--model-name", args.model_name), ("--and", args.other)):
-        if has_several and value:
+        if has_several_profiles and value:
             raise SettingError(f"{option} goes with one corpus and one model.", "Leave it out, or measure one by one.")
     for option in _list_chance_options(args):
         if args.chance and (args.cluster or args.workers):
@@ -183,8 +183,8 @@ def _add_chance(
     treebanks = [open_treebank(source) for source in (other_source, corpus) if source is not None]
     names = [other.name for other in treebanks[:-1]] + [profile.corpus]  # --name may have changed the last name
     have_chains = all(source.has_chains for source in treebanks)
-    nulls = [(role, "", args.chance) for role in (SYNTAX, COREFERENCE)[: 1 + have_chains]]
-    for role, keeps, draws in (*nulls, (SYNTAX, KIND, args.chance_of_kind)):
+    permutations = [(role, "", args.chance) for role in (SYNTAX, COREFERENCE)[: 1 + have_chains]]
+    for role, keeps, draws in (*permutations, (SYNTAX, KIND, args.chance_of_kind)):
         if not draws:
             continue
         with show_cluster_progress() if cluster else bar_of("of the draws") as show:
@@ -229,7 +229,7 @@ def _write(profile: Profile, folder: Path, other: Profile | None, other_folder: 
 def measure(
     encoder: Any,
     corpus: Any,
-    sums: Path | None,
+    sums_folder: Path | None,
     batch: int | None,
     other: Profile | None = None,
     control: bool = True,
@@ -237,7 +237,7 @@ def measure(
 ) -> Profile:
     """Measure the profile of a model over a corpus, with a progress bar; see :func:`mha_viz.study.run.study`.
 
-    ``sums`` is the folder from which a stopped study continues, or None. ``batch`` is the maximum number of tokens per
+    ``sums_folder`` is the folder from which a stopped study continues, or None. ``batch`` is the maximum number of tokens per
     forward pass. ``other`` is a profile to compare with. With ``cluster``, its workers measure instead of this process.
     Raises CorpusError, ExportError, ClusterError.
     """
@@ -249,10 +249,12 @@ def measure(
     with show_cluster_progress() if cluster else bar_of("of the text") as progress:
         try:
             engine = cluster or LocalEngine(batch or DEFAULT_BATCH)
-            profile: Profile = engine.study(encoder, corpus, sums, control, progress)
+            profile: Profile = engine.study(encoder, corpus, sums_folder, control, progress)
             return profile
         except OSError as error:
-            raise ExportError(f"{sums} cannot be written: {error.strerror or error}.", "Choose another.") from error
+            raise ExportError(
+                f"{sums_folder} cannot be written: {error.strerror or error}.", "Choose another."
+            ) from error
 
 
 def _get_comparison_facts(encoder: Any, corpus: Any) -> dict[str, str]:

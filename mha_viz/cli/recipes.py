@@ -63,28 +63,28 @@ def run(args: argparse.Namespace) -> None:
     """
     old_recipes = find_recipes(args.corpus)
     model = choose_model(args.model or (str(old_recipes.facts["model"]) if old_recipes else catalog.DEFAULT))
-    corpus: Any = old_recipes or open_source(args.corpus)
-    score = None if args.score is None else open_source(args.score)
+    source: Any = old_recipes or open_source(args.corpus)
+    score_corpus = None if args.score is None else open_source(args.score)
     make_folder(args.out)
     others = [find_recipes(name) or open_source(name) for name in args.also]
-    files = [name for name in (None if old_recipes else args.corpus, args.score) if name is not None]
+    file_names = [name for name in (None if old_recipes else args.corpus, args.score) if name is not None]
     with (
         print_warnings(),
         remove_if_empty(args.out),
         remove_if_empty(args.out / PARTS_FOLDER),
-        open_cluster(args, files) as cluster,
+        open_cluster(args, file_names) as cluster,
     ):
         from mha_viz.study.recipes import fit_recipes  # imports torch
         from mha_viz.study.stability import compare_recipes
 
         encoder = load_model(model, args.device, args.dtype)
         result = old_recipes
-        if result is None or score is not None or not others:
+        if result is None or score_corpus is not None or not others:
             with show_cluster_progress() if cluster else bar_of("of the text") as progress:
                 result = fit_recipes(
-                    old_recipes or args.corpus if cluster else corpus,
+                    old_recipes or args.corpus if cluster else source,
                     encoder,
-                    score=args.score if cluster else score,
+                    score=args.score if cluster else score_corpus,
                     most=args.most,
                     resume=args.out,
                     progress=progress,
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
             with bar_of("of the comparison") as progress:
                 result = compare_recipes(result, other, encoder, most=args.most, progress=progress)
         if args.replace:
-            result = _measure_replacement(args, result, score or corpus, encoder, cluster)
+            result = _measure_replacement(args, result, score_corpus or source, encoder, cluster)
     result.save(args.out)
     lines = [f"{args.out}: {_format_summary(result)}", *map(_format_recipe, describe_recipes(result))]
     lines += _format_stability(result)

@@ -84,15 +84,15 @@ def parse_profile(value: str) -> Path:
     return find_profile_folder(parse_folder(value))
 
 
-def _measure(args: argparse.Namespace, other_profile: Profile, sums: Path | None) -> Profile:
+def _measure(args: argparse.Namespace, other_profile: Profile, sums_folder: Path | None) -> Profile:
     """Measure the profile of the corpus, with the model of the other profile."""
     with open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, args.name, cluster)
         dtype = get_dtype(str(other_profile.facts.get("revision", "")))
         encoder = load_model(choose_model(other_profile.model), args.device, dtype)
-        if sums is not None:
-            make_folder(sums)
-        return measure(encoder, corpus, sums, args.batch, other_profile, control=False, cluster=cluster)
+        if sums_folder is not None:
+            make_folder(sums_folder)
+        return measure(encoder, corpus, sums_folder, args.batch, other_profile, control=False, cluster=cluster)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -108,16 +108,16 @@ def run(args: argparse.Namespace) -> None:
         return write_and_print(destination, lambda: table, format_runs(table))
     if args.beside:
         return _compare_models(args, profile, destination)
-    sums = get_partial_folder(destination, "sums")
+    sums_folder = get_partial_folder(destination, "sums")
     if (Path(args.corpus) / FACTS_FILE).is_file():
         new_profile = read_profile(Path(args.corpus))
         check_profiles(new_profile.facts, profile.facts)
     else:
-        new_profile = _measure(args, profile, sums)
+        new_profile = _measure(args, profile, sums_folder)
     replications = replicate(findings, new_profile)
     write_and_print(destination, lambda: replications.table, format_replications(replications, profile, new_profile))
-    if sums is not None:
-        shutil.rmtree(sums, ignore_errors=True)
+    if sums_folder is not None:
+        shutil.rmtree(sums_folder, ignore_errors=True)
 
 
 def _compare_models(args: argparse.Namespace, profile: Profile, destination: Destination | None) -> None:

@@ -31,8 +31,10 @@ def add_options(serve: Parser) -> None:
     serve.add_argument(
         "--open", action="store_true", help="let visitors from other machines open folders and download models as well"
     )
-    names = "host names that the server answers to (default: $MHA_VIZ_HOSTS, else all; on loopback only local names)"
-    serve.add_argument("--allowed-hosts", metavar="NAMES", help=names)
+    help_text = (
+        "host names that the server answers to (default: $MHA_VIZ_HOSTS, else all; on loopback only local names)"
+    )
+    serve.add_argument("--allowed-hosts", metavar="NAMES", help=help_text)
     help_text = f"folder with recipes of your own models, added to ${PROFILES_VARIABLE}"
     serve.add_argument("--recipes", type=parse_folder, metavar="DIR", help=help_text)
     serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options for Streamlit")

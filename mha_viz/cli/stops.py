@@ -63,8 +63,8 @@ _CODES: dict[type[BaseException], int] = {
 class InterruptHandler:
     """Handles Ctrl-C while a command runs.
 
-    ``pressed`` stays True even if a library swallows the KeyboardInterrupt. Where Python itself swallows it, because
-    nothing can be raised there, it is raised once more.
+    ``pressed`` stays True even if a library swallows the KeyboardInterrupt. If Python itself swallows the exception,
+    because it occurs where none can be raised, the handler raises it again a moment later.
     """
 
     def __init__(self) -> None:

@@ -156,7 +156,7 @@ def build_parser() -> Parser:
 def _print_completion(args: argparse.Namespace) -> None:
     """Print the completion script for bash, zsh or fish.
 
-    It builds its own parser, because --model then accepts only listed names.
+    The script comes from a separate parser, in which --model accepts only the names to complete.
     """
     import shtab
 

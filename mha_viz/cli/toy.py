@@ -21,32 +21,32 @@ FORMATS = (".csv", ".json")
 JOBS = ("train", "evaluate", "history", "effects")
 
 
-def add_options(toy: Parser, epilog: dict[str, str]) -> None:
+def add_options(toy: Parser, examples: dict[str, str]) -> None:
     """Add the subcommands, each with its options and examples."""
     jobs = toy.add_subparsers(title="jobs", metavar="JOB", required=True)
 
-    def job(name: str, run: Callable[[argparse.Namespace], None], summary: str) -> Parser:
-        parser = toy.command(jobs, name, run, summary, epilog.get(name, ""))
+    def add_job(name: str, run: Callable[[argparse.Namespace], None], summary: str) -> Parser:
+        parser = toy.command(jobs, name, run, summary, examples.get(name, ""))
         parser.add_argument(
             "--seed", default=0, type=parse_count, metavar="N", help="seed of the random numbers (default: 0)"
         )
         return parser
 
-    _add_train_options(job("train", train, "Train a toy model from a seed."))
-    evaluate_parser = job("evaluate", evaluate, "Measure the heads of a toy model on newly sampled sentences.")
+    _add_train_options(add_job("train", train, "Train a toy model from a seed."))
+    evaluate_parser = add_job("evaluate", evaluate, "Measure the heads of a toy model on newly sampled sentences.")
     evaluate_parser.add_argument(
         "--model",
         default="toy",
         metavar="NAME",
         help="toy; toy@400, as it was after 400 steps; or a folder from `mha-viz toy train` (default: toy)",
     )
-    history_parser = job("history", history, "Measure a bundled model at every snapshot of its training.")
+    history_parser = add_job("history", history, "Measure a bundled model at every snapshot of its training.")
     help_text = "toy, on sampled sentences; or repeater, on as many sequences of repeated words (default: toy)"
     history_parser.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=help_text)
     help_text = "measure the toy in this folder from `mha-viz toy train` instead of the bundled one"
     history_parser.add_argument("--folder", type=parse_folder, metavar="DIR", help=help_text)
     summary = "Measure how well the bundled toy finds what a pronoun refers to, without each head and each layer."
-    effects_parser = job("effects", effects, summary)
+    effects_parser = add_job("effects", effects, summary)
     for sentence_parser in (evaluate_parser, history_parser, effects_parser):
         sentence_parser.add_argument(
             "--sentences",

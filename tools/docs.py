@@ -22,8 +22,9 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COPIES = {"security.md": "SECURITY.md", "changes.md": "CHANGELOG.md"}  # pages outside docs/
-WITH_FIGURES = ("gallery.md",)
-WITH_CORPORA = ("python.md", "command-line.md", "other-libraries.md", "toy.md")  # their blocks need files or variables
+PAGES_WITH_FIGURES = ("gallery.md",)
+# Their blocks need files or variables.
+PAGES_WITH_CORPORA = ("python.md", "command-line.md", "other-libraries.md", "toy.md")
 COMMANDS = "reference/commands.md"  # the site adds the help texts to it
 FIGURES = "reference/figures.md"  # the site adds the table of settings to it
 ROLES = re.compile(r":(?:meth|func|class|mod):(?=<code>)")
@@ -40,9 +41,13 @@ def iter_blocks(markdown: str) -> Iterator[tuple[str, str]]:
 def run_block(source: str, names: dict[str, Any]) -> Any:
     """Run a block in ``names``. Return the value of its last expression, None if it ends with a statement."""
     body = ast.parse(source).body
-    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+    expression = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), "docs", "exec"), names)
-    return eval(compile(ast.Expression(last.value), "docs", "eval"), names) if isinstance(last, ast.Expr) else None
+    return (
+        eval(compile(ast.Expression(expression.value), "docs", "eval"), names)
+        if isinstance(expression, ast.Expr)
+        else None
+    )
 
 
 def render_picture(result: Any) -> tuple[bytes, str, str] | None:
@@ -75,8 +80,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Fill in the generated parts of a page.
 
-    Galleries get figures, the page of commands gets the help texts, and that of figures the settings. Links that leave
-    docs/ are redirected to the pages made here.
+    Galleries get figures, the page of commands gets help texts, and the page of figures gets the table of settings.
+    Links that leave docs/ are redirected to the pages made here.
     """
     for copy, name in COPIES.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({copy}", markdown)
@@ -85,7 +90,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         return f"{markdown}\n{format_commands()}"
     if page.file.src_uri == FIGURES:
         return f"{markdown}\n## Settings\n\n{format_settings()}"
-    return _draw_figures(markdown, config, files) if page.file.src_uri in WITH_FIGURES else markdown
+    return _draw_figures(markdown, config, files) if page.file.src_uri in PAGES_WITH_FIGURES else markdown
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:

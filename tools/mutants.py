@@ -1,7 +1,7 @@
 """`python tools/mutants.py COVERAGE TIMES --out FILE [--tree DIR] [--mutants FILE]`: find faults that no test notices.
 
 A mutant is one fault that an operator of Cosmic Ray makes in a line of a function. Only lines that a test runs count;
-each room gets mutants in proportion to its number of such lines. Lines and faults are chosen with a fixed seed. A
+each room gets mutants in proportion to how many of them it has. Lines and faults are chosen with a fixed seed. A
 mutant is tried against the tests that run its line, module by module, the fastest first, until one fails. That test
 must fail again with the fault, and pass without it. COVERAGE and TIMES are what `make coverage` wrote. --tree names
 another checkout. --mutants repeats the mutants of an earlier result, to compare two states of the tests.
@@ -33,8 +33,8 @@ from typing import Any
 
 import pytest
 
-from tools.covered import LineCoverage, get_module
 from tools.forks import run_in_forks
+from tools.line_coverage import LineCoverage, get_module
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED, COUNT = 20261124, 150
@@ -59,7 +59,7 @@ NOT_RUN = 70  # exit code of a fork in which pytest did not finish
 
 @dataclass(frozen=True)
 class Mutant:
-    """The ``occurrence``-th place in ``file`` to which ``operator`` applies. ``line`` counts from 1."""
+    """The fault that ``operator`` makes at its ``occurrence``-th place in ``file``. ``line`` counts from 1."""
 
     file: str
     operator: str
@@ -100,7 +100,7 @@ def _load_operators() -> tuple[tuple[str, Any], ...]:
 
 @cache
 def list_mutants_by_line(tree: Path, file: str) -> Mapping[int, list[Mutant]]:
-    """Return every mutant of a file, by its line inside a function."""
+    """Return the mutants of a file, by line; only lines inside functions count."""
     from cosmic_ray.ast import ast_nodes, get_ast
 
     source = (tree / file).read_text("utf-8")
@@ -165,18 +165,18 @@ def choose_mutants(tree: Path, coverage: LineCoverage, count: int = COUNT, base:
         ]
     total, rng = sum(map(len, lines.values())), random.Random(SEED)
     shares = {room: max(1.0, count * len(entries) / total) for room, entries in sorted(lines.items()) if entries}
-    numbers = _round_shares(shares, count)
-    return [mutant for room, n in numbers.items() for mutant in _draw_mutants(tree, lines[room], n, rng)]
+    counts = _round_shares(shares, count)
+    return [mutant for room, n in counts.items() for mutant in _draw_mutants(tree, lines[room], n, rng)]
 
 
 def _round_shares(shares: Mapping[str, float], count: int) -> dict[str, int]:
     """Round shares to whole numbers that sum to ``count``, by largest remainders."""
     scale = count / sum(shares.values())
-    numbers = {room: max(1, int(share * scale)) for room, share in shares.items()}
-    missing = max(0, count - sum(numbers.values()))
-    for room in sorted(shares, key=lambda room: numbers[room] - shares[room] * scale)[:missing]:
-        numbers[room] += 1
-    return numbers
+    counts = {room: max(1, int(share * scale)) for room, share in shares.items()}
+    remainder = max(0, count - sum(counts.values()))
+    for room in sorted(shares, key=lambda room: counts[room] - shares[room] * scale)[:remainder]:
+        counts[room] += 1
+    return counts
 
 
 def _draw_mutants(tree: Path, lines: Sequence[tuple[str, int]], count: int, rng: random.Random) -> Iterator[Mutant]:
@@ -196,10 +196,10 @@ def _draw_mutants(tree: Path, lines: Sequence[tuple[str, int]], count: int, rng:
 
 @dataclass
 class SelectedTests:
-    """A pytest plugin: run only ``tests``, in their order, and write down the first that fails."""
+    """A pytest plugin: run only ``tests``, in their order, and write the name of the first that fails to a file."""
 
     tests: Sequence[str]
-    report: Path
+    failure_file: Path
     order: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -211,19 +211,19 @@ class SelectedTests:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.report.write_text(report.nodeid, "utf-8")
+            self.failure_file.write_text(report.nodeid, "utf-8")
 
 
-def run(tree: Path, tests: Sequence[str]) -> str:
+def run_tests(tree: Path, tests: Sequence[str]) -> str:
     """Run tests in a fork of this process.
 
     Return PASSED, HANGS, FAILED (while collecting), or the name of the first test that fails.
     """
-    report = tree / ".failed"
-    report.unlink(missing_ok=True)
+    failure_file = tree / ".failed"
+    failure_file.unlink(missing_ok=True)
     pid = os.fork()
     if not pid:
-        _run_child(tree, tests, report)
+        _run_child(tree, tests, failure_file)
     deadline = time.monotonic() + DEADLINE
     while not (status := os.waitpid(pid, os.WNOHANG))[0]:
         if time.monotonic() > deadline:
@@ -231,15 +231,15 @@ def run(tree: Path, tests: Sequence[str]) -> str:
             os.waitpid(pid, 0)
             return HANGS
         time.sleep(0.05)
-    if report.exists():
-        return report.read_text("utf-8")
+    if failure_file.exists():
+        return failure_file.read_text("utf-8")
     code = os.waitstatus_to_exitcode(status[1])
     if code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED, NOT_RUN):
         raise RuntimeError(f"No test was tried: {(tree / '.log').read_text('utf-8')[-2000:]}")
     return PASSED if code == 0 else FAILED
 
 
-def _run_child(tree: Path, tests: Sequence[str], report: Path) -> None:
+def _run_child(tree: Path, tests: Sequence[str], failure_file: Path) -> None:
     code = NOT_RUN
     try:
         os.setpgid(0, 0)
@@ -253,7 +253,7 @@ def _run_child(tree: Path, tests: Sequence[str], report: Path) -> None:
         modules = sorted(set(map(get_module, tests)))
         options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", IGNORED_WARNING]
         options += ["-m", "not deploy and not browsers"]
-        code = int(pytest.main([*options, *modules], plugins=[SelectedTests(tests, report)]))
+        code = int(pytest.main([*options, *modules], plugins=[SelectedTests(tests, failure_file)]))
     except BaseException:
         traceback.print_exc()
     finally:
@@ -284,7 +284,7 @@ def apply_fault(tree: Path, mutant: Mutant) -> Iterator[None]:
 
 
 def try_mutant(tree: Path, mutant: Mutant, coverage: LineCoverage, broken_tests: set[str]) -> Outcome:
-    """Try a mutant. A test that fails in this copy even without the fault is ``broken`` and does not count."""
+    """Try a mutant. Tests that fail even without the fault do not count, and are added to ``broken_tests``."""
     start = time.monotonic()
     tests, left_out = coverage.find_tests(mutant.file, mutant.line)
     by = find_noticing_test(tree, mutant, [test for test in tests if test not in broken_tests], broken_tests)
@@ -292,17 +292,17 @@ def try_mutant(tree: Path, mutant: Mutant, coverage: LineCoverage, broken_tests:
 
 
 def find_noticing_test(tree: Path, mutant: Mutant, tests: Sequence[str], broken_tests: set[str]) -> str:
-    """Return the test that fails with the fault, fails again with it, and passes without it; "" if no test notices it.
+    """Return the first test that fails twice with the fault and passes without it; "" if there is none.
 
-    HANGS or FAILED if the tests as a whole hang or fail, but only with the fault.
+    Return HANGS or FAILED if the tests as a whole hang or fail, but only with the fault.
     """
     while tests:
         test = _run_with_fault(tree, mutant, tests)
         if test == PASSED:
             return ""
         if test in (HANGS, FAILED):
-            return "" if run(tree, tests) == test else test
-        if run(tree, [test]) != PASSED:
+            return "" if run_tests(tree, tests) == test else test
+        if run_tests(tree, [test]) != PASSED:
             broken_tests.add(test)
         elif _run_with_fault(tree, mutant, [test]) != PASSED:
             return test
@@ -312,7 +312,7 @@ def find_noticing_test(tree: Path, mutant: Mutant, tests: Sequence[str], broken_
 
 def _run_with_fault(tree: Path, mutant: Mutant, tests: Sequence[str]) -> str:
     with apply_fault(tree, mutant):
-        return run(tree, tests)
+        return run_tests(tree, tests)
 
 
 # ---- Trying all mutants

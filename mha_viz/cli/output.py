@@ -41,7 +41,7 @@ class Destination:
             _write_stdout(lambda file: file.write(content))
 
     def write_attention(self, attention: Attention) -> None:
-        """Write a reading in parts, so that it is never in memory as one text. Raises ExportError."""
+        """Write a reading incrementally. Raises ExportError."""
         announce_size(attention, self)
         if self.path is not None:
             files.write(attention, self.path, self.suffix)

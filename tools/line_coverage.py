@@ -19,8 +19,8 @@ class LineCoverage:
     seconds: Mapping[str, float]
 
     @classmethod
-    def read(cls, coverage_file: Path, times: Path) -> LineCoverage:
-        """Read the files that `make coverage` wrote."""
+    def read(cls, coverage_file: Path, times_prefix: Path) -> LineCoverage:
+        """Read the files that `make coverage` wrote; those with times begin with ``times_prefix``."""
         from coverage import CoverageData
 
         data = CoverageData(str(coverage_file))
@@ -32,10 +32,10 @@ class LineCoverage:
             for line, contexts in data.contexts_by_lineno(path).items():
                 lines.setdefault(line, set()).update(filter(None, map(_parse_context, contexts)))
         seconds: dict[str, float] = {}
-        for file in times.parent.glob(f"{times.name}*"):
+        for file in times_prefix.parent.glob(f"{times_prefix.name}*"):
             for row in file.read_text("utf-8").splitlines():
-                test, wall, *_ = json.loads(row)
-                seconds[test] = wall
+                test, wall_seconds, *_ = json.loads(row)
+                seconds[test] = wall_seconds
         return cls(tests, seconds)
 
     def find_tests(self, file: str, line: int) -> tuple[list[str], int]:
@@ -51,16 +51,15 @@ class LineCoverage:
             if selected and total_seconds > MAX_SECONDS:
                 break
             selected.append(test)
-        modules: dict[str, float] = defaultdict(float)
+        module_seconds: dict[str, float] = defaultdict(float)
         for test in selected:
-            modules[get_module(test)] += self.seconds[test]
-        return sorted(selected, key=lambda test: (modules[get_module(test)], get_module(test))), len(candidates) - len(
-            selected
-        )
+            module_seconds[get_module(test)] += self.seconds[test]
+        selected.sort(key=lambda test: (module_seconds[get_module(test)], get_module(test)))
+        return selected, len(candidates) - len(selected)
 
 
 def _parse_context(context: str) -> str:
-    """Return the test of a context: ``test|run`` of pytest-cov, or ``test (call)`` of a child process."""
+    """Return the test that a context names: ``test|run`` from pytest-cov, ``test (call)`` from a child process."""
     return (
         context.rpartition("|")[0] if context.endswith(("|run", "|setup", "|teardown")) else context.rpartition(" (")[0]
     )

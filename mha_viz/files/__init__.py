@@ -83,8 +83,8 @@ def _resolve_path(path: Path) -> Path:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove partial files in a folder that killed processes left there more than a day ago."""
-    for partial in folder.glob(".*.part"):
-        remove_if_stale(partial)
+    for partial_file in folder.glob(".*.part"):
+        remove_if_stale(partial_file)
 
 
 def remove_if_stale(path: Path) -> None:
@@ -152,12 +152,12 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     parent.mkdir(parents=True, exist_ok=True)
     for leftover in parent.glob("partial-*"):
         remove_if_stale(leftover)
-    partial = Path(tempfile.mkdtemp(prefix="partial-", dir=parent))
+    partial_folder = Path(tempfile.mkdtemp(prefix="partial-", dir=parent))
     try:
-        with _lock_path(partial):
-            yield partial
+        with _lock_path(partial_folder):
+            yield partial_folder
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(partial_folder, ignore_errors=True)
 
 
 def make_folder(path: Path) -> None:
@@ -167,5 +167,5 @@ def make_folder(path: Path) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ExportError(
-            f"The folder {str(path)[:200]} cannot be made: {reason.lower()}.", "Choose another."
+            f"The folder {str(path)[:200]} cannot be created: {reason.lower()}.", "Choose another."
         ) from error

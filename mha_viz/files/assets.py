@@ -101,10 +101,10 @@ def find_files(root: Path, name: str) -> list[Path]:
     while level and len(visited) < MAX_FOLDERS:
         subfolders = list[Path]()
         for folder in level:
-            resolved = folder.resolve()  # symbolic links may form a loop
-            if resolved in visited or len(visited) == MAX_FOLDERS:
+            real_folder = folder.resolve()  # symbolic links may form a loop
+            if real_folder in visited or len(visited) == MAX_FOLDERS:
                 continue
-            visited.add(resolved)
+            visited.add(real_folder)
             try:
                 entries = sorted(folder.iterdir())
             except OSError:

@@ -15,7 +15,7 @@ from typing import Any
 FILE_NAME = "digests.json"
 DIGESTS, SEAL = "digests", "seal"  # entries of the facts: digests of other files, and digest of all other entries
 
-_Stamp = tuple[int, int, int]
+_Stamp = tuple[int, int, int]  # inode, size, modification time
 
 
 def digest_file(path: Path) -> str:
@@ -48,13 +48,14 @@ def match_files(folder: Path, digests: Mapping[str, str]) -> bool:
 
 
 def _read_stamp(path: Path) -> _Stamp:
-    """Return the inode, size and modification time of a file, which change when the file is written."""
+    """Return the stamp of a file, which changes when the file is written."""
     stat = path.stat()
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 @lru_cache(1024)
 def _digest_cached(path: Path, stamp: _Stamp) -> str:
+    """Return the digest of a file from the cache, or read it if its stamp is new."""
     return digest_file(path)
 
 

@@ -43,14 +43,14 @@ def is_attached(character: str) -> bool:
     return is_accent(character) or unicodedata.category(character) == "Cf" or ord(character) in SKIN_TONES
 
 
-def is_picture(character: str) -> bool:
-    """Return True for emoji and other symbols (category So) that stand together with their neighbours."""
+def is_emoji(character: str) -> bool:
+    """Return True for emoji and other symbols (category So). Adjacent ones form one word."""
     return unicodedata.category(character) == "So"
 
 
 def is_sign(text: str) -> bool:
     """Return True if every character is punctuation or a sign such as + or $; False for empty text."""
-    return bool(text) and all(unicodedata.category(c)[0] in "PS" and not is_picture(c) for c in text)
+    return bool(text) and all(unicodedata.category(c)[0] in "PS" and not is_emoji(c) for c in text)
 
 
 def make_visible(text: str) -> str:

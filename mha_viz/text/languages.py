@@ -98,11 +98,13 @@ def _is_in_name(words: Sequence[str], index: int) -> bool:
     """
     right_word = next((word for word in words[index + 1 :] if _is_not_particle(word)), "")
     left_word = next((word for word in words[index::-1] if _is_not_particle(word) or word[:1].isupper()), "")
-    is_within = index > 0 or not words[index][:1].isupper()
-    return is_within and words[index].casefold() in PARTICLES and right_word[:1].isupper() and left_word[:1].isupper()
+    is_opening = index == 0 and words[index][:1].isupper()
+    is_particle = words[index].casefold() in PARTICLES
+    return is_particle and not is_opening and right_word[:1].isupper() and left_word[:1].isupper()
 
 
 def _is_not_particle(word: str) -> bool:
+    """Return whether a word is not a lower-case particle; a capitalised one can begin a name, as in "Los Angeles"."""
     return word[:1].isupper() or word not in PARTICLES
 
 

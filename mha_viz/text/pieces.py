@@ -18,7 +18,7 @@ from mha_viz.text.characters import (
     clean,
     is_accent,
     is_attached,
-    is_picture,
+    is_emoji,
     is_sign,
     is_word_character,
     make_visible,
@@ -68,7 +68,7 @@ _BLANK_LETTERS = {ord(letter): chr(byte) for letter, byte in BYTE_LETTERS.items(
 class Piece(NamedTuple):
     """One piece as the tokenizer reports it: its name, its span, and the number of its word.
 
-    The word is the tokenizer's own; where the vocabulary writes blanks, all pieces have the same number.
+    ``word`` is the number that the tokenizer gives; if the vocabulary writes blanks, it is the same for all pieces.
     """
 
     name: str
@@ -129,8 +129,10 @@ class Spelling(NamedTuple):
                 numbers.append(None)
                 is_open = False
                 continue
-            continues = bool(self.blanks) or (is_open and (self.mark != CONTINUATION_MARK or _strip_mark(name) != name))
-            count += not (continues and index != second_from)
+            is_continuation = bool(self.blanks) or (
+                is_open and (self.mark != CONTINUATION_MARK or _strip_mark(name) != name)
+            )
+            count += not (is_continuation and index != second_from)
             numbers.append(count)
             is_open_mark = self.mark == OPEN_MARK  # otherwise, the mark ends a word
             is_open = self.mark == CONTINUATION_MARK or (bool(self.mark) and name.endswith(self.mark) == is_open_mark)
@@ -223,8 +225,8 @@ def _belong_to_one_word(previous: Piece, piece: Piece, texts: tuple[str, str]) -
     """
     if previous.segment != piece.segment or None in (previous.word, piece.word) or previous.word == piece.word:
         return False
-    is_cut = IDEOGRAPHS.search(texts[piece.segment], max(0, piece.start - 1), piece.start + 1)
-    return not is_cut and _meet_in_letters(previous, piece, texts)
+    is_at_ideograph = IDEOGRAPHS.search(texts[piece.segment], max(0, piece.start - 1), piece.start + 1)
+    return not is_at_ideograph and _meet_in_letters(previous, piece, texts)
 
 
 def _has_no_text(name: str) -> bool:
@@ -235,8 +237,8 @@ def _has_no_text(name: str) -> bool:
 def _are_special(names: Sequence[str]) -> list[bool]:
     """Tell which names are those of special tokens.
 
-    If some name has "▁" or is </s>, as in the translation models that read language codes, such a code is special at
-    the ends of a text and next to a special token such as </s>.
+    Translation models also read language codes. If some name has "▁" or is </s>, as in their vocabularies, a language
+    code is special at the ends of a text and next to a special token such as </s>.
     """
     are_named = [bool(SPECIAL_NAMES.fullmatch(name)) for name in names]
     if not any("▁" in name or name == "</s>" for name in names):
@@ -300,17 +302,17 @@ def _are_single_bytes(names: Sequence[str]) -> bool:
         return False
 
 
-def _decode_truncated(raw: bytearray) -> str:
+def _decode_truncated(data: bytearray) -> str:
     """Decode bytes whose first and last character may be incomplete. Raises UnicodeDecodeError."""
-    return getincrementaldecoder("utf-8")().decode(bytes(raw).lstrip(bytes(range(0x80, 0xC0))))
+    return getincrementaldecoder("utf-8")().decode(bytes(data).lstrip(bytes(range(0x80, 0xC0))))
 
 
-def _decode(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
+def _decode(data: bytearray) -> tuple[str, list[tuple[int, int]]]:
     """Decode UTF-8; also return for each byte the span of its character. Invalid bytes are written as <0xC3>."""
     characters: list[str] = []
     spans: list[tuple[int, int]] = []
     offset = 0
-    for character in raw.decode("utf-8", "surrogateescape"):
+    for character in data.decode("utf-8", "surrogateescape"):
         size = len(character.encode("utf-8", "surrogateescape"))
         is_stray = "\udc80" <= character <= "\udcff"
         characters.append(clean(f"<0x{ord(character) & 0xFF:02X}>" if is_stray else character))
@@ -345,9 +347,9 @@ def adjust_spans(pieces: Sequence[Piece], texts: tuple[str, str]) -> list[Piece]
     return result[::-1]
 
 
-def _adjust_span(piece: Piece, text: str, limit: int, is_before_letter: bool) -> Piece:
+def _adjust_span(piece: Piece, text: str, limit: int, shares_start: bool) -> Piece:
     start, end = piece.start, piece.end
-    if _is_blank_mark(piece.name) and (is_before_letter or text[start:end].strip() not in ("", piece.name)):
+    if _is_blank_mark(piece.name) and (shares_start or text[start:end].strip() not in ("", piece.name)):
         end = start
     if start == end and (blanks := _get_white_space(piece.name)):
         start -= min(len(blanks), start - len(text[:start].rstrip()))
@@ -371,12 +373,12 @@ def number_words(pieces: Sequence[Piece], texts: tuple[str, str]) -> list[int | 
 
     The pieces must have the spans that :func:`adjust_spans` returns.
 
-    Words are separated by white space and punctuation:
-    "didn't" is one word although BERT splits it into three pieces, and the full stop of "tired." is a separate word
-    although SentencePiece keeps them together. An apostrophe belongs to a word only between two letters or digits.
-    Every other punctuation mark or sign, including the underscore and a leading apostrophe, is a word of its own;
-    several in one piece form a word together. Line ends and tabs are words, too, while a blank belongs to the word
-    after it. Adjacent emoji form one word. In addition, the marks of a vocabulary without blanks separate words.
+    Words are separated by white space and punctuation: "didn't" is one word although BERT splits it into three pieces,
+    and the full stop of "tired." is a separate word although SentencePiece keeps them together. An apostrophe belongs
+    to a word only between two letters or digits. Every other punctuation mark or sign, including the underscore and a
+    leading apostrophe, is a word of its own; several in one piece form a word together. Line ends and tabs are words,
+    too, while a blank belongs to the word after it. Adjacent emoji form one word. In addition, the marks of a
+    vocabulary without blanks separate words.
     """
     words: list[int | None] = []
     word = -1
@@ -412,7 +414,7 @@ def _starts_word(previous: Piece, piece: Piece, text: str) -> bool:
     base = _strip_attached(text, previous)
     if piece_text.isspace() or is_sign(piece_text[:1]) or is_sign(base[-1:]):
         return True
-    if base and piece_text and is_picture(base[-1]) != is_picture(piece_text[0]):
+    if base and piece_text and is_emoji(base[-1]) != is_emoji(piece_text[0]):
         return True
     return piece.word != previous.word
 
@@ -448,11 +450,13 @@ def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], texts
     has_begin_marks = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
     drawn_texts = []
     for i, piece in enumerate(pieces):
-        continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues_word(pieces, i, texts)
+        is_continuation = (
+            i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues_word(pieces, i, texts)
+        )
         is_marked = piece.name.startswith(CONTINUATION_MARK) or (has_begin_marks and piece.name[:1] not in BLANKS)
         is_marked |= not has_begin_marks and _meet_in_letters(pieces[i - 1], piece, texts)
         text = _make_visible_text(pieces, i, texts)
-        drawn_texts.append(f"{CONTINUATION_MARK if continues and is_marked and text != UNKNOWN else ''}{text}")
+        drawn_texts.append(f"{CONTINUATION_MARK if is_continuation and is_marked and text != UNKNOWN else ''}{text}")
     return tuple(drawn_texts)
 
 

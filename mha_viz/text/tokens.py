@@ -110,13 +110,13 @@ class TokenizedText:
 
     @cached_property
     def _by_words(self) -> TokenizedText:
-        return replace(self, tokens=tuple(self._word(g) for g in self.groups), unit="words")
+        return replace(self, tokens=tuple(self._merge_group(g) for g in self.groups), unit="words")
 
     def without_special(self) -> TokenizedText:
         """Return the same text without its special tokens."""
         return replace(self, tokens=tuple(t for t in self.tokens if not t.special))
 
-    def _word(self, group: tuple[int, ...]) -> Token:
+    def _merge_group(self, group: tuple[int, ...]) -> Token:
         first = self.tokens[group[0]]
         spans = [(t.start, t.end) for t in (self.tokens[i] for i in group) if t.start is not None and t.end is not None]
         if len(group) == 1 or not spans:

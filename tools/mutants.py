@@ -3,7 +3,7 @@
 A mutant is one fault that an operator of Cosmic Ray makes in a line of a function. Only lines that a test runs count;
 each room gets mutants in proportion to how many of them it has. Lines and faults are chosen with a fixed seed. A
 mutant is tried against the tests that run its line, module by module, the fastest first, until one fails. That test
-must fail again with the fault, and pass without it. COVERAGE and TIMES are what `make coverage` wrote. --tree names
+must fail again with the fault, and pass without it. COVERAGE and TIMES come from `make coverage`. --tree names
 another checkout. --mutants repeats the mutants of an earlier result, to compare two states of the tests.
 """
 
@@ -287,8 +287,8 @@ def try_mutant(tree: Path, mutant: Mutant, coverage: LineCoverage, broken_tests:
     """Try a mutant. Tests that fail even without the fault do not count, and are added to ``broken_tests``."""
     start = time.monotonic()
     tests, left_out = coverage.find_tests(mutant.file, mutant.line)
-    by = find_noticing_test(tree, mutant, [test for test in tests if test not in broken_tests], broken_tests)
-    return Outcome(mutant, bool(by), by, len(tests), left_out, round(time.monotonic() - start, 1))
+    noticing_test = find_noticing_test(tree, mutant, [test for test in tests if test not in broken_tests], broken_tests)
+    return Outcome(mutant, bool(noticing_test), noticing_test, len(tests), left_out, round(time.monotonic() - start, 1))
 
 
 def find_noticing_test(tree: Path, mutant: Mutant, tests: Sequence[str], broken_tests: set[str]) -> str:
@@ -361,9 +361,11 @@ def try_all(tree: Path, mutants: Sequence[Mutant], coverage: LineCoverage, prefi
         return sorted(prefix.parent.glob(f"{prefix.name}.*.jsonl"))
 
     outcomes = read_outcomes(list_parts())
-    remaining = [mutant for mutant in mutants if mutant not in outcomes]
+    remaining_mutants = [mutant for mutant in mutants if mutant not in outcomes]
     run_in_forks(
-        lambda n: _run_worker(tree, remaining[n::workers], coverage, prefix.with_name(f"{prefix.name}.{n}.jsonl")),
+        lambda n: _run_worker(
+            tree, remaining_mutants[n::workers], coverage, prefix.with_name(f"{prefix.name}.{n}.jsonl")
+        ),
         workers,
     )
     all_outcomes = read_outcomes(list_parts())

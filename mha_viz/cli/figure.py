@@ -49,7 +49,7 @@ def add_options(figure: Parser, examples: dict[str, str]) -> None:
     """Add the kinds of figures, each with its options and examples."""
     kinds = figure.add_subparsers(title="kinds", metavar="KIND", required=True)
     for kind, summary in KINDS.items():
-        parser = figure.command(kinds, kind, None, summary, examples.get(kind, ""))
+        parser = figure.add_command(kinds, kind, None, summary, examples.get(kind, ""))
         parser.set_defaults(kind=kind, head=[], others=[], as_=None, columns=None, all_heads=None)
         add_text_options(parser)
         add_device_option(parser)

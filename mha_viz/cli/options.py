@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
     siblings: Mapping[str, Parser] = MappingProxyType({})  # the commands to which this one belongs
 
-    def command(self, commands: Any, name: str, run: Command | None, summary: str, epilog: str = "") -> Parser:
+    def add_command(self, commands: Any, name: str, run: Command | None, summary: str, epilog: str = "") -> Parser:
         """Add a command to the group ``commands`` of this parser."""
         formatter = argparse.RawDescriptionHelpFormatter
         parser: Parser = commands.add_parser(

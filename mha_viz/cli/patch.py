@@ -89,7 +89,7 @@ def _format_lines(patched: Patched) -> Iterator[str]:
         yield f"{format_head(Head.of(name))}  {f'{exact}{estimate}'.removesuffix(', ')}"
     footer = f"and {len(table) - MAX_LISTED} more" if len(table) > MAX_LISTED else ""
     if np.isfinite(patched.correlation):
-        footer += f"{'; ' if footer else ''}correlation of both numbers {decimal(patched.correlation)}"
+        footer += f"{'; ' if footer else ''}correlation of exact and first-order shares {decimal(patched.correlation)}"
     if footer:
         yield footer
     if is_estimated and patched.checked is not None:

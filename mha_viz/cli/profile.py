@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
     _check_options(args, has_several_profiles)
     with open_cluster(args) as cluster, print_warnings():
         corpora = [open_source(source, args.name, cluster) for source in args.corpus]
-        other, other_corpus = _open_other(args, cluster)
+        other_profile, other_corpus = _open_other(args, cluster)
         sources = args.corpus if cluster else corpora
         other_source = str(args.other) if cluster and other_corpus is not None else other_corpus
         if _list_chance_options(args):
@@ -126,9 +126,9 @@ def run(args: argparse.Namespace) -> None:
                 folder = args.out / make_folder_path(model.name, corpus.name) if has_several_profiles else args.out
                 if other_corpus is not None:
                     check_profiles(_get_comparison_facts(encoder, corpus), _get_comparison_facts(encoder, other_corpus))
-                    other = measure(encoder, other_corpus, None, args.batch, cluster=cluster)
-                profile = measure(encoder, corpus, folder, args.batch, other, cluster=cluster)
-                profile = _write(profile, folder, other, args.other if other_corpus is None else None)
+                    other_profile = measure(encoder, other_corpus, None, args.batch, cluster=cluster)
+                profile = measure(encoder, corpus, folder, args.batch, other_profile, cluster=cluster)
+                profile = _write(profile, folder, other_profile, args.other if other_corpus is None else None)
                 if _list_chance_options(args):
                     profile = _add_chance(profile, folder, encoder, source, other_source, args, cluster)
                 profiles.append(profile)
@@ -181,7 +181,7 @@ def _add_chance(
     from mha_viz.study.plan import DEFAULT_BATCH
 
     treebanks = [open_treebank(source) for source in (other_source, corpus) if source is not None]
-    names = [other.name for other in treebanks[:-1]] + [profile.corpus]  # --name may have changed the last name
+    names = [treebank.name for treebank in treebanks[:-1]] + [profile.corpus]  # --name may have changed the last name
     have_chains = all(source.has_chains for source in treebanks)
     permutations = [(role, "", args.chance) for role in (SYNTAX, COREFERENCE)[: 1 + have_chains]]
     for role, keeps, draws in (*permutations, (SYNTAX, KIND, args.chance_of_kind)):
@@ -205,16 +205,16 @@ def _add_chance(
     return profile
 
 
-def _write(profile: Profile, folder: Path, other: Profile | None, other_folder: Path | None) -> Profile:
+def _write(profile: Profile, folder: Path, other_profile: Profile | None, other_folder: Path | None) -> Profile:
     """Write a profile, print a summary, and return the profile.
 
-    With an ``other`` profile, the roles that both show are established first. The other profile is written too if it
-    has a folder, ``other_folder``.
+    With an ``other_profile``, the roles that both show are established first. It is written, too, if it has a folder,
+    ``other_folder``.
     """
-    if other is not None:
-        other, profile = establish(other, profile)
-    if other is not None and other_folder is not None:
-        other.write(other_folder)
+    if other_profile is not None:
+        other_profile, profile = establish(other_profile, profile)
+    if other_profile is not None and other_folder is not None:
+        other_profile.write(other_folder)
     profile.write(folder)
     counts = profile.facts["counts"].items()
     content = ", ".join(f"{count:,} {name if count > 1 else name.removesuffix('s')}" for name, count in counts if count)
@@ -231,21 +231,21 @@ def measure(
     corpus: Any,
     sums_folder: Path | None,
     batch: int | None,
-    other: Profile | None = None,
+    other_profile: Profile | None = None,
     control: bool = True,
     cluster: Any = None,
 ) -> Profile:
     """Measure the profile of a model over a corpus, with a progress bar; see :func:`mha_viz.study.run.study`.
 
     ``sums_folder`` is where a stopped study continues, or None. ``batch`` is the maximum number of tokens per forward
-    pass. ``other`` is a profile to compare with. With ``cluster``, its workers measure instead of this process. Raises
-    CorpusError, ExportError, ClusterError.
+    pass. ``other_profile`` is one to compare with. With ``cluster``, its workers measure instead of this process.
+    Raises CorpusError, ExportError, ClusterError.
     """
     from mha_viz.study.plan import DEFAULT_BATCH
     from mha_viz.study.profiling import LocalEngine
 
-    if other is not None:
-        check_profiles(_get_comparison_facts(encoder, corpus), other.facts)
+    if other_profile is not None:
+        check_profiles(_get_comparison_facts(encoder, corpus), other_profile.facts)
     with show_cluster_progress() if cluster else bar_of("of the text") as progress:
         try:
             engine = cluster or LocalEngine(batch or DEFAULT_BATCH)

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     source: Any = old_recipes or open_source(args.corpus)
     score_corpus = None if args.score is None else open_source(args.score)
     make_folder(args.out)
-    others = [find_recipes(name) or open_source(name) for name in args.also]
+    other_sources = [find_recipes(name) or open_source(name) for name in args.also]
     file_names = [name for name in (None if old_recipes else args.corpus, args.score) if name is not None]
     with (
         print_warnings(),
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
 
         encoder = load_model(model, args.device, args.dtype)
         result = old_recipes
-        if result is None or score_corpus is not None or not others:
+        if result is None or score_corpus is not None or not other_sources:
             with show_cluster_progress() if cluster else bar_of("of the text") as progress:
                 result = fit_recipes(
                     old_recipes or args.corpus if cluster else source,
@@ -90,9 +90,9 @@ def run(args: argparse.Namespace) -> None:
                     progress=progress,
                     client=cluster and cluster.client,
                 )
-        for other in others:
+        for other_source in other_sources:
             with bar_of("of the comparison") as progress:
-                result = compare_recipes(result, other, encoder, most=args.most, progress=progress)
+                result = compare_recipes(result, other_source, encoder, most=args.most, progress=progress)
         if args.replace:
             result = _measure_replacement(args, result, score_corpus or source, encoder, cluster)
     result.save(args.out)

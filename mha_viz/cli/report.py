@@ -45,12 +45,12 @@ def run(args: argparse.Namespace) -> None:
     profile = read_profile(args.profile)
     report(profile, kinds=args.kinds, only=args.only)  # reports invalid options before a corpus is measured
     other_profiles = []
-    for other in args.replicated:  # a profile, or a corpus to measure the same model on
-        if is_profile(find_profile_folder(other)):
-            other_profiles.append(read_profile(find_profile_folder(other)))
+    for other_source in args.replicated:  # a profile, or a corpus to measure the same model on
+        if is_profile(find_profile_folder(other_source)):
+            other_profiles.append(read_profile(find_profile_folder(other_source)))
             continue
         with print_warnings():
-            corpus, encoder = open_source(other), load_model(choose_model(profile.model), args.device)
+            corpus, encoder = open_source(other_source), load_model(choose_model(profile.model), args.device)
             other_profiles.append(measure(encoder, corpus, None, args.batch, profile, False))
     table = report(profile, other_profiles, kinds=args.kinds, only=args.only)
     format_table = {".md": table.markdown, ".tex": table.latex, ".csv": table.csv}[destination.suffix]

@@ -113,7 +113,7 @@ def build_parser() -> Parser:
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def add(name: str, run: Command | None, summary: str) -> Parser:
-        return root.command(commands, name, run, summary, _find_examples(name))
+        return root.add_command(commands, name, run, summary, _find_examples(name))
 
     serve.add_options(add("serve", serve.serve, "Open the app in a browser."))
     listing.add_options(add("models", listing.run, "List the models that can be chosen by name."))

@@ -26,7 +26,7 @@ def add_options(toy: Parser, examples: dict[str, str]) -> None:
     jobs = toy.add_subparsers(title="jobs", metavar="JOB", required=True)
 
     def add_job(name: str, run: Callable[[argparse.Namespace], None], summary: str) -> Parser:
-        parser = toy.command(jobs, name, run, summary, examples.get(name, ""))
+        parser = toy.add_command(jobs, name, run, summary, examples.get(name, ""))
         parser.add_argument(
             "--seed", default=0, type=parse_count, metavar="N", help="seed of the random numbers (default: 0)"
         )

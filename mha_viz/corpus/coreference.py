@@ -153,7 +153,7 @@ class _SpanHeads:
 
 
 def _find_left_headed(heads: Sequence[int]) -> list[int]:
-    """Return, for each start, the first word from there on whose head is before the start or missing."""
+    """Return, for each start index, the first word at or after it whose head is before it or missing."""
     left_headed = [0] * len(heads)
     candidates: list[int] = []  # in reverse order; a word is dropped once its head is not before the start
     for start in reversed(range(len(heads))):

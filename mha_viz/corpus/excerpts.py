@@ -36,7 +36,7 @@ def merge_sentences(sentences: Sequence[Sentence]) -> Sentence:
 
 
 def iter_reduced_sentences(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
-    """Yield the sentence itself, then versions with ever less annotation.
+    """Yield the sentence itself, then versions with less and less annotation.
 
     First its features are removed; then, for ``coreference``, everything but the head word of each mention. Annotation
     that is left out is not drawn above the words.

@@ -59,7 +59,7 @@ def read_pairs(source: PairSource) -> Pairs:
     """Read minimal pairs.
 
     ``source`` is a file (also compressed, .gz or .zst), "toy-pairs", "repeater-pairs", or a list of (good, bad) or
-    (good, bad, kind). Raises CorpusError, with the line where there is one.
+    (good, bad, kind). Raises CorpusError, with the line number if there is one.
     """
     if isinstance(source, Pairs):
         return source

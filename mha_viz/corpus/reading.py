@@ -83,9 +83,11 @@ def read_gap(text: str, name: str = "corpus") -> Gap:
     """Parse a GAP table (Webster et al. 2018). Raises CorpusError with the number of the invalid line."""
     lines = _iter_rows(text, name)
     heading = next(lines)[1]
-    missing = [column for column in GAP_COLUMNS if column not in heading]
-    if missing:
-        raise CorpusError(f"{name}, line 1: the column {missing[0]} is missing.", f"Expected {', '.join(GAP_COLUMNS)}.")
+    missing_columns = [column for column in GAP_COLUMNS if column not in heading]
+    if missing_columns:
+        raise CorpusError(
+            f"{name}, line 1: the column {missing_columns[0]} is missing.", f"Expected {', '.join(GAP_COLUMNS)}."
+        )
     rows = []
     for number, cells in lines:
         if not any(cells):

@@ -29,7 +29,7 @@ def read_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
     A file is CoNLL-U, a GAP table, or text with one sentence per line. "grammar" and "repeats" are built in. A Corpus
     object is returned unchanged. ``name`` renames the corpus. Files may be compressed (.gz, .zst) or Parquet with a
     column of text; a folder or a pattern such as ``corpus/*.conllu`` stands for its files. Raises CorpusError, with the
-    line where there is one.
+    line number if there is one.
     """
     if isinstance(source, Corpus | Gap):
         corpus: Corpus | Gap = source

@@ -322,9 +322,9 @@ def _is_id(cell: str) -> bool:
 def _is_spaced_conllu(rows: Sequence[str]) -> bool:
     """Return whether rows are CoNLL-U with single spaces between the columns.
 
-    Most rows must begin with the number of a word and have equally many columns, one of which is empty everywhere (“_”)
-    or holds the numbers of heads. A single row, which may be a sentence of numbers, must have ten columns, several of
-    them empty.
+    Most rows must begin with the number of a word and have the same number of columns. One column must be empty
+    everywhere (“_”) or hold the numbers of heads. A single row, which may be a sentence of numbers, must have ten
+    columns, several of them empty.
     """
     table = [row.split() for row in rows]
     if len(table) == 1:

@@ -471,8 +471,8 @@ def _continues_word(pieces: Sequence[Piece], index: int, texts: tuple[str, str])
 def _meet_in_letters(previous: Piece, piece: Piece, texts: tuple[str, str]) -> bool:
     """Tell whether two pieces meet between letters or digits.
 
-    WordPiece's pieces never do so without its mark; those of a vocabulary that marks beginnings do, in a text of one
-    word.
+    WordPiece's pieces never do so without its mark. In a text of one word, the pieces of a vocabulary that marks
+    beginnings do.
     """
     text, start = texts[piece.segment], piece.start
     return (

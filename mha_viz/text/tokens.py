@@ -117,21 +117,21 @@ class TokenizedText:
         return replace(self, tokens=tuple(t for t in self.tokens if not t.special))
 
     def _merge_group(self, group: tuple[int, ...]) -> Token:
-        first = self.tokens[group[0]]
+        first_token = self.tokens[group[0]]
         spans = [(t.start, t.end) for t in (self.tokens[i] for i in group) if t.start is not None and t.end is not None]
         if len(group) == 1 or not spans:
-            return first
-        text = (self.text, self.pair)[first.segment]
+            return first_token
+        text = (self.text, self.pair)[first_token.segment]
         start, end = strip_blanks(text, spans[0][0], max(end for _, end in spans))
         in_vocabulary = all(self.tokens[i].known for i in group)
-        return Token(make_visible(text[start:end]), first.word, first.segment, start, end, in_vocabulary)
+        return Token(make_visible(text[start:end]), first_token.word, first_token.segment, start, end, in_vocabulary)
 
 
 @dataclass(frozen=True)
 class WordPieces:
     """A sentence given as words (``forms``), as a model reads it.
 
-    All other tuples have one entry per piece. ``names`` are those of the tokenizer. ``words`` are the indices of the
+    All other tuples have one entry per piece. ``names`` are the tokenizer's names. ``words`` are the indices of the
     given words (None for special tokens). ``spans`` refer to ``text``, which is the words separated by single spaces.
     ``in_vocabulary`` is as in Piece.
     """

@@ -32,7 +32,7 @@ def open_chromium() -> Iterator[Browser]:
     """
     path = os.environ.get("CHROMIUM") or tool.find()
     if path is None:
-        raise SystemExit(tool.MISSING)
+        raise SystemExit(tool.NOT_FOUND)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         try:

@@ -16,7 +16,7 @@ from urllib.error import URLError
 
 from tests.ports import find_free_port
 from tests.waiting import PATIENCE
-from tools.browser import MISSING, find
+from tools.browser import NOT_FOUND, find
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTHING_LISTENS = "http://127.0.0.1:9"
@@ -124,7 +124,7 @@ def find_chromium() -> str:
     Tests fail without one, because the page would not be tested.
     """
     path = find()
-    assert path, MISSING
+    assert path, NOT_FOUND
     return path
 
 

@@ -48,29 +48,29 @@ def partners_in_words(a: TokenizedText, b: TokenizedText, of: tuple[int | None, 
 def test_one_word_replaced_is_in_its_place_and_not_the_same() -> None:
     a, b = text(["it", "was", "too", "tired", "."]), text(["it", "was", "too", "wide", "."])
     alignment = align(a, b)
-    assert alignment.same == (0, 1, 2, 3, None, 5, 6)
-    assert alignment.place == (0, 1, 2, 3, 4, 5, 6)
+    assert alignment.matches == (0, 1, 2, 3, None, 5, 6)
+    assert alignment.pairs == (0, 1, 2, 3, 4, 5, 6)
 
 
 def test_words_that_came_in_have_no_place() -> None:
     a, b = text(["the", "dog", "barked"]), text(["the", "old", "dog", "barked", "loudly"])
-    assert align(a, b).same == align(a, b).place == (0, 1, 3, 4, 6)
+    assert align(a, b).matches == align(a, b).pairs == (0, 1, 3, 4, 6)
     back = align(b, a)
-    assert back.same == back.place == (0, 1, None, 2, 3, None, 4)
+    assert back.matches == back.pairs == (0, 1, None, 2, 3, None, 4)
 
 
 def test_runs_of_another_length_have_no_place() -> None:
     a, b = text(["a", "red", "car", "stopped"]), text(["a", "very", "old", "bus", "stopped"])
-    assert align(a, b).place == (0, 1, None, None, 5, 6)
+    assert align(a, b).pairs == (0, 1, None, None, 5, 6)
 
 
 def test_capital_letters_do_not_part_words() -> None:
-    assert align(text(["The", "cat"]), text(["the", "CAT", "sat"])).same == (0, 1, 2, 4)
+    assert align(text(["The", "cat"]), text(["the", "CAT", "sat"])).matches == (0, 1, 2, 4)
 
 
 def test_repeated_words_keep_their_order() -> None:
     a, b = text(["the", "cat", "and", "the", "dog"]), text(["the", "dog"])
-    partners = [theirs for _, theirs in partners_in_words(a, b, align(a, b).same)]
+    partners = [theirs for _, theirs in partners_in_words(a, b, align(a, b).matches)]
     assert partners == ["[CLS]", "the", None, None, None, "dog", "[SEP]"]
 
 
@@ -78,16 +78,16 @@ def test_special_tokens_of_two_models_stand_for_each_other_and_for_no_word() -> 
     a, b = text(["cat"], ("[CLS]", "[SEP]")), text(["cat"], ("<s>", "</s>"))
     assert align(a, b) == Alignment((0, 1, 2), (0, 1, 2))
     without = text(["a", "cat"], special=None)
-    assert align(without, text(["cat"])).place == (None, 1)  # "a" is not aligned with [CLS]
-    assert align(text(["cat"]), without).place == (None, 1, None)
+    assert align(without, text(["cat"])).pairs == (None, 1)  # "a" is not aligned with [CLS]
+    assert align(text(["cat"]), without).pairs == (None, 1, None)
 
 
 def test_one_text_cut_by_two_tokenizers_is_aligned_by_characters() -> None:
     typed = "didn't sleep"
     a = cut(typed, ("didn", 0), ("'", 0), ("t", 0), ("sleep", 1))
     b = cut(typed, ("did", 0), ("n't", 1), ("sl", 2), ("eep", 2))
-    assert partners_in_words(a, b, align(a, b).same) == [("didn't", "did"), ("sleep", "sleep")]
-    assert partners_in_words(b, a, align(b, a).same) == [("did", "didn't"), ("n't", "didn't"), ("sleep", "sleep")]
+    assert partners_in_words(a, b, align(a, b).matches) == [("didn't", "did"), ("sleep", "sleep")]
+    assert partners_in_words(b, a, align(b, a).matches) == [("did", "didn't"), ("n't", "didn't"), ("sleep", "sleep")]
 
 
 def test_what_one_model_cut_away_stands_for_nothing() -> None:
@@ -99,7 +99,7 @@ def test_what_one_model_cut_away_stands_for_nothing() -> None:
 def test_the_two_sentences_of_a_pair_are_not_mixed_up_where_spans_are_the_same() -> None:
     a = text(["a", "b"], pair=["a", "b"])
     b = TokenizedText(a.text, a.pair, tuple(t for t in a.tokens if not t.special))
-    assert align(a, b).same == (None, 0, 1, None, 2, 3, None)
+    assert align(a, b).matches == (None, 0, 1, None, 2, 3, None)
 
 
 @given(WORDS, WORDS)
@@ -111,10 +111,10 @@ def test_partners_are_in_order_and_alike(a: list[str], b: list[str]) -> None:
         held = [j for j in of if j is not None]
         assert all(i < j for i, j in pairwise(held))
         assert all(0 <= j < len(two) for j in held)
-    pairs = [(t, two.tokens[j]) for t, j in zip(one.tokens, alignment.same, strict=True) if j is not None]
+    pairs = [(t, two.tokens[j]) for t, j in zip(one.tokens, alignment.matches, strict=True) if j is not None]
     assert all(t.special == u.special and (t.special or t.text.casefold() == u.text.casefold()) for t, u in pairs)
-    assert all(p == s for s, p in zip(alignment.same, alignment.place, strict=True) if s is not None)
-    replaced = [(t, two.tokens[j]) for t, j in zip(one.tokens, alignment.place, strict=True) if j is not None]
+    assert all(p == s for s, p in zip(alignment.matches, alignment.pairs, strict=True) if s is not None)
+    replaced = [(t, two.tokens[j]) for t, j in zip(one.tokens, alignment.pairs, strict=True) if j is not None]
     assert all(t.special == u.special for t, u in replaced)
 
 
@@ -125,7 +125,7 @@ def test_no_alignment_in_order_holds_more(a: list[str], b: list[str]) -> None:
     for i, x in enumerate(one):
         for j, y in enumerate(two):
             best[i + 1][j + 1] = best[i][j] + 1 if x == y else max(best[i][j + 1], best[i + 1][j])
-    alignment = align(text(a, special=None), text(b, special=None)).same
+    alignment = align(text(a, special=None), text(b, special=None)).matches
     assert sum(j is not None for j in alignment) == best[-1][-1]
 
 
@@ -140,13 +140,13 @@ def test_a_text_is_aligned_with_itself(words: list[str]) -> None:
 @given(WORDS, st.integers(0, 29), st.sampled_from(["wide", "brave"]))
 def test_any_replaced_word_has_its_place(words: list[str], at: int, new: str) -> None:
     changed = [new if i == at else w for i, w in enumerate(words)]
-    assert align(text(words), text(changed)).place == tuple(range(len(text(words))))
+    assert align(text(words), text(changed)).pairs == tuple(range(len(text(words))))
 
 
 @given(st.text(alphabet="ab ", min_size=1, max_size=40), st.data())
 def test_spans_of_the_same_text_meet(typed: str, data: st.DataObject) -> None:
     one, two = (_cut_at(typed, data.draw(st.sets(st.integers(1, max(1, len(typed) - 1))))) for _ in range(2))
-    for t, j in zip(one.tokens, align(one, two).same, strict=True):
+    for t, j in zip(one.tokens, align(one, two).matches, strict=True):
         assert j is not None
         other = two.tokens[j]
         assert set(range(t.start or 0, t.end or 0)) & set(range(other.start or 0, other.end or 0))
@@ -162,4 +162,4 @@ def test_hostile_texts_are_aligned() -> None:
     for name, typed in hostile.TEXTS.items():
         words = typed[:2000].split() or ["a"]
         ours, theirs = text(words), text(["so", *words])
-        assert align(ours, theirs).same == (0, *range(2, len(theirs))), name
+        assert align(ours, theirs).matches == (0, *range(2, len(theirs))), name

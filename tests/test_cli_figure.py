@@ -209,7 +209,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["compare", TIRED, "--head", "L3H1", "--columns", "2", "--out", "f.html"], "--columns does not go with .html"),
     (["grid", TIRED, "--special", "rescaled", "--out", "f.svg"], "Did you mean rescale?"),
     (["grid", TIRED, "--widht-mm", "85", "--out", "f.svg"], "Did you mean --width-mm?"),
-    (["links", TIRED, "--all-heads", "f.svg/d"], "cannot be made"),
+    (["links", TIRED, "--all-heads", "f.svg/d"], "cannot be created"),
 ]
 
 

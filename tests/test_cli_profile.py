@@ -190,7 +190,7 @@ def test_a_folder_without_a_corpus(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blocked = given(tmp_path, "a file", "file")
     assert profile(given(tmp_path, GOOD), blocked / "out") == 2
-    assert "cannot be made" in capsys.readouterr().err
+    assert "cannot be created" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("batch", ["0", "-1", "many", "1e3", "９"])

@@ -115,7 +115,7 @@ def without_anything(pytorch: str) -> dict[str, str]:
 
 def assert_said(printed: str, index: str) -> None:
     assert printed.startswith(f"No CPU build of PyTorch from {index} (")
-    assert printed.endswith("): the default index is asked.\n")
+    assert printed.endswith("); using the default index.\n")
     assert printed.count("\n") == 1
 
 
@@ -139,7 +139,7 @@ def test_the_default_index_is_asked_where_the_other_has_nothing(
 def test_an_index_that_has_nothing_is_said_in_one_line_and_nothing_is_installed(
     indexes: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cpu_torch, "get_installed", lambda: "")
+    monkeypatch.setattr(cpu_torch, "get_version", lambda: "")
     monkeypatch.setattr(cpu_torch, "install", lambda *_: pytest.fail("installed"))
     for index in without_anything(indexes[0]).values():
         cpu_torch.main(index)
@@ -158,12 +158,12 @@ def test_a_machine_with_a_gpu_or_a_torch_asks_nobody(monkeypatch: pytest.MonkeyP
     program.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H100'\n", "utf-8")
     program.chmod(0o755)
     with monkeypatch.context() as gpu:
-        gpu.setattr(cpu_torch, "get_installed", lambda: "")
+        gpu.setattr(cpu_torch, "get_version", lambda: "")
         gpu.setenv("PATH", str(tmp_path), prepend=os.pathsep)
         assert cpu_torch.has_gpu()
         cpu_torch.main("http://index.invalid")
     cpu_torch.main("")
-    monkeypatch.setattr(cpu_torch, "get_installed", lambda: VERSION)
+    monkeypatch.setattr(cpu_torch, "get_version", lambda: VERSION)
     cpu_torch.main("http://index.invalid")
 
 

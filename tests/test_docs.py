@@ -20,7 +20,7 @@ from tools import docs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-ELSEWHERE = ("hosting.md", *docs.WITH_CORPORA)  # run by tests/test_serving.py and tests/test_readme.py
+ELSEWHERE = ("hosting.md", *docs.PAGES_WITH_CORPORA)  # run by tests/test_serving.py and tests/test_readme.py
 WITH_BLOCKS = [page for page in PAGES if any(docs.iter_blocks(page.read_text("utf-8"))) and page.name not in ELSEWHERE]
 
 
@@ -51,14 +51,14 @@ def test_every_block_of_the_documentation_runs(
     for language, block in docs.iter_blocks(page.read_text("utf-8")):
         if language == "python":
             result = docs.run_block(block, names)
-            if page.name in docs.WITH_FIGURES and (drawn := docs.render_picture(result)):
+            if page.name in docs.PAGES_WITH_FIGURES and (drawn := docs.render_picture(result)):
                 figures += 1
                 assert drawn[0].lstrip().startswith((b"<svg", b"<?xml"))
             continue
         for program, *arguments in commands(block):
             assert program == "mha-viz"
             assert main(arguments) == 0, capsys.readouterr().err
-    assert figures >= 20 or page.name not in docs.WITH_FIGURES
+    assert figures >= 20 or page.name not in docs.PAGES_WITH_FIGURES
 
 
 def test_every_page_is_in_the_menu_and_the_menu_has_no_other() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mha_viz.files import (
-    OLD_SECONDS,
+    MAX_AGE_SECONDS,
     list_unchanged,
     move_into_place,
     record_writes,
@@ -92,7 +92,7 @@ def test_a_passing_folder_can_be_moved_away(tmp_path: Path) -> None:
 
 def age(path: Path) -> None:
     """Let a file or a folder look as after a jump of the clock by a day and a minute."""
-    when = path.stat().st_mtime - OLD_SECONDS - 60
+    when = path.stat().st_mtime - MAX_AGE_SECONDS - 60
     os.utime(path, (when, when))
 
 

@@ -114,7 +114,7 @@ def is_compared(attention: Attention, typed: str, other: Attention) -> None:
     assert header["readings"][0]["tokens"] == [token.drawn for token in attention.text.tokens]
     assert header["readings"][0]["text"] == attention.text.text[: len(header["readings"][0]["text"])]
     assert header["panels"][0]["name"] == clean(typed[:LETTERS])
-    assert header["aligned"][0][1] == list(align(attention.text, other.text).same)
+    assert header["aligned"][0][1] == list(align(attention.text, other.text).matches)
 
 
 def goes_through_the_pipe(attention: Attention) -> None:

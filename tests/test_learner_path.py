@@ -441,7 +441,7 @@ def test_an_old_address_leads_to_where_its_content_went(
 
 
 def test_every_new_address_is_one() -> None:
-    assert {row.new for row in MOVED_PAGES} <= page_files().keys()
+    assert {row.new_page for row in MOVED_PAGES} <= page_files().keys()
 
 
 def test_no_other_address_is_led_away() -> None:

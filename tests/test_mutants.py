@@ -43,7 +43,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
         state.pop()
 
     monkeypatch.setattr(mutants, "apply_fault", fault)
-    monkeypatch.setattr(mutants, "run", lambda tree, tests: next(ends_of_runs[state[-1]]))
+    monkeypatch.setattr(mutants, "run_tests", lambda tree, tests: next(ends_of_runs[state[-1]]))
     return lambda ends: ends_of_runs.update({name: iter(end) for name, end in ends.items()})
 
 

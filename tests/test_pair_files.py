@@ -75,8 +75,8 @@ def test_a_list_has_pairs_with_or_without_a_kind() -> None:
         ('{"sentence_good": "a", "sentence_bad": "b"}\n[1]', "line 2: '[1]' is not a pair"),
         ('{"sentence_good": "a", ', "line 1: not valid JSON"),
         ('{"a": ' * 9000, "line 1: not valid JSON"),
-        ('{"sentence_good": "a\\ud83d", "sentence_bad": "b"}', "has a character that is no text"),
-        ('{"sentence_good": "a", "sentence_bad": "b\\u0000"}', "has a character that is no text"),
+        ('{"sentence_good": "a\\ud83d", "sentence_bad": "b"}', "has a character that is not text"),
+        ('{"sentence_good": "a", "sentence_bad": "b\\u0000"}', "has a character that is not text"),
     ],
     ids=lambda value: value[:30].strip(),
 )
@@ -125,7 +125,7 @@ def test_built_in_pairs_are_in_the_vocabulary_and_differ_in_one_word() -> None:
     for name, kinds in zip(BUILT_IN_PAIRS, (4, 3), strict=True):
         read = read_pairs(name)
         assert len({pair.kind for pair in read.pairs}) == kinds
-        assert len(set(read.pairs)) == len(read.pairs) == kinds * built_in_pairs.PER_KIND
+        assert len(set(read.pairs)) == len(read.pairs) == kinds * built_in_pairs.PAIRS_PER_KIND
         for pair in read.pairs:
             good, bad = pair.good.split(), pair.bad.split()
             assert {word.lower() for word in (*good, *bad)} <= words

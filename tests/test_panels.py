@@ -173,7 +173,7 @@ def test_words_of_two_texts_are_aligned_both_ways() -> None:
     one, two = read_from("it", "was", "tired"), read_from("it", "was", "so", "wide")
     header = unpack_panels(pack_comparison([Panel(one, Head(0, 0)), Panel(two, Head(0, 0))]))
     assert header["aligned"] == [[None, [0, 1, 2, None, 5]], [[0, 1, 2, None, None, 4], None]]
-    assert header["aligned"][0][1] == list(align(one.text, two.text).same)
+    assert header["aligned"][0][1] == list(align(one.text, two.text).matches)
     assert header["compared"] == [["pieces", None], [None, "pieces"]]
     assert header["divergence"] == [[0, None], [None, 0]]
 

@@ -142,7 +142,7 @@ def test_what_is_no_corpus_or_profile_is_said(files: tuple[Path, Path], tiny: Ti
         (lambda: mv.profile(tmp_path / "gone.txt", model=tiny("bert")), CorpusError, "gone.txt cannot be read"),
         (lambda: mv.read_corpus("a\0"), CorpusError, "cannot be read"),
         (lambda: mv.profile(files[0], model=tiny("bert"), progress="yes"), SettingError, "progress is yes"),
-        (lambda: mv.profile(files[0], model=tiny("bert"), out=files[1] / "x"), ExportError, "cannot be made"),
+        (lambda: mv.profile(files[0], model=tiny("bert"), out=files[1] / "x"), ExportError, "cannot be created"),
         (lambda: mv.load_profile(tmp_path), CorpusError, "holds no profile"),
     ]
     for call, kind, message in calls:

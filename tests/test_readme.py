@@ -23,7 +23,7 @@ from tools import docs
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
     ROOT / "README.md",
-    *(ROOT / "docs" / "howto" / name for name in docs.WITH_CORPORA),
+    *(ROOT / "docs" / "howto" / name for name in docs.PAGES_WITH_CORPORA),
     ROOT / "benchmarks" / "measured.md",
 )
 README = "\n".join(page.read_text("utf-8") for page in PAGES)

@@ -29,7 +29,7 @@ from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import format_conllu
-from mha_viz.corpus.sources import iterate, repeats
+from mha_viz.corpus.sources import iterate, make_repeats
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, TextError
 from mha_viz.figures.layout import Size
@@ -448,7 +448,7 @@ def test_what_was_scored_on_a_corpus_that_chose_nothing_says_so() -> None:
     assert not chose & {sentence.forms for sentence in grammar.corpus(300, seed=5).sentences}
 
 
-NEW = {"toy": grammar.corpus(40, seed=5), "repeater": repeats(20, seed=5), "minilm": grammar.corpus(20, seed=5)}
+NEW = {"toy": grammar.corpus(40, seed=5), "repeater": make_repeats(20, seed=5), "minilm": grammar.corpus(20, seed=5)}
 
 
 @pytest.mark.parametrize(("name", "off"), [("toy", 0.03), ("repeater", 0.03), ("minilm", 0.15)])

@@ -207,7 +207,7 @@ NPZ: list[tuple[str, Any, str]] = [
     ("a third sentence", lambda: changed_text(tokens=[token(segment=2)]), "where sentence 0 or 1 was expected"),
     ("a word below 0", lambda: changed_text(tokens=[token(word=-1)]), "where the number of a word was expected"),
     ("other units", lambda: changed_text(unit="letters"), "where pieces or words was expected"),
-    ("no cut", lambda: changed_text(cut={"pieces": 1}), "where what was cut was expected"),
+    ("no cut", lambda: changed_text(cut={"pieces": 1}), "where a truncation was expected"),
 ]
 
 

@@ -183,7 +183,7 @@ def test_a_cell_that_many_rows_repeat_is_unpacked_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cells", "problem"),
     [
-        (["x" * 30_000_000], "row group 1: cells of 30 MB; at most 10 of a cell are read"),
+        (["x" * 30_000_000], "row group 1: cells of 30 MB; at most 10 MB per cell are read"),
         (["x" * 66_000_000, *map(str, range(9))], "row group 1: 66 MB in 0.0 MB, which is implausible for text"),
     ],
 )
@@ -284,9 +284,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         cut_file(str(written(tmp_path, "g.txt.gz", gzip.compress(TEXT.encode())[:-20])))
     with pytest.raises(CorpusError, match=r"z\.zst cannot be read"):
         cut_file(str(written(tmp_path, "z.zst", b"this is not Zstandard")))
-    with pytest.raises(CorpusError, match="the columns of text a, b"):
+    with pytest.raises(CorpusError, match="the text columns a, b"):
         cut_file(str(parquet(tmp_path / "two.parquet", a=["x"], b=["y"])))
-    with pytest.raises(CorpusError, match="no column of text"):
+    with pytest.raises(CorpusError, match="no text column"):
         cut_file(str(parquet(tmp_path / "n.parquet", a=[1])))
     with pytest.raises(CorpusError, match="GAP table"):
         cut_file(str(written(tmp_path, "gap.tsv", GAP_HEADING)))

@@ -180,7 +180,7 @@ def test_other_errors_that_cannot_be_raised_are_printed_as_ever(
 ) -> None:
     seen: list[Any] = []
     with monkeypatch.context() as patched, stops.InterruptHandler() as stopped:
-        patched.setattr(stopped, "_before", seen.append)
+        patched.setattr(stopped, "_old_hook", seen.append)
         sys.unraisablehook(type("Unraisable", (), {"exc_type": ValueError})())
         patched.undo()
     assert len(seen) == 1

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The first is Chromium without its user interface, which the tests do not need: it takes a seventh less work.
+# The first is Chromium without its user interface, which the tests do not need: it uses a seventh less CPU time.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-MISSING = """No Chromium was found and none could be installed: the browser tests cannot run.
+NOT_FOUND = """No Chromium was found and none could be installed: the browser tests cannot run.
 Install one (Debian and Ubuntu: apt-get install chromium; macOS: brew install --cask chromium),
 or set CHROMIUM to the path of a Chromium or Chrome that is already there, then run this again."""
 
@@ -20,16 +20,16 @@ def find() -> str | None:
 
     Raises SystemExit for a wrong $CHROMIUM.
     """
-    given = os.environ.get("CHROMIUM", "")
-    if given:
-        return shutil.which(given) or sys.exit(f"CHROMIUM is “{given}”, which is not a program. Set it to its path.")
+    value = os.environ.get("CHROMIUM", "")
+    if value:
+        return shutil.which(value) or sys.exit(f"CHROMIUM is “{value}”, which is not a program. Set it to its path.")
     return next((path for name in NAMES if (path := shutil.which(name))), None) or _find_playwright()
 
 
 def install() -> str | None:
     """Install the distribution's package if root, otherwise Playwright's download; then search again."""
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    if root and shutil.which("apt-get") and _run("apt-get", "update") and any(map(_install_package, NAMES[:2])):
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    if is_root and shutil.which("apt-get") and _run("apt-get", "update") and any(map(_install_package, NAMES[:2])):
         return find()
     _run(sys.executable, "-m", "playwright", "install", "chromium")
     return find()
@@ -56,4 +56,4 @@ def _run(*command: str) -> bool:
 
 if __name__ == "__main__":
     path = find() or (install() if "--install" in sys.argv[1:] else None)
-    sys.exit(MISSING) if path is None else print(path)
+    sys.exit(NOT_FOUND) if path is None else print(path)

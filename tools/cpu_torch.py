@@ -1,10 +1,10 @@
-"""Install PyTorch's CPU build on machines that cannot use another one: Linux without an NVIDIA GPU.
+"""Install PyTorch's CPU build on Linux machines without an NVIDIA GPU.
 
     python tools/cpu_torch.py INDEX [REQUIREMENT]
 
-REQUIREMENT is the one in requirements.txt unless another is given, such as "torch>=2.13". On these machines the default
-index has a build with CUDA, several GB larger. All other packages come from the default index afterwards. So does
-PyTorch if INDEX cannot be reached; one line says so. The machine's own settings of pip stay in force.
+REQUIREMENT, such as "torch>=2.13", defaults to the line in requirements.txt. On these machines the default index has
+a build with CUDA, several GB larger. All other packages are installed from the default index afterwards, and PyTorch as
+well, with a message, if INDEX cannot be reached. The machine's own pip settings still apply.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 DRIVER = Path("/proc/driver/nvidia/version")
 ROOT = Path(__file__).resolve().parent.parent
-SECONDS = 5  # seconds for the index to answer: looking up its name may take a minute without a network
+TIMEOUT_SECONDS = 5  # for the index to answer; without a network, looking up its name may take a minute
 
 
 def find_pin(requirements: str) -> str:
@@ -32,7 +32,7 @@ def find_pin(requirements: str) -> str:
     return pin[0]
 
 
-def get_installed() -> str:
+def get_version() -> str:
     """Return the installed version of torch, without the name of the build; empty if there is none."""
     try:
         return metadata.version("torch").partition("+")[0]
@@ -49,13 +49,13 @@ def has_gpu() -> bool:
     return process is not None and process.returncode == 0 and "GPU " in process.stdout
 
 
-def check_index(index: str, seconds: float = SECONDS) -> str:
+def check_index(index: str, seconds: float = TIMEOUT_SECONDS) -> str:
     """Return why an index cannot be used; empty if it answers. Never takes longer than ``seconds``."""
-    answers: list[str] = []
-    ask = threading.Thread(target=lambda: answers.append(_find_failure(index, seconds)), daemon=True)
-    ask.start()
-    ask.join(seconds)
-    return answers[0] if answers else f"it did not answer in {seconds:g} s"
+    failures: list[str] = []
+    thread = threading.Thread(target=lambda: failures.append(_find_failure(index, seconds)), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return failures[0] if failures else f"it did not answer in {seconds:g} s"
 
 
 def _find_failure(index: str, seconds: float) -> str:
@@ -85,10 +85,10 @@ def install(requirement: str, index: str) -> str:
 def main(index: str, requirement: str = "") -> None:
     """Install PyTorch's CPU build if it is useful and not installed yet."""
     requirement = requirement or find_pin((ROOT / "requirements.txt").read_text("utf-8"))
-    if not index or not sys.platform.startswith("linux") or f"torch=={get_installed()}" == requirement or has_gpu():
+    if not index or not sys.platform.startswith("linux") or f"torch=={get_version()}" == requirement or has_gpu():
         return
     if reason := check_index(index) or install(requirement, index):
-        print(f"No CPU build of PyTorch from {index} ({reason}): the default index is asked.", flush=True)
+        print(f"No CPU build of PyTorch from {index} ({reason}); using the default index.", flush=True)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,9 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COPIES = {"security.md": "SECURITY.md", "changes.md": "CHANGELOG.md"}  # pages outside docs/
-WITH_FIGURES = ("gallery.md",)
-WITH_CORPORA = ("python.md", "command-line.md", "other-libraries.md", "toy.md")  # their blocks need files or variables
+PAGES_WITH_FIGURES = ("gallery.md",)
+# Their blocks need files or variables.
+PAGES_WITH_CORPORA = ("python.md", "command-line.md", "other-libraries.md", "toy.md")
 COMMANDS = "reference/commands.md"  # the site adds the help texts to it
 FIGURES = "reference/figures.md"  # the site adds the table of settings to it
 ROLES = re.compile(r":(?:meth|func|class|mod):(?=<code>)")
@@ -40,9 +41,13 @@ def iter_blocks(markdown: str) -> Iterator[tuple[str, str]]:
 def run_block(source: str, names: dict[str, Any]) -> Any:
     """Run a block in ``names``. Return the value of its last expression, None if it ends with a statement."""
     body = ast.parse(source).body
-    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+    expression = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), "docs", "exec"), names)
-    return eval(compile(ast.Expression(last.value), "docs", "eval"), names) if isinstance(last, ast.Expr) else None
+    return (
+        eval(compile(ast.Expression(expression.value), "docs", "eval"), names)
+        if isinstance(expression, ast.Expr)
+        else None
+    )
 
 
 def render_picture(result: Any) -> tuple[bytes, str, str] | None:
@@ -75,8 +80,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Fill in the generated parts of a page.
 
-    Galleries get figures, the page of commands gets the help texts, and that of figures the settings. Links that leave
-    docs/ are redirected to the pages made here.
+    Galleries get figures, the page of commands gets help texts, and the page of figures gets the table of settings.
+    Links that leave docs/ are redirected to the pages made here.
     """
     for copy, name in COPIES.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({copy}", markdown)
@@ -85,7 +90,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         return f"{markdown}\n{format_commands()}"
     if page.file.src_uri == FIGURES:
         return f"{markdown}\n## Settings\n\n{format_settings()}"
-    return _draw_figures(markdown, config, files) if page.file.src_uri in WITH_FIGURES else markdown
+    return _draw_figures(markdown, config, files) if page.file.src_uri in PAGES_WITH_FIGURES else markdown
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
@@ -103,19 +108,19 @@ def _draw_figures(markdown: str, config: Any, files: Any) -> str:
     names: dict[str, Any] = {}
     number = 0
 
-    def with_picture(match: re.Match[str]) -> str:
+    def add_picture(match: re.Match[str]) -> str:
         nonlocal number
-        rendered = render_picture(run_block(match[2], names)) if match[1] == "python" else None
-        if rendered is None:
+        picture = render_picture(run_block(match[2], names)) if match[1] == "python" else None
+        if picture is None:
             return match[0]
         number += 1
-        content, alt, caption = rendered
+        content, alt, caption = picture
         files.append(File.generated(config, f"figures/{number}.svg", content=content))
         image = f'<figure><img src="figures/{number}.svg" alt="{escape(alt)}" loading="lazy">'
         return f"{image}<figcaption>{escape(caption)}</figcaption></figure>\n\n{match[0]}"
 
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        return BLOCK.sub(with_picture, markdown)
+        return BLOCK.sub(add_picture, markdown)
 
 
 def format_commands() -> str:
@@ -123,10 +128,10 @@ def format_commands() -> str:
     from mha_viz.cli.table import build_parser
 
     with mock.patch.dict(os.environ, COLUMNS="100"):  # the width must not depend on the terminal
-        helps = [
+        sections = [
             f"## {command.prog}\n\n```text\n{command.format_help()}```\n" for command in _iter_parsers(build_parser())
         ]
-    return "\n".join(helps)
+    return "\n".join(sections)
 
 
 def format_settings() -> str:
@@ -135,12 +140,12 @@ def format_settings() -> str:
 
     lines = ["| setting | values | default | what it does | figures |", "|---|---|---|---|---|"]
     for name, setting in OPTIONS.items():
-        listed = ", ".join(f"`{value}`" for value in setting.list_values())
+        values = ", ".join(f"`{value}`" for value in setting.list_values())
         kinds = (f"{kind} (on its page)" if setting.is_only_on_page(kind) else kind for kind in setting.kinds)
         default = f"`{setting.default}`" if setting.default else "none"
         if setting.not_shares:
             default += f", or `{setting.not_shares}` for numbers that are not shares of 1"
-        lines.append(f"| `{name}` | {listed or setting.expected} | {default} | {setting.help} | {', '.join(kinds)} |")
+        lines.append(f"| `{name}` | {values or setting.expected} | {default} | {setting.help} | {', '.join(kinds)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -22,5 +22,5 @@ def run_in_forks(work: Callable[[int], None], count: int) -> None:
             finally:
                 os._exit(code)
         pids.append(pid)
-    if failed := [pid for pid in pids if os.waitpid(pid, 0)[1]]:
-        raise RuntimeError(f"{len(failed)} of {count} workers failed.")
+    if failed_pids := [pid for pid in pids if os.waitpid(pid, 0)[1]]:
+        raise RuntimeError(f"{len(failed_pids)} of {count} workers failed.")

@@ -19,9 +19,9 @@ CARD = "card.png"
 CARD_MM, CARD_DPI = 180.0, 170  # 1,200 pixels wide
 QUESTIONS = {
     "L3H1": (
-        "Whom does “it” mean?",
-        "“it” gives the animal most of its weight. Over annotated texts, this head leads a pronoun to what it refers "
-        "to in two of three cases, and a rule, the earlier mention of the same form, in one of two. A link is a "
+        "What does “it” refer to?",
+        "“it” gives the animal most of its weight. Over annotated texts, this head finds what a pronoun refers to in "
+        "two of three cases; a simple rule, the earlier mention of the same form, does in one of two. A link is a "
         "pattern, not a proof that the model uses it.",
     ),
     "L0H0": (
@@ -30,7 +30,7 @@ QUESTIONS = {
     ),
     "L1H8": (
         "Do heads of one model do the same?",
-        "No: they part. Nothing in training asks them to differ, but they start from different random weights. This "
+        "No, they diverge. Nothing in training asks them to differ, but they start from different random weights. This "
         "one looks mostly at the next word; compare the squares in the grid below.",
     ),
     "L0H2": (

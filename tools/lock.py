@@ -28,28 +28,28 @@ nvidia-nccl-cu13
 nvidia-nvshmem-cu13
 triton
 """
-HEAD = """\
+HEADER = """\
 # Made by tools/lock.py; pinned {date}. For Linux on x86-64, Python 3.11, with the build of PyTorch for the CPU.
 """
-ABOUT = """\
-# No hash is held for PyTorch itself: its build for the CPU is in PyTorch's own index only, which tools/lock.py does
-# not ask. It is pinned by its version in requirements.txt, and the Dockerfile installs it alone, without what it
-# depends on; that is in this file. The hashes are those that PyPI announces, for every platform.
+TORCH_NOTE = """\
+# PyTorch itself has no hash here: its CPU build is only in PyTorch's own index, which tools/lock.py does not query.
+# requirements.txt pins its version, and the Dockerfile installs it without its dependencies, which are in this file.
+# The hashes are those that PyPI announces, for every platform.
 """
 
 
-def compile_lock(wanted: Path, lock: Path, *more: str) -> str:
-    """Return the lines of ``lock`` that meet the requirements in ``wanted``."""
-    command = ["uv", "pip", "compile", str(wanted), "--output-file", str(lock), "--generate-hashes", "--no-header"]
-    command += ["--no-annotate", "--only-binary", ":all:", *PLATFORM, *more, *sys.argv[1:]]
+def compile_lock(source: Path, lock: Path, *options: str) -> str:
+    """Resolve the requirements in ``source`` into ``lock``, and return its lines without comments."""
+    command = ["uv", "pip", "compile", str(source), "--output-file", str(lock), "--generate-hashes", "--no-header"]
+    command += ["--no-annotate", "--only-binary", ":all:", *PLATFORM, *options, *sys.argv[1:]]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return "".join(line for line in lock.read_text("utf-8").splitlines(keepends=True) if not line.startswith("#"))
 
 
-def format_head(lock: Path) -> str:
+def format_header(lock: Path) -> str:
     """Return the first lines of ``lock``, with the day on which its versions were looked up."""
-    dated = re.search(r"pinned (\S+)\.", lock.read_text("utf-8"))
-    return HEAD.format(date=dated[1] if dated and "--upgrade" not in sys.argv else date.today().isoformat())
+    match = re.search(r"pinned (\S+)\.", lock.read_text("utf-8"))
+    return HEADER.format(date=match[1] if match and "--upgrade" not in sys.argv else date.today().isoformat())
 
 
 def main() -> None:
@@ -63,11 +63,11 @@ def main() -> None:
         build_requirements.write_text("\n".join(build), "utf-8")
         lock = ROOT / "deploy" / "requirements.lock"
         without_torch = ["--excludes", str(excluded), "--no-emit-package", "torch"]
-        top = format_head(lock) + ABOUT
-        lock.write_text(top + compile_lock(ROOT / "requirements.txt", lock, *without_torch), "utf-8")
+        header = format_header(lock) + TORCH_NOTE
+        lock.write_text(header + compile_lock(ROOT / "requirements.txt", lock, *without_torch), "utf-8")
         lock = ROOT / "deploy" / "build.lock"
-        top = format_head(lock)
-        lock.write_text(top + compile_lock(build_requirements, lock), "utf-8")
+        header = format_header(lock)
+        lock.write_text(header + compile_lock(build_requirements, lock), "utf-8")
 
 
 if __name__ == "__main__":

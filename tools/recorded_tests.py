@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start to measure the CPU time of all processes.
+    """Start measuring the CPU time of all processes.
 
     The CPU time of a process is not added to its parent's if the parent does not wait for its end, as for the processes
     of a browser.
@@ -45,10 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _time_loop() -> float:
-    began = time.process_time()
+    start = time.process_time()
     for _ in range(10**7):
         pass
-    return time.process_time() - began
+    return time.process_time() - start
 
 
 def _watch_processes() -> None:
@@ -85,20 +85,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         "seconds of ten million empty loops": [round(seconds, 2) for seconds in (*_loop_seconds, _time_loop())],
     }
     file.parent.mkdir(parents=True, exist_ok=True)
-    appends = file.suffix == ".jsonl"
-    with file.open("a" if appends else "w", encoding="utf-8") as records:
-        records.write(json.dumps(record, indent=None if appends else 1, ensure_ascii=False) + "\n")
+    is_appended = file.suffix == ".jsonl"
+    with file.open("a" if is_appended else "w", encoding="utf-8") as stream:
+        stream.write(json.dumps(record, indent=None if is_appended else 1, ensure_ascii=False) + "\n")
 
 
 def _collect_properties(reporter: pytest.TerminalReporter) -> dict[str, dict[str, dict[str, object]]]:
     """Return what tests recorded about themselves, by test name; empty if nothing was recorded."""
     reports = [report for kind in ("passed", "failed") for report in reporter.stats.get(kind, ())]
-    recorded = {
+    properties = {
         report.nodeid.rpartition("::")[2]: dict(report.user_properties)
         for report in reports
         if getattr(report, "when", "") == "call" and report.user_properties
     }
-    return {"recorded": recorded} if recorded else {}
+    return {"recorded": properties} if properties else {}
 
 
 def _git(*arguments: str) -> str:

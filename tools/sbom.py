@@ -22,15 +22,15 @@ def build_bill() -> dict[str, object]:
     """Return the bill of this version. Raises CalledProcessError if the locked packages cannot be read."""
     pins = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
     torch = next(line for line in pins if line.startswith("torch=="))  # comes from PyTorch's own index, without a hash
-    locked = f"{(ROOT / 'deploy' / 'requirements.lock').read_text('utf-8')}\n{torch}\n"
+    requirements = f"{(ROOT / 'deploy' / 'requirements.lock').read_text('utf-8')}\n{torch}\n"
     process = subprocess.run(
-        [*COMMAND, *OPTIONS], cwd=ROOT, input=locked, stdout=subprocess.PIPE, text=True, check=True
+        [*COMMAND, *OPTIONS], cwd=ROOT, input=requirements, stdout=subprocess.PIPE, text=True, check=True
     )
     bill_of_materials: dict[str, object] = json.loads(process.stdout)
     product = bill_of_materials["metadata"]["component"]  # type: ignore[index]
     product |= {"version": version.__version__, "purl": f"pkg:pypi/mha-viz@{version.__version__}"}  # not in pyproject
-    needed = [part["bom-ref"] for part in bill_of_materials["components"]]  # type: ignore[attr-defined]
-    bill_of_materials["dependencies"] = [{"ref": product["bom-ref"], "dependsOn": sorted(needed)}]
+    components = [part["bom-ref"] for part in bill_of_materials["components"]]  # type: ignore[attr-defined]
+    bill_of_materials["dependencies"] = [{"ref": product["bom-ref"], "dependsOn": sorted(components)}]
     return bill_of_materials
 
 

@@ -14,20 +14,20 @@ import pytest
 
 def _read_clocks() -> tuple[float, float, float]:
     """Return the clock, and the CPU seconds of this process and of its ended children."""
-    mine, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return time.monotonic(), mine.ru_utime + mine.ru_stime, children.ru_utime + children.ru_stime
+    own, children = (resource.getrusage(scope) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return time.monotonic(), own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Write one line per test: its name, its seconds, and the CPU seconds of this process and of its children.
 
-    The system adds a child's seconds when its end is noticed. Those of a server that a module shares count for the test
-    after which it is stopped.
+    The system adds the seconds of a child once its parent has waited for it. Those of a server that a module shares
+    count for the test after which the server is stopped.
     """
-    before = _read_clocks()
+    start_clocks = _read_clocks()
     result = yield
-    row = [item.nodeid, *(round(after - start, 4) for after, start in zip(_read_clocks(), before, strict=True))]
+    row = [item.nodeid, *(round(end - start, 4) for end, start in zip(_read_clocks(), start_clocks, strict=True))]
     with Path(f"{os.environ['TIMES']}.{os.getpid()}.jsonl").open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(row) + "\n")
     return result

@@ -401,7 +401,7 @@ def parse_profile(files: Mapping[str, str]) -> Profile:
 
     try:
         # A licence may forbid these two files.
-        facts = open_sealed_facts(FACTS_FILE, files[FACTS_FILE], files, may_lack=(SENTENCES_FILE, EVIDENCE_FILE))
+        facts = open_sealed_facts(FACTS_FILE, files[FACTS_FILE], files, optional_files=(SENTENCES_FILE, EVIDENCE_FILE))
         tables, untrained = (
             {n: _parse_table(pd, files[f"{folder}{n}.csv"], n) for n in HEADINGS if f"{folder}{n}.csv" in files}
             for folder in ("", UNTRAINED_FOLDER)

@@ -30,17 +30,17 @@ FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # full disk,
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code. ``arguments`` defaults to those of this process."""
-    with InterruptHandler() as stops, record_writes() as record:
-        args, words = argparse.Namespace(), ""
+    with InterruptHandler() as handler, record_writes() as record:
+        args, message = argparse.Namespace(), ""
         try:
             code = _run_command(arguments, args)
-        except (KeyboardInterrupt, Cancelled) as stop:
-            code, words = STOPPED, str(stop)
-            if not words.endswith("."):  # the message of a library that was interrupted
-                words = ""
-        if not stops.pressed and code != STOPPED:
+        except (KeyboardInterrupt, Cancelled) as interrupt:
+            code, message = STOPPED, str(interrupt)
+            if not message.endswith("."):  # the message of a library that was interrupted
+                message = ""
+        if not handler.pressed and code != STOPPED:
             return code
-        stops.announce(words or describe_kept(args, record))
+        handler.announce(message or describe_kept(args, record))
         return STOPPED
 
 

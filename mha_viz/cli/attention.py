@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
     heads = "" if QUANTITIES[attention.quantity].of_layers else f" × {attention.heads} heads"
     shape = f"{attention.layers} layers{heads}, {axes}"
     details = "" if attention.quantity == "weight" else f"{args.quantity}, "
-    answered = attention.request
-    details = f"{answered.part}, " if answered is not None and answered.part else details
+    final_request = attention.request
+    details = f"{final_request.part}, " if final_request is not None and final_request.part else details
     switched_off = f"without {', '.join(map(str, args.without))}, " if args.without else ""
     destination.report(f"{destination.path}: {attention.model}, {details}{switched_off}{shape}")

@@ -81,8 +81,8 @@ def offer_to_continue(folder: Path | None) -> Iterator[None]:
         except KeyboardInterrupt:
             if folder is None or not folder.is_dir() or not any(folder.iterdir()):
                 raise
-            words = f"What was measured is in {folder}; run the same command again to continue."
-            raise KeyboardInterrupt(words) from None
+            message = f"What was measured is in {folder}; run the same command again to continue."
+            raise KeyboardInterrupt(message) from None
 
 
 @contextmanager
@@ -124,19 +124,21 @@ def show_cluster_progress() -> Iterator[Callable[[Any], None]]:
     """Yield a function that shows the progress of a study on a cluster; on a terminal it never breaks the line."""
     with changing_line() as show:
         columns = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None
-        yield lambda so_far: show(format_progress(so_far)[:columns].ljust(columns or 0))
+        yield lambda progress: show(format_progress(progress)[:columns].ljust(columns or 0))
 
 
-def format_progress(so_far: Any) -> str:
+def format_progress(progress: Any) -> str:
     """Return the progress of a study on a cluster as one line."""
-    time_left = "" if so_far.seconds_left is None else f", {duration(so_far.seconds_left)} left"
-    lost = f"; {counted(so_far.lost, 'worker')} lost, whose shards are measured again" if so_far.lost else ""
-    counts = [*so_far.by_worker.values()]  # in the order of the workers' first answers
+    time_left = "" if progress.seconds_left is None else f", {duration(progress.seconds_left)} left"
+    lost = f"; {counted(progress.lost, 'worker')} lost, whose shards are measured again" if progress.lost else ""
+    counts = [*progress.by_worker.values()]  # in the order of the workers' first answers
     if len(counts) <= MAX_LISTED_WORKERS:
         shares = " · ".join(f"w{number} {count:,}" for number, count in enumerate(counts))
     else:
         shares = f"{len(counts)} workers, each {min(counts):,} to {max(counts):,}, median {round(median(counts)):,}"
-    return f"{so_far.done:,} of {so_far.total:,} sentences, {so_far.rate:,.0f} per second{time_left}{lost}; {shares}"
+    return (
+        f"{progress.done:,} of {progress.total:,} sentences, {progress.rate:,.0f} per second{time_left}{lost}; {shares}"
+    )
 
 
 @contextmanager

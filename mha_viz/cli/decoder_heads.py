@@ -14,7 +14,7 @@ from mha_viz.cli.options import (
     make_int_parser,
     parse_count,
 )
-from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.terminal import bar_of, one_line
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import counted, decimal
@@ -34,7 +34,7 @@ def add_options(decoder: Parser) -> None:
     decoder.add_argument("--draws", type=draws, default=DRAWS, metavar="N", help=help_text)
     help_text = f"seed of the random numbers (default: {SEED})"
     decoder.add_argument("--seed", type=parse_count, default=SEED, metavar="N", help=help_text)
-    add_output_options(decoder, TABLES, required=False)
+    add_output_options(decoder, TABLE_FORMATS, required=False)
     add_device_option(decoder)
     add_dtype_option(decoder)
 
@@ -47,28 +47,28 @@ def run(args: argparse.Namespace) -> None:
 
     encoder = load_model(model, args.device, args.dtype)
     with bar_of("of the sequences") as progress:
-        measured = find_induction_heads(
+        result = find_induction_heads(
             encoder,
             length=args.length,
             draws=args.draws,
             seed=args.seed,
             progress=progress,
         )
-    write_and_print(destination, measured.table, map(one_line, _format_lines(measured)))
+    write_and_print(destination, result.table, map(one_line, _format_lines(result)))
 
 
-def _format_lines(measured: DecoderHeads) -> list[str]:
-    sequences = f"{counted(measured.draws, 'sequence')} of {measured.length} random tokens that occur twice"
-    lines = [f"{measured.model} on {sequences}, seed {measured.seed}; mean weight, best untrained head, chance"]
-    roles = measured.roles()
+def _format_lines(result: DecoderHeads) -> list[str]:
+    sequences = f"{counted(result.draws, 'sequence')} of {result.length} random tokens that occur twice"
+    lines = [f"{result.model} on {sequences}, seed {result.seed}; mean weight, best untrained head, chance"]
+    roles = result.roles()
     for number, (measure, meaning) in enumerate(MEASURES.items()):
         lines.append(f"{measure}, {meaning}:")
-        highest, untrained = measured.trained[number].max(), measured.untrained[number].max()
-        expected = compute_chance(measured.length)[number]
+        highest, untrained = result.trained[number].max(), result.untrained[number].max()
+        chance = compute_chance(result.length)[number]
         lines += [
             f"{format_head(role.head)}  {decimal(role.score, 3)}  {decimal(role.untrained, 3)}  "
             f"{decimal(role.chance, 3)}"
             for role in roles
             if role.measure == measure
-        ] or [f"no head; the highest: {decimal(highest, 3)}  {decimal(untrained, 3)}  {decimal(expected, 3)}"]
+        ] or [f"no head; the highest: {decimal(highest, 3)}  {decimal(untrained, 3)}  {decimal(chance, 3)}"]
     return lines

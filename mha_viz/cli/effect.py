@@ -27,7 +27,7 @@ from mha_viz.cli.options import (
     add_most_option,
     add_output_options,
 )
-from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.profile import add_corpus_option, open_source
 from mha_viz.cli.quantities import add_off_options, open_recipes, parse_heads
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
@@ -59,7 +59,7 @@ def add_options(effect: Parser) -> None:
     help_text = "other heads with the role; the measured heads are not compared with them"
     effect.add_argument("--same-role", type=parse_heads, default=(), metavar="HEADS", help=help_text)
     add_most_option(effect, *SENTENCE_LIMITS)
-    add_output_options(effect, TABLES, required=False)
+    add_output_options(effect, TABLE_FORMATS, required=False)
     add_device_option(effect)
     add_dtype_option(effect)
     add_cluster_options(effect)
@@ -67,9 +67,7 @@ def add_options(effect: Parser) -> None:
 
 def add_means_option(command: Parser) -> None:
     """Add the option for the corpus of mean outputs."""
-    help_text = (
-        "with --method mean or resample, the corpus of mean outputs or of random sentences (default: the measured one)"
-    )
+    help_text = "with --method mean or resample: corpus of mean outputs or random sentences (default: measured corpus)"
     command.add_argument("--means", metavar="CORPUS", help=help_text)
 
 
@@ -99,14 +97,14 @@ def run(args: argparse.Namespace) -> None:
         bar = show_cluster_progress() if cluster else bar_of("sentences")
         try:
             with bar as progress, closing(measurement.sentences()) as reports:
-                for so_far in reports:
-                    progress(so_far)
+                for report in reports:
+                    progress(report)
         except KeyboardInterrupt:
             with suppress(CorpusError):  # nothing was measured
                 result = measurement.result()
                 write_and_print(destination, result.table, map(one_line, _format_lines(result)))
-                words = f"These are the results for the sentences read so far; {explain_continuing(folder)}."
-                raise KeyboardInterrupt(words) from None
+                message = f"These are the results for the sentences read so far; {explain_continuing(folder)}."
+                raise KeyboardInterrupt(message) from None
             raise
         result = measurement.result()
         write_and_print(destination, result.table, map(one_line, _format_lines(result)))
@@ -134,7 +132,7 @@ def _prepare_measurement(args: argparse.Namespace, model: Model, cluster: Any, f
 
 
 def format_few_documents(count: int) -> str:
-    """Return a note that intervals over so few documents hold for these documents alone."""
+    """Return a note that intervals over only a few documents hold for these alone."""
     if count > 1:
         return f"Few documents ({count}): the intervals apply to these alone."
     return "Few documents: only one, or none named, so the intervals apply to these sentences alone."
@@ -149,22 +147,22 @@ def _format_lines(result: CorpusEffect) -> list[str]:
     ]
     if result.documents < FEW:
         lines.append(format_few_documents(result.documents))
-    measured = [row for row in result.rows if row.variant.kind != "control"]
+    head_rows = [row for row in result.rows if row.variant.kind != "control"]
     controls = sorted((row for row in result.rows if row.variant.kind == "control"), key=lambda row: -row.effect)
-    for row in (*measured, *controls[:MAX_LISTED]):
+    for row in (*head_rows, *controls[:MAX_LISTED]):
         name = ", ".join(map(format_head, row.variant.heads))
         kind = {"together": "together", "head": "", "control": "same layer"}[row.variant.kind]
         lines.append(f"{with_interval(row.effect, row.low, row.high, 4)}  {name}  {kind}".rstrip())
     if len(controls) > MAX_LISTED:
         lines.append(f"and {len(controls) - MAX_LISTED} more")
-    return lines + [_format_use(row, result) for row in measured if row.used is not None]
+    return lines + [_format_use(row, result) for row in head_rows if row.used is not None]
 
 
 def _format_use(row: EffectRow, result: CorpusEffect) -> str:
     name, relation = format_head(row.variant.heads[0]), result.relation
     interval = with_interval(row.more, row.more_low, row.more_high, 4)
     if row.used:
-        judged = f"For {relation} it {describe_most(result.measure)} of all heads of its layer."
+        verdict = f"For {relation} it {describe_most(result.measure)} of all heads of its layer."
     else:
-        judged = describe_unused(relation, result.measure)
-    return f"{name}: {judged} Its effect minus that of the strongest other one: {interval}."
+        verdict = describe_unused(relation, result.measure)
+    return f"{name}: {verdict} Its effect minus that of the strongest other head: {interval}."

@@ -45,11 +45,11 @@ SINGLE_HEAD_KINDS = ("heatmap", "links")  # kinds that --all-heads can draw
 MAX_PANELS = 16
 
 
-def add_options(figure: Parser, epilog: dict[str, str]) -> None:
+def add_options(figure: Parser, examples: dict[str, str]) -> None:
     """Add the kinds of figures, each with its options and examples."""
     kinds = figure.add_subparsers(title="kinds", metavar="KIND", required=True)
     for kind, summary in KINDS.items():
-        parser = figure.command(kinds, kind, None, summary, epilog.get(kind, ""))
+        parser = figure.add_command(kinds, kind, None, summary, examples.get(kind, ""))
         parser.set_defaults(kind=kind, head=[], others=[], as_=None, columns=None, all_heads=None)
         add_text_options(parser)
         add_device_option(parser)
@@ -64,14 +64,14 @@ def add_options(figure: Parser, epilog: dict[str, str]) -> None:
 
 
 def _add_head_options(parser: Parser, kind: str) -> None:
-    how_many = {
+    notes = {
         "heatmap": "",
         "links": "; may be repeated, for heads of one layer",
         "compare": "; may be repeated",
         "difference": "; twice, or once with --and",
     }
-    if kind in how_many:
-        quantities.add_head_option(parser, how_many[kind])
+    if kind in notes:
+        quantities.add_head_option(parser, notes[kind])
     if kind in ("compare", "difference"):
         help_text = (
             "another text; may be repeated" if kind == "compare" else "the second text, for one head in two texts"
@@ -190,25 +190,25 @@ def _check_options(args: argparse.Namespace) -> Destination:
 
 def _check_heads(args: argparse.Namespace) -> None:
     """Raise SettingError if this figure does not accept that number of heads."""
-    heads, panels = len(args.head), len(args.head) * (1 + len(args.others))
+    head_count, panel_count = len(args.head), len(args.head) * (1 + len(args.others))
     if args.kind == "grid" or args.all_heads:
         return
-    if not heads:
+    if not head_count:
         known_model = catalog.CATALOG.get(args.model.partition("@")[0])  # sizes of other models are unknown
         layer, head = (min(3, known_model.layers - 1), min(1, known_model.heads - 1)) if known_model else (0, 0)
         raise SettingError("No head was named.", f"Give --head L{layer}H{head}.")
-    if args.kind == "heatmap" and heads > 1:
-        raise SettingError(f"A heatmap shows one head; {heads} were given.", "Use compare for several.")
+    if args.kind == "heatmap" and head_count > 1:
+        raise SettingError(f"A heatmap shows one head; {head_count} were given.", "Use compare for several.")
     if args.kind == "links" and len({head.layer for head in args.head}) > 1:
         names = ", ".join(map(str, args.head))
         raise SettingError(
             f"{names} are in different layers.", "Links show heads of one layer; use compare for several."
         )
-    if args.kind == "compare" and panels > MAX_PANELS:
-        raise SettingError(f"{panels} heads were given.", f"A comparison shows 1 to {MAX_PANELS}.")
-    if args.kind == "difference" and panels != 2:
+    if args.kind == "compare" and panel_count > MAX_PANELS:
+        raise SettingError(f"{panel_count} heads were given.", f"A comparison shows 1 to {MAX_PANELS}.")
+    if args.kind == "difference" and panel_count != 2:
         remedy = "Give --head twice, or --head and --and once."
-        raise SettingError(f"A difference takes two heads; {panels} were given.", remedy)
+        raise SettingError(f"A difference takes two heads; {panel_count} were given.", remedy)
 
 
 def _read_settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
@@ -260,18 +260,18 @@ def _draw_all_heads(args: argparse.Namespace, attention: Attention, suffix: str,
 
     folder: Path = args.all_heads
     make_folder(folder)
-    heads, written = attention.every_head(), list[str]()
+    heads, file_names = attention.every_head(), list[str]()
     files_by_warning: dict[str, list[str]] = {}  # the files that each warning is about
     with print_warnings(), bar("files") as show, warnings.catch_warnings():
         warnings.simplefilter("ignore", FigureWarning)  # reported once, below
-        for done, head in enumerate(heads, 1):
+        for number, head in enumerate(heads, 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **settings)
             path = figure.save(folder / f"{figure.name}{suffix}", args.dpi)
-            written.append(path.name)
+            file_names.append(path.name)
             for line in _format_warnings(figure, suffix):
                 files_by_warning.setdefault(line, []).append(path.name)
-            show(done, len(heads))
-    print(f"{folder}: {len(heads)} files, {written[0]} to {written[-1]}")
+            show(number, len(heads))
+    print(f"{folder}: {len(heads)} files, {file_names[0]} to {file_names[-1]}")
     for line, names in files_by_warning.items():
         prefix = "" if len(names) == len(heads) else f"{names[0]}, one of {len(names)} such files: "
         print(f"mha-viz: {prefix}{line}", file=sys.stderr)

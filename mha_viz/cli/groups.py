@@ -16,7 +16,7 @@ from mha_viz.cli.options import (
     add_output_options,
     make_int_parser,
 )
-from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.profile import add_corpus_option, open_source
 from mha_viz.cli.quantities import add_recipes_option, open_recipes
 from mha_viz.cli.search import format_sentence, parse_model_and_head
@@ -34,11 +34,11 @@ def add_options(groups: Parser) -> None:
     help_text = "a model, as for `mha-viz attention`, and a head: minilm/L3H1"
     groups.add_argument("head", type=parse_model_and_head, metavar="MODEL/HEAD", help=help_text)
     add_corpus_option(groups)
-    add_recipes_option(groups, "; else one is chosen on CORPUS")
+    add_recipes_option(groups, "; else a recipe is chosen on CORPUS")
     add_most_option(groups, 2, 100_000, 300)
     help_text = "number of links to draw (default: 400)"
     groups.add_argument("--links", type=parse_links, default=400, metavar="N", help=help_text)
-    add_output_options(groups, TABLES, required=False)
+    add_output_options(groups, TABLE_FORMATS, required=False)
     add_device_option(groups)
     add_dtype_option(groups)
     add_cluster_options(groups)
@@ -68,8 +68,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _format_lines(groups: LinkGroups) -> Iterator[str]:
-    sampled = f"{counted(len(groups.links), 'link')} from {counted(groups.sentences, 'sentence')}"
-    yield f"{groups.model} {format_head(groups.head)} on {groups.corpus}: {sampled}, each for an equal share"
+    sample = f"{counted(len(groups.links), 'link')} from {counted(groups.sentences, 'sentence')}"
+    yield f"{groups.model} {format_head(groups.head)} on {groups.corpus}: {sample}, each for an equal share"
     for group in groups.groups:
         name = f"unexplained, {group.name}" if group.kind == "unexplained" else group.name
         yield f"{percent(group.share)}  {'; '.join([name, *group.common])}"

@@ -55,13 +55,13 @@ def _make_row(model: Model) -> dict[str, Any]:
     facts = None
     with suppress(MhaVizError):  # a damaged folder is listed, and refused when it is read
         facts = hub.read_facts(model)
-    sized = facts.model if facts else model
-    layers = (facts and facts.attending) or sized.layers
-    sizes = {"layers": layers, "heads": sized.heads, "d_model": sized.d_model, "megabytes": sized.megabytes}
+    source = facts.model if facts else model
+    layers = (facts and facts.attending) or source.layers
+    sizes = {"layers": layers, "heads": source.heads, "d_model": source.d_model, "megabytes": source.megabytes}
     numbers = {name: size or None for name, size in sizes.items()}
     notes = model.label if model.label != model.name else ""
     notes = ", ".join(filter(None, (notes, "weights only" if facts and facts.weights_only else "")))
-    where = "folder" if model.kind == "folder" else "bundled"
+    location = "folder" if model.kind == "folder" else "bundled"
     if model.kind == "hub":
-        where = "cached" if hub.find_local_folder(model) else "not downloaded"
-    return {"name": model.name, **numbers, "where": where, "about": notes}
+        location = "cached" if hub.find_local_folder(model) else "not downloaded"
+    return {"name": model.name, **numbers, "where": location, "about": notes}

@@ -51,8 +51,8 @@ def check_heads(model: Model, heads: Sequence[Head], quantity: str = WEIGHT) -> 
             Head.among(head if head.head else f"L{head.layer}", model.layers, 0, model.name)
             continue
         if head.layer >= model.layers or head.head >= model.heads:
-            swapped = head.head < model.layers and head.layer < model.heads
-            question = f"Did you mean {Head(head.head, head.layer)}? " if swapped else ""
+            is_swapped = head.head < model.layers and head.layer < model.heads
+            question = f"Did you mean {Head(head.head, head.layer)}? " if is_swapped else ""
             raise UnknownHead(
                 f"{head} does not exist: {shorten_name(model.name)} has {model.layers} layers × {model.heads} heads.",
                 f"{question}Choose between L0H0 and {Head(model.layers - 1, model.heads - 1)}.",
@@ -66,30 +66,30 @@ def read_all(
     dtype: str,
     name: str = "",
     recipes: Recipes | None = None,
-    words: int = 0,
+    word_count: int = 0,
 ) -> list[Attention]:
-    """Run a model on several requests, and return its answers; a truncated text is reported on stderr.
+    """Run a model on several requests and return the readings; a truncated text is reported on stderr.
 
-    With ``words``, the model first continues each text by so many words, which are marked.
+    The model first continues each text by ``word_count`` words, which are marked.
     """
-    loaded = load_model(model, device, dtype, name)
-    if not words:
-        return run_requests(loaded, requests, recipes)
+    encoder = load_model(model, device, dtype, name)
+    if not word_count:
+        return run_requests(encoder, requests, recipes)
     from mha_viz.models.reading.continuing import continue_text
 
-    continued = []
+    continued_requests = []
     for request in requests:
         if request.pair:
             raise SettingError("--continue does not go with --pair.", "Leave one of them out.")
-        prefixed = loaded.prefixed(request.prefix) if request.prefix else loaded
-        continued.append(replace(request, text=continue_text(prefixed, request.text, words)))
-    lengths = [len(longer.text) - len(request.text) for longer, request in zip(continued, requests, strict=True)]
-    return [*map(mark_written, run_requests(loaded, continued, recipes), lengths)]
+        prefixed_encoder = encoder.prefixed(request.prefix) if request.prefix else encoder
+        continued_requests.append(replace(request, text=continue_text(prefixed_encoder, request.text, word_count)))
+    lengths = [len(new.text) - len(old.text) for new, old in zip(continued_requests, requests, strict=True)]
+    return [*map(mark_written, run_requests(encoder, continued_requests, recipes), lengths)]
 
 
-def run_requests(model: Any, requests: Sequence[Request], recipes: Recipes | None = None) -> list[Attention]:
-    """Run a loaded model on several requests, and return its answers; a truncated text is reported on stderr."""
+def run_requests(encoder: Any, requests: Sequence[Request], recipes: Recipes | None = None) -> list[Attention]:
+    """Run a loaded model on several requests and return the readings; a truncated text is reported on stderr."""
     from mha_viz.study.reading import read
 
     with print_warnings():
-        return [read(model, request, recipes=recipes) for request in requests]
+        return [read(encoder, request, recipes=recipes) for request in requests]

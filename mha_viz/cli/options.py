@@ -32,16 +32,16 @@ class Parser(argparse.ArgumentParser):
 
     siblings: Mapping[str, Parser] = MappingProxyType({})  # the commands to which this one belongs
 
-    def command(self, commands: Any, name: str, run: Command | None, summary: str, epilog: str = "") -> Parser:
+    def add_command(self, commands: Any, name: str, run: Command | None, summary: str, epilog: str = "") -> Parser:
         """Add a command to the group ``commands`` of this parser."""
-        raw = argparse.RawDescriptionHelpFormatter
-        new: Parser = commands.add_parser(
-            name, help=summary, description=summary, epilog=epilog, formatter_class=raw, allow_abbrev=False
+        formatter = argparse.RawDescriptionHelpFormatter
+        parser: Parser = commands.add_parser(
+            name, help=summary, description=summary, epilog=epilog, formatter_class=formatter, allow_abbrev=False
         )
-        new.siblings = commands.choices
+        parser.siblings = commands.choices
         if run is not None:
-            new.set_defaults(run=run)
-        return new
+            parser.set_defaults(run=run)
+        return parser
 
     def error(self, message: str) -> NoReturn:
         """Raise SettingError in place of argparse's usage message."""
@@ -67,14 +67,14 @@ class Parser(argparse.ArgumentParser):
             if others:
                 raise SettingError(f"{option} does not go with {name}.", f"It goes with {join_names(others)}.")
             question = did_you_mean(option, self._option_string_actions)
-            unknown = f"{name} has no option {shorten(option, 40)}."
-            raise SettingError(unknown, f"{question} See {self.prog} --help.".strip())
+            problem = f"{name} has no option {shorten(option, 40)}."
+            raise SettingError(problem, f"{question} See {self.prog} --help.".strip())
 
     def _has_option(self, option: str) -> bool:
         """Return whether this command, or one of its subcommands, has an option."""
         groups = (action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction))
-        inner = (command for group in groups for command in group.values())
-        return option in self._option_string_actions or any(command._has_option(option) for command in inner)
+        subcommands = (command for group in groups for command in group.values())
+        return option in self._option_string_actions or any(command._has_option(option) for command in subcommands)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise SettingError for a command or a value that is not one of the choices."""
@@ -101,14 +101,14 @@ def add_model_option(command: Parser) -> None:
     command.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help=help_text)
 
 
-def add_most_option(command: Parser, least: int, most: int, default: int, read: str = "sentences to read") -> None:
-    """Add --most, the maximum number of sentences to read, from ``least`` to ``most``.
+def add_most_option(command: Parser, low: int, high: int, default: int, unit: str = "sentences to read") -> None:
+    """Add --most, the maximum number of sentences to read, from ``low`` to ``high``.
 
-    ``read`` is what the help text calls these sentences.
+    ``unit`` describes these sentences in the help text.
     """
-    help_text = f"maximum number of {read}: of N, every ⌈N / NUMBER⌉-th is taken (default: {default})"
-    kind = make_int_parser(least, most, "a number of sentences")
-    command.add_argument("--most", type=kind, default=default, metavar="NUMBER", help=help_text)
+    help_text = f"maximum number of {unit}: of N, every ⌈N / NUMBER⌉-th is taken (default: {default})"
+    parse_most = make_int_parser(low, high, "a number of sentences")
+    command.add_argument("--most", type=parse_most, default=default, metavar="NUMBER", help=help_text)
 
 
 def add_model_name_option(command: Parser, *options: str) -> None:
@@ -142,8 +142,8 @@ def parse_device(value: str) -> str:
 def add_output_options(command: Parser, formats: Iterable[str], required: bool = True) -> None:
     """Add --out and --format."""
     names = ", ".join(formats)
-    out = f'the file to write; its suffix sets the format: {names}. "-" is stdout, in the --format given'
-    command.add_argument("--out", required=required, metavar="FILE", help=out)
+    help_text = f'the file to write; its suffix sets the format: {names}. "-" is stdout, in the --format given'
+    command.add_argument("--out", required=required, metavar="FILE", help=help_text)
     help_text = "the format, such as csv, for stdout or a file without a suffix"
     command.add_argument("--format", metavar="FORMAT", help=help_text)
 
@@ -172,12 +172,14 @@ def parse_float(value: str) -> float:
         raise argparse.ArgumentTypeError(f"{quote(value)} is not a number") from None
 
 
-def make_int_parser(low: int, high: int, what: str) -> Callable[[str], int]:
-    """Return a function that parses a whole number from ``low`` to ``high``; ``what`` names it in errors: "a port"."""
+def make_int_parser(low: int, high: int, description: str) -> Callable[[str], int]:
+    """Return a function that parses a whole number from ``low`` to ``high``; ``description`` names it in errors."""
 
     def parse(value: str) -> int:
         if not (value.isascii() and value.isdigit() and low <= int(value[:9]) <= high):
-            raise argparse.ArgumentTypeError(f"{quote(value)} cannot be used; expected {what} from {low} to {high}")
+            raise argparse.ArgumentTypeError(
+                f"{quote(value)} cannot be used; expected {description} from {low} to {high}"
+            )
         return int(value[:9])
 
     return parse

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 HEADINGS = ("head", "role", "rule", *("score", "baseline", "cases") * 2, "outcome")
-GROUPS = (3, 6)  # the columns in which the numbers of each corpus begin
+CORPUS_COLUMNS = (3, 6)  # the first column of each corpus's numbers
 THRESHOLD_ROLES = ("position", "delimiter")  # roles whose baseline is uniform attention
 MAX_NAME = 26  # characters of a corpus name above its columns
 LEGEND = "Position and delimiter heads have a threshold; their baseline is evenly spread attention."
@@ -34,24 +34,24 @@ def format_replications(replications: Sequence[Replication], old_profile: Profil
     rows = [HEADINGS, *(_format_cells(replication) for replication in replications)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     names = [one_line(shorten(profile.corpus, MAX_NAME)) for profile in (old_profile, new_profile)]
-    corpora = ""  # each name above its numbers; it can be as wide as the three columns below it
-    for name, column_index in zip(names, GROUPS, strict=True):
-        corpora = f"{corpora:<{sum(widths[:column_index]) + column_index * len(GAP)}}{name}"
-        room = sum(widths[column_index : column_index + 3]) + 2 * len(GAP)
-        widths[column_index + 2] += max(0, len(name) - room)
-    table = [corpora, *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
+    header = ""  # each name above its numbers; it can be as wide as the three columns below it
+    for name, column_index in zip(names, CORPUS_COLUMNS, strict=True):
+        header = f"{header:<{sum(widths[:column_index]) + column_index * len(GAP)}}{name}"
+        width = sum(widths[column_index : column_index + 3]) + 2 * len(GAP)
+        widths[column_index + 2] += max(0, len(name) - width)
+    table = [header, *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
     legend = [LEGEND] if any(replication.finding.role in THRESHOLD_ROLES for replication in replications) else []
     findings = [replication.finding for replication in replications]
     rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in findings)]
-    older = f", {OLDER_RULE}" if has_older_rule(findings) else ""
-    legend += [RULE_LEGEND.format(rule=" or ".join(rules), older=older)] if rules else []
-    measured = [replication.here for replication in replications if replication.here is not None]
-    legend += _format_documents({score.documents for score in measured if score.documents is not None}, names[1])
+    older_note = f", {OLDER_RULE}" if has_older_rule(findings) else ""
+    legend += [RULE_LEGEND.format(rule=" or ".join(rules), older=older_note)] if rules else []
+    scores = [replication.here for replication in replications if replication.here is not None]
+    legend += _format_documents({score.documents for score in scores if score.documents is not None}, names[1])
     outcomes = Counter(replication.outcome for replication in replications)
-    holding = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {names[0]} hold on {names[1]}."
-    others = [outcome for outcome in OUTCOMES if outcome != HOLDS and outcomes[outcome]]
-    count = " ".join([holding, *(f"{outcomes[other]:,}: {other.removesuffix(' here')}." for other in others)])
-    return [*table, *legend, f"{old_profile.model}: {count}"]
+    summary = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {names[0]} hold on {names[1]}."
+    other_outcomes = [outcome for outcome in OUTCOMES if outcome != HOLDS and outcomes[outcome]]
+    totals = " ".join([summary, *(f"{outcomes[o]:,}: {o.removesuffix(' here')}." for o in other_outcomes)])
+    return [*table, *legend, f"{old_profile.model}: {totals}"]
 
 
 def format_pairs(pairs: PairedDifferences, corpus: str) -> list[str]:
@@ -70,9 +70,9 @@ def format_pairs(pairs: PairedDifferences, corpus: str) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     table = [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
     legend = _format_documents({pair.documents for pair in pairs}, one_line(shorten(corpus, MAX_NAME)))
-    distinct = sum(pair.interval.low > 0 or pair.interval.high < 0 for pair in pairs)
+    count = sum(pair.interval.low > 0 or pair.interval.high < 0 for pair in pairs)
     models = " beside ".join(dict.fromkeys((pairs[0].one.model, pairs[0].other.model)))
-    return [*table, *legend, f"{models}: the interval excludes 0 for {distinct:,} of {counted(len(pairs), 'role')}."]
+    return [*table, *legend, f"{models}: the interval excludes 0 for {count:,} of {counted(len(pairs), 'role')}."]
 
 
 def format_runs(table: pd.DataFrame) -> list[str]:
@@ -109,11 +109,11 @@ def _format_cells(replication: Replication) -> tuple[str, ...]:
     )
 
 
-def _format_scores(measured: RoleScore | None) -> tuple[str, str, str]:
+def _format_scores(score: RoleScore | None) -> tuple[str, str, str]:
     """Format score, baseline and number of cases on one corpus."""
-    if measured is None:
+    if score is None:
         return "–", "–", "0"
-    return _format_share(measured.score), _format_share(measured.baseline), f"{measured.n:,}"
+    return _format_share(score.score), _format_share(score.baseline), f"{score.n:,}"
 
 
 def _format_share(value: float) -> str:

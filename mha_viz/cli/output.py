@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STDOUT = "-"
-TABLES = (".csv", ".json")
+TABLE_FORMATS = (".csv", ".json")
 TEXT_FORMATS = frozenset((".csv", ".json", ".md", ".svg", ".tex", ".html"))
 LARGE_BYTES = 100_000_000
 BYTES_PER_WEIGHT = {".csv": 24, ".json": 13}  # without token texts; measured on readings of 60 to 500 tokens
@@ -41,7 +41,7 @@ class Destination:
             _write_stdout(lambda file: file.write(content))
 
     def write_attention(self, attention: Attention) -> None:
-        """Write a reading piece by piece. Raises ExportError."""
+        """Write a reading incrementally. Raises ExportError."""
         announce_size(attention, self)
         if self.path is not None:
             files.write(attention, self.path, self.suffix)
@@ -64,13 +64,13 @@ def _format_table(rows: pd.DataFrame, suffix: str) -> bytes:
     return f"{json.dumps(json.loads(rows.to_json(orient='records', double_precision=9)), indent=1)}\n".encode()
 
 
-def parse_table_destination(out: str | None, asked_format: str | None) -> Destination | None:
-    """Return where a table is written besides the terminal; None if nowhere.
+def parse_table_destination(out: str | None, format_name: str | None) -> Destination | None:
+    """Return the destination of a table besides the terminal, or None.
 
-    A format without a file means stdout. Raises as :func:`parse_destination`.
+    A format without a file means stdout. Raises the errors of :func:`parse_destination`.
     """
-    out = out if out is not None else STDOUT if asked_format else None
-    return None if out is None else parse_destination(out, asked_format, TABLES, "a table format")
+    out = out if out is not None else STDOUT if format_name else None
+    return None if out is None else parse_destination(out, format_name, TABLE_FORMATS, "a table format")
 
 
 def write_and_print(destination: Destination | None, table: Callable[[], pd.DataFrame], lines: Iterable[str]) -> None:
@@ -82,17 +82,17 @@ def write_and_print(destination: Destination | None, table: Callable[[], pd.Data
 
 
 def parse_destination(
-    out: str, asked_format: str | None, formats: Iterable[str], kind: str = "a file format"
+    out: str, format_name: str | None, formats: Iterable[str], kind: str = "a file format"
 ) -> Destination:
     """Return the destination that ``--out`` and ``--format`` name, checked before anything is computed.
 
-    Raises ExportError for a format that is not in ``formats``, or a place that cannot be written. Raises SettingError
+    Raises ExportError for a format that is not in ``formats``, or a path that cannot be written. Raises SettingError
     for two contradicting formats, for stdout without a format, and for binary data on a terminal.
     """
-    suffix = _find_suffix(out, asked_format)
+    suffix = _find_suffix(out, format_name)
     if not suffix and Path(out).is_dir():
-        inside = Path(out) / f"made{next(iter(formats))}"
-        raise ExportError(f"{quote(out)} is a folder.", f"Name a file in it, such as {inside}.")
+        example = Path(out) / f"example{next(iter(formats))}"
+        raise ExportError(f"{quote(out)} is a folder.", f"Name a file in it, such as {example}.")
     if suffix not in formats:
         problem = f"{quote(suffix)} is not {kind}." if suffix else "The file has no suffix."
         remedy = f"{did_you_mean(suffix, formats)} Use one of {', '.join(formats)}.".strip()
@@ -112,12 +112,12 @@ def format_suffix(name: str) -> str:
 
 
 def announce_size(attention: Attention, destination: Destination) -> None:
-    """Report on stderr how large a long table will be."""
+    """Print on stderr how large the output will be, if it is more than LARGE_BYTES."""
     size = estimate_text_size(attention, destination.suffix)
     if size > LARGE_BYTES:
         name = "stdout" if destination.path is None else shorten(str(destination.path), 200)
-        binary = f".npz holds the same in {attention.weights.nbytes / 1e6:,.0f} MB"
-        line = f"mha-viz: {name} will hold {attention.weights.size:,} weights, about {size / 1e6:,.0f} MB; {binary}."
+        hint = f".npz holds the same in {attention.weights.nbytes / 1e6:,.0f} MB"
+        line = f"mha-viz: {name} will hold {attention.weights.size:,} weights, about {size / 1e6:,.0f} MB; {hint}."
         print(make_printable(line, "?"), file=sys.stderr)
 
 
@@ -125,20 +125,20 @@ def estimate_text_size(attention: Attention, suffix: str) -> int:
     """Estimate the size of a reading as text, in bytes; 0 for binary formats."""
     if suffix not in BYTES_PER_WEIGHT:
         return 0
-    tokens = sum(
+    token_bytes = sum(
         sum(len(token.text.encode("utf-8", "replace")) for token in text.tokens) / max(1, len(text))
         for text in (attention.queries, attention.keys)
     )
-    return round(attention.weights.size * (BYTES_PER_WEIGHT[suffix] + (tokens if suffix == ".csv" else 0)))
+    return round(attention.weights.size * (BYTES_PER_WEIGHT[suffix] + (token_bytes if suffix == ".csv" else 0)))
 
 
-def _find_suffix(out: str, asked_format: str | None) -> str:
+def _find_suffix(out: str, format_name: str | None) -> str:
     suffix = "" if out == STDOUT else Path(out).suffix.lower()
-    if asked_format is None:
+    if format_name is None:
         if out == STDOUT:
             raise SettingError("stdout has no suffix to set the format.", "Give --format, as in --out - --format csv.")
         return suffix
-    wanted_suffix = format_suffix(asked_format)
+    wanted_suffix = format_suffix(format_name)
     if suffix and wanted_suffix != suffix:
         problem = f"--format {shorten(wanted_suffix[1:], 40)} contradicts the suffix {shorten(suffix, 40)}."
         raise SettingError(problem, "Leave one of them out.")

@@ -20,7 +20,7 @@ from mha_viz.cli.options import (
     add_output_options,
     parse_folder,
 )
-from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.quantities import add_recipes_option, open_recipes, parse_heads
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.corpus.pairs import ALL_PAIRS, BUILT_IN_PAIRS, read_pairs
@@ -45,13 +45,13 @@ def add_options(pairs: Parser) -> None:
     pairs.add_argument("pairs", metavar="FILE", help=help_text)
     help_text = f"a model that predicts words: {MODEL_HELP}"
     pairs.add_argument("--model", required=True, metavar="NAME", help=help_text)
-    help_text = "heads to switch off, one at a time, as L3H1,L2H4; together, as L3H1+L2H4 (default: each head)"
-    pairs.add_argument("--heads", type=_parse_sets, metavar="HEADS", help=help_text)
-    help_text = "output of a head that is switched off: zero, its mean over the pairs, uniform attention’s, its "
-    help_text += f"recipe’s, or resample, on random ones of the good sentences (default: {METHODS[0]})"
+    help_text = "heads to switch off, one at a time (L3H1,L2H4) or together (L3H1+L2H4); by default, each head"
+    pairs.add_argument("--heads", type=_parse_head_sets, metavar="HEADS", help=help_text)
+    help_text = "what replaces a head’s output: zero; mean, over the pairs; uniform or recipe, the output with uniform "
+    help_text += f"weights or its recipe’s; or resample, on random good sentences (default: {METHODS[0]})"
     pairs.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="METHOD", help=help_text)
     add_recipes_option(pairs)
-    add_output_options(pairs, TABLES, required=False)
+    add_output_options(pairs, TABLE_FORMATS, required=False)
     help_text = "also store the results as needed.csv in this folder, a profile of the same model, for the Roles page"
     pairs.add_argument("--profile", type=parse_folder, metavar="DIR", help=help_text)
     add_device_option(pairs)
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
         if folder is not None:
             make_folder(folder)
         with bar_of("pairs") as progress:
-            measured = minimal_pairs(
+            result = minimal_pairs(
                 encoder,
                 pairs,
                 method=args.method,
@@ -86,9 +86,9 @@ def run(args: argparse.Namespace) -> None:
                 resume=folder,
                 progress=progress,
             )
-        write_and_print(destination, lambda: _make_table(measured), map(one_line, _iter_lines(measured)))
+        write_and_print(destination, lambda: _make_table(result), map(one_line, _iter_lines(result)))
     if profile is not None:
-        measured.stored_in(profile).write(args.profile)
+        result.stored_in(profile).write(args.profile)
 
 
 def _open_profile(folder: Path) -> Profile:
@@ -99,43 +99,43 @@ def _open_profile(folder: Path) -> Profile:
     return read_profile(folder)
 
 
-def _parse_sets(value: str) -> list[list[Head]]:
+def _parse_head_sets(value: str) -> list[list[Head]]:
     """Parse heads that are off alone or together, as in "L3H1,L2H4+L2H5"."""
     return [[*parse_heads(part.replace("+", ","))] for part in value.split(",")]
 
 
-def _make_table(measured: MinimalPairs) -> pd.DataFrame:
+def _make_table(result: MinimalPairs) -> pd.DataFrame:
     """Return the rows of all heads, first for all pairs, then for each kind, which is the first column."""
     import pandas as pd
 
     tables = []
-    for kind in (ALL_PAIRS, *measured.kinds):
-        table = measured.heads(kind)
+    for kind in (ALL_PAIRS, *result.kinds):
+        table = result.heads(kind)
         table.insert(0, "kind", kind)
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
 
 
-def _iter_lines(measured: MinimalPairs) -> Iterator[str]:
+def _iter_lines(result: MinimalPairs) -> Iterator[str]:
     """Yield the accuracies, the heads that the preference needs, and those of each kind of pair."""
-    left_out = f", {measured.left_out:,} left out" if measured.left_out else ""
-    yield f"{measured.model} on {measured.name}: {measured.score}; heads switched off by {measured.method}{left_out}"
-    for row in measured.accuracies():
+    left_out = f", {result.left_out:,} left out" if result.left_out else ""
+    yield f"{result.model} on {result.name}: {result.score}; heads switched off by {result.method}{left_out}"
+    for row in result.accuracies():
         ties = f", {counted(row.ties, 'tie')}" if row.ties else ""
         yield (
             f"{row.kind}: prefers the good sentence in {with_interval(row.accuracy, *row.interval, 3)} of "
             f"{counted(row.n, 'pair')}, by {decimal(row.margin)} nats on average{ties}"
         )
-    rows = measured.needs()
-    needed = sorted((row for row in rows if row.is_needed), key=lambda row: row.difference)
-    yield f"heads that this needs: {len(needed)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without it)"
-    yield from map(_format_need, needed[:MAX_LISTED])
-    if len(needed) > MAX_LISTED:
-        yield f"and {len(needed) - MAX_LISTED} more"
-    for kind in measured.kinds:
-        names = [_format_heads(row) for row in measured.needs(kind) if row.is_needed]
+    rows = result.needs()
+    needed_heads = sorted((row for row in rows if row.is_needed), key=lambda row: row.difference)
+    yield f"heads that this needs: {len(needed_heads)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without it)"
+    yield from map(_format_need, needed_heads[:MAX_LISTED])
+    if len(needed_heads) > MAX_LISTED:
+        yield f"and {len(needed_heads) - MAX_LISTED} more"
+    for kind in result.kinds:
+        names = [_format_heads(row) for row in result.needs(kind) if row.is_needed]
         yield f"{kind}: {', '.join(names[:MAX_LISTED]) or 'none'}"
-    if len(needed) < len(rows):
+    if len(needed_heads) < len(rows):
         yield "A head that is not listed may still contribute: others can make up for it (see --heads L0H0+L0H1)."
 
 

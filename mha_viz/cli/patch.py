@@ -19,7 +19,7 @@ from mha_viz.cli.options import (
     add_output_options,
     parse_head,
 )
-from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.terminal import one_line, print_warnings, read_text
 from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import format_head
@@ -41,10 +41,10 @@ def add_options(patch: Parser) -> None:
     patch.add_argument("--word", default="", help=help_text)
     help_text = "the word whose log-probability is subtracted (default: the most probable for OTHER)"
     patch.add_argument("--foil", default="", metavar="WORD", help=help_text)
-    help_text = "a third sentence: the answer is then the cosine of the sentence vector with that of this one"
+    help_text = "a third sentence: the answer is then the cosine of its sentence vector and that of TEXT"
     patch.add_argument("--similar-to", default="", metavar="TEXT", help=help_text)
     help_text = (
-        "a later head: each earlier head’s output from OTHER reaches only one side of it (path patching), as L1H2"
+        "a later head, such as L1H2: each earlier head’s output from OTHER reaches only one side of it (path patching)"
     )
     patch.add_argument("--to", type=parse_head, metavar="HEAD", help=help_text)
     help_text = f"the side of the head of --to: {', '.join(SIDES)} (default: {SIDES[1]})"
@@ -53,7 +53,7 @@ def add_options(patch: Parser) -> None:
     help_text += "alone, with the exact share of the largest to say how far to trust it"
     patch.add_argument("--estimate", action="store_true", help=help_text)
     add_model_option(patch)
-    add_output_options(patch, TABLES, required=False)
+    add_output_options(patch, TABLE_FORMATS, required=False)
     add_device_option(patch)
     add_dtype_option(patch)
 
@@ -65,20 +65,22 @@ def run(args: argparse.Namespace) -> None:
     if args.side and args.to is None:
         raise SettingError("--side needs --to, the head where paths end.", "Add --to.")
     check_heads(model, [args.to] if args.to else [])
-    answer = {"word": args.word, "foil": args.foil, "similar_to": args.similar_to}
-    path = {"to": args.to, "side": args.side or SIDES[1]} if args.to else {}
+    answer_options = {"word": args.word, "foil": args.foil, "similar_to": args.similar_to}
+    path_options = {"to": args.to, "side": args.side or SIDES[1]} if args.to else {}
     from mha_viz.models.intervening.patching import activation_patching  # imports torch
 
     with print_warnings():
         encoder = load_model(model, args.device, args.dtype)
-        patched = activation_patching(encoder, text, args.other, **answer, **path, exact=not args.estimate)
+        patched = activation_patching(
+            encoder, text, args.other, **answer_options, **path_options, exact=not args.estimate
+        )
     write_and_print(destination, lambda: patched.table().reset_index(), map(one_line, _format_lines(patched)))
 
 
 def _format_lines(patched: Patched) -> Iterator[str]:
     yield f"{patched.model}: {patched.score} is {decimal(patched.before)}, on the other text {decimal(patched.after)}"
-    reaching = "" if patched.to is None else f", if it reaches only the {patched.side} of {format_head(patched.to)}"
-    yield f"how much of that one head’s output from the other text restores{reaching}:"
+    path_note = "" if patched.to is None else f", if it reaches only the {patched.side} of {format_head(patched.to)}"
+    yield f"how much of the difference one head’s output from the other text restores{path_note}:"
     table = patched.table()
     is_estimated = patched.to is None and bool(np.isnan(patched.shares).any())
     for name, row in table.nlargest(MAX_LISTED, "estimated" if is_estimated else "share").iterrows():
@@ -87,15 +89,15 @@ def _format_lines(patched: Patched) -> Iterator[str]:
         yield f"{format_head(Head.of(name))}  {f'{exact}{estimate}'.removesuffix(', ')}"
     footer = f"and {len(table) - MAX_LISTED} more" if len(table) > MAX_LISTED else ""
     if np.isfinite(patched.correlation):
-        footer += f"{'; ' if footer else ''}correlation of both numbers {decimal(patched.correlation)}"
+        footer += f"{'; ' if footer else ''}correlation of exact and first-order shares {decimal(patched.correlation)}"
     if footer:
         yield footer
     if is_estimated and patched.checked is not None:
         estimated, exact = map(percent, patched.checked_shares)
-        caution = ": the estimates are unreliable here; leave out --estimate" * patched.is_far_off
+        warning = ": the estimates are unreliable here; leave out --estimate" * patched.is_far_off
         yield (
             f"The largest estimate, of {format_head(patched.checked)}, is {estimated}; computed exactly, "
-            f"{exact}{caution}."
+            f"{exact}{warning}."
         )
         yield "The other heads were only estimated: an important one may have a small estimate."
     if patched.hardly_differs:

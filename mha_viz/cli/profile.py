@@ -57,7 +57,7 @@ def add_options(profile: Parser) -> None:
         dest="other",
         type=parse_folder,
         metavar="OTHER",
-        help="a corpus of another origin, or the folder with the profile of the same model on one: roles that both "
+        help="a corpus of another origin, or the folder with the profile of the same model on it: roles that both "
         "corpora show are established, and are written to roles.csv, in both folders if there are two",
     )
     profile.add_argument(
@@ -73,7 +73,7 @@ def add_options(profile: Parser) -> None:
     )
     help_text += "if there are any, of chains, and write that to chance.csv; --and then takes a corpus, not a profile"
     profile.add_argument("--chance", type=parse_draws, default=0, metavar="N", help=help_text)
-    help_text = "the same in N draws in which another word of its part of speech takes the place of each right word"
+    help_text = "the same in N draws, which replace every right word by another word of its part of speech"
     profile.add_argument("--chance-of-kind", type=parse_draws, default=0, metavar="N", help=help_text)
     add_measuring_options(profile)
     add_dtype_option(profile)
@@ -104,11 +104,11 @@ def add_measuring_options(command: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Measure models over corpora and write the tables to a folder."""
     names = args.model or [catalog.DEFAULT]
-    has_several = len(names) * len(args.corpus) > 1
-    _check_several(args, has_several)
+    has_several_profiles = len(names) * len(args.corpus) > 1
+    _check_options(args, has_several_profiles)
     with open_cluster(args) as cluster, print_warnings():
         corpora = [open_source(source, args.name, cluster) for source in args.corpus]
-        other, other_corpus = _open_other(args, cluster)
+        other_profile, other_corpus = _open_other(args, cluster)
         sources = args.corpus if cluster else corpora
         other_source = str(args.other) if cluster and other_corpus is not None else other_corpus
         if _list_chance_options(args):
@@ -123,24 +123,24 @@ def run(args: argparse.Namespace) -> None:
         for model in models:
             encoder = load_model(model, args.device, args.dtype, args.model_name)
             for corpus, source in zip(corpora, sources, strict=True):
-                place = args.out / make_folder_path(model.name, corpus.name) if has_several else args.out
+                folder = args.out / make_folder_path(model.name, corpus.name) if has_several_profiles else args.out
                 if other_corpus is not None:
                     check_profiles(_get_comparison_facts(encoder, corpus), _get_comparison_facts(encoder, other_corpus))
-                    other = measure(encoder, other_corpus, None, args.batch, cluster=cluster)
-                profile = measure(encoder, corpus, place, args.batch, other, cluster=cluster)
-                profile = _write(profile, place, other, args.other if other_corpus is None else None)
+                    other_profile = measure(encoder, other_corpus, None, args.batch, cluster=cluster)
+                profile = measure(encoder, corpus, folder, args.batch, other_profile, cluster=cluster)
+                profile = _write(profile, folder, other_profile, args.other if other_corpus is None else None)
                 if _list_chance_options(args):
-                    profile = _add_chance(profile, place, encoder, source, other_source, args, cluster)
+                    profile = _add_chance(profile, folder, encoder, source, other_source, args, cluster)
                 profiles.append(profile)
-    if has_several:
+    if has_several_profiles:
         from mha_viz.study.many_profiles import write_table  # imports torch
 
         print(f"{write_table(profiles, args.out)}: the scores of all {len(profiles)} profiles, one column each")
 
 
-def _check_several(args: argparse.Namespace, has_several: bool) -> None:
+def _check_options(args: argparse.Namespace, has_several_profiles: bool) -> None:
     for option, value in (("--name", args.name), ("--model-name", args.model_name), ("--and", args.other)):
-        if has_several and value:
+        if has_several_profiles and value:
             raise SettingError(f"{option} goes with one corpus and one model.", "Leave it out, or measure one by one.")
     for option in _list_chance_options(args):
         if args.chance and (args.cluster or args.workers):
@@ -153,25 +153,25 @@ def _check_several(args: argparse.Namespace, has_several: bool) -> None:
 
 def _list_chance_options(args: argparse.Namespace) -> list[str]:
     """Return the options that were given to count the roles that chance would name."""
-    given = (("--chance", args.chance), ("--chance-of-kind", args.chance_of_kind))
-    return [option for option, draws in given if draws]
+    options = (("--chance", args.chance), ("--chance-of-kind", args.chance_of_kind))
+    return [option for option, draws in options if draws]
 
 
-def is_profile(place: Path) -> bool:
+def is_profile(path: Path) -> bool:
     """Return whether a path is the folder of a profile, not a corpus."""
-    return (place / FACTS_FILE).is_file()
+    return (path / FACTS_FILE).is_file()
 
 
 def _open_other(args: argparse.Namespace, cluster: Any) -> tuple[Profile | None, Any]:
     """Return the profile and the corpus that ``--and`` names: at least one of them is None."""
     if args.other is None:
         return None, None
-    place = find_profile_folder(args.other)
-    return (read_profile(place), None) if is_profile(place) else (None, open_source(str(args.other), None, cluster))
+    folder = find_profile_folder(args.other)
+    return (read_profile(folder), None) if is_profile(folder) else (None, open_source(str(args.other), None, cluster))
 
 
 def _add_chance(
-    profile: Profile, place: Path, encoder: Any, corpus: Any, other_source: Any, args: argparse.Namespace, cluster: Any
+    profile: Profile, folder: Path, encoder: Any, corpus: Any, other_source: Any, args: argparse.Namespace, cluster: Any
 ) -> Profile:
     """Count the roles that chance would name; print the counts, and return and write the profile with them.
 
@@ -181,10 +181,10 @@ def _add_chance(
     from mha_viz.study.plan import DEFAULT_BATCH
 
     treebanks = [open_treebank(source) for source in (other_source, corpus) if source is not None]
-    names = [other.name for other in treebanks[:-1]] + [profile.corpus]  # --name may have changed the last name
+    names = [treebank.name for treebank in treebanks[:-1]] + [profile.corpus]  # --name may have changed the last name
     have_chains = all(source.has_chains for source in treebanks)
-    nulls = [(role, "", args.chance) for role in (SYNTAX, COREFERENCE)[: 1 + have_chains]]
-    for role, keeps, draws in (*nulls, (SYNTAX, KIND, args.chance_of_kind)):
+    permutations = [(role, "", args.chance) for role in (SYNTAX, COREFERENCE)[: 1 + have_chains]]
+    for role, keeps, draws in (*permutations, (SYNTAX, KIND, args.chance_of_kind)):
         if not draws:
             continue
         with show_cluster_progress() if cluster else bar_of("of the draws") as show:
@@ -195,30 +195,30 @@ def _add_chance(
                 keeps=keeps,
                 draws=draws,
                 batch=args.batch or DEFAULT_BATCH,
-                resume=place if keeps else None,
+                resume=folder if keeps else None,
                 progress=show,
                 client=cluster and cluster.client,
             )
         profile = replace(chance, corpora=tuple(names)).stored_in(profile)
-        print(f"{place}: {describe_chance(chance)}")
-    profile.write(place)
+        print(f"{folder}: {describe_chance(chance)}")
+    profile.write(folder)
     return profile
 
 
-def _write(profile: Profile, place: Path, other: Profile | None, other_place: Path | None) -> Profile:
+def _write(profile: Profile, folder: Path, other_profile: Profile | None, other_folder: Path | None) -> Profile:
     """Write a profile, print a summary, and return the profile.
 
-    With an ``other`` profile, the roles that both show are established first. The other profile is written too if it
-    has a folder, ``other_place``.
+    With an ``other_profile``, the roles that both show are established first. It is written, too, if it has a folder,
+    ``other_folder``.
     """
-    if other is not None:
-        other, profile = establish(other, profile)
-    if other is not None and other_place is not None:
-        other.write(other_place)
-    profile.write(place)
+    if other_profile is not None:
+        other_profile, profile = establish(other_profile, profile)
+    if other_profile is not None and other_folder is not None:
+        other_profile.write(other_folder)
+    profile.write(folder)
     counts = profile.facts["counts"].items()
-    counted = ", ".join(f"{count:,} {name if count > 1 else name.removesuffix('s')}" for name, count in counts if count)
-    print(f"{place}: {profile.model} on {profile.corpus} ({counted}), {len(profile.tables)} tables")
+    content = ", ".join(f"{count:,} {name if count > 1 else name.removesuffix('s')}" for name, count in counts if count)
+    print(f"{folder}: {profile.model} on {profile.corpus} ({content}), {len(profile.tables)} tables")
     for line in profile.facts["left_out_first"][:5]:
         print(f"mha-viz: left out: {one_line(line)}", file=sys.stderr)
     if profile.facts["left_out"] > 5:
@@ -229,30 +229,32 @@ def _write(profile: Profile, place: Path, other: Profile | None, other_place: Pa
 def measure(
     encoder: Any,
     corpus: Any,
-    sums: Path | None,
+    sums_folder: Path | None,
     batch: int | None,
-    other: Profile | None = None,
+    other_profile: Profile | None = None,
     control: bool = True,
     cluster: Any = None,
 ) -> Profile:
     """Measure the profile of a model over a corpus, with a progress bar; see :func:`mha_viz.study.run.study`.
 
-    ``sums`` is the folder from which a stopped study continues, or None. ``batch`` is the maximum number of tokens per
-    forward pass. ``other`` is a profile to compare with. With ``cluster``, its workers measure instead of this process.
+    ``sums_folder`` is where a stopped study continues, or None. ``batch`` is the maximum number of tokens per forward
+    pass. ``other_profile`` is one to compare with. With ``cluster``, its workers measure instead of this process.
     Raises CorpusError, ExportError, ClusterError.
     """
     from mha_viz.study.plan import DEFAULT_BATCH
     from mha_viz.study.profiling import LocalEngine
 
-    if other is not None:
-        check_profiles(_get_comparison_facts(encoder, corpus), other.facts)
+    if other_profile is not None:
+        check_profiles(_get_comparison_facts(encoder, corpus), other_profile.facts)
     with show_cluster_progress() if cluster else bar_of("of the text") as progress:
         try:
             engine = cluster or LocalEngine(batch or DEFAULT_BATCH)
-            profile: Profile = engine.study(encoder, corpus, sums, control, progress)
+            profile: Profile = engine.study(encoder, corpus, sums_folder, control, progress)
             return profile
         except OSError as error:
-            raise ExportError(f"{sums} cannot be written: {error.strerror or error}.", "Choose another.") from error
+            raise ExportError(
+                f"{sums_folder} cannot be written: {error.strerror or error}.", "Choose another."
+            ) from error
 
 
 def _get_comparison_facts(encoder: Any, corpus: Any) -> dict[str, str]:

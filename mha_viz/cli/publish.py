@@ -49,23 +49,23 @@ def run(args: argparse.Namespace) -> None:
 
     requests = [quantities.build_request(args, args.model, text) for text in (read_text(args.text), *args.others)]
     destination = _parse_destination(args)
-    panels = len(args.head) * (1 + len(args.others))
-    if len(args.remark) > panels:
-        raise SettingError(f"There are {len(args.remark)} remarks for {panels} heads.", "Give one for each head.")
+    panel_count = len(args.head) * (1 + len(args.others))
+    if len(args.remark) > panel_count:
+        raise SettingError(f"There are {len(args.remark)} remarks for {panel_count} heads.", "Give one for each head.")
     check_texts(args.title, args.introduction, args.remark)
     model = choose_model(args.model)
     heads, kind = quantities.list_heads(args), "layer" if QUANTITIES[args.quantity].of_layers else "head"
     check_heads(model, heads, args.quantity)
-    loaded = load_model(model, args.device, args.dtype, args.model_name)
-    readings = run_requests(loaded, requests, quantities.open_recipes(args))
+    encoder = load_model(model, args.device, args.dtype, args.model_name)
+    readings = run_requests(encoder, requests, quantities.open_recipes(args))
     panel_heads = [(reading, head) for reading in readings for head in heads]
     texts = {"title": args.title, "introduction": args.introduction, "remarks": args.remark}
     if destination is None:
-        publish(panel_heads, args.live, live=loaded, half=args.half, **texts)
-        print(f"{args.live}: a page with {counted(panels, kind)}, on which {model.name} reads in the browser")
+        publish(panel_heads, args.live, live=encoder, half=args.half, **texts)
+        print(f"{args.live}: a page with {counted(panel_count, kind)}, on which {model.name} reads in the browser")
         return
     destination.write(lambda: publication(panel_heads, **texts))
-    destination.report(f"{destination.path}: {counted(panels, kind)} on one page")
+    destination.report(f"{destination.path}: {counted(panel_count, kind)} on one page")
 
 
 def _parse_destination(args: argparse.Namespace) -> Destination | None:

@@ -24,17 +24,17 @@ def add_options(command: Parser) -> None:
     help_text = "with --quantity gradient: the word whose log-probability is followed (default: the most probable one)"
     command.add_argument("--word", default="", metavar="WORD", help=help_text)
     help_text = "with --quantity gradient: the masked token, counted from 0, where there are several"
-    place = make_int_parser(0, 100_000, "the number of a token")
-    command.add_argument("--place", type=place, metavar="N", help=help_text)
+    parse_position = make_int_parser(0, 100_000, "the number of a token")
+    command.add_argument("--place", type=parse_position, metavar="N", help=help_text)
     help_text = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
     command.add_argument("--other", default="", metavar="TEXT", help=help_text)
     help_text = "with --other: first or second, the text whose weights are read; both reads the first (default: both)"
     command.add_argument("--off-in", choices=OFF_CHOICES, metavar="TEXT", help=help_text)
-    add_off_options(command, "--without", "heads to switch off, as L3H1,L2H4")
+    add_off_options(command, "--without", "heads to switch off, such as L3H1,L2H4")
     help_text = (
         "with --method text: the other text, with as many tokens or words, from which the heads’ output is taken; "
     )
-    help_text += "of a pair, it takes the place of the first text, and the second stays"
+    help_text += "with --pair, it replaces the first text"
     command.add_argument("--from", default="", metavar="TEXT", help=help_text)
     help_text = 'what the model reads before the text, as "query: "; drawn separately'
     command.add_argument("--prefix", default="", metavar="TEXT", help=help_text)
@@ -49,8 +49,8 @@ def add_options(command: Parser) -> None:
 def add_continue_option(command: Parser) -> None:
     """Add --continue."""
     help_text = f"with a causal model: let the model continue the text by up to {MAX_WORDS} words, which are marked"
-    number = make_int_parser(1, MAX_WORDS, "a number of words")
-    command.add_argument("--continue", type=number, default=0, dest="words_to_write", metavar="N", help=help_text)
+    parse_count = make_int_parser(1, MAX_WORDS, "a number of words")
+    command.add_argument("--continue", type=parse_count, default=0, dest="words_to_write", metavar="N", help=help_text)
 
 
 def add_off_options(command: Parser, name: str, help_text: str, required: bool = False) -> None:
@@ -58,19 +58,20 @@ def add_off_options(command: Parser, name: str, help_text: str, required: bool =
     source, methods = ("the corpus", OVER_CORPUS) if required else ("the built-in sentences", METHODS)
     command.add_argument(name, type=parse_heads, default=(), required=required, metavar="HEADS", help=help_text)
     help_text = (
-        f"output of a head that is switched off: zero, its mean over {source}, uniform attention’s, its recipe’s, "
+        f"what replaces the output of a head that is switched off: zero; mean, over {source}; uniform or recipe, the "
+        f"output with uniform weights or those of its recipe; resample, on random sentences of {source}"
     )
-    help_text += f"resample, on random sentences of {source}" + ("" if required else ", or text, on the text of --from")
+    help_text += "" if required else "; text, on the text of --from"
     command.add_argument("--method", choices=methods, metavar="METHOD", help=f"{help_text} (default: {METHODS[0]})")
     add_recipes_option(command)
 
 
-def add_recipes_option(command: Parser, otherwise: str = "") -> None:
+def add_recipes_option(command: Parser, fallback: str = "") -> None:
     """Add --recipes, which :func:`open_recipes` opens.
 
-    ``otherwise`` says in the help text what happens if there are no recipes.
+    ``fallback`` says in the help text what happens if there are no recipes.
     """
-    default = f"those that {PROFILES_VARIABLE} names for the model, or those that come with the app{otherwise}"
+    default = f"the recipes for the model in {PROFILES_VARIABLE}, or those that come with the app{fallback}"
     help_text = f"folder with recipes, from `mha-viz recipes` (default: {default})"
     command.add_argument("--recipes", metavar="DIR", help=help_text)
 
@@ -85,9 +86,9 @@ def parse_heads(value: str) -> tuple[Head, ...]:
     return tuple(sorted({parse_head(name.strip()) for name in value.split(",")}))
 
 
-def add_head_option(command: Parser, how_many: str, required: bool = False) -> None:
-    """Add --head; :func:`list_heads` turns its values into heads."""
-    help_text = f"a head, or L3, a layer of rollout: layer 3, head 1, counted from 0{how_many}"
+def add_head_option(command: Parser, note: str, required: bool = False) -> None:
+    """Add --head, whose values :func:`list_heads` parses. ``note`` is added to the help text."""
+    help_text = f"a head, or L3, a layer of rollout: layer 3, head 1, counted from 0{note}"
     command.add_argument(
         "--head",
         action="append",

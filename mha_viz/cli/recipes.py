@@ -61,69 +61,67 @@ def run(args: argparse.Namespace) -> None:
 
     Writes the tables to a folder, and prints the largest shares of each head.
     """
-    earlier = find_recipes(args.corpus)
-    model = choose_model(args.model or (str(earlier.facts["model"]) if earlier else catalog.DEFAULT))
-    corpus: Any = earlier or open_source(args.corpus)
-    score = None if args.score is None else open_source(args.score)
+    old_recipes = find_recipes(args.corpus)
+    model = choose_model(args.model or (str(old_recipes.facts["model"]) if old_recipes else catalog.DEFAULT))
+    source: Any = old_recipes or open_source(args.corpus)
+    score_corpus = None if args.score is None else open_source(args.score)
     make_folder(args.out)
-    others = [find_recipes(name) or open_source(name) for name in args.also]
-    files = [name for name in (None if earlier else args.corpus, args.score) if name is not None]
+    other_sources = [find_recipes(name) or open_source(name) for name in args.also]
+    file_names = [name for name in (None if old_recipes else args.corpus, args.score) if name is not None]
     with (
         print_warnings(),
         remove_if_empty(args.out),
         remove_if_empty(args.out / PARTS_FOLDER),
-        open_cluster(args, files) as cluster,
+        open_cluster(args, file_names) as cluster,
     ):
         from mha_viz.study.recipes import fit_recipes  # imports torch
         from mha_viz.study.stability import compare_recipes
 
         encoder = load_model(model, args.device, args.dtype)
-        measured = earlier
-        if measured is None or score is not None or not others:
+        result = old_recipes
+        if result is None or score_corpus is not None or not other_sources:
             with show_cluster_progress() if cluster else bar_of("of the text") as progress:
-                measured = fit_recipes(
-                    earlier or args.corpus if cluster else corpus,
+                result = fit_recipes(
+                    old_recipes or args.corpus if cluster else source,
                     encoder,
-                    score=args.score if cluster else score,
+                    score=args.score if cluster else score_corpus,
                     most=args.most,
                     resume=args.out,
                     progress=progress,
                     client=cluster and cluster.client,
                 )
-        for other in others:
+        for other_source in other_sources:
             with bar_of("of the comparison") as progress:
-                measured = compare_recipes(measured, other, encoder, most=args.most, progress=progress)
+                result = compare_recipes(result, other_source, encoder, most=args.most, progress=progress)
         if args.replace:
-            measured = _measure_replacement(args, measured, score or corpus, encoder, cluster)
-    measured.save(args.out)
-    lines = [f"{args.out}: {_format_summary(measured)}", *map(_format_recipe, describe_recipes(measured))]
-    lines += _format_stability(measured)
-    documents = int(measured.tables["accuracy"]["role_documents"].max()) if "accuracy" in measured.tables else FEW
+            result = _measure_replacement(args, result, score_corpus or source, encoder, cluster)
+    result.save(args.out)
+    lines = [f"{args.out}: {_format_summary(result)}", *map(_format_recipe, describe_recipes(result))]
+    lines += _format_stability(result)
+    documents = int(result.tables["accuracy"]["role_documents"].max()) if "accuracy" in result.tables else FEW
     if documents < FEW:
         lines.append(f"accuracy.csv, intervals over {counted(documents, 'document')}: {FEW_DOCUMENTS}")
     print("\n".join(map(one_line, lines)))
 
 
-def _measure_replacement(
-    args: argparse.Namespace, measured: Recipes, corpus: Any, encoder: Any, cluster: Any
-) -> Recipes:
+def _measure_replacement(args: argparse.Namespace, result: Recipes, corpus: Any, encoder: Any, cluster: Any) -> Recipes:
     """Measure what is lost when heads are replaced by their recipes; return the recipes with the resulting tables."""
     from mha_viz.study.replacements import ablate_recipes, score_recipes
 
     measures = {"replaced": ablate_recipes}
     if corpus.has_trees and load_bundled_roles(encoder.name):
         measures["accuracy"] = score_recipes
-    tables = dict(measured.tables)
+    tables = dict(result.tables)
     for name, measure in measures.items():
         with show_cluster_progress() if cluster else bar_of("readings") as progress:
             tables[name] = measure(
-                *(measured, args.score or args.corpus if cluster else corpus, encoder),
+                *(result, args.score or args.corpus if cluster else corpus, encoder),
                 most=args.most,
                 resume=args.out / PARTS_FOLDER,
                 progress=progress,
                 client=cluster and cluster.client,
             )
-    return replace(measured, tables=tables)
+    return replace(result, tables=tables)
 
 
 def find_recipes(name: str) -> Recipes | None:
@@ -131,18 +129,18 @@ def find_recipes(name: str) -> Recipes | None:
     return load_recipes(name) if (find_recipes_folder(name) / FACTS_FILE).is_file() else None
 
 
-def _format_summary(measured: Recipes) -> str:
+def _format_summary(result: Recipes) -> str:
     """Return a line with the mean and the least share explained, and what uniform attention and one rule explain."""
-    facts, table = measured.facts, measured.tables["explained"]
+    facts, table = result.facts, result.tables["explained"]
     shares = select_explained(table)["share"]
     low, high = (math.nan if number is None else number for number in facts.get(MEAN, (None,) * 3)[1:])
     mean = with_interval(shares.mean(), low, high, 1, percent)
     summary = f"{mean} explained on average, {percent(table['even'].mean())} by uniform attention"
     summary += f", more than the best single rule on {(shares > table['best_rule']).sum()} of {len(table)} heads"
     untrained = (
-        f"; of untrained weights {percent(table[UNTRAINED].mean())}" if UNTRAINED in measured.tables else NO_UNTRAINED
+        f"; of untrained weights {percent(table[UNTRAINED].mean())}" if UNTRAINED in result.tables else NO_UNTRAINED
     )
-    return f"{facts['model']} on {measured.where}: {summary}; least {percent(shares.min())}{untrained}"
+    return f"{facts['model']} on {result.where}: {summary}; least {percent(shares.min())}{untrained}"
 
 
 def _format_recipe(recipe: HeadRecipe) -> str:
@@ -152,12 +150,12 @@ def _format_recipe(recipe: HeadRecipe) -> str:
     return f"{format_head(recipe.head)}  {share} explained, {percent(recipe.even)} evenly: {largest}"
 
 
-def _format_stability(measured: Recipes) -> list[str]:
+def _format_stability(result: Recipes) -> list[str]:
     """Return a line for each corpus whose recipes were compared with these."""
-    if STABILITY not in measured.tables:
+    if STABILITY not in result.tables:
         return []
     lines = []
-    for corpus, rows in measured.tables[STABILITY].groupby("corpus", sort=False):
+    for corpus, rows in result.tables[STABILITY].groupby("corpus", sort=False):
         overlap = f"{decimal(rows['overlap'].mean())} (least {decimal(rows['overlap'].min())})"
         agreement = f"the same largest rule in {rows['same'].sum()} of {len(rows)} heads"
         lines.append(f"chosen on {corpus}: shares overlap by {overlap}, {agreement}")

@@ -22,7 +22,7 @@ from mha_viz.cli.cluster import (
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, add_output_options, parse_folder
 from mha_viz.cli.outcomes import format_pairs, format_replications, format_runs
-from mha_viz.cli.output import TABLES, Destination, parse_table_destination, write_and_print
+from mha_viz.cli.output import TABLE_FORMATS, Destination, parse_table_destination, write_and_print
 from mha_viz.cli.profile import (
     add_corpus_option,
     add_measuring_options,
@@ -54,9 +54,9 @@ def add_options(replicate: Parser) -> None:
     help_text = (
         "count in how many training runs, such as seeds or steps, a role is found on any head: CORPUS is then the "
     )
-    help_text += "profile of a second run, and RUN those of further ones"
+    help_text += "profile of a second run, and --runs names those of further runs"
     replicate.add_argument("--runs", type=parse_profile, nargs="*", metavar="PROFILE", help=help_text)
-    add_output_options(replicate, TABLES, required=False)
+    add_output_options(replicate, TABLE_FORMATS, required=False)
     add_measuring_options(replicate)
     add_cluster_options(replicate)
 
@@ -65,8 +65,8 @@ def parse_model_or_head(value: str) -> tuple[str, Head | None]:
     """Parse "minilm/L3H1"; or a model, or the folder of its profile, without a head."""
     with suppress(argparse.ArgumentTypeError):
         return parse_model_and_head(value)
-    place = parse_profile(value)
-    return (read_profile(place).model if is_profile(place) else value), None
+    folder = parse_profile(value)
+    return (read_profile(folder).model if is_profile(folder) else value), None
 
 
 def add_profile_argument(command: Parser) -> None:
@@ -84,15 +84,15 @@ def parse_profile(value: str) -> Path:
     return find_profile_folder(parse_folder(value))
 
 
-def _measure(args: argparse.Namespace, other_profile: Profile, sums: Path | None) -> Profile:
+def _measure(args: argparse.Namespace, other_profile: Profile, sums_folder: Path | None) -> Profile:
     """Measure the profile of the corpus, with the model of the other profile."""
     with open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, args.name, cluster)
         dtype = get_dtype(str(other_profile.facts.get("revision", "")))
         encoder = load_model(choose_model(other_profile.model), args.device, dtype)
-        if sums is not None:
-            make_folder(sums)
-        return measure(encoder, corpus, sums, args.batch, other_profile, control=False, cluster=cluster)
+        if sums_folder is not None:
+            make_folder(sums_folder)
+        return measure(encoder, corpus, sums_folder, args.batch, other_profile, control=False, cluster=cluster)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -108,16 +108,16 @@ def run(args: argparse.Namespace) -> None:
         return write_and_print(destination, lambda: table, format_runs(table))
     if args.beside:
         return _compare_models(args, profile, destination)
-    sums = get_partial_folder(destination, "sums")
+    sums_folder = get_partial_folder(destination, "sums")
     if (Path(args.corpus) / FACTS_FILE).is_file():
         new_profile = read_profile(Path(args.corpus))
         check_profiles(new_profile.facts, profile.facts)
     else:
-        new_profile = _measure(args, profile, sums)
+        new_profile = _measure(args, profile, sums_folder)
     replications = replicate(findings, new_profile)
     write_and_print(destination, lambda: replications.table, format_replications(replications, profile, new_profile))
-    if sums is not None:
-        shutil.rmtree(sums, ignore_errors=True)
+    if sums_folder is not None:
+        shutil.rmtree(sums_folder, ignore_errors=True)
 
 
 def _compare_models(args: argparse.Namespace, profile: Profile, destination: Destination | None) -> None:

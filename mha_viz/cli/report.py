@@ -20,7 +20,7 @@ def add_options(command: Parser) -> None:
     """Add the options of the command."""
     add_profile_argument(command)
     help_text = (
-        "a third corpus, not used to choose roles, or the profile of the same model on one, to say whether each role "
+        "a third corpus, not used to choose roles, or the profile of the same model on it, to say whether each role "
     )
     help_text += "holds there; may be repeated"
     command.add_argument("--replicated", action="append", default=[], metavar="OTHER", help=help_text)
@@ -44,14 +44,14 @@ def run(args: argparse.Namespace) -> None:
     )
     profile = read_profile(args.profile)
     report(profile, kinds=args.kinds, only=args.only)  # reports invalid options before a corpus is measured
-    others = []
-    for other in args.replicated:  # a profile, or a corpus to measure the same model on
-        if is_profile(find_profile_folder(other)):
-            others.append(read_profile(find_profile_folder(other)))
+    other_profiles = []
+    for other_source in args.replicated:  # a profile, or a corpus to measure the same model on
+        if is_profile(find_profile_folder(other_source)):
+            other_profiles.append(read_profile(find_profile_folder(other_source)))
             continue
         with print_warnings():
-            corpus, encoder = open_source(other), load_model(choose_model(profile.model), args.device)
-            others.append(measure(encoder, corpus, None, args.batch, profile, False))
-    table = report(profile, others, kinds=args.kinds, only=args.only)
-    write = {".md": table.markdown, ".tex": table.latex, ".csv": table.csv}[destination.suffix]
-    destination.write(lambda: write().encode())
+            corpus, encoder = open_source(other_source), load_model(choose_model(profile.model), args.device)
+            other_profiles.append(measure(encoder, corpus, None, args.batch, profile, False))
+    table = report(profile, other_profiles, kinds=args.kinds, only=args.only)
+    format_table = {".md": table.markdown, ".tex": table.latex, ".csv": table.csv}[destination.suffix]
+    destination.write(lambda: format_table().encode())

@@ -24,7 +24,7 @@ from mha_viz.cli.options import (
     make_int_parser,
     parse_head,
 )
-from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.profile import add_corpus_option, open_source
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.figures.layout.caption import format_head
@@ -65,7 +65,7 @@ def add_options(search: Parser) -> None:
     search.add_argument(
         "--most", type=parse_most, default=20, metavar="N", help="number of sentences to list (default: 20)"
     )
-    add_output_options(search, TABLES, required=False)
+    add_output_options(search, TABLE_FORMATS, required=False)
     add_device_option(search)
     add_dtype_option(search)
     add_cluster_options(search)
@@ -97,13 +97,13 @@ def run(args: argparse.Namespace) -> None:
             open_measurable(corpus, cluster and cluster.client),
         )
         searching = Searching(encoder, source, head, conditions, args.most, folder)
-        run = searching.run
+        steps = searching.run
         try:
             with show_cluster_progress() if cluster else bar_of("sentences") as progress:
-                for so_far in run.iter_progress():
-                    progress(so_far)
+                for state in steps.iter_progress():
+                    progress(state)
         except KeyboardInterrupt:
-            if not run.cases.read:
+            if not steps.cases.read:
                 raise
             result = searching.result()
             write_and_print(destination, result.table, map(one_line, _format_lines(result)))
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> None:
             ) from None
         result = searching.result()
         write_and_print(destination, result.table, map(one_line, _format_lines(result)))
-        run.forget()
+        steps.forget()
 
 
 def _format_lines(search: Search) -> Iterator[str]:
@@ -124,20 +124,20 @@ def _format_lines(search: Search) -> Iterator[str]:
     for link in search.links:
         words = " → ".join(link.sentence.forms[word] for word in (link.query, link.key))
         yield format_sentence(link.weight, link.number, words, link.sentence.forms, (link.query, link.key))
-    by_count = sorted(search.counts.items(), key=lambda item: (-item[1], item[0]))
-    for (query_pos, key_pos, *relation), count in by_count[:MAX_LISTED]:
+    sorted_counts = sorted(search.counts.items(), key=lambda item: (-item[1], item[0]))
+    for (query_pos, key_pos, *relation), count in sorted_counts[:MAX_LISTED]:
         ends = f"{query_pos or '–'} → {key_pos or '–'}"
         yield f"{counted(count, 'link')} {ends}: {' '.join(relation).strip() or 'no dependency'}"
 
 
-def format_sentence(weight: float, number: int, ends: str, forms: Sequence[str], marked: Collection[int | None]) -> str:
+def format_sentence(weight: float, number: int, ends: str, forms: Sequence[str], marks: Collection[int | None]) -> str:
     """Format a link as a line: its weight, the number of its sentence, its two words, and the sentence.
 
-    In the sentence, the words are in brackets; it is shortened if it is long.
+    In the sentence, the words ``marks`` are in brackets; a long sentence is shortened.
     """
-    text = " ".join(f"[{form}]" if word in marked else form for word, form in enumerate(forms))
+    text = " ".join(f"[{form}]" if word in marks else form for word, form in enumerate(forms))
     start = max(0, min(text.find("["), len(text) - MAX_SENTENCE_WIDTH))
-    shown = (
+    excerpt = (
         f"{'…' * (start > 0)}{text[start : start + MAX_SENTENCE_WIDTH]}{'…' * (start + MAX_SENTENCE_WIDTH < len(text))}"
     )
-    return f"{weight:.4f}  {number}  {ends}: {shown}"
+    return f"{weight:.4f}  {number}  {ends}: {excerpt}"

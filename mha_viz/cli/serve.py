@@ -31,8 +31,10 @@ def add_options(serve: Parser) -> None:
     serve.add_argument(
         "--open", action="store_true", help="let visitors from other machines open folders and download models as well"
     )
-    names = "host names that the server answers to (default: $MHA_VIZ_HOSTS, else all; on loopback only local names)"
-    serve.add_argument("--allowed-hosts", metavar="NAMES", help=names)
+    help_text = (
+        "host names that the server answers to (default: $MHA_VIZ_HOSTS, else all; on loopback only local names)"
+    )
+    serve.add_argument("--allowed-hosts", metavar="NAMES", help=help_text)
     help_text = f"folder with recipes of your own models, added to ${PROFILES_VARIABLE}"
     serve.add_argument("--recipes", type=parse_folder, metavar="DIR", help=help_text)
     serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options for Streamlit")
@@ -52,9 +54,9 @@ def serve(args: argparse.Namespace) -> None:
     catalog.list_offered()
     _check_port(args.host, args.port)
     _check_home(assets.storage_folder())
-    # Otherwise every thread that serves a page has its own arena, which keeps freed memory: a tenth of the total.
+    # Otherwise every thread that serves a page keeps freed memory in its own arena, together a tenth of all memory.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    # Larger blocks are mapped separately, so that they are returned to the system at once instead of leaving gaps.
+    # Larger blocks are mapped separately, so that freeing them returns them to the system and leaves no gaps.
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "500000")
     # The matrices of a page are small: a second thread for them only waits, and doubles the CPU time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

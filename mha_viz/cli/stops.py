@@ -63,33 +63,33 @@ _CODES: dict[type[BaseException], int] = {
 class InterruptHandler:
     """Handles Ctrl-C while a command runs.
 
-    ``pressed`` stays True even if a library swallows the KeyboardInterrupt. Where Python itself swallows it, because
-    nothing can be raised there, it is raised once more.
+    ``pressed`` stays True even if a library swallows the KeyboardInterrupt. If Python itself swallows the exception,
+    because it occurs where none can be raised, the handler raises it again a moment later.
     """
 
     def __init__(self) -> None:
         self.pressed = False
-        self._before: Any = None
+        self._old_hook: Any = None
 
     def __enter__(self) -> InterruptHandler:
-        is_ours = threading.current_thread() is threading.main_thread()
-        if is_ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self._before = sys.unraisablehook
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        if is_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._old_hook = sys.unraisablehook
             sys.unraisablehook = self._raise_again
             signal.signal(signal.SIGINT, self._press)
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        if self._before is not None:
+        if self._old_hook is not None:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            sys.unraisablehook, self._before = self._before, None
+            sys.unraisablehook, self._old_hook = self._old_hook, None
 
-    def announce(self, words: str) -> None:
+    def announce(self, message: str) -> None:
         """Report that the command was stopped, and what is kept; this cannot be interrupted."""
-        if self._before is not None:
+        if self._old_hook is not None:
             signal.signal(signal.SIGINT, lambda *_: None)
         with suppress(OSError, ValueError):  # stderr is closed
-            print(f"mha-viz: Stopped. {one_line(words)}", file=sys.stderr, flush=True)
+            print(f"mha-viz: Stopped. {one_line(message)}", file=sys.stderr, flush=True)
 
     def _press(self, _number: int, _frame: FrameType | None) -> None:
         self.pressed = True
@@ -97,7 +97,7 @@ class InterruptHandler:
 
     def _raise_again(self, unraisable: Any) -> None:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
-            self._before(unraisable)
+            self._old_hook(unraisable)
         else:
             timer = threading.Timer(RETRY_SECONDS, _interrupt)
             timer.daemon = True
@@ -118,28 +118,28 @@ def describe_kept(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
     may have been set in the meantime.
     """
     outputs = [value for name in OUTPUT_OPTIONS if (value := getattr(args, name, None)) not in (None, "", "-")]
-    places = [Path(value) for value in outputs]
-    for place in places:
-        for folder in _iter_partial_folders(place):
+    paths = [Path(value) for value in outputs]
+    for path in paths:
+        for folder in _iter_partial_folders(path):
             return f"What was measured is in {folder}; run the same command again to continue."
-    for place in places:
-        if not list_unchanged(record, place):
+    for path in paths:
+        if not list_unchanged(record, path):
             continue
-        if place.is_dir():
-            return f"The files in {place} are complete; run the same command again for the missing ones."
-        return f"{place} was written completely."
+        if path.is_dir():
+            return f"The files in {path} are complete; run the same command again for the missing ones."
+        return f"{path} was written completely."
     return "Nothing was written; run the same command again to start over."
 
 
-def _iter_partial_folders(place: Path) -> Iterator[Path]:
+def _iter_partial_folders(path: Path) -> Iterator[Path]:
     """Yield the folders with partial results for the tables in a folder (or in folders below it), or for a file."""
     for pattern in SIBLING_PATTERNS:
-        folder = place.with_name(pattern.format(place.name)) if place.name else place
+        folder = path.with_name(pattern.format(path.name)) if path.name else path
         if folder.is_dir() and any(folder.iterdir()):
             yield folder
-    for pattern in PARTIAL_PATTERNS if place.is_dir() else ():
-        if any(place.rglob(pattern)):
-            yield place
+    for pattern in PARTIAL_PATTERNS if path.is_dir() else ():
+        if any(path.rglob(pattern)):
+            yield path
 
 
 def end_process(code: int) -> NoReturn:

@@ -104,51 +104,51 @@ FIRST_STEPS = f"""first steps (the help of each command has more: mha-viz figure
 
 def build_parser() -> Parser:
     """Build the parser of the whole command line."""
-    description, raw = (
+    description, formatter = (
         "See what each attention head of a model does with a sentence.",
         argparse.RawDescriptionHelpFormatter,
     )
-    root = Parser("mha-viz", description=description, epilog=FIRST_STEPS, formatter_class=raw, allow_abbrev=False)
+    root = Parser("mha-viz", description=description, epilog=FIRST_STEPS, formatter_class=formatter, allow_abbrev=False)
     root.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    def command(name: str, run: Command | None, summary: str) -> Parser:
-        return root.command(commands, name, run, summary, _find_examples(name))
+    def add(name: str, run: Command | None, summary: str) -> Parser:
+        return root.add_command(commands, name, run, summary, _find_examples(name))
 
-    serve.add_options(command("serve", serve.serve, "Open the app in a browser."))
-    listing.add_options(command("models", listing.run, "List the models that can be chosen by name."))
-    attention.add_options(command("attention", attention.run, "Write the attention of every head to a file."))
+    serve.add_options(add("serve", serve.serve, "Open the app in a browser."))
+    listing.add_options(add("models", listing.run, "List the models that can be chosen by name."))
+    attention.add_options(add("attention", attention.run, "Write the attention of every head to a file."))
     summary = "Draw heads, alone or side by side, for a paper or a page."
     figure.add_options(
-        command("figure", figure.run, summary), {kind: _find_examples(f"figure {kind}") for kind in figure.KINDS}
+        add("figure", figure.run, summary), {kind: _find_examples(f"figure {kind}") for kind in figure.KINDS}
     )
-    publish.add_options(command("publish", publish.run, "Write heads with your remarks as one interactive web page."))
-    example.add_options(command("example", example.run, "Write a small treebank to try the commands below with."))
+    publish.add_options(add("publish", publish.run, "Write heads with your remarks as one interactive web page."))
+    example.add_options(add("example", example.run, "Write a small treebank to try the commands below with."))
     summary = "Measure what each head does over a corpus, with baselines."
-    profile.add_options(command("profile", profile.run, summary))
+    profile.add_options(add("profile", profile.run, summary))
     summary = "Measure whether roles of a profile hold on another corpus."
-    replicate.add_options(command("replicate", replicate.run, summary))
-    report.add_options(command("report", report.run, "Print the roles of a profile as a table for a paper."))
+    replicate.add_options(add("replicate", replicate.run, summary))
+    report.add_options(add("report", report.run, "Print the roles of a profile as a table for a paper."))
     summary = "Describe each head by a few simple rules and their shares."
-    recipes.add_options(command("recipes", recipes.run, summary))
+    recipes.add_options(add("recipes", recipes.run, summary))
     summary = "Print the sentences where a head has its strongest links."
-    search.add_options(command("search", search.run, summary))
-    groups.add_options(command("groups", groups.run, "Print what a head does over a corpus, in groups."))
+    search.add_options(add("search", search.run, summary))
+    groups.add_options(add("groups", groups.run, "Print what a head does over a corpus, in groups."))
     summary = "Measure what switching heads off does over a corpus."
-    effect.add_options(command("effect", effect.run, summary))
+    effect.add_options(add("effect", effect.run, summary))
     summary = "Measure which roles of a profile the model uses."
-    used.add_options(command("used", used.run, summary))
+    used.add_options(add("used", used.run, summary))
     summary = "Find heads that matter by patching outputs from another text."
-    patch.add_options(command("patch", patch.run, summary))
+    patch.add_options(add("patch", patch.run, summary))
     summary = "Measure over minimal pairs which heads a preference needs."
-    pairs.add_options(command("pairs", pairs.run, summary))
+    pairs.add_options(add("pairs", pairs.run, summary))
     summary = "Measure what the attention of each head depends on."
-    why.add_options(command("why", why.run, summary))
-    summary = "Find induction heads and similar ones of a causal model."
-    decoder_heads.add_options(command("decoder-heads", decoder_heads.run, summary))
+    why.add_options(add("why", why.run, summary))
+    summary = "Find induction heads and related heads of a causal model."
+    decoder_heads.add_options(add("decoder-heads", decoder_heads.run, summary))
     summary = "Train the toy model from a seed, or measure its heads."
-    toy.add_options(command("toy", None, summary), {job: _find_examples(f"toy {job}") for job in toy.JOBS})
-    completion = command("completion", _print_completion, "Print a script that completes commands in the shell.")
+    toy.add_options(add("toy", None, summary), {job: _find_examples(f"toy {job}") for job in toy.JOBS})
+    completion = add("completion", _print_completion, "Print a script that completes commands in the shell.")
     completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
     return root
 
@@ -156,22 +156,22 @@ def build_parser() -> Parser:
 def _print_completion(args: argparse.Namespace) -> None:
     """Print the completion script for bash, zsh or fish.
 
-    It builds its own parser, because the names of models become choices, with which nothing may be parsed afterwards.
+    The script comes from a separate parser, in which --model accepts only the names to complete.
     """
     import shtab
 
     root = build_parser()
-    _complete_values(root)
+    _add_completions(root)
     print(shtab.complete(root, args.shell, root_prefix="mha_viz"), end="")
 
 
-def _complete_values(root: argparse.ArgumentParser) -> None:
+def _add_completions(root: argparse.ArgumentParser) -> None:
     import shtab
 
     for action in root._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
-                _complete_values(command)
+                _add_completions(command)
         elif action.dest == "model":
             action.choices = list(catalog.CATALOG)
         elif action.type is parse_folder:

@@ -46,22 +46,22 @@ def read_text(argument: str) -> str:
 def show_download(name: str) -> AbstractContextManager[Show]:
     """Return a context manager that yields a function to show the bytes downloaded so far."""
 
-    def line(done: int, total: int) -> str:
-        so_far = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking the Hub"
-        return f"Downloading {name}: {so_far}"
+    def format_line(done: int, total: int) -> str:
+        size = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking the Hub"
+        return f"Downloading {name}: {size}"
 
-    return show_shape(line, line)
+    return show_shape(format_line, format_line)
 
 
 @contextmanager
 def print_warnings() -> Iterator[None]:
     """Print each warning about missing glyphs, unsaved sums or a truncated text on its own line, and only once."""
     printed: set[str] = set()
-    shown_by_python = warnings.showwarning
+    original_showwarning = warnings.showwarning
 
-    def print_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    def print_warning(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
         if not issubclass(category, PRINTED_WARNINGS):
-            shown_by_python(message, category, *where, **more)
+            original_showwarning(message, category, *args, **kwargs)
         elif str(message) not in printed:
             printed.add(str(message))
             print(f"mha-viz: {one_line(str(message))}", file=sys.stderr)

@@ -21,41 +21,41 @@ FORMATS = (".csv", ".json")
 JOBS = ("train", "evaluate", "history", "effects")
 
 
-def add_options(toy: Parser, epilog: dict[str, str]) -> None:
+def add_options(toy: Parser, examples: dict[str, str]) -> None:
     """Add the subcommands, each with its options and examples."""
     jobs = toy.add_subparsers(title="jobs", metavar="JOB", required=True)
 
-    def job(name: str, run: Callable[[argparse.Namespace], None], summary: str) -> Parser:
-        new = toy.command(jobs, name, run, summary, epilog.get(name, ""))
-        new.add_argument(
+    def add_job(name: str, run: Callable[[argparse.Namespace], None], summary: str) -> Parser:
+        parser = toy.add_command(jobs, name, run, summary, examples.get(name, ""))
+        parser.add_argument(
             "--seed", default=0, type=parse_count, metavar="N", help="seed of the random numbers (default: 0)"
         )
-        return new
+        return parser
 
-    _add_train_options(job("train", train, "Train a toy model from a seed."))
-    evaluate_parser = job("evaluate", evaluate, "Measure the heads of a toy model on newly sampled sentences.")
+    _add_train_options(add_job("train", train, "Train a toy model from a seed."))
+    evaluate_parser = add_job("evaluate", evaluate, "Measure the heads of a toy model on newly sampled sentences.")
     evaluate_parser.add_argument(
         "--model",
         default="toy",
         metavar="NAME",
         help="toy; toy@400, as it was after 400 steps; or a folder from `mha-viz toy train` (default: toy)",
     )
-    history_parser = job("history", history, "Measure a bundled model at every snapshot of its training.")
+    history_parser = add_job("history", history, "Measure a bundled model at every snapshot of its training.")
     help_text = "toy, on sampled sentences; or repeater, on as many sequences of repeated words (default: toy)"
     history_parser.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=help_text)
     help_text = "measure the toy in this folder from `mha-viz toy train` instead of the bundled one"
     history_parser.add_argument("--folder", type=parse_folder, metavar="DIR", help=help_text)
     summary = "Measure how well the bundled toy finds what a pronoun refers to, without each head and each layer."
-    effects_parser = job("effects", effects, summary)
-    for parser in (evaluate_parser, history_parser, effects_parser):
-        parser.add_argument(
+    effects_parser = add_job("effects", effects, summary)
+    for sentence_parser in (evaluate_parser, history_parser, effects_parser):
+        sentence_parser.add_argument(
             "--sentences",
             default=500,
             type=parse_count,
             metavar="N",
             help="number of sentences to sample (default: 500)",
         )
-        add_output_options(parser, FORMATS)
+        add_output_options(sentence_parser, FORMATS)
 
 
 def _add_train_options(training: Parser) -> None:
@@ -64,7 +64,7 @@ def _add_train_options(training: Parser) -> None:
         required=True,
         type=parse_folder,
         metavar="DIR",
-        help="folder to write the model to; must not contain one",
+        help="folder to write the model to; must not contain a model",
     )
     help_text = (
         "toy, the small BERT of the grammar; hidden, the same trained on hidden words only; or repeater, the causal "
@@ -85,24 +85,24 @@ def train(args: argparse.Namespace) -> None:
     """Train the toy model and write it to a folder."""
     from mha_viz.lab import repeater, toy_model
 
-    training = repeater if args.kind == "repeater" else toy_model
-    steps = training.STEPS if args.steps is None else args.steps
+    module = repeater if args.kind == "repeater" else toy_model
+    steps = module.STEPS if args.steps is None else args.steps
     if not steps:
         raise SettingError("A model cannot train for 0 steps.", "Give at least 1.")
     make_folder(args.out)
     if (args.out / "model.safetensors").exists():
         raise ExportError(f"{args.out} already contains a model.", "Choose another folder, or delete that one.")
     with bars("of the sentences sampled", "of the steps") as (sampling, show):
-        training_options: dict[str, Any] = {} if args.kind == "repeater" else {"sampling": sampling}
-        training_options |= {"questions": ()} if args.kind == "hidden" else {}
-        trained = training.train(args.seed, steps, lambda so_far: show(so_far.step, so_far.steps), **training_options)
+        options: dict[str, Any] = {} if args.kind == "repeater" else {"sampling": sampling}
+        options |= {"questions": ()} if args.kind == "hidden" else {}
+        model = module.train(args.seed, steps, lambda progress: show(progress.step, progress.steps), **options)
     try:
-        toy_model.save(trained, args.out, training.make_tokenizer())
+        toy_model.save(model, args.out, module.make_tokenizer())
     except OSError as error:
         raise ExportError(f"{args.out} cannot be written: {error.strerror or error}.", "Choose another.") from error
-    last_step = trained.history[-1]
+    last_step = model.history[-1]
     losses = ", ".join(f"{name} {loss:.3f}" for name, loss in last_step.losses.items())
-    print(f"{args.out}: seed {trained.seed}, {last_step.steps:,} step{'s' * (last_step.steps > 1)}, loss: {losses}")
+    print(f"{args.out}: seed {model.seed}, {last_step.steps:,} step{'s' * (last_step.steps > 1)}, loss: {losses}")
 
 
 def evaluate(args: argparse.Namespace) -> None:
@@ -152,10 +152,10 @@ def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:
     last_rows = table[table["step"] == table["step"].max()] if "step" in table else table
     rows = list(last_rows.itertuples(index=False))
     for task in dict.fromkeys(row.task for row in rows):
-        best = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)
-        head = Head(best.layer, best.head)
-        score = f"{head} ({head.paper}) {best.accuracy:.3f} of {best.n:,}, baseline {best.baseline:.3f}"
-        destination.report(f"{task}: {score if best.n else 'no case in these sentences'}")
+        best_row = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)
+        head = Head(best_row.layer, best_row.head)
+        score = f"{head} ({head.paper}) {best_row.accuracy:.3f} of {best_row.n:,}, baseline {best_row.baseline:.3f}"
+        destination.report(f"{task}: {score if best_row.n else 'no case in these sentences'}")
 
 
 def _parse_destination(args: argparse.Namespace) -> Destination:

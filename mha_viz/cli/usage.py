@@ -1,4 +1,4 @@
-"""Reword errors of argparse and of the library for a user of the command line, and recognise other names of heads."""
+"""Reword errors of argparse and the library for the command line, and recognise heads in other notations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mha_viz.heads import Head
 from mha_viz.quotes import shorten
 from mha_viz.view.settings import OPTIONS
 
-# Names of Python settings: with their value at the beginning of a message, or anywhere in it.
+# A Python setting with its value at the beginning of a message; the name of a setting anywhere in it.
 _SETTING_VALUE = re.compile(r"^([a-z]+(?:_[a-z]+)*) is (?:'([^']*)'|\"([^\"]*)\"|([-+\w.]+))(?=[.,:]( |$))")
 _SETTING_NAME = re.compile(r"\b(width_mm|width_in|max_height_mm|font_pt)\b")
 _ASSIGNMENT = re.compile(rf'\b({"|".join(OPTIONS)})="([^"]*)"')
@@ -18,17 +18,17 @@ _MAX_ARGUMENT = 100  # characters of an argument that a message repeats
 
 
 def reword_as_options(message: str) -> str:
-    """Replace the keyword arguments of Python in a message of the library by command-line options."""
-    setting = _SETTING_VALUE.match(message)
-    if setting:
-        quoted = setting[2] or setting[3] or ""
-        message = f"{_option_name(setting[1])} is {setting[4] or f'“{quoted}”'}{message[setting.end() :]}"
+    """Replace Python keyword arguments in a message of the library by command-line options."""
+    match = _SETTING_VALUE.match(message)
+    if match:
+        quoted = match[2] or match[3] or ""
+        message = f"{_option_name(match[1])} is {match[4] or f'“{quoted}”'}{message[match.end() :]}"
     message = _ASSIGNMENT.sub(lambda match: f"{_option_name(match[1])} {match[2]}", message)
     return re.sub(_SETTING_NAME, lambda match: _option_name(match[1]), message)
 
 
 def drop_keywords(message: str) -> str:
-    """Remove the arguments of Python from a message of the library that names them next to the options."""
+    """Remove Python keyword arguments from a message of the library that also names the options."""
     return _KEYWORDS.sub("(", message)
 
 
@@ -47,10 +47,8 @@ def reword_argparse(message: str, parser: argparse.ArgumentParser) -> str:
         return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing."
     if subject == "unrecognized arguments" and detail.startswith("-"):
         option = shorten(detail.split()[0], _MAX_ARGUMENT)
-        of_streamlit = (
-            " Options of Streamlit follow “--”: mha-viz serve -- --server.port 8600." if "." in option else ""
-        )
-        return f"There is no option {option}.{of_streamlit}"
+        hint = " Options of Streamlit follow “--”: mha-viz serve -- --server.port 8600." if "." in option else ""
+        return f"There is no option {option}.{hint}"
     if subject == "unrecognized arguments":
         return f"There are more arguments than expected: {shorten(detail, _MAX_ARGUMENT)}. Put text in quotation marks."
     argument = subject.removeprefix("argument ")

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
         dtype = get_dtype(str(profile.facts.get("revision", "")))
         encoder = load_model(choose_model(profile.model), args.device, dtype)
         with bar_of("of the sentences") as progress:
-            measured = ablate_roles(
+            result = ablate_roles(
                 profile,
                 corpus,
                 encoder,
@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> None:
                 client=cluster and cluster.client,
             )
     if folder == args.profile:
-        measured.write(folder)
-    print("\n".join(map(one_line, format_used(measured))))
+        result.write(folder)
+    print("\n".join(map(one_line, format_used(result))))
 
 
 def format_used(profile: Profile) -> list[str]:
@@ -78,11 +78,11 @@ def format_used(profile: Profile) -> list[str]:
     count = sum(map(is_used, table["used"]))
     corpus = name_sample(settings["corpus"], settings["every"])
     heading = f"{profile.model} on {corpus}: {count} of {counted(len(table), 'role')} {USE}"
-    means = f"{settings['measure']}, {settings['method']}: {explain_use(settings['measure'])}"
-    result, rows = [f"{heading} ({means.removesuffix('.')})"], cast(Any, table.itertuples(index=False))
+    details = f"{settings['measure']}, {settings['method']}: {explain_use(settings['measure'])}"
+    lines, rows = [f"{heading} ({details.removesuffix('.')})"], cast(Any, table.itertuples(index=False))
     for row in rows:
         interval = with_interval(row.more, row.more_low, row.more_high, 4)
         interval += describe_documents(parse_whole_number(getattr(row, "documents", None)))
         use = f"n = {row.n:,}; more than the next {interval}: {describe_use(is_used(row.used), row.measure)}"
-        result.append(f"{format_head(Head(row.layer, row.head))}  {row.detail}  {decimal(row.effect, 4)}, {use}")
-    return result
+        lines.append(f"{format_head(Head(row.layer, row.head))}  {row.detail}  {decimal(row.effect, 4)}, {use}")
+    return lines

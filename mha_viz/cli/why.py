@@ -27,7 +27,7 @@ from mha_viz.cli.options import (
     add_output_options,
     parse_folder,
 )
-from mha_viz.cli.output import TABLES, parse_table_destination, write_and_print
+from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.profile import add_corpus_option, add_name_option, open_source
 from mha_viz.cli.terminal import bar_of, one_line, print_warnings
 from mha_viz.corpus.limits import name_sample
@@ -45,7 +45,7 @@ def add_options(why: Parser) -> None:
     add_most_option(why, 2, 100_000, 100)
     help_text = "write which earlier heads contribute to the scores of each head, instead of the shares of the groups"
     why.add_argument("--arrows", action="store_true", help=help_text)
-    add_output_options(why, TABLES, required=False)
+    add_output_options(why, TABLE_FORMATS, required=False)
     help_text = "also store the shares as why.csv in this folder, a profile of the same model, for the Roles page"
     why.add_argument("--profile", type=parse_folder, metavar="DIR", help=help_text)
     add_name_option(why)
@@ -67,30 +67,28 @@ def run(args: argparse.Namespace) -> None:
             make_folder(folder)
         with show_cluster_progress() if cluster else bar_of("of the text") as progress, remove_if_empty(folder):
             if cluster:
-                measured = explain_on_cluster(cluster, corpus, encoder, args.most, folder, progress)
+                result = explain_on_cluster(cluster, corpus, encoder, args.most, folder, progress)
             else:
-                measured = explain_corpus_scores(corpus, encoder, most=args.most, resume=folder, progress=progress)
-    write_and_print(
-        destination, measured.arrows if args.arrows else measured.table, map(one_line, _format_lines(measured))
-    )
+                result = explain_corpus_scores(corpus, encoder, most=args.most, resume=folder, progress=progress)
+    write_and_print(destination, result.arrows if args.arrows else result.table, map(one_line, _format_lines(result)))
     if profile is not None:
-        measured.stored_in(profile).write(find_profile_folder(args.profile))
+        result.stored_in(profile).write(find_profile_folder(args.profile))
 
 
-def _format_lines(measured: CorpusWhy) -> Iterator[str]:
-    in_documents = f" of {counted(measured.documents, 'document')}" if measured.documents > 1 else ""
-    coverage = f"{counted(measured.sentences, 'sentence')}{in_documents}, {measured.left_out:,} left out"
-    corpus = name_sample(measured.corpus, measured.every)
-    yield f"{measured.model} on {corpus}: what attention depends on, {coverage}; 95% intervals"
-    if measured.documents < FEW:
-        yield format_few_documents(measured.documents)
-    for head, rows in measured.by_head():
+def _format_lines(result: CorpusWhy) -> Iterator[str]:
+    in_documents = f" of {counted(result.documents, 'document')}" if result.documents > 1 else ""
+    coverage = f"{counted(result.sentences, 'sentence')}{in_documents}, {result.left_out:,} left out"
+    corpus = name_sample(result.corpus, result.every)
+    yield f"{result.model} on {corpus}: what attention depends on, {coverage}; 95% intervals"
+    if result.documents < FEW:
+        yield format_few_documents(result.documents)
+    for head, rows in result.by_head():
         largest = rows[rows["share"] >= 0.05].sort_values("share", ascending=False, kind="stable")
         shares = " · ".join(f"{row['group']} {_format_interval(row)}" for row in largest.to_dict("records"))
         yield f"{format_head(head)}  {shares or 'its scores do not vary'}"
-    arrows = measured.arrows()
+    arrows = result.arrows()
     if len(arrows):
-        yield "earlier heads in the scores of a head, by the side of its query or its key:"
+        yield "earlier heads in the scores of a head, on the side of its query or its key:"
     for row in arrows.head(MAX_LISTED).to_dict("records"):
         yield (
             f"{format_head(Head.of(row['from']))} → {format_head(Head.of(row['to']))}  "

@@ -1,8 +1,7 @@
 """Minimal pairs for the two toy models, made from the words of the built-in grammar.
 
-Pairs of the grammar differ in one word, whose form is decided by a word that does not stand beside it; a phrase of the
-other number, or the other gender, stands between. Pairs of repeated words differ in the last word, which continues the
-repetition or breaks it.
+Pairs of the grammar differ in one word, whose form depends on an earlier word; a phrase of the other number or gender
+separates the two. Pairs of repeated words differ in the last word, which continues the repetition or breaks it.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from mha_viz.corpus.lexicon import (
 )
 
 PairTexts = Iterator[tuple[str, str, str]]  # good, bad, kind
-PER_KIND = 40  # pairs
+PAIRS_PER_KIND = 40
 SEED = 0
 MIN_PERIOD, MAX_PERIOD = 6, 12  # words before the repetition
 GENDERS = ("Fem", "Masc")
-REFLEXIVE_VERBS = ("admire", "paint", "like", "see")  # those that the grammar uses with a reflexive object
+REFLEXIVE_VERBS = ("admire", "paint", "like", "see")  # verbs that the grammar uses with a reflexive object
 
 
 def make_toy_pairs() -> PairTexts:
@@ -38,7 +37,7 @@ def make_toy_pairs() -> PairTexts:
         "pronoun": _make_pronoun,
     }
     for kind, make in kinds.items():
-        yield from _draw_different(make, kind)
+        yield from _draw_distinct_pairs(make, kind)
 
 
 def make_repeater_pairs() -> PairTexts:
@@ -48,43 +47,43 @@ def make_repeater_pairs() -> PairTexts:
     the preceding word has occurred twice in the sequence, and the wrong word followed its other occurrence: only
     earlier words tell which occurrence is repeated.
     """
-    yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=True), "seen word")
-    yield from _draw_different(lambda rng: _make_repetition(rng, is_seen=False), "new word")
-    yield from _draw_different(_make_word_twice, "word twice")
+    yield from _draw_distinct_pairs(lambda rng: _make_repetition(rng, use_seen_word=True), "seen word")
+    yield from _draw_distinct_pairs(lambda rng: _make_repetition(rng, use_seen_word=False), "new word")
+    yield from _draw_distinct_pairs(_make_word_twice, "word twice")
 
 
-def _draw_different(make: Callable[[Random], tuple[str, str]], kind: str) -> PairTexts:
-    """Yield PER_KIND different pairs of a kind, the same on every machine."""
-    rng, drawn = Random(f"pairs {kind} {SEED}"), dict[tuple[str, str], None]()
-    while len(drawn) < PER_KIND:
-        drawn[make(rng)] = None
-    for good, bad in drawn:
+def _draw_distinct_pairs(make: Callable[[Random], tuple[str, str]], kind: str) -> PairTexts:
+    """Yield PAIRS_PER_KIND distinct pairs of a kind, the same on every machine."""
+    rng, pairs = Random(f"pairs {kind} {SEED}"), dict[tuple[str, str], None]()
+    while len(pairs) < PAIRS_PER_KIND:
+        pairs[make(rng)] = None
+    for good, bad in pairs:
         yield good, bad, kind
 
 
 def _make_agreement(rng: Random) -> tuple[str, str]:
-    """Return a sentence as in "The girls near the king sing ." and its verb in the other number."""
-    subject, other = rng.sample(_list_people(), 2)
+    """Return a pair such as "The girls near the king sing ." and "The girls near the king sings ."."""
+    subject, distractor = rng.sample(_list_people(), 2)
     is_plural = rng.random() < 0.5
     verb = rng.choice([verb for verb in VERBS if "person" in verb.subjects and not verb.objects])
-    phrase = f"{_format_subject(subject, is_plural)} {_draw_distractor(rng, other, not is_plural)}"
+    phrase = f"{_format_subject(subject, is_plural)} {_draw_distractor(rng, distractor, not is_plural)}"
     forms = (verb.base, verb.s) if is_plural else (verb.s, verb.base)
     return f"{phrase} {forms[0]} .", f"{phrase} {forms[1]} ."
 
 
 def _make_copula(rng: Random) -> tuple[str, str]:
-    """Return a sentence as in "The keys beside the tower are heavy ." and its copula in the other number."""
+    """Return a pair such as "The keys beside the tower are heavy ." and the same sentence with "is"."""
     subject = rng.choice([noun for noun in NOUNS if noun.kind in ("thing", "animal")])
-    other = rng.choice([noun for noun in NOUNS if noun.kind == "place"])
+    distractor = rng.choice([noun for noun in NOUNS if noun.kind == "place"])
     is_plural = rng.random() < 0.5
-    phrase = f"{_format_subject(subject, is_plural)} {_draw_distractor(rng, other, not is_plural)}"
+    phrase = f"{_format_subject(subject, is_plural)} {_draw_distractor(rng, distractor, not is_plural)}"
     forms = ("are", "is") if is_plural else ("is", "are")
     state = rng.choice(STATE_ADJECTIVES[subject.kind])
     return f"{phrase} {forms[0]} {state} .", f"{phrase} {forms[1]} {state} ."
 
 
 def _make_reflexive(rng: Random) -> tuple[str, str]:
-    """Return a sentence as in "The queen beside the boys likes herself ." and that of the boys."""
+    """Return a pair such as "The queen beside the boys likes herself ." and the same sentence with "themselves"."""
     gender = rng.choice(GENDERS)
     subject, is_plural = rng.choice(_list_people(gender)), rng.random() < 0.5
     other_gender = GENDERS[gender == GENDERS[0]]
@@ -96,37 +95,39 @@ def _make_reflexive(rng: Random) -> tuple[str, str]:
 
 
 def _make_pronoun(rng: Random) -> tuple[str, str]:
-    """Return a sentence as in "The girl near the cat sings because she is sad ." and the other pronoun."""
+    """Return a pair such as "The girl near the cat sings because she is sad ." and the same sentence with "he"."""
     gender = rng.choice(GENDERS)
-    subject, other = rng.choice(_list_people(gender)), rng.choice([noun for noun in NOUNS if noun.kind == "animal"])
+    subject = rng.choice(_list_people(gender))
+    distractor = rng.choice([noun for noun in NOUNS if noun.kind == "animal"])
     verb = rng.choice([verb for verb in VERBS if "person" in verb.subjects and not verb.objects])
-    phrase = f"{_format_subject(subject, False)} {_draw_distractor(rng, other, rng.random() < 0.5)} {verb.s}"
+    phrase = f"{_format_subject(subject, False)} {_draw_distractor(rng, distractor, rng.random() < 0.5)} {verb.s}"
     reason = f"is {rng.choice(STATE_ADJECTIVES['person'])} ."
     mark, other_gender = rng.choice(SUBORDINATORS), GENDERS[gender == GENDERS[0]]
     pronouns = _choose_pronoun(gender, False), _choose_pronoun(other_gender, False)
     return f"{phrase} {mark} {pronouns[0]} {reason}", f"{phrase} {mark} {pronouns[1]} {reason}"
 
 
-def _make_repetition(rng: Random, is_seen: bool) -> tuple[str, str]:
+def _make_repetition(rng: Random, use_seen_word: bool) -> tuple[str, str]:
     """Return random words that begin to repeat, with the correct last word and with a wrong one."""
     period = rng.randint(MIN_PERIOD, MAX_PERIOD)
-    *first, new = rng.sample(_list_words(), period + 1)
-    place = rng.randrange(1, period)  # of the last word in the repetition
-    start = [*first, *first[:place]]
-    broken = rng.choice([word for word in first if word not in (first[place], first[place - 1])]) if is_seen else new
-    return " ".join([*start, first[place]]), " ".join([*start, broken])
+    *words, new_word = rng.sample(_list_words(), period + 1)
+    position = rng.randrange(1, period)  # of the last word, within the repetition
+    start = [*words, *words[:position]]
+    candidates = [word for word in words if word not in (words[position], words[position - 1])]
+    wrong_word = rng.choice(candidates) if use_seen_word else new_word
+    return " ".join([*start, words[position]]), " ".join([*start, wrong_word])
 
 
 def _make_word_twice(rng: Random) -> tuple[str, str]:
-    """Return words that begin to repeat, up to the word after a word that occurs twice, correct and wrong."""
-    *others, twice = rng.sample(_list_words(), rng.randint(MIN_PERIOD, MAX_PERIOD))
-    place = rng.randrange(1, len(others) // 2)
-    other_place = rng.randrange(place + 3, len(others) + 1)
-    first = [*others[:place], twice, *others[place : other_place - 1], twice, *others[other_place - 1 :]]
+    """Return words that begin to repeat, with the correct and the wrong word after one that occurs twice."""
+    *other_words, word = rng.sample(_list_words(), rng.randint(MIN_PERIOD, MAX_PERIOD))
+    index = rng.randrange(1, len(other_words) // 2)
+    other_index = rng.randrange(index + 3, len(other_words) + 1)
+    words = [*other_words[:index], word, *other_words[index : other_index - 1], word, *other_words[other_index - 1 :]]
     if rng.random() < 0.5:
-        place, other_place = other_place, place
-    start = [*first, *first[: place + 1]]
-    return " ".join([*start, first[place + 1]]), " ".join([*start, first[other_place + 1]])
+        index, other_index = other_index, index
+    start = [*words, *words[: index + 1]]
+    return " ".join([*start, words[index + 1]]), " ".join([*start, words[other_index + 1]])
 
 
 def _list_words() -> list[str]:
@@ -135,7 +136,7 @@ def _list_words() -> list[str]:
 
 
 def _list_people(gender: str = "") -> list[Noun]:
-    """Return the nouns for people of a gender, or of either gender; those without one occur in the plural only."""
+    """Return the nouns for people of a gender, or of either gender; nouns without a gender are excluded."""
     return [noun for noun in NOUNS if noun.kind == "person" and noun.gender and gender in ("", noun.gender)]
 
 
@@ -144,7 +145,7 @@ def _format_subject(noun: Noun, is_plural: bool) -> str:
 
 
 def _draw_distractor(rng: Random, noun: Noun, is_plural: bool) -> str:
-    """Return a phrase between a word and the word that decides its form."""
+    """Return a phrase that separates a word from the word that its form depends on."""
     return f"{rng.choice(NOUN_PREPOSITIONS)} the {noun.plural if is_plural else noun.singular}"
 
 

@@ -29,7 +29,7 @@ from mha_viz.corpus.treebank import (
     PartStart,
     Sentence,
     Word,
-    check_forms,
+    check_withheld_words,
     count_empty_forms,
     digest_text,
 )
@@ -51,32 +51,32 @@ def read_conllu(text: str, name: str = "corpus", start: PartStart = FILE_START, 
         reader.read(block)
     reader.brackets.close(reader.sentences)
     if not (is_part or reader.sentences or reader.withheld_words):
-        raise reader.refused or CorpusError(
+        raise reader.first_error or CorpusError(
             f"{name} contains no sentence.", "Expected CoNLL-U: ten columns separated by tabs, one word per line."
         )
     has_trees = any(word.relation for sentence in reader.sentences for word in sentence.words)
     sentences, left_out = tuple(reader.sentences), tuple(reader.left_out)
-    has_chains = reader.brackets.any_mentions
+    has_chains = reader.brackets.has_mentions
     corpus = Corpus(name, sentences, digest_text(text), has_trees, has_chains, left_out, reader.withheld_words)
     if not is_part:
-        check_forms(name, *count_empty_forms(corpus))
+        check_withheld_words(name, *count_empty_forms(corpus))
     return corpus
 
 
 class _Reader:
     """Reads a file sentence by sentence and keeps what it has read so far.
 
-    ``refused`` is the error of the first sentence that could not be read.
+    ``first_error`` is the error of the first sentence that could not be read.
     """
 
     def __init__(self, name: str, start: PartStart, is_part: bool) -> None:
         self.sentences: list[Sentence] = []
         self.left_out: list[str] = []
-        self.refused: CorpusError | None = None
-        self.withheld_words = 0  # number of withheld words
+        self.first_error: CorpusError | None = None
+        self.withheld_words = 0  # in sentences that are left out
         self.brackets = BracketParser(self.left_out)
         self._name, self._sentences_before, self._is_part = name, start.sentences, is_part
-        self._document, self._declared = start.document, start.declared
+        self._document, self._declarations = start.document, start.declarations
         self._relations, self._tags = Labels("relation", name), Labels("part of speech", name)
 
     def read(self, block: NumberedLines) -> None:
@@ -85,20 +85,20 @@ class _Reader:
         if document is not None:
             self.brackets.close(self.sentences)
             self._document = document or f"document {self._sentences_before + len(self.sentences)}"
-        self._declared = update_declarations((line for _, line in block), self._declared)
+        self._declarations = update_declarations((line for _, line in block), self._declarations)
         try:
             for number, line in block:
                 check_line(line, number, self._name)
                 if self._is_part:  # a whole file was checked when it was decoded
                     check_text(line, number, self._name)
-            lines = parse_words(block, self._declared.columns, self._name)
+            lines = parse_words(block, self._declarations.columns, self._name)
             problem = _find_tree_problem(lines.words)
             words = tuple(Word(row.form, row.upos) if problem else _make_word(row) for row in lines.words)
             for row, word in zip(lines.words, words, strict=True):
                 self._relations.add(word.relation, row.line)
                 self._tags.add(word.upos, row.line)
         except CorpusError as error:
-            self.refused = self.refused or error
+            self.first_error = self.first_error or error
             self.left_out.append(f"{error.problem.removeprefix(f'{self._name}, ')} {SENTENCE_NOTE}")
             if not self._is_part and (self._relations.is_full or self._tags.is_full):
                 raise
@@ -106,12 +106,12 @@ class _Reader:
         first_line, forms = block[0][0], {word.form for word in words}
         if len(words) > 1 and forms == {EMPTY_FORM}:
             self.withheld_words += len(words)
-            self.left_out.append(f"line {first_line}: a sentence of which no word is given, “_”. {SENTENCE_NOTE}")
+            self.left_out.append(f"line {first_line}: all words of the sentence are withheld (“_”). {SENTENCE_NOTE}")
             return
         if problem:
             self.left_out.append(f"line {first_line}: {problem} {TREE_NOTE if words else ''}".rstrip())
         heads = None if problem else [row.head - 1 if row.head else -1 for row in lines.words]
-        self.brackets.read(lines.entities, heads, len(self.sentences), self._declared.chain)
+        self.brackets.read(lines.entities, heads, len(self.sentences), self._declarations.chain)
         if words:
             self.sentences.append(Sentence(words, (), self._document, first_line))
             check_sentences(len(self.sentences), first_line, self._name)
@@ -143,13 +143,13 @@ def _find_tree_problem(rows: Sequence[WordLine]) -> str:
 
 
 def _find_cycle(heads: Sequence[int]) -> str:
-    """Describe a cycle in a tree; return an empty text if all heads lead to a root. Every word is visited once."""
-    passed_from = [0] * (len(heads) + 1)  # for each word, the start from which it was first reached
+    """Describe a cycle in a tree; empty if all heads lead to a root. Every word is visited once."""
+    reached_from = [0] * (len(heads) + 1)  # for each word, the start from which it was first reached
     for start in range(1, len(heads) + 1):
         word = start
-        while word and not passed_from[word]:
-            passed_from[word], word = start, heads[word - 1]
-        if word and passed_from[word] == start:
+        while word and not reached_from[word]:
+            reached_from[word], word = start, heads[word - 1]
+        if word and reached_from[word] == start:
             return f"the heads form a cycle through word {start}."
     return ""
 
@@ -160,9 +160,9 @@ def _make_word(row: WordLine) -> Word:
 
 
 def format_conllu(sentences: Sequence[Sentence]) -> str:
-    """Write sentences as CoNLL-U, with coreference chains as in GUM.
+    """Format sentences as CoNLL-U, with coreference chains as in GUM.
 
-    Each sentence that names a document is written as a document of its own.
+    Each sentence that names a document becomes a document of its own.
     """
     heading = "# newdoc id = {}\n".format
     return "".join(heading(s.document) * bool(s.document) + "\n".join(_format_lines(s)) + "\n\n" for s in sentences)
@@ -173,8 +173,8 @@ def _format_lines(sentence: Sentence) -> Iterator[str]:
         head = "_" if not word.relation else 0 if word.head is None else word.head + 1
         # Brackets such as "(1)(2" and "2)": wider mentions open first and close last.
         opening = [f"({m.chain}" + ")" * (m.end == index + 1) for m in sentence.mentions if m.start == index]
-        closed = [f"{m.chain})" for m in reversed(sentence.mentions) if m.end == index + 1 and m.start < index]
-        entity = f"Entity={''.join(opening + closed)}" if opening or closed else "_"
+        closing = [f"{m.chain})" for m in reversed(sentence.mentions) if m.end == index + 1 and m.start < index]
+        entity = f"Entity={''.join(opening + closing)}" if opening or closing else "_"
         tags = word.upos or "_", "_", word.features or "_"
         fields = (index + 1, word.form, "_", *tags, head, word.relation or "_", "_", entity)
         yield "\t".join(map(str, fields))

@@ -14,8 +14,8 @@ from mha_viz.numerals import counted
 
 MAX_REPORTED = 5  # problems of a document that are reported with their line; further ones are only counted
 # The pattern matches in linear time. Once a match begins it never fails, so no character is scanned from two starting
-# points; only white space and single brackets are skipped. The groups are the fields of an opening bracket and ")", if
-# it follows; or other text and ")", if it follows.
+# points; only white space and single brackets are skipped. The groups are the fields of an opening bracket, or other
+# text, each with the ")" that follows, if any.
 ENTITY_PARTS = re.compile(r"\(([^()]+)(\))?|([^()\s]+)(\))?")
 
 
@@ -32,17 +32,17 @@ class _OpenBracket(NamedTuple):
 class BracketParser:
     """Parses ``Entity=`` over the sentences of a document: "(7-person-…" opens, "7)" closes, "(7)" does both.
 
-    A bracket that cannot be read costs only its mention; the reason is added to ``left_out``.
+    If a bracket cannot be read, only its mention is left out; the reason is added to ``left_out``.
     """
 
     def __init__(self, left_out: list[str]) -> None:
         self._left_out = left_out
-        self.any_mentions = False
+        self.has_mentions = False
         self._start_document()
 
     def _start_document(self) -> None:
         self._opening_count = self._problem_count = 0
-        self._open: dict[str, list[_OpenBracket]] = {}  # by chain; the last one opened is closed first
+        self._open_brackets: dict[str, list[_OpenBracket]] = {}  # by chain; the last one opened is closed first
         self._mentions: dict[int, list[Mention]] = {}  # by sentence
 
     def read(
@@ -54,10 +54,10 @@ class BracketParser:
         ``chain_field`` is the position of the chain among the fields of a bracket, None if it is not known.
         """
         if cells and (chain_field is None or heads is None):
-            why = (
+            reason = (
                 "a sentence without a tree" if chain_field is not None else "# global.Entity names neither GRP nor eid"
             )
-            self._record_problem(f"line {cells[0].line}: {why}: its mentions are left out.")
+            self._record_problem(f"line {cells[0].line}: {reason}: its mentions are left out.")
             return
         span_heads = _SpanHeads(heads or ())
         for cell in cells:
@@ -67,7 +67,7 @@ class BracketParser:
                 self._record_problem(
                     f"line {cell.line}: {len(parts):,} brackets on one word: at most {MAX_BRACKETS} are read."
                 )
-            for opening, single, closing, closes in parts[:MAX_BRACKETS]:
+            for opening, is_closed, closing, is_closing in parts[:MAX_BRACKETS]:
                 fields = [field.strip() for field in (opening or closing).split("-")]
                 position = chain_field or 0  # a closing bracket may have the chain alone
                 chain = fields[position] if len(fields) > position else "" if opening else fields[-1]
@@ -75,48 +75,48 @@ class BracketParser:
                     self._report_bracket(cell.line, f"({opening}", "names no chain")
                 elif opening:
                     self._opening_count += 1
-                    opened = _OpenBracket(self._opening_count, chain, sentence, cell.start, cell.line)
-                    if single:
-                        self._add_mention(opened, span_heads, sentence)
+                    bracket = _OpenBracket(self._opening_count, chain, sentence, cell.start, cell.line)
+                    if is_closed:
+                        self._add_mention(bracket, span_heads, sentence)
                     else:
-                        self._open.setdefault(chain, []).append(opened)
-                elif closes and self._open.get(chain):
-                    self._add_mention(self._open[chain].pop(), span_heads, sentence)
-                elif closes:
+                        self._open_brackets.setdefault(chain, []).append(bracket)
+                elif is_closing and self._open_brackets.get(chain):
+                    self._add_mention(self._open_brackets[chain].pop(), span_heads, sentence)
+                elif is_closing:
                     self._report_bracket(cell.line, f"{closing})", "closes a mention that was never opened")
 
-    def _add_mention(self, opened: _OpenBracket, heads: _SpanHeads, sentence: int) -> None:
-        if opened.sentence != sentence:
-            self._report_bracket(opened.line, f"({opened.chain}", "closes in another sentence")
+    def _add_mention(self, bracket: _OpenBracket, heads: _SpanHeads, sentence: int) -> None:
+        if bracket.sentence != sentence:
+            self._report_bracket(bracket.line, f"({bracket.chain}", "closes in another sentence")
             return
-        chain, _, part = opened.chain.partition("[")
+        chain, _, part = bracket.chain.partition("[")
         if part and not part.startswith("1/"):  # a discontinuous mention is represented by its first part
             return
-        if opened.start > heads.end:  # consists of empty nodes: no word that a model reads
+        if bracket.start > heads.end:  # the mention has only empty nodes, which no model reads
             return
-        mention = Mention(chain, opened.start, heads.end + 1, heads.find_head(opened.start))
+        mention = Mention(chain, bracket.start, heads.end + 1, heads.find_head(bracket.start))
         self._mentions.setdefault(sentence, []).append(mention)
 
-    def _report_bracket(self, line: int, bracket: str, why: str) -> None:
-        self._record_problem(f"line {line}: Entity={bracket[:20]} {why}: the mention is left out.")
+    def _report_bracket(self, line: int, bracket: str, reason: str) -> None:
+        self._record_problem(f"line {line}: Entity={bracket[:20]} {reason}: the mention is left out.")
 
-    def _record_problem(self, reason: str) -> None:
+    def _record_problem(self, problem: str) -> None:
         self._problem_count += 1
         if self._problem_count <= MAX_REPORTED:
-            self._left_out.append(reason)
+            self._left_out.append(problem)
 
     def close(self, sentences: list[Sentence]) -> None:
         """End the document: add its mentions to their sentences."""
-        for opened in sorted(bracket for stack in self._open.values() for bracket in stack):
-            self._report_bracket(opened.line, f"({opened.chain}", "never closes")
+        for bracket in sorted(bracket for stack in self._open_brackets.values() for bracket in stack):
+            self._report_bracket(bracket.line, f"({bracket.chain}", "never closes")
         if self._problem_count > MAX_REPORTED:
             unreported = counted(self._problem_count - MAX_REPORTED, "problem")
             self._left_out.append(f"{sentences[-1].document or 'this file'}: {unreported} more of this kind.")
         for number, mentions in self._mentions.items():
-            old = sentences[number]
+            sentence = sentences[number]
             ordered = tuple(sorted(mentions, key=lambda mention: (mention.start, -mention.end)))
-            sentences[number] = Sentence(old.words, ordered, old.document, old.line)
-            self.any_mentions = True
+            sentences[number] = Sentence(sentence.words, ordered, sentence.document, sentence.line)
+            self.has_mentions = True
         self._start_document()
 
 
@@ -129,18 +129,18 @@ class _SpanHeads:
 
     def __init__(self, heads: Sequence[int]) -> None:
         self._heads = heads
-        self._first_headed_before = _find_outside_heads(heads)
-        self._earlier: list[list[int]] = [[] for _ in heads]  # the dependents that precede each word
+        self._first_left_headed = _find_left_headed(heads)
+        self._earlier_dependents: list[list[int]] = [[] for _ in heads]  # by word; dependents that precede it
         for word, head in enumerate(heads):
             if head > word:
-                self._earlier[head].append(word)
+                self._earlier_dependents[head].append(word)
         self._waiting: list[int] = []  # words up to the end whose heads are beyond it, ascending
         self.end = -1
 
     def move_to(self, last: int) -> None:
         """Move the end of the spans forward to the word ``last``."""
         for end in range(self.end + 1, last + 1):
-            for word in self._earlier[end]:
+            for word in self._earlier_dependents[end]:
                 del self._waiting[bisect_left(self._waiting, word)]
             if self._heads[end] > end:
                 self._waiting.append(end)
@@ -149,16 +149,16 @@ class _SpanHeads:
     def find_head(self, start: int) -> int:
         """Return the head of the span from ``start`` to the current end."""
         index = bisect_left(self._waiting, start)
-        return min([self._first_headed_before[start], *self._waiting[index : index + 1]])
+        return min([self._first_left_headed[start], *self._waiting[index : index + 1]])
 
 
-def _find_outside_heads(heads: Sequence[int]) -> list[int]:
-    """Return, for each starting word, the first word from there on whose head is before it or that has no head."""
-    outside_heads = [0] * len(heads)
-    later: list[int] = []  # candidates, the nearest last; a word is dropped once its head is not before the start
+def _find_left_headed(heads: Sequence[int]) -> list[int]:
+    """Return, for each start index, the first word at or after it whose head is before it or missing."""
+    left_headed = [0] * len(heads)
+    candidates: list[int] = []  # in reverse order; a word is dropped once its head is not before the start
     for start in reversed(range(len(heads))):
-        later.append(start)
-        while later and heads[later[-1]] >= start:
-            later.pop()
-        outside_heads[start] = later[-1] if later else len(heads)
-    return outside_heads
+        candidates.append(start)
+        while candidates and heads[candidates[-1]] >= start:
+            candidates.pop()
+        left_headed[start] = candidates[-1] if candidates else len(heads)
+    return left_headed

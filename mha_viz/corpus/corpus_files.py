@@ -24,11 +24,11 @@ SUFFIXES = (".conllu", ".conll", ".conllup", ".cupt", ".txt", ".text", PARQUET)
 TEXT_COLUMN = "text"
 PROFILE_FILE = "profile.json"  # in the folder of a profile
 BLOCK_BYTES = 1 << 20  # bytes that are read at a time
-MAX_CELL_BYTES = limits.MAX_BYTES // 2  # maximum bytes of Parquet cells in memory, where cells are large
+MAX_CELL_BYTES = limits.MAX_BYTES // 2  # maximum bytes of large Parquet cells in memory at a time
 MAX_ROWS = 4096  # maximum rows of a Parquet file that are read at a time
 MAX_COMPRESSION = 100  # maximum compression ratio of a large row group of a Parquet file; text reaches about 10
 REMEDY = f"Name a file, a folder or a pattern, or a built-in corpus: {' or '.join(BUILT_IN)}."
-_PATTERN = frozenset("*?[")
+_WILDCARDS = frozenset("*?[")
 
 
 def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -44,14 +44,16 @@ def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
             raise CorpusError(f"{quote(text)} is a profile, not a corpus.", "Name the corpus that was measured.")
         files = [file for file in path.rglob("*") if is_visible(file.relative_to(path)) and file.is_file()]
         files = [file for file in files if not (file.parent / PROFILE_FILE).is_file()]
-    elif path.exists() or not _PATTERN & set(text):
+    elif path.exists() or not _WILDCARDS & set(text):
         return (path,)
     else:
-        pattern_start = next(index for index, part in enumerate(path.parts) if _PATTERN & set(part))
-        matching = Path(*path.parts[:pattern_start]).glob(str(Path(*path.parts[pattern_start:])))
-        files = [file for file in matching if not file.name.startswith(".") and file.is_file()]
+        pattern_start = next(index for index, part in enumerate(path.parts) if _WILDCARDS & set(part))
+        matches = Path(*path.parts[:pattern_start]).glob(str(Path(*path.parts[pattern_start:])))
+        files = [file for file in matches if not file.name.startswith(".") and file.is_file()]
     if not files:
-        raise CorpusMissing(f"{text[:200]} names no file that can be read.", f"{REMEDY} Known: {', '.join(SUFFIXES)}.")
+        raise CorpusMissing(
+            f"{text[:200]} names no file that can be read.", f"{REMEDY} Known suffixes: {', '.join(SUFFIXES)}."
+        )
     return tuple(sorted(files))
 
 
@@ -61,7 +63,7 @@ def is_visible(file: Path) -> bool:
 
 
 def strip_compression(file: Path) -> str:
-    """Return the name of a file without the suffix of its compression."""
+    """Return the name of a file without .gz or .zst."""
     return file.stem if file.suffix.lower() in COMPRESSED else file.name
 
 
@@ -111,8 +113,8 @@ def _open_stream(path: Path) -> BinaryIO:
 def _is_truncated(path: Path, suffix: str) -> bool:
     """Return whether an archive is truncated.
 
-    A truncated archive has only part of the signature with which its format begins, or lacks the signature with which
-    it ends. Libraries report the former as empty or as no archive, and the latter as no archive.
+    A truncated archive has only part of the signature that its format begins with, or lacks the one at the end. The
+    libraries report such a file as empty or as not an archive.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -127,8 +129,8 @@ def _is_truncated(path: Path, suffix: str) -> bool:
 class _CellStream(io.RawIOBase):
     """The text column of a Parquet file as a stream, one cell per line.
 
-    Each step decompresses about BLOCK_BYTES, and at most MAX_CELL_BYTES where many large cells follow one another. A
-    cell that many rows repeat is stored once.
+    Each step decompresses about BLOCK_BYTES, or up to MAX_CELL_BYTES in a run of large cells. A cell that many rows
+    repeat is stored once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -137,7 +139,7 @@ class _CellStream(io.RawIOBase):
         column = _find_text_column(pyarrow.parquet.read_schema(path), path)
         self._path, self._name = path, path.name
         self._file = pyarrow.parquet.ParquetFile(path)
-        self._distinct = pyarrow.parquet.ParquetFile(path, read_dictionary=[column])
+        self._dictionary_file = pyarrow.parquet.ParquetFile(path, read_dictionary=[column])
         self._lines = self._read(column)
         self._pending = memoryview(b"")
 
@@ -160,49 +162,49 @@ class _CellStream(io.RawIOBase):
         column_index = metadata.schema.names.index(column)
         for group in range(metadata.num_row_groups):
             chunk, rows = metadata.row_group(group).column(column_index), metadata.row_group(group).num_rows
-            stored_pages = self._check_pages(group, rows, chunk)
-            stored_once = all(page.is_dictionary_encoded for page in stored_pages if page.cells)
-            sizes = (
+            pages = self._check_pages(group, rows, chunk)
+            is_dictionary = all(page.is_dictionary_encoded for page in pages if page.cells)
+            cell_limits = (
                 []
-                if stored_once
-                else [page.max_cells(MAX_CELL_BYTES) for page in stored_pages if not page.is_dictionary_encoded]
+                if is_dictionary
+                else [page.max_cells(MAX_CELL_BYTES) for page in pages if not page.is_dictionary_encoded]
             )
             batch_rows = max(
-                1, min([MAX_ROWS, BLOCK_BYTES * rows // max(1, sum(page.size for page in stored_pages)), *sizes])
+                1, min([MAX_ROWS, BLOCK_BYTES * rows // max(1, sum(page.size for page in pages)), *cell_limits])
             )
-            file = self._distinct if stored_once else self._file  # the former keeps all texts in memory
+            file = self._dictionary_file if is_dictionary else self._file  # a dictionary stays in memory
             for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], columns=[column]):
                 cells = batch.column(0).dictionary_encode()  # changes nothing if it is encoded already
                 indices = cells.indices.to_pylist()
-                used = {*indices} - {None}
-                if used and not 0 <= min(used) <= max(used) < len(cells.dictionary):
+                used_indices = {*indices} - {None}
+                if used_indices and not 0 <= min(used_indices) <= max(used_indices) < len(cells.dictionary):
                     raise ValueError("a cell refers to a text that is missing")
-                lines = {index: f"{cells.dictionary[index].as_py() or ''}\n".encode() for index in used}
+                lines = {index: f"{cells.dictionary[index].as_py() or ''}\n".encode() for index in used_indices}
                 for index in indices:
                     yield lines.get(index, b"\n")
 
     def _check_pages(self, group: int, rows: int, chunk: Any) -> list[StoredPage]:
-        """Return the pages of a row group before it is read. Raises CorpusError if a small file makes them too large.
+        """Return the pages of a row group. Raises CorpusError if its cells or its compression ratio are too large.
 
-        A page is decompressed as a whole.
+        They are checked before reading, because a page can only be decompressed as a whole.
         """
         location = f"{self._name}, row group {group + 1}"
         with self._path.open("rb") as file:
-            stored_pages = [*iter_pages(file, chunk)]
-        size, stored = sum(page.size for page in stored_pages), chunk.total_compressed_size
+            pages = [*iter_pages(file, chunk)]
+        size, stored_size = sum(page.size for page in pages), chunk.total_compressed_size
         if size > limits.MAX_STORED_CELL * max(1, rows):
             problem = f"{location}: cells of {size / max(1, rows) / 1e6:,.0f} MB"
-            limit = f"at most {limits.MAX_STORED_CELL // 10**6} of a cell are read"
+            limit = f"at most {limits.MAX_STORED_CELL // 10**6} MB per cell are read"
             raise CorpusError(f"{problem}; {limit}.", "Put each sentence, or each document, into its own row.")
-        if size > limits.MAX_BYTES and size > MAX_COMPRESSION * max(1, stored):
-            problem = f"{location}: {size / 1e6:,.0f} MB in {stored / 1e6:,.1f} MB"
+        if size > limits.MAX_BYTES and size > MAX_COMPRESSION * max(1, stored_size):
+            problem = f"{location}: {size / 1e6:,.0f} MB in {stored_size / 1e6:,.1f} MB"
             raise CorpusError(f"{problem}, which is implausible for text.", "Write it again with smaller row groups.")
-        return stored_pages
+        return pages
 
     def close(self) -> None:
-        if not self.closed and hasattr(self, "_distinct"):
+        if not self.closed and hasattr(self, "_dictionary_file"):
             self._file.close()
-            self._distinct.close()
+            self._dictionary_file.close()
         super().close()
 
 
@@ -212,15 +214,15 @@ def _find_text_column(schema: Any, path: Path) -> str:
     if TEXT_COLUMN in columns:
         return TEXT_COLUMN
     if len(columns) != 1:
-        names = f"the columns of text {', '.join(columns[:8])}" if columns else "no column of text"
+        names = f"the text columns {', '.join(columns[:8])}" if columns else "no text column"
         raise CorpusError(f"{path.name} has {names}.", f"Name the column with the sentences {TEXT_COLUMN}.")
     return str(columns[0])
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(arrow_type: Any) -> bool:
     """Return True for strings, plain or dictionary-encoded (categories of pandas)."""
     from pyarrow import types
 
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    if types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    return bool(types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type))

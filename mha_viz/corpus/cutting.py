@@ -20,7 +20,7 @@ from mha_viz.errors import CorpusError
 
 SHARD_SIZES = {CONLLU: 1_000_000}  # minimum bytes of a shard: about 1,000 sentences
 DEFAULT_SHARD_SIZE = 125_000  # for plain text: about as many sentences as above
-HEAD_BYTES = 4_000_000  # bytes that are read to recognise the kind of a file
+MAX_FIRST_BYTES = 4_000_000  # bytes that are read to recognise the kind of a file
 BOM = b"\xef\xbb\xbf"
 SENTENCE_END = re.compile(rb"\n[ \t\r\f\v]*\n")
 NEW_DOCUMENT = rb"#[ \t]*newdoc(?:[ \t]*\r?\n|[ \t]*=| id[ \t]*=[ \t]*\S)"
@@ -34,14 +34,14 @@ FindBoundary = Callable[[bytes, int], int]
 class Shard(NamedTuple):
     """A byte range of a file's decompressed content, from ``start`` to ``stop`` (exclusive), with its SHA-256.
 
-    ``declared`` holds the declarations made before the shard.
+    ``declarations`` holds the declarations made before the shard.
     """
 
     path: str
     start: int
     stop: int
     digest: str
-    declared: Declarations = Declarations()
+    declarations: Declarations = Declarations()
 
 
 class ShardedFile(NamedTuple):
@@ -61,8 +61,8 @@ def cut_file(path: str, size: int | None = None) -> ShardedFile:
     """
     file = Path(path)
     with corpus_files.open_file(file) as stream:
-        head = stream.read(HEAD_BYTES)
-        kind = detect_kind(head.decode("utf-8-sig", "replace"), corpus_files.strip_compression(file))
+        first_bytes = stream.read(MAX_FIRST_BYTES)
+        kind = detect_kind(first_bytes.decode("utf-8-sig", "replace"), corpus_files.strip_compression(file))
         if kind == GAP:
             raise CorpusError(
                 f"{file.name} is a GAP table, which cannot be split into shards.", "Measure it on one machine."
@@ -70,14 +70,14 @@ def cut_file(path: str, size: int | None = None) -> ShardedFile:
         size = size or SHARD_SIZES.get(kind, DEFAULT_SHARD_SIZE)
         text_hash = hashlib.sha256()
         shards: list[Shard] = []
-        start, has_chains = len(BOM) * head.startswith(BOM), False
+        start, has_chains = len(BOM) * first_bytes.startswith(BOM), False
         declarations = Declarations()
         find_boundary: FindBoundary = _find_line_end
         if kind == CONLLU:
             find_boundary = (
-                _find_document_end if re.search(rb"^" + NEW_DOCUMENT, head, re.MULTILINE) else _find_sentence_end
+                _find_document_end if re.search(rb"^" + NEW_DOCUMENT, first_bytes, re.MULTILINE) else _find_sentence_end
             )
-        for part in _iter_parts(stream, head[start:], size, find_boundary, file.name):
+        for part in _iter_parts(stream, first_bytes[start:], size, find_boundary, file.name):
             text_hash.update(part)
             has_chains = has_chains or ENTITY in part
             shards.append(Shard(str(path), start, start + len(part), hashlib.sha256(part).hexdigest(), declarations))
@@ -114,15 +114,15 @@ def _find_sentence_end(data: bytes, size: int) -> int:
 
 
 def _find_document_end(data: bytes, size: int) -> int:
-    """Return where the first document boundary after ``size`` bytes lies; 0 if there is none.
+    """Return the first document boundary after ``size`` bytes; 0 if there is none.
 
     The boundary is the end of a blank line, with only comments and blank lines between it and ``# newdoc``.
     """
     search_start = data.find(b"\n", size) + 1 or len(data)
     for match in DOCUMENT_BEGIN.finditer(data, size):
-        cut_at = _find_blank_line(data, search_start, match.start())
-        if cut_at:
-            return cut_at
+        boundary = _find_blank_line(data, search_start, match.start())
+        if boundary:
+            return boundary
         search_start = match.start()
     return 0
 
@@ -134,19 +134,21 @@ def _find_blank_line(data: bytes, search_start: int, end: int) -> int:
     scanned twice.
     """
     while end > search_start:
-        begin = data.rfind(b"\n", search_start, end - 1) + 1 or search_start
-        line = data[begin:end]
+        line_start = data.rfind(b"\n", search_start, end - 1) + 1 or search_start
+        line = data[line_start:end]
         if not line.strip():
             return end
         if not line.startswith(b"#"):
             return 0
-        end = begin
+        end = line_start
     return 0
 
 
-def _iter_parts(stream: BinaryIO, head: bytes, size: int, find_boundary: FindBoundary, name: str) -> Iterator[bytes]:
-    """Yield the content of a file, ``head`` first, in parts of at least ``size`` bytes that end at a boundary."""
-    buffer, block = b"", head
+def _iter_parts(
+    stream: BinaryIO, first_bytes: bytes, size: int, find_boundary: FindBoundary, name: str
+) -> Iterator[bytes]:
+    """Yield a file's content, ``first_bytes`` first, in parts of at least ``size`` bytes that end at a boundary."""
+    buffer, block = b"", first_bytes
     while block:
         buffer += block
         while len(buffer) > size and (end := find_boundary(buffer, size)):

@@ -7,7 +7,7 @@ the grammar, but some accepted sentences are not from it either. A masked word m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import chain
 
@@ -33,11 +33,12 @@ from mha_viz.corpus.lexicon import (
 MAX_WORDS = 64  # longer sentences are rejected; those of the grammar have at most half as many words
 MASK = "[mask]"
 NUMBERS = SINGULAR, PLURAL = 0, 1
-BE, DO = {True: ("was", "were"), False: ("is", "are")}, {True: ("did", "did"), False: ("does", "do")}
+BE = {True: ("was", "were"), False: ("is", "are")}  # by is_past, then by number
+DO = {True: ("did", "did"), False: ("does", "do")}
 
 Ends = frozenset[int]
 Matcher = Callable[[Sequence[str], int], Ends]
-"""Returns where a part of a sentence can end if it begins at a given position of the words."""
+"""Returns the positions where a match can end if it begins at a given position of the words."""
 
 
 def is_derivable(forms: Sequence[str]) -> bool:
@@ -46,7 +47,7 @@ def is_derivable(forms: Sequence[str]) -> bool:
     "n't" and "'s" are separate words. A full stop may be missing.
     """
     words = [form.casefold().replace("’", "'") for form in forms[: MAX_WORDS + 1]]
-    return len(words) <= MAX_WORDS and any(len(words) in _sentence(past)(words, 0) for past in (True, False))
+    return len(words) <= MAX_WORDS and any(len(words) in _sentence(is_past)(words, 0) for is_past in (True, False))
 
 
 def _any_word(*words: str) -> Matcher:
@@ -60,18 +61,18 @@ def _any_of(*parts: Matcher) -> Matcher:
 
 
 def _sequence(*parts: Matcher) -> Matcher:
-    def ends(forms: Sequence[str], start: int) -> Ends:
-        reached = frozenset({start})
+    def match(forms: Sequence[str], start: int) -> Ends:
+        ends = frozenset({start})
         for part in parts:
-            reached = _find_ends(part, forms, reached)
-        return reached
+            ends = _find_ends(part, forms, ends)
+        return ends
 
-    return ends
+    return match
 
 
-def _find_ends(part: Matcher, forms: Sequence[str], begins: Ends) -> Ends:
-    """Return where ``part`` can end if it begins at one of these positions."""
-    return frozenset(chain.from_iterable(part(forms, begin) for begin in begins))
+def _find_ends(part: Matcher, forms: Sequence[str], starts: Ends) -> Ends:
+    """Return where ``part`` can end if it starts at one of these positions."""
+    return frozenset(chain.from_iterable(part(forms, start) for start in starts))
 
 
 _EMPTY_MATCH: Matcher = _sequence()
@@ -100,46 +101,47 @@ def _noun_phrase(*numbers: int) -> Matcher:
     ]
     first_phrases[SINGULAR] = _any_of(first_phrases[SINGULAR], _any_word(*chain(*NAMES.values())))
 
-    def ends(forms: Sequence[str], start: int) -> Ends:
-        reached = _any_of(*(first_phrases[n] for n in numbers))(forms, start)
+    def match(forms: Sequence[str], start: int) -> Ends:
+        ends = _any_of(*(first_phrases[n] for n in numbers))(forms, start)
         possessors = _any_of(*first_phrases)(forms, start)
         while next_starts := _find_ends(_any_word("'s", "'"), forms, possessors):
-            reached |= _find_ends(_any_of(*(bare_phrases[n] for n in numbers)), forms, next_starts)
+            ends |= _find_ends(_any_of(*(bare_phrases[n] for n in numbers)), forms, next_starts)
             possessors = _find_ends(_any_of(*bare_phrases), forms, next_starts)
-        return reached
+        return ends
 
-    return ends
+    return match
 
 
-def _verb(verbs: Iterable[Verb], number: int, past: bool) -> Matcher:
+def _verb(verbs: Sequence[Verb], number: int, is_past: bool) -> Matcher:
     """Match a verb in each form that agrees with its subject."""
-    forms = [*verbs]
-    base = _any_word(*(verb.base for verb in forms))
-    progressive = _sequence(_any_word(BE[past][number]), _any_word(*(verb.ing for verb in forms if not verb.static)))
-    negated = _sequence(_any_word(DO[past][number]), _any_word("not", "n't"), base)
+    base = _any_word(*(verb.base for verb in verbs))
+    progressive = _sequence(_any_word(BE[is_past][number]), _any_word(*(v.ing for v in verbs if not v.is_stative)))
+    negated = _sequence(_any_word(DO[is_past][number]), _any_word("not", "n't"), base)
     simple_present = _sequence(
-        _optional(_any_word(*FREQUENCY_ADVERBS)), base if number else _any_word(*(verb.s for verb in forms))
+        _optional(_any_word(*FREQUENCY_ADVERBS)), base if number else _any_word(*(verb.s for verb in verbs))
     )
-    return _any_of(progressive, negated) if past else _any_of(progressive, negated, simple_present)
+    return _any_of(progressive, negated) if is_past else _any_of(progressive, negated, simple_present)
 
 
 @cache
-def _sentence(past: bool) -> Matcher:
+def _sentence(is_past: bool) -> Matcher:
     phrases, phrase = [_noun_phrase(number) for number in NUMBERS], _noun_phrase(*NUMBERS)
     pronouns = _any_of(_pronoun("accusative", *NUMBERS), _pronoun("reflexive", *NUMBERS))
     subjects = [_any_of(phrases[n], _pronoun("nominative", n)) for n in NUMBERS]
 
-    def predicate(number: int, objects: Matcher, *after: Matcher) -> Matcher:
+    def predicate(number: int, objects: Matcher, *modifiers: Matcher) -> Matcher:
         adjectival = _sequence(
-            _any_word(BE[past][number]),
+            _any_word(BE[is_past][number]),
             _optional(_any_word(*DEGREE_ADVERBS)),
             _any_word(*chain(*STATE_ADJECTIVES.values())),
         )
-        ditransitive = _sequence(_verb(DITRANSITIVE_VERBS, number, past), _any_of(phrase, pronouns), phrase)
-        return _any_of(adjectival, ditransitive, _sequence(_verb(VERBS, number, past), _optional(objects), *after))
+        ditransitive = _sequence(_verb(DITRANSITIVE_VERBS, number, is_past), _any_of(phrase, pronouns), phrase)
+        return _any_of(
+            adjectival, ditransitive, _sequence(_verb(VERBS, number, is_past), _optional(objects), *modifiers)
+        )
 
     object_relative = _sequence(
-        _any_word("whom", "that"), _any_of(*(_sequence(subjects[n], _verb(VERBS, n, past)) for n in NUMBERS))
+        _any_word("whom", "that"), _any_of(*(_sequence(subjects[n], _verb(VERBS, n, is_past)) for n in NUMBERS))
     )
     subject_relatives = [_sequence(_any_word("who", "that"), predicate(n, _any_of(phrase, pronouns))) for n in NUMBERS]
     nominal_modifier = _sequence(_any_word("with", *NOUN_PREPOSITIONS), phrase)
@@ -160,10 +162,10 @@ def _sentence(past: bool) -> Matcher:
     subordinator, comma = _any_word(*SUBORDINATORS), _any_word(",")
     opening = _sequence(_optional(_any_word(*NOUN_PREPOSITIONS), phrase, comma), clause)
     second_clause = _optional(_any_of(subordinator, _sequence(comma, _any_word("and", "but"))), clause)
-    reported = _any_of(*(_sequence(long_phrases[n], _verb(REPORTING_VERBS, n, past)) for n in NUMBERS))
-    types = (
+    reported = _any_of(*(_sequence(long_phrases[n], _verb(REPORTING_VERBS, n, is_past)) for n in NUMBERS))
+    sentence_types = (
         _sequence(opening, second_clause),
         _sequence(subordinator, clause, comma, clause),
         _sequence(reported, _any_word("that"), clause),
     )
-    return _sequence(_any_of(*types), _optional(_any_word(".")))
+    return _sequence(_any_of(*sentence_types), _optional(_any_word(".")))

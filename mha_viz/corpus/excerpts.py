@@ -29,14 +29,14 @@ def merge_sentences(sentences: Sequence[Sentence]) -> Sentence:
         start = len(words)
         words += [word if word.head is None else word._replace(head=word.head + start) for word in sentence.words]
         mentions += [
-            Mention(mention.chain, *(place + start for place in (mention.start, mention.end, mention.word)))
+            Mention(mention.chain, *(index + start for index in (mention.start, mention.end, mention.word)))
             for mention in sentence.mentions
         ]
     return Sentence(tuple(words), tuple(mentions), sentences[0].document, sentences[0].line)
 
 
-def iter_shortened(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
-    """Yield the sentence itself, then versions with ever less annotation.
+def iter_reduced_sentences(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
+    """Yield the sentence itself, then versions with less and less annotation.
 
     First its features are removed; then, for ``coreference``, everything but the head word of each mention. Annotation
     that is left out is not drawn above the words.

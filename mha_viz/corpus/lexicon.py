@@ -72,13 +72,13 @@ SUBORDINATORS = ("because", "while", "when", "although")
 class Verb(NamedTuple):
     """A verb.
 
-    ``objects`` lists the kinds of its object; it is empty for an intransitive verb. ``static`` verbs have no -ing form.
+    ``objects`` lists the kinds of its object; it is empty for an intransitive verb. Stative verbs have no -ing form.
     """
 
     base: str
     subjects: tuple[str, ...]
     objects: tuple[str, ...]
-    static: bool = False
+    is_stative: bool = False
 
     @property
     def s(self) -> str:
@@ -88,12 +88,12 @@ class Verb(NamedTuple):
     @property
     def ing(self) -> str:
         """The -ing form, as in "watching"."""
-        silent = self.base[-1] == "e" and self.base[-2] != "e"
-        return f"{self.base.removesuffix('e') if silent else self.base}ing"
+        has_silent_e = self.base[-1] == "e" and self.base[-2] != "e"
+        return f"{self.base.removesuffix('e') if has_silent_e else self.base}ing"
 
 
-def _make_verbs(subjects: str, words: str, objects: str = "", static: bool = False) -> tuple[Verb, ...]:
-    return tuple(Verb(v, tuple(subjects.split()), tuple(objects.split()), static) for v in words.split())
+def _make_verbs(subjects: str, words: str, objects: str = "", is_stative: bool = False) -> tuple[Verb, ...]:
+    return tuple(Verb(v, tuple(subjects.split()), tuple(objects.split()), is_stative) for v in words.split())
 
 
 VERBS = (
@@ -105,14 +105,14 @@ VERBS = (
     *_make_verbs("person", "carry clean sell", "thing"),
     *_make_verbs("person", "feed buy", "animal"),
     *_make_verbs("person animal", "watch follow", "person animal"),
-    *_make_verbs("person animal", "like fear see", "person animal", static=True),
-    *_make_verbs("person", "like remember need see", "thing place", static=True),
+    *_make_verbs("person animal", "like fear see", "person animal", is_stative=True),
+    *_make_verbs("person", "like remember need see", "thing place", is_stative=True),
     *_make_verbs("animal", "cross leave reach", "place"),
     *_make_verbs("person", "cross leave reach", "place"),
-    *_make_verbs("thing", "surprise please frighten", "person", static=True),
-    *_make_verbs("place", "please surprise", "person", static=True),
+    *_make_verbs("thing", "surprise please frighten", "person", is_stative=True),
+    *_make_verbs("place", "please surprise", "person", is_stative=True),
 )
-REPORTING_VERBS = _make_verbs("person", "say think know believe hope", static=True)
+REPORTING_VERBS = _make_verbs("person", "say think know believe hope", is_stative=True)
 DITRANSITIVE_VERBS = _make_verbs("person", "give show send bring", "thing")
 
 PRONOUNS = {  # by subject pronoun: subject, object, possessive, reflexive
@@ -134,7 +134,7 @@ _FUNCTION_WORDS = _split("a an the this these some is are was were does do did n
 
 def _collect_vocabulary() -> tuple[str, ...]:
     verbs = (*VERBS, *REPORTING_VERBS, *DITRANSITIVE_VERBS)
-    forms = {form for verb in verbs for form in ((verb.base, verb.s) if verb.static else (verb.base, verb.s, verb.ing))}
+    forms = {form for v in verbs for form in ((v.base, v.s) if v.is_stative else (v.base, v.s, v.ing))}
     forms |= {form for noun in NOUNS for form in ((noun.singular, noun.plural) if noun.gender else (noun.plural,))}
     lists = (*NAMES.values(), *(words for lists in ADJECTIVES.values() for words in lists), *STATE_ADJECTIVES.values())
     forms |= {word for words in lists for word in words}

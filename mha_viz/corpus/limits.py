@@ -21,7 +21,7 @@ MAX_SENTENCES = 500_000
 MAX_BRACKETS = 20  # coreference brackets on one word
 MAX_LABELS = 200  # distinct relations of a corpus, with subtypes; distinct parts of speech
 INVALID_TEXT = re.compile("[\udc80-\udcff\0]")  # bytes that are not UTF-8, read as surrogates; zero bytes
-MAX_LABEL = 100  # characters of one label: a profile repeats it in a row per direction and head
+MAX_LABEL = 100  # characters; a profile repeats the label for each direction and head
 
 Item = TypeVar("Item")
 
@@ -94,13 +94,13 @@ def check_words(count: int, number: int, name: str) -> None:
 class Labels:
     """The distinct labels of one kind, limited in number and length.
 
-    A study tabulates all relations by all parts of speech, and by all heads. ``is_full`` is True once the limit was
-    exceeded.
+    The limits bound the tables of a study, which cross relations with parts of speech and with heads. ``is_full`` is
+    True once there were too many labels.
     """
 
     def __init__(self, kind: str, name: str) -> None:
         self._kind, self._name = kind, name
-        self._seen: set[str] = set()
+        self._labels: set[str] = set()
         self.is_full = False
 
     def add(self, label: str, line: int) -> None:
@@ -111,22 +111,22 @@ class Labels:
                 "Shorten it, or check the order of the columns.",
             )
         if label:
-            self._seen.add(label)
-        if len(self._seen) > MAX_LABELS:
+            self._labels.add(label)
+        if len(self._labels) > MAX_LABELS:
             self.is_full = True
             raise CorpusError(
-                f"{self._name}, line {line}: “{label[:40]}” is {self._kind} number {len(self._seen)}; "
+                f"{self._name}, line {line}: “{label[:40]}” is {self._kind} number {len(self._labels)}; "
                 f"at most {MAX_LABELS} different ones are read, counting subtypes.",
                 "A treebank has about 50: check the order of the columns, or merge rare ones.",
             )
 
 
-def choose_step(count: int, most: int) -> int:
-    """Return k = ⌈count / most⌉, at least 1.
+def choose_step(count: int, max_count: int) -> int:
+    """Return k = ⌈count / max_count⌉, at least 1.
 
-    Of ``count`` sentences, those numbered 0, k, 2k, … are at most ``most``.
+    Every k-th of ``count`` sentences, from the first on, is a sample of at most ``max_count``.
     """
-    return max(1, -(-count // most))
+    return max(1, -(-count // max_count))
 
 
 def take_every(step: int, items: Sequence[Item], first: int = 0) -> Sequence[Item]:

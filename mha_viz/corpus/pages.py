@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 # Paths of field ids in a header.
-SIZE, STORED = (2,), (3,)  # decompressed size, stored size
-CELLS, ENCODING = ((5, 1), (8, 1)), ((5, 2), (8, 4))  # each in the two versions of a page with cells
+SIZE, STORED_SIZE = (2,), (3,)  # decompressed and stored
+CELLS, ENCODING = ((5, 1), (8, 1)), ((5, 2), (8, 4))  # each in version 1 and 2 of a data page
 _MAX_DEPTH = 8  # maximum nesting of structures
 _MAX_SIZE = 1 << 31  # above every size that the format allows
 _MAX_FIELDS = 1 << 15
 _FIXED_SIZES = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of true, false, a byte, a double
-_NUMBER, _NUMBERS, _STRING, _STRUCTURE = 5, (4, 5, 6), 8, 12  # kinds of a field
+_INT32, _INTEGERS, _BINARY, _STRUCT = 5, (4, 5, 6), 8, 12  # field types
 # Encodings that store cells directly, and encodings that refer to a dictionary.
 _PLAIN_ENCODINGS, _DICTIONARY_ENCODINGS = (0, 6), (2, 8)
 
@@ -59,31 +59,31 @@ def iter_pages(file: BinaryIO, chunk: Any) -> Iterator[StoredPage]:
     while position < end:
         file.seek(position)
         header = _read_structure(file)
-        size, stored = header.get(SIZE, -1), header.get(STORED, -1)
-        if not (0 <= size < _MAX_SIZE and 0 <= stored < _MAX_SIZE):
+        size, stored_size = header.get(SIZE, -1), header.get(STORED_SIZE, -1)
+        if not (0 <= size < _MAX_SIZE and 0 <= stored_size < _MAX_SIZE):
             raise ValueError("a page without a size")
         yield StoredPage(size, *(max(header.get(field, 0) for field in fields) for fields in (CELLS, ENCODING)))
-        position = file.tell() + stored
+        position = file.tell() + stored_size
 
 
 def _read_structure(file: BinaryIO, path: tuple[int, ...] = ()) -> dict[tuple[int, ...], int]:
-    """Read a structure: return the numbers in it and in nested structures, keyed by the path of field ids to each."""
+    """Read a structure and return its 32-bit integers, nested ones included, by their paths of field ids."""
     if len(path) > _MAX_DEPTH:
-        raise ValueError("too many structures within each other")
+        raise ValueError("structures are nested too deeply")
     field, numbers = 0, dict[tuple[int, ...], int]()
-    while head := _read_byte(file):
-        kind, step = head & 15, head >> 4
-        field = field + step if step else _read_signed(file)
+    while first_byte := _read_byte(file):
+        field_type, delta = first_byte & 15, first_byte >> 4
+        field = field + delta if delta else _read_signed(file)
         if not 0 <= field < _MAX_FIELDS:
             raise ValueError("a field without a number")
-        if kind == _STRUCTURE:
+        if field_type == _STRUCT:
             numbers |= _read_structure(file, (*path, field))
-        elif kind in _NUMBERS:
+        elif field_type in _INTEGERS:
             number = _read_signed(file)
-            if kind == _NUMBER:
+            if field_type == _INT32:
                 numbers[*path, field] = number
-        elif kind in _FIXED_SIZES or kind == _STRING:
-            file.seek(_FIXED_SIZES[kind] if kind in _FIXED_SIZES else _read_varint(file), 1)
+        elif field_type in _FIXED_SIZES or field_type == _BINARY:
+            file.seek(_FIXED_SIZES[field_type] if field_type in _FIXED_SIZES else _read_varint(file), 1)
         else:
             raise ValueError("a field that no page has")
     return numbers

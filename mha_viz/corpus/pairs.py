@@ -59,7 +59,7 @@ def read_pairs(source: PairSource) -> Pairs:
     """Read minimal pairs.
 
     ``source`` is a file (also compressed, .gz or .zst), "toy-pairs", "repeater-pairs", or a list of (good, bad) or
-    (good, bad, kind). Raises CorpusError, with the line where there is one.
+    (good, bad, kind). Raises CorpusError, with the line number if there is one.
     """
     if isinstance(source, Pairs):
         return source
@@ -150,37 +150,37 @@ def _number_pairs(pairs: Iterable[tuple[str, str, str]]) -> Iterator[Pair]:
 
 
 def _collect(name: str, pairs: Iterable[Pair], unit: str = "line") -> Pairs:
-    """Check pairs and return them. Raises CorpusError."""
-    kinds, listed = limits.Labels("kind", name), list[Pair]()
+    """Check pairs and collect them. Raises CorpusError."""
+    kinds, checked_pairs = limits.Labels("kind", name), list[Pair]()
     for pair in pairs:
-        place = f"{name}, {unit} {pair.line}"
-        _check_sentences(pair, place)
+        location = f"{name}, {unit} {pair.line}"
+        _check_sentences(pair, location)
         if pair.kind.casefold() == ALL_PAIRS:
-            problem = f"{place}: {quote(pair.kind)} is not the name of a kind, because it stands for all pairs."
+            problem = f"{location}: {quote(pair.kind)} is not the name of a kind, because it stands for all pairs."
             raise CorpusError(problem, "Choose another name.")
         kinds.add(pair.kind, pair.line)
-        listed.append(pair)
-        check_sentences(len(listed), pair.line, name)
-    if not listed:
+        checked_pairs.append(pair)
+        check_sentences(len(checked_pairs), pair.line, name)
+    if not checked_pairs:
         raise CorpusError(f"{name} is empty.", "Give at least one pair (good, bad).")
-    if any(pair.kind for pair in listed):
-        listed = [pair if pair.kind else pair._replace(kind=NO_KIND) for pair in listed]
-    digest = hashlib.sha256(json.dumps([pair[:3] for pair in listed]).encode()).hexdigest()
-    return Pairs(name, tuple(listed), digest)
+    if any(pair.kind for pair in checked_pairs):
+        checked_pairs = [pair if pair.kind else pair._replace(kind=NO_KIND) for pair in checked_pairs]
+    digest = hashlib.sha256(json.dumps([pair[:3] for pair in checked_pairs]).encode()).hexdigest()
+    return Pairs(name, tuple(checked_pairs), digest)
 
 
-def _check_sentences(pair: Pair, place: str) -> None:
+def _check_sentences(pair: Pair, location: str) -> None:
     """Raise CorpusError for a pair that cannot be compared."""
-    for which, text in (("good", pair.good), ("bad", pair.bad)):
+    for quality, text in (("good", pair.good), ("bad", pair.bad)):
         if not clean(text).strip():
-            raise CorpusError(f"{place}: the {which} sentence is empty.", f"Expected {COLUMNS}.")
+            raise CorpusError(f"{location}: the {quality} sentence is empty.", f"Expected {COLUMNS}.")
         if len(text) > MAX_CELL:
-            problem = f"{place}: the {which} sentence has {len(text):,} characters; at most {MAX_CELL:,} are read."
+            problem = f"{location}: the {quality} sentence has {len(text):,} characters; at most {MAX_CELL:,} are read."
             raise CorpusError(problem, "Shorten it, or delete the pair.")
         if any(ord(character) in _SURROGATES or character == "\0" for character in text + pair.kind):
-            raise CorpusError(f"{place}: the {which} sentence has a character that is no text.", "Delete it.")
+            raise CorpusError(f"{location}: the {quality} sentence has a character that is not text.", "Delete it.")
     if clean(pair.good).split() == clean(pair.bad).split():
-        problem = f"{place}: both sentences are the same, {quote(pair.good)}."
+        problem = f"{location}: both sentences are the same, {quote(pair.good)}."
         raise CorpusError(problem, "Change a word in one of them, or delete the pair.")
 
 

@@ -46,18 +46,18 @@ def detect_kind(text: str, name: str) -> str:
     lines = split_first_lines(text)
     if "Pronoun-offset" in lines[0].split("\t"):
         return GAP
-    suffix = name.lower()
-    if is_conllu(lines) or suffix.endswith(CONLLU_SUFFIXES):
+    lower_name = name.lower()
+    if is_conllu(lines) or lower_name.endswith(CONLLU_SUFFIXES):
         return CONLLU
-    if suffix.endswith(".tsv"):
+    if lower_name.endswith(".tsv"):
         raise CorpusError(
             f"{name} is not a GAP table: its first line lacks the column Pronoun-offset.",
             f"Expected {', '.join(GAP_COLUMNS)}, separated by tabs; plain text has the suffix .txt.",
         )
-    row = TableRow(1, "columns separated by commas") if suffix.endswith(".csv") else find_table_row(lines)
+    row = TableRow(1, "columns separated by commas") if lower_name.endswith(".csv") else find_table_row(lines)
     if row is not None:
         raise CorpusError(
-            f"{name} is a table, not text: line {row.line} has {row.looks}.",
+            f"{name} is a table, not text: line {row.line} has {row.description}.",
             "Expected CoNLL-U, a GAP table, or text: save the sentences alone, one per line.",
         )
     return PLAIN
@@ -83,9 +83,11 @@ def read_gap(text: str, name: str = "corpus") -> Gap:
     """Parse a GAP table (Webster et al. 2018). Raises CorpusError with the number of the invalid line."""
     lines = _iter_rows(text, name)
     heading = next(lines)[1]
-    missing = [column for column in GAP_COLUMNS if column not in heading]
-    if missing:
-        raise CorpusError(f"{name}, line 1: the column {missing[0]} is missing.", f"Expected {', '.join(GAP_COLUMNS)}.")
+    missing_columns = [column for column in GAP_COLUMNS if column not in heading]
+    if missing_columns:
+        raise CorpusError(
+            f"{name}, line 1: the column {missing_columns[0]} is missing.", f"Expected {', '.join(GAP_COLUMNS)}."
+        )
     rows = []
     for number, cells in lines:
         if not any(cells):
@@ -112,7 +114,7 @@ def _parse_gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
     try:
         cells = {column: row[column] for column in GAP_COLUMNS}
         spans = [(cells[c], _parse_offset(cells[f"{c}-offset"])) for c in ("Pronoun", "A", "B")]
-        a, b = (_parse_boolean(cells[f"{c}-coref"]) for c in ("A", "B"))
+        refers_to_a, refers_to_b = (_parse_boolean(cells[f"{c}-coref"]) for c in ("A", "B"))
     except (KeyError, ValueError) as error:
         problem = f"{name}, line {line}: {str(error)[:120]} is invalid."
         raise CorpusError(problem, "Expected a row of a GAP table.") from error
@@ -121,7 +123,7 @@ def _parse_gap_row(row: dict[str, str], line: int, name: str) -> GapRow:
             raise CorpusError(
                 f"{name}, line {line}: “{form[:40]}” is not at character {str(offset)[:20]}.", "Correct the row."
             )
-    return GapRow(cells["ID"], cells["Text"], spans[0], (*spans[1], a), (*spans[2], b))
+    return GapRow(cells["ID"], cells["Text"], spans[0], (*spans[1], refers_to_a), (*spans[2], refers_to_b))
 
 
 def _parse_offset(cell: str) -> int:
@@ -143,21 +145,21 @@ def read_plain(text: str, name: str = "corpus", start: PartStart = FILE_START, i
     """
     sentences: list[Sentence] = []
     left_out: list[str] = []
-    refused: CorpusError | None = None
+    first_error: CorpusError | None = None
     words: dict[str, Word] = {}  # one object per form, however often it occurs
     for number, line in enumerate(text.splitlines(), start.lines + 1):
         try:
             forms = _split_line(line.removeprefix(BOM), number, name, is_part)
         except CorpusError as error:
-            refused = refused or error
+            first_error = first_error or error
             left_out.append(f"{error.problem.removeprefix(f'{name}, ')} {SENTENCE_NOTE}")
             continue
         if forms:
-            shared = tuple(words.get(form) or words.setdefault(form, Word(form)) for form in forms)
-            sentences.append(Sentence(shared, (), "", number))
+            sentence_words = tuple(words.get(form) or words.setdefault(form, Word(form)) for form in forms)
+            sentences.append(Sentence(sentence_words, (), "", number))
             check_sentences(len(sentences), number, name)
     if not sentences and not is_part:
-        raise refused or CorpusError(f"{name} contains no sentence.", "Expected one sentence per line.")
+        raise first_error or CorpusError(f"{name} contains no sentence.", "Expected one sentence per line.")
     return Corpus(name, tuple(sentences), digest_text(text), left_out=tuple(left_out))
 
 

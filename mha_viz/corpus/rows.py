@@ -15,8 +15,8 @@ from mha_viz.errors import CorpusError
 from mha_viz.numerals import counted
 from mha_viz.text import clean
 
-BOM = "\ufeff"  # invisible; also found inside a file that was joined from several
-CHAIN_FIELDS = ("grp", "eid")  # names of the chain's field of Entity= in GUM and CorefUD
+BOM = "\ufeff"  # invisible; a file joined from several may have it inside as well
+CHAIN_FIELDS = ("grp", "eid")  # what GUM and CorefUD call the field of Entity= that holds the chain
 NumberedLines = list[tuple[int, str]]  # the lines of a sentence with their numbers
 
 
@@ -112,7 +112,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"ID": parse_id_
 _EXPECTED = MappingProxyType(
     {"ID": "the number of a word, a range such as 3-4, or 3.1", "HEAD": "the ID of a word, or 0"}
 )
-_DECLARE_HINT = "name others before the first sentence, as in “# global.columns = ID FORM UPOS HEAD DEPREL”"
+_DECLARE_HINT = "declare other columns before the first sentence, as in “# global.columns = ID FORM UPOS HEAD DEPREL”"
 
 
 def parse_words(block: NumberedLines, columns: tuple[str, ...], name: str) -> SentenceLines:
@@ -130,7 +130,7 @@ def parse_words(block: NumberedLines, columns: tuple[str, ...], name: str) -> Se
             )
         if len({*columns}) < len(columns) or not {"ID", "FORM"} <= {*columns}:
             problem = f"{name}, line {number}: # global.columns names {', '.join(columns)[:200]}."
-            raise CorpusError(problem, "Name each column once, and ID and FORM among them.")
+            raise CorpusError(problem, "Name each column once, including ID and FORM.")
         check_cells(cells, number, name)
         _add_word(result, dict(zip(columns, cells, strict=True)), number, name)
     return result
@@ -138,7 +138,7 @@ def parse_words(block: NumberedLines, columns: tuple[str, ...], name: str) -> Se
 
 def _explain_columns(cells: list[str], columns: tuple[str, ...]) -> str:
     if len(cells) == 1 and len(cells[0].split()) > 1:
-        return "The columns of CoNLL-U are separated by tabs: put one in place of the spaces between two columns."
+        return "The columns of CoNLL-U are separated by tabs: replace the spaces between two columns by one."
     if columns == CONLLU_COLUMNS:
         return f"CoNLL-U has ten, separated by tabs; {_DECLARE_HINT}."
     return f"# global.columns names {len(columns)}: {', '.join(columns)[:200]}."

@@ -29,12 +29,12 @@ def read_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
     A file is CoNLL-U, a GAP table, or text with one sentence per line. "grammar" and "repeats" are built in. A Corpus
     object is returned unchanged. ``name`` renames the corpus. Files may be compressed (.gz, .zst) or Parquet with a
     column of text; a folder or a pattern such as ``corpus/*.conllu`` stands for its files. Raises CorpusError, with the
-    line where there is one.
+    line number if there is one.
     """
     if isinstance(source, Corpus | Gap):
         corpus: Corpus | Gap = source
     else:
-        built_in: dict[str, Callable[[], Corpus]] = {GRAMMAR: grammar.corpus, REPEATS: repeats}
+        built_in: dict[str, Callable[[], Corpus]] = {GRAMMAR: grammar.corpus, REPEATS: make_repeats}
         parts = list[Corpus | Gap]()
         for path in _list_paths(source):
             builder = built_in.get(os.fspath(path))
@@ -44,7 +44,7 @@ def read_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
 
 
 def open_sentences(source: Source) -> Corpus:
-    """Read a corpus as :func:`read_corpus` does, and refuse one without sentences. Raises CorpusError."""
+    """Read a corpus as :func:`read_corpus` does. Raises CorpusError, also for a GAP table."""
     corpus = read_corpus(source)
     if isinstance(corpus, Gap):
         raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
@@ -94,8 +94,8 @@ def _name_path(path: AnyPath) -> str:
     return file.resolve().name if file.is_dir() else corpus_files.strip_compression(file)
 
 
-def repeats(count: int = 400, seed: int = 0) -> Corpus:
-    """Return the second built-in corpus: ``count`` sentences of random words, without annotation.
+def make_repeats(count: int = 400, seed: int = 0) -> Corpus:
+    """Make the second built-in corpus: ``count`` sentences of random words, without annotation.
 
     Each sentence consists of words of the built-in grammar, repeated once in the same order, so that only an earlier
     position in the text tells which word comes next. Equal seeds give equal corpora on every machine.

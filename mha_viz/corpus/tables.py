@@ -55,7 +55,7 @@ PROSE_GAP = re.compile(r"[\s”’»'\")]|$")  # what follows a comma in prose
 LABEL = re.compile(r"__label__\S+\s")
 SUBTITLE_TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> ")  # the times of a subtitle
 YAML_KEY = re.compile(r"(\s*)(- )?([a-z_][\w.-]*):(?:\s+(.*))?")  # a YAML key and its value
-YAML_VALUE = re.compile(r"""[-+]?\d[\d.]*|true|false|null|~|[>|]|\[.*\]|\{.*\}|"[^"]*"|'[^']*'""")  # no sentence
+YAML_LITERAL = re.compile(r"""[-+]?\d[\d.]*|true|false|null|~|[>|]|\[.*\]|\{.*\}|"[^"]*"|'[^']*'""")  # no sentence
 COMMON_COLUMNS = frozenset(
     ("form", "id", "label", "lemma", "pos", "sentence", "tag", "tags", "text", "tokens", "upos", "words")
 )
@@ -63,10 +63,10 @@ JSON = re.compile(r"""\s*(?:[\[{]\s*(?:["\[{]|$)|"[^"]*"\s*:|[\]}]+,?\s*$)""")
 
 
 class TableRow(NamedTuple):
-    """A line of a table: its number, and what it looks like."""
+    """The number of a table's line, and a description of the table, such as "columns separated by tabs"."""
 
     line: int
-    looks: str
+    description: str
 
 
 def split_first_lines(text: str) -> list[str]:
@@ -82,19 +82,19 @@ def split_first_lines(text: str) -> list[str]:
 def is_conllu(lines: Sequence[str]) -> bool:
     """Return whether lines are CoNLL-U.
 
-    They are if some have ten columns, if a comment says so, or if most begin with the number of a word and have several
-    columns, even if these are separated by spaces.
+    True if a line has ten columns, if a comment says so, or if most lines begin with the number of a word and have
+    several columns, even if these are separated by spaces.
     """
     if any(line.count("\t") == 9 or COMMENT.match(line) for line in lines):
         return True
     rows = [row for _, row in _list_content_rows(lines)]
-    by_tabs = sum(row.count("\t") >= MIN_COLUMNS - 1 and _is_id(row.split("\t", 1)[0]) for row in rows)
-    by_runs = sum(len(cells := COLUMN_GAP.split(row.strip())) >= MIN_COLUMNS and _is_id(cells[0]) for row in rows)
-    return 2 * by_tabs > len(rows) or (len(rows) > 1 and 2 * by_runs > len(rows)) or _is_spaced_conllu(rows)
+    tabbed_count = sum(row.count("\t") >= MIN_COLUMNS - 1 and _is_id(row.split("\t", 1)[0]) for row in rows)
+    spaced_count = sum(len(cells := COLUMN_GAP.split(row.strip())) >= MIN_COLUMNS and _is_id(cells[0]) for row in rows)
+    return 2 * tabbed_count > len(rows) or (len(rows) > 1 and 2 * spaced_count > len(rows)) or _is_spaced_conllu(rows)
 
 
 def find_table_row(lines: Sequence[str]) -> TableRow | None:
-    """Return the first line of a table other than CoNLL-U; None for text. Most lines must look like the table."""
+    """Return the first line of a table other than CoNLL-U; None for text. A table makes up most lines."""
     rows = _list_content_rows(lines)
     for description, find_rows in _TABLE_TESTS.items() if rows else ():
         numbers = [
@@ -111,28 +111,28 @@ def _find_tagged_rows(rows: Sequence[str]) -> list[bool]:
     The tags must include both “O” and others, because “O” is also a word, and “S-Bahn” looks like a tag. Tags that are
     all “O” count only in two columns. Tags that are all chunks, or several parts of speech, always count.
     """
-    split = [TAG_SEPARATOR.split(row.strip()) for row in rows]
-    ends = [cells[-1] if 1 < len(cells) <= MAX_TAGGED_COLUMNS else "" for cells in split]
-    are_parts_of_speech = _are_parts_of_speech([end for end in ends if end in POS_TAGS])
-    tagged = [bool(TAG.fullmatch(end)) or (are_parts_of_speech and end in POS_TAGS) for end in ends]
-    counts = Counter(len(cells) for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged)
+    table = [TAG_SEPARATOR.split(row.strip()) for row in rows]
+    last_cells = [cells[-1] if 1 < len(cells) <= MAX_TAGGED_COLUMNS else "" for cells in table]
+    is_pos = _are_parts_of_speech([cell for cell in last_cells if cell in POS_TAGS])
+    are_tagged = [bool(TAG.fullmatch(cell)) or (is_pos and cell in POS_TAGS) for cell in last_cells]
+    counts = Counter(len(cells) for cells, is_tagged in zip(table, are_tagged, strict=True) if is_tagged)
     count = counts.most_common(1)[0][0] if counts else 0
-    tags = [end for end, is_tagged in zip(ends, tagged, strict=True) if is_tagged]
-    kinds = {tag == "O" for tag in tags}
-    is_table = len(kinds) == 2 or (kinds == {True} and count == 2 and len(rows) > 1) or are_parts_of_speech
+    tags = [cell for cell, is_tagged in zip(last_cells, are_tagged, strict=True) if is_tagged]
+    are_outside = {tag == "O" for tag in tags}  # “O” marks a word outside all entities
+    is_table = len(are_outside) == 2 or (are_outside == {True} and count == 2 and len(rows) > 1) or is_pos
     is_table |= len(tags) > 1 and all(map(CHUNK.fullmatch, tags))
-    return [is_table and is_tagged and len(cells) == count for cells, is_tagged in zip(split, tagged, strict=True)]
+    return [is_table and is_tagged and len(cells) == count for cells, is_tagged in zip(table, are_tagged, strict=True)]
 
 
 def _are_parts_of_speech(cells: Sequence[str]) -> bool:
     """Tell whether cells are parts of speech.
 
-    There must be several. Signs alone do not count, because texts have them too; neither do a few words that may be in
-    capital letters, as in “IN spring”.
+    There must be several. Punctuation alone does not count, because texts have it too; neither do a few words that may
+    be in capital letters, as in “IN spring”.
     """
-    different = {*cells}
-    names = {cell for cell in different if cell[:1].isalpha()}
-    return different <= POS_TAGS and len(names) > 1 and (len(cells) >= MIN_ROWS or not names <= AMBIGUOUS_TAGS)
+    labels = {*cells}
+    word_tags = {cell for cell in labels if cell[:1].isalpha()}
+    return labels <= POS_TAGS and len(word_tags) > 1 and (len(cells) >= MIN_ROWS or not word_tags <= AMBIGUOUS_TAGS)
 
 
 def _find_eagles_rows(rows: Sequence[str]) -> list[bool]:
@@ -140,34 +140,34 @@ def _find_eagles_rows(rows: Sequence[str]) -> list[bool]:
 
     There must be several tags, one of them with a digit before its end, because words can end in a number, too.
     """
-    split = [TAG_SEPARATOR.split(row.strip()) for row in rows]
-    ends = [cells[-1] if len(cells) in (2, 3) else "" for cells in split]
-    tags = {end for end in ends if EAGLES.fullmatch(end)}
-    count = next((len(cells) for cells, end in zip(split, ends, strict=True) if end in tags), 0)
-    tagged = [
-        len(cells) == count and (end in tags or bool(EAGLES_SHORT.fullmatch(end)))
-        for cells, end in zip(split, ends, strict=True)
+    table = [TAG_SEPARATOR.split(row.strip()) for row in rows]
+    last_cells = [cells[-1] if len(cells) in (2, 3) else "" for cells in table]
+    tags = {cell for cell in last_cells if EAGLES.fullmatch(cell)}
+    count = next((len(cells) for cells, cell in zip(table, last_cells, strict=True) if cell in tags), 0)
+    are_tagged = [
+        len(cells) == count and (cell in tags or bool(EAGLES_SHORT.fullmatch(cell)))
+        for cells, cell in zip(table, last_cells, strict=True)
     ]
-    is_table = sum(tagged) >= MIN_ROWS and len(tags) > 1 and any(map(INNER_DIGIT.search, tags))
-    return [is_table and is_tagged for is_tagged in tagged]
+    is_table = sum(are_tagged) >= MIN_ROWS and len(tags) > 1 and any(map(INNER_DIGIT.search, tags))
+    return [is_table and is_tagged for is_tagged in are_tagged]
 
 
 def _find_yaml_rows(rows: Sequence[str]) -> list[bool]:
-    """Tell which rows are YAML: keys in small letters with their values.
+    """Tell which rows are YAML: lower-case keys with their values.
 
-    To count, some keys must be nested, or all differ and some value is not a sentence, or the keys must be typical
+    They count only if some keys are nested, if all differ and some value is not a sentence, or if the keys are typical
     names of columns. A line “---” begins a new document.
     """
     keys = [YAML_KEY.fullmatch(row) for row in rows]
-    pairs = [key for key in keys if key]
-    names = {key[3] for key in pairs}
-    starts = accumulate(row.strip() == "---" for row in rows)
-    differ = {(start, key[3]) for start, key in zip(starts, keys, strict=True) if key}
-    values = [bool(YAML_VALUE.fullmatch(key[4] or "")) for key in pairs]
-    is_list = len(names) == 1 < len(pairs) and all(key[2] for key in pairs)
-    is_flat = len(differ) == len(pairs) > 2 and any(values)
+    key_matches = [key for key in keys if key]
+    names = {key[3] for key in key_matches}
+    document_numbers = accumulate(row.strip() == "---" for row in rows)
+    document_keys = {(number, key[3]) for number, key in zip(document_numbers, keys, strict=True) if key}
+    are_literals = [bool(YAML_LITERAL.fullmatch(key[4] or "")) for key in key_matches]
+    is_list = len(names) == 1 < len(key_matches) and all(key[2] for key in key_matches)
+    is_flat = len(document_keys) == len(key_matches) > 2 and any(are_literals)
     is_named = names <= COMMON_COLUMNS and (is_list or len(names) > 1)
-    is_table = bool(pairs) and (_is_nested(rows, keys) or is_flat or is_named or (is_list and all(values)))
+    is_table = bool(key_matches) and (_is_nested(rows, keys) or is_flat or is_named or (is_list and all(are_literals)))
     return [is_table and bool(key or row.lstrip()[:2] in ("- ", "--")) for key, row in zip(keys, rows, strict=True)]
 
 
@@ -178,8 +178,8 @@ def _is_nested(rows: Sequence[str], keys: Sequence[re.Match[str] | None]) -> boo
     """
     indents = [len(row) - len(row.lstrip()) for row in rows]
     for number, (key, indent) in enumerate(zip(keys, indents, strict=True)):
-        above = next((keys[n] for n in reversed(range(number)) if indents[n] < indent), None)
-        if key and above and (above[2] or not above[4]):
+        parent = next((keys[n] for n in reversed(range(number)) if indents[n] < indent), None)
+        if key and parent and (parent[2] or not parent[4]):
             return True
         previous = keys[number - 1] if number else None
         if rows[0].strip() == "---" and previous and not previous[4] and rows[number].lstrip().startswith("- "):
@@ -189,11 +189,13 @@ def _is_nested(rows: Sequence[str], keys: Sequence[re.Match[str] | None]) -> boo
 
 def _find_pos_rows(rows: Sequence[str]) -> list[bool]:
     """Tell which rows have the most frequent number of columns, if one column holds parts of speech."""
-    split = [TAG_SEPARATOR.split(row.strip()) for row in rows]
-    ((count, number),) = Counter(map(len, split)).most_common(1)
-    same = [cells for cells in split if len(cells) == count]
-    is_table = number > 1 < count <= MAX_TAGGED_COLUMNS and any(map(_are_parts_of_speech, zip(*same, strict=True)))
-    return [is_table and len(cells) == count for cells in split]
+    table = [TAG_SEPARATOR.split(row.strip()) for row in rows]
+    ((column_count, row_count),) = Counter(map(len, table)).most_common(1)
+    main_rows = [cells for cells in table if len(cells) == column_count]
+    is_table = row_count > 1 < column_count <= MAX_TAGGED_COLUMNS and any(
+        map(_are_parts_of_speech, zip(*main_rows, strict=True))
+    )
+    return [is_table and len(cells) == column_count for cells in table]
 
 
 def _find_spaced_rows(rows: Sequence[str]) -> list[bool]:
@@ -201,36 +203,38 @@ def _find_spaced_rows(rows: Sequence[str]) -> list[bool]:
 
     There must be at least three rows.
     """
-    counts = [len(COLUMN_GAP.split(row.strip())) for row in rows]
-    ((count, _),) = Counter(counts).most_common(1)
-    return [len(rows) > 2 and count >= MIN_COLUMNS and row_count == count for row_count in counts]
+    column_counts = [len(COLUMN_GAP.split(row.strip())) for row in rows]
+    ((main_count, _),) = Counter(column_counts).most_common(1)
+    return [len(rows) > 2 and main_count >= MIN_COLUMNS and count == main_count for count in column_counts]
 
 
-def _make_separator_test(sign: str) -> Callable[[Sequence[str]], list[bool]]:
-    return lambda rows: [_has_columns(rows, sign)] * len(rows)
+def _make_separator_test(separator: str) -> Callable[[Sequence[str]], list[bool]]:
+    return lambda rows: [_has_columns(rows, separator)] * len(rows)
 
 
-def _has_columns(rows: Sequence[str], sign: str) -> bool:
-    """Tell whether most rows are cells with ``sign`` between them, as many as in the first row.
+def _has_columns(rows: Sequence[str], separator: str) -> bool:
+    """Tell whether ``separator`` splits most rows into as many cells as the first.
 
     The first row must name the columns, or one column must hold numbers, whole sentences or single words. In prose, a
-    comma is followed by a blank.
+    comma is followed by a space.
     """
     try:
-        first_row, *others = csv.reader(rows, delimiter=sign)
+        first_row, *other_rows = csv.reader(rows, delimiter=separator)
     except csv.Error:  # a cell of more than 131,072 characters
         return False
-    like = [cells for cells in others if len(cells) == len(first_row) > 1]
-    tight = [cells for cells in like if _has_no_prose_gaps(cells)]
+    aligned_rows = [cells for cells in other_rows if len(cells) == len(first_row) > 1]
+    table_rows = [cells for cells in aligned_rows if _has_no_prose_gaps(cells)]
     if all(COLUMN.fullmatch(cell.strip()) for cell in first_row):
-        numbers = any(all(map(NUMERIC.fullmatch, map(str.strip, column))) for column in zip(*like, strict=True))
-        return 2 * len(like if numbers else tight) > len(others)
-    columns = [*zip(first_row, *tight, strict=True)] if tight and _has_no_prose_gaps(first_row) else []
-    return 2 * len(tight) > len(others) and (any(map(_are_data_cells, columns[:-1])) or _are_words(columns))
+        has_numbers = any(
+            all(map(NUMERIC.fullmatch, map(str.strip, column))) for column in zip(*aligned_rows, strict=True)
+        )
+        return 2 * len(aligned_rows if has_numbers else table_rows) > len(other_rows)
+    columns = [*zip(first_row, *table_rows, strict=True)] if table_rows and _has_no_prose_gaps(first_row) else []
+    return 2 * len(table_rows) > len(other_rows) and (any(map(_are_data_cells, columns[:-1])) or _are_words(columns))
 
 
 def _has_no_prose_gaps(cells: Sequence[str]) -> bool:
-    """Tell whether no cell begins like the text after a comma in prose, or like the digits after one in a number."""
+    """Tell whether no cell begins like text after a comma in prose, or like the digits after a comma in a number."""
     neighbours = pairwise(cells)
     return not any(
         PROSE_GAP.match(cell) or (left_cell[-1:].isdigit() and cell[0].isdigit()) for left_cell, cell in neighbours
@@ -238,19 +242,22 @@ def _has_no_prose_gaps(cells: Sequence[str]) -> bool:
 
 
 def _are_data_cells(column: Sequence[str]) -> bool:
+    """Tell whether all cells are numbers, or all are sentences."""
     return all(map(NUMERIC.fullmatch, column)) or all(cell.endswith((".", "?", "!")) for cell in column)
 
 
 def _are_words(columns: Sequence[Sequence[str]]) -> bool:
-    """Tell whether columns look like words of an alphabet or like labels.
+    """Tell whether columns look like single words of an alphabetic script, or like labels.
 
     Either there are at least three rows and all columns hold single words, or there are at least four and one column of
-    words has at most half as many different cells as rows: labels.
+    words holds labels: it has at most half as many different cells as rows.
     """
     count = len(columns[0]) if columns else 0
-    words = [column for column in columns if all(cell.isalpha() and cell.upper() != cell.lower() for cell in column)]
-    has_labels = any(2 * len({*column}) <= count for column in words)
-    return (count > 2 and len(words) == len(columns)) or (count >= MIN_ROWS and has_labels)
+    word_columns = [
+        column for column in columns if all(cell.isalpha() and cell.upper() != cell.lower() for cell in column)
+    ]
+    has_labels = any(2 * len({*column}) <= count for column in word_columns)
+    return (count > 2 and len(word_columns) == len(columns)) or (count >= MIN_ROWS and has_labels)
 
 
 def _find_markup_rows(rows: Sequence[str]) -> list[bool]:
@@ -259,12 +266,12 @@ def _find_markup_rows(rows: Sequence[str]) -> list[bool]:
     An element reaches from the line that opens it to the last line that closes an element of that name.
     """
     is_inside = [bool(ELEMENT.match(row)) for row in rows]
-    opened: dict[str, int] = {}
+    opening_lines: dict[str, int] = {}
     for number, row in enumerate(rows):
         if tag := OPENING_TAG.fullmatch(row):
-            opened.setdefault(tag[1], number)
-        elif (tag := CLOSING_TAG.fullmatch(row)) and tag[1] in opened:
-            start = opened[tag[1]]
+            opening_lines.setdefault(tag[1], number)
+        elif (tag := CLOSING_TAG.fullmatch(row)) and tag[1] in opening_lines:
+            start = opening_lines[tag[1]]
             is_inside[start : number + 1] = [True] * (number + 1 - start)
     return is_inside
 
@@ -315,17 +322,17 @@ def _is_id(cell: str) -> bool:
 def _is_spaced_conllu(rows: Sequence[str]) -> bool:
     """Return whether rows are CoNLL-U with single spaces between the columns.
 
-    Most rows must begin with the number of a word and have equally many columns, one of which is empty everywhere (“_”)
-    or holds the numbers of heads. A single row, which may be a sentence of numbers, must have ten columns, several of
-    them empty.
+    Most rows must begin with the number of a word and have the same number of columns. One column must be empty
+    everywhere (“_”) or hold the numbers of heads. A single row, which may be a sentence of numbers, must have ten
+    columns, several of them empty.
     """
-    split = [row.split() for row in rows]
-    if len(split) == 1:
-        return split[0][0] == "1" and len(split[0]) == len(CONLLU_COLUMNS) and split[0].count("_") > 1
-    for count, _ in Counter(map(len, split)).most_common(1):
-        same = [cells for cells in split if len(cells) == count and _is_id(cells[0])]
-        if len(same) > 1 and 2 * len(same) > len(split) and count >= MIN_COLUMNS and same[0][0] == "1":
-            columns = [{*column} for column in zip(*same, strict=True)][1:]
+    table = [row.split() for row in rows]
+    if len(table) == 1:
+        return table[0][0] == "1" and len(table[0]) == len(CONLLU_COLUMNS) and table[0].count("_") > 1
+    for count, _ in Counter(map(len, table)).most_common(1):
+        word_rows = [cells for cells in table if len(cells) == count and _is_id(cells[0])]
+        if len(word_rows) > 1 and 2 * len(word_rows) > len(table) and count >= MIN_COLUMNS and word_rows[0][0] == "1":
+            columns = [{*column} for column in zip(*word_rows, strict=True)][1:]
             return any(
                 column == {"_"} or ("0" in column and all(cell == "_" or cell.isdecimal() for cell in column))
                 for column in columns

@@ -69,14 +69,14 @@ class Declarations(NamedTuple):
 class PartStart(NamedTuple):
     """Position of a part in its file.
 
-    It counts the lines and sentences before the part, and holds the document that continues and the declarations so
-    far.
+    ``lines`` and ``sentences`` count what precedes the part, ``document`` is the document that it continues, and
+    ``declarations`` are those made so far.
     """
 
     lines: int = 0
     sentences: int = 0
     document: str = ""
-    declared: Declarations = Declarations()
+    declarations: Declarations = Declarations()
 
 
 FILE_START = PartStart()
@@ -119,7 +119,7 @@ class GapRow(NamedTuple):
 
 
 def count_empty_forms(corpus: Corpus) -> tuple[int, int]:
-    """Count the withheld words (“_”), and count all words.
+    """Return the number of withheld words (“_”) and the number of all words.
 
     Both counts include sentences that are left out because all their words are withheld.
     """
@@ -127,7 +127,7 @@ def count_empty_forms(corpus: Corpus) -> tuple[int, int]:
     return forms.count(EMPTY_FORM) + corpus.withheld_words, len(forms) + corpus.withheld_words
 
 
-def check_forms(name: str, empty: int, words: int) -> None:
+def check_withheld_words(name: str, empty: int, words: int) -> None:
     """Raise CorpusError for a treebank that withholds more than half of its words."""
     if 2 * empty > words:
         raise CorpusError(

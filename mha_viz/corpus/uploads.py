@@ -1,7 +1,7 @@
 """Parse uploaded corpus files in a child process.
 
 The app's process stores only the bytes of a file and a few numbers; a study parses the file again, with the same
-:func:`mha_viz.corpus.reading.parse_file`. So even a malformed file takes no CPU time or memory from the app.
+:func:`mha_viz.corpus.reading.parse_file`. So not even a malformed file can take CPU time or memory from the app.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class StudyCorpus(NamedTuple):
     data: bytes = b""
 
 
-def parse_in_child(data: bytes, name: str, cancelled: children.IsCancelled = lambda: False) -> StudyCorpus:
+def parse_in_child(data: bytes, name: str, is_cancelled: children.IsCancelled = lambda: False) -> StudyCorpus:
     """Parse a file in a child process. Raises CorpusError if it is invalid or takes too much time or memory."""
     try:
-        facts = children.run(CHILD_MODULE, {"name": name, "data": data}, BOUNDS, cancelled=cancelled)
+        facts = children.run(CHILD_MODULE, {"name": name, "data": data}, BOUNDS, cancelled=is_cancelled)
     except TooSlow as error:
         raise CorpusError(f"This file took longer than {BOUNDS.seconds:.0f} s to read.", "Split it.") from error
     except TooLarge as error:

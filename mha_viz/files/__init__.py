@@ -19,7 +19,7 @@ try:
 except ImportError:  # Windows, where open files cannot be deleted anyway
     fcntl = None  # type: ignore[assignment]
 
-OLD_SECONDS = 24 * 60 * 60
+MAX_AGE_SECONDS = 24 * 60 * 60  # of files that killed processes left behind
 _records: list[dict[Path, int]] = []  # one for each active block of :func:`record_writes`
 
 
@@ -33,15 +33,15 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as stream:
             yield stream
         return
-    unfinished = path.parent / f".{uuid4().hex}.part"
+    temporary_file = path.parent / f".{uuid4().hex}.part"
     try:
-        unfinished.touch(exist_ok=False)
-        with _lock_path(unfinished):
-            with unfinished.open("wb") as file:
+        temporary_file.touch(exist_ok=False)
+        with _lock_path(temporary_file):
+            with temporary_file.open("wb") as file:
                 yield file
-            move_into_place(unfinished, path)
+            move_into_place(temporary_file, path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        temporary_file.unlink(missing_ok=True)
 
 
 def move_into_place(file: Path, path: Path) -> None:
@@ -66,12 +66,12 @@ def record_writes() -> Iterator[dict[Path, int]]:
         _records.remove(record)
 
 
-def list_unchanged(record: Mapping[Path, int], place: Path) -> list[Path]:
-    """Return the recorded files at or below ``place`` that are still there and unchanged, except hidden ones."""
-    real_place, files = _resolve_path(place), []
+def list_unchanged(record: Mapping[Path, int], folder: Path) -> list[Path]:
+    """Return the recorded files at or below ``folder`` that are still there and unchanged, except hidden ones."""
+    real_folder, files = _resolve_path(folder), []
     for path, inode in record.items():
-        with suppress(OSError, ValueError):  # the file is gone, or not below ``place``
-            is_hidden = any(part.startswith(".") for part in path.relative_to(real_place).parts)
+        with suppress(OSError, ValueError):  # the file is gone, or not below ``folder``
+            is_hidden = any(part.startswith(".") for part in path.relative_to(real_folder).parts)
             if not is_hidden and path.stat().st_ino == inode:
                 files.append(path)
     return files
@@ -83,8 +83,8 @@ def _resolve_path(path: Path) -> Path:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove partial files in a folder that killed processes left there more than a day ago."""
-    for partial in folder.glob(".*.part"):
-        remove_if_stale(partial)
+    for partial_file in folder.glob(".*.part"):
+        remove_if_stale(partial_file)
 
 
 def remove_if_stale(path: Path) -> None:
@@ -95,7 +95,7 @@ def remove_if_stale(path: Path) -> None:
     """
     # Another process may remove it first, or removal may be forbidden.
     with suppress(OSError), _lock_path(path) as is_free:
-        if not is_free or time.time() - path.stat().st_mtime <= OLD_SECONDS:
+        if not is_free or time.time() - path.stat().st_mtime <= MAX_AGE_SECONDS:
             return
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -109,20 +109,20 @@ def _lock_path(path: Path) -> Iterator[bool]:
 
     Nothing is locked where the file system has no locks, as on some network drives.
     """
-    handle = None
+    descriptor = None
     with suppress(OSError):
-        handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR) if fcntl is not None else None
+        descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR) if fcntl is not None else None
     try:
-        yield handle is None or _try_lock(handle)
+        yield descriptor is None or _try_lock(descriptor)
     finally:
-        if handle is not None:
-            os.close(handle)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
-def _try_lock(handle: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     """Lock an open file until it is closed; return False if another process has locked it."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:  # the file system has no locks
@@ -144,20 +144,20 @@ def load_arrays(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def temporary_folder(place: Path) -> Iterator[Path]:
-    """Yield a temporary folder in ``place`` that is deleted after the block, unless the block moved it elsewhere.
+def temporary_folder(parent: Path) -> Iterator[Path]:
+    """Yield a temporary folder in ``parent`` that is deleted after the block, unless the block moved it elsewhere.
 
     First delete folders that killed processes left there more than a day ago. Raises OSError.
     """
-    place.mkdir(parents=True, exist_ok=True)
-    for leftover in place.glob("partial-*"):
+    parent.mkdir(parents=True, exist_ok=True)
+    for leftover in parent.glob("partial-*"):
         remove_if_stale(leftover)
-    partial = Path(tempfile.mkdtemp(prefix="partial-", dir=place))
+    partial_folder = Path(tempfile.mkdtemp(prefix="partial-", dir=parent))
     try:
-        with _lock_path(partial):
-            yield partial
+        with _lock_path(partial_folder):
+            yield partial_folder
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(partial_folder, ignore_errors=True)
 
 
 def make_folder(path: Path) -> None:
@@ -167,5 +167,5 @@ def make_folder(path: Path) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ExportError(
-            f"The folder {str(path)[:200]} cannot be made: {reason.lower()}.", "Choose another."
+            f"The folder {str(path)[:200]} cannot be created: {reason.lower()}.", "Choose another."
         ) from error

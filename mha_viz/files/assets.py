@@ -17,13 +17,13 @@ HOME_VARIABLE = "MHA_VIZ_HOME"
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 PROFILES_VARIABLE = "MHA_VIZ_PROFILES"  # environment variable that lists folders with users' own profiles
-MAX_FOLDERS = 2_000  # maximum number of folders that a search in one of them visits
+MAX_FOLDERS = 2_000  # maximum number of folders that a search visits
 
 
 def app_root() -> Path:
     """Return the folder that contains ``app.py``, ``pages/`` and ``assets/``."""
-    installed = _PACKAGE / "_app"
-    return installed if installed.is_dir() else _PACKAGE.parent
+    installed_root = _PACKAGE / "_app"
+    return installed_root if installed_root.is_dir() else _PACKAGE.parent
 
 
 def asset_path(name: str) -> Path:
@@ -46,15 +46,15 @@ class MovedPage(NamedTuple):
 
     Attributes:
         page: the old page.
-        given: parameters that the old address contains; "" stands for any value.
-        new: the new page.
-        more: parameters that the new address has besides the old ones.
+        parameters: parameters that the old address contains; "" stands for any value.
+        new_page: the new page.
+        added_parameters: parameters that the new address has besides the old ones.
     """
 
     page: str
-    given: Mapping[str, str]
-    new: str
-    more: Mapping[str, str] = MappingProxyType({})
+    parameters: Mapping[str, str]
+    new_page: str
+    added_parameters: Mapping[str, str] = MappingProxyType({})
 
 
 MOVED_PAGES = (  # the first row that matches is used
@@ -69,16 +69,16 @@ MOVED_PAGES = (  # the first row that matches is used
 
 
 def redirect_address(page: str, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return the page and parameters at which the content of an old address is now.
+    """Return the current page and parameters for an old address.
 
     Links within the app carry parameters from page to page. Therefore an address of an existing page is not old if it
     already has a parameter that a row would add.
     """
     for row in MOVED_PAGES:
-        fits = all(name in parameters and value in ("", parameters[name]) for name, value in row.given.items())
-        is_old = page not in page_files() or not row.more.keys() & parameters.keys()
-        if row.page == page and fits and is_old:
-            return row.new, {**parameters, **row.more}
+        is_match = all(key in parameters and value in ("", parameters[key]) for key, value in row.parameters.items())
+        is_old = page not in page_files() or not row.added_parameters.keys() & parameters.keys()
+        if row.page == page and is_match and is_old:
+            return row.new_page, {**parameters, **row.added_parameters}
     return page, dict(parameters)
 
 
@@ -101,10 +101,10 @@ def find_files(root: Path, name: str) -> list[Path]:
     while level and len(visited) < MAX_FOLDERS:
         subfolders = list[Path]()
         for folder in level:
-            resolved = folder.resolve()  # symbolic links may form a loop
-            if resolved in visited or len(visited) == MAX_FOLDERS:
+            real_folder = folder.resolve()  # symbolic links may form a loop
+            if real_folder in visited or len(visited) == MAX_FOLDERS:
                 continue
-            visited.add(resolved)
+            visited.add(real_folder)
             try:
                 entries = sorted(folder.iterdir())
             except OSError:

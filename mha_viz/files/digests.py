@@ -15,7 +15,7 @@ from typing import Any
 FILE_NAME = "digests.json"
 DIGESTS, SEAL = "digests", "seal"  # entries of the facts: digests of other files, and digest of all other entries
 
-_Stamp = tuple[int, int, int]
+_Stamp = tuple[int, int, int]  # inode, size, modification time
 
 
 def digest_file(path: Path) -> str:
@@ -33,7 +33,7 @@ def read(folder: Path) -> dict[str, str]:
     """Return the digests that :func:`write` stored. Raises OSError, and ValueError for a damaged file."""
     digests = json.loads((folder / FILE_NAME).read_text("utf-8"))
     if not isinstance(digests, dict):
-        raise ValueError(f"{FILE_NAME} has no names.")
+        raise ValueError(f"{FILE_NAME} is not an object with file names.")
     return digests
 
 
@@ -48,13 +48,14 @@ def match_files(folder: Path, digests: Mapping[str, str]) -> bool:
 
 
 def _read_stamp(path: Path) -> _Stamp:
-    """Return the inode, size and modification time of a file, which change when the file is written."""
+    """Return the stamp of a file, which changes when the file is written."""
     stat = path.stat()
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 @lru_cache(1024)
 def _digest_cached(path: Path, stamp: _Stamp) -> str:
+    """Return the digest of a file from the cache, or read it if its stamp is new."""
     return digest_file(path)
 
 
@@ -69,8 +70,8 @@ def open_sealed_facts(
     name: str,
     text: str,
     files: Mapping[str, str],
-    of: Callable[[str], bool] = lambda _: True,
-    may_lack: Collection[str] = (),
+    is_verified: Callable[[str], bool] = lambda _: True,
+    optional_files: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the facts in the ``text`` of the file ``name`` after verifying them and the files that they name.
 
@@ -78,8 +79,8 @@ def open_sealed_facts(
         name: the file name, for error messages.
         text: the content of that file.
         files: the contents of the other files by name.
-        of: chooses the files to verify.
-        may_lack: names of files that may be missing.
+        is_verified: returns whether a file is to be verified.
+        optional_files: names of files that may be missing.
 
     Facts of older versions have no digests. Raises ValueError if something has changed since it was written.
     """
@@ -88,8 +89,8 @@ def open_sealed_facts(
     if (seal is not None or DIGESTS in facts) and seal != _digest_text(json.dumps(facts, ensure_ascii=False)):
         raise ValueError(f"{name} has changed since it was written")
     for file, digest in facts.pop(DIGESTS, {}).items():
-        may_be_missing = file in may_lack and file not in files
-        if of(file) and not may_be_missing and (file not in files or _digest_text(files[file]) != digest):
+        is_absent = file in optional_files and file not in files
+        if is_verified(file) and not is_absent and (file not in files or _digest_text(files[file]) != digest):
             raise ValueError(f"{file} has changed since it was written")
     return facts
 

@@ -42,38 +42,38 @@ def find_npm() -> list[str] | None:
     Debian has Node without npm; then use the npm of the Python package.
     """
     for path in _iter_node_paths():
-        client = Path(path).resolve().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-        if client.exists():
-            return [path, str(client)]
-        if path == shutil.which("node") and (on_path := shutil.which("npm")):
-            return [on_path]
+        npm_script = Path(path).resolve().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        if npm_script.exists():
+            return [path, str(npm_script)]
+        if path == shutil.which("node") and (npm_path := shutil.which("npm")):
+            return [npm_path]
     return None
 
 
-def fetch_files(package: Package, place: Path) -> dict[str, bytes]:
+def fetch_files(package: Package, cache: Path) -> dict[str, bytes]:
     """Return the wanted files of a package by name, fetching them with npm if necessary.
 
-    Files that are missing or damaged in ``place`` are fetched. Raises ExportError if npm is missing or does not get the
+    Files that are missing or damaged in ``cache`` are fetched. Raises ExportError if npm is missing or cannot fetch the
     package, or if the archive has another hash.
     """
-    folder = place / f"{package.name.replace('/', '-')}-{package.version}"
+    folder = cache / f"{package.name.replace('/', '-')}-{package.version}"
     files = _read_intact_files(folder, package)
     if files is None:
-        with temporary_folder(place) as partial:
-            files = _unpack_archive(_fetch_archive(package, partial), package)
-            complete = partial / "files"
-            complete.mkdir()
+        with temporary_folder(cache) as partial_folder:
+            files = _unpack_archive(_fetch_archive(package, partial_folder), package)
+            files_folder = partial_folder / "files"
+            files_folder.mkdir()
             for name, content in files.items():
-                (complete / name).write_bytes(content)
-            digests.write(complete, _compute_digests(files))
+                (files_folder / name).write_bytes(content)
+            digests.write(files_folder, _compute_digests(files))
             if _read_intact_files(folder, package) is None:  # unless another process was faster
                 shutil.rmtree(folder, ignore_errors=True)
-                complete.rename(folder)
+                files_folder.rename(folder)
     return files
 
 
 def _read_intact_files(folder: Path, package: Package) -> dict[str, bytes] | None:
-    """Return the files of a package in its folder; None if a file is missing or not as it was written."""
+    """Return the files of a package in its folder; None if a file is missing or damaged."""
     try:
         files = {Path(name).name: (folder / Path(name).name).read_bytes() for name in package.files}
         is_intact = digests.read(folder) == _compute_digests(files)
@@ -111,11 +111,11 @@ def _fetch_archive(package: Package, folder: Path) -> bytes:
     return archives[0].read_bytes()
 
 
-def _make_fetch_error(what: str, reason: str) -> ExportError:
+def _make_fetch_error(package_spec: str, reason: str) -> ExportError:
     """Return the error for a package that npm could not download."""
-    words = " ".join(reason.split())[:200]
+    detail = " ".join(reason.split())[:200]
     return ExportError(
-        f"npm could not download {what}: {words}", "Check the connection to the npm registry, and try again."
+        f"npm could not download {package_spec}: {detail}", "Check the connection to the npm registry, and try again."
     )
 
 
@@ -125,17 +125,17 @@ def _unpack_archive(archive: bytes, package: Package) -> dict[str, bytes]:
     if digest != package.sha512:
         problem = f"{package.name} {package.version} from the npm registry does not have the expected hash."
         raise ExportError(problem, "Nothing was written. Check which registry npm is set to.")
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        unpacked = {}
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        contents = {}
         for name in package.files:
-            stream = files.extractfile(f"package/{name}")
+            stream = tar.extractfile(f"package/{name}")
             assert stream is not None
-            unpacked[Path(name).name] = stream.read()
-        return unpacked
+            contents[Path(name).name] = stream.read()
+        return contents
 
 
 def _iter_node_paths() -> Iterator[str]:
-    """Yield the paths of Node programs that are new enough: the one on PATH, then the one of the Python package."""
+    """Yield the paths of Node programs that are new enough: first on PATH, then in the Python package."""
     return (
         path
         for path in (shutil.which("node"), _find_packaged_node())
@@ -155,8 +155,8 @@ def _find_packaged_node() -> str | None:
 def _read_version(path: str) -> tuple[int, int]:
     """Return the first two numbers of a Node program's version; zeros if the program does not run."""
     try:
-        answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+        version_text = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
     except OSError:
         return 0, 0
-    numbers = re.match(r"v(\d+)\.(\d+)", answer)
+    numbers = re.match(r"v(\d+)\.(\d+)", version_text)
     return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)

@@ -23,14 +23,14 @@ def escape_formula(text: str) -> str:
 
 
 def unescape_formula(text: str) -> str:
-    """Return the text that was given to :func:`escape_formula`."""
+    """Undo :func:`escape_formula`."""
     return text[1:] if _ESCAPED.match(text) else text
 
 
 def format_csv(table: pd.DataFrame, digits: int = 9) -> str:
     """Return a table as CSV without its index, with ``digits`` significant digits; no text cell begins a formula."""
-    safe = _map_texts(table, escape_formula).rename(columns=lambda name: escape_formula(str(name)))
-    text: str = safe.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+    escaped_table = _map_texts(table, escape_formula).rename(columns=lambda name: escape_formula(str(name)))
+    text: str = escaped_table.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
     return text
 
 
@@ -39,12 +39,12 @@ def restore_texts(table: pd.DataFrame) -> pd.DataFrame:
     return _map_texts(table, unescape_formula)
 
 
-def _map_texts(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    """Apply ``change`` once to each distinct text of a table and return the new table."""
-    changed: dict[str, pd.Series] = {}
+def _map_texts(table: pd.DataFrame, convert: Callable[[str], str]) -> pd.DataFrame:
+    """Apply ``convert`` once to each distinct text of a table and return the new table."""
+    columns: dict[str, pd.Series] = {}
     for name in table.select_dtypes(include=["object", "string"]):
         values = table[name].dropna().unique()
-        new = {value: change(value) for value in values if isinstance(value, str)}
-        if any(value != text for value, text in new.items()):
-            changed[str(name)] = table[name].map(lambda value, new=new: new.get(value, value), na_action="ignore")
-    return table.assign(**changed)
+        texts = {value: convert(value) for value in values if isinstance(value, str)}
+        if any(value != text for value, text in texts.items()):
+            columns[str(name)] = table[name].map(lambda value, texts=texts: texts.get(value, value), na_action="ignore")
+    return table.assign(**columns)

@@ -12,13 +12,13 @@ from mha_viz.text.tokens import Token, TokenizedText
 class Alignment(NamedTuple):
     """For each unit of a first text, the index of the corresponding unit of a second text, or None.
 
-    Units are words and special tokens, as in :meth:`TokenizedText.by_words`. ``same`` pairs units only if both are the
-    same characters of one text, or the same word. ``place`` also pairs units if a run of words was replaced by another
-    of the same length.
+    Units are words and special tokens, as in :meth:`TokenizedText.by_words`. ``matches`` pairs units only if both are
+    the same characters of one text, or the same word. ``pairs`` also pairs units if a run of words was replaced by
+    another of the same length.
     """
 
-    same: tuple[int | None, ...]
-    place: tuple[int | None, ...]
+    matches: tuple[int | None, ...]
+    pairs: tuple[int | None, ...]
 
 
 def align(a: TokenizedText, b: TokenizedText) -> Alignment:
@@ -28,11 +28,11 @@ def align(a: TokenizedText, b: TokenizedText) -> Alignment:
     many as possible.
     """
     units, other_units = a.by_words().tokens, b.by_words().tokens
-    same = _align_words(_normalize(a.by_words()), _normalize(b.by_words()))
+    matches = _align_words(_normalize(a.by_words()), _normalize(b.by_words()))
     if (a.text, a.pair) == (b.text, b.pair):
-        same = _align_spans(units, other_units, same)
-        return Alignment(tuple(same), tuple(same))
-    return Alignment(tuple(same), tuple(_add_replaced(units, other_units, same)))
+        matches = _align_spans(units, other_units, matches)
+        return Alignment(tuple(matches), tuple(matches))
+    return Alignment(tuple(matches), tuple(_pair_gaps(units, other_units, matches)))
 
 
 def _normalize(words: TokenizedText) -> list[str]:
@@ -46,11 +46,11 @@ def _align_words(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
     A common beginning and a common end are always kept.
     """
     shorter = min(len(a), len(b))
-    begin = next((i for i in range(shorter) if a[i] != b[i]), shorter)
-    end = next((i for i in range(shorter - begin) if a[-1 - i] != b[-1 - i]), shorter - begin)
-    inner = _align_subsequence(a[begin : len(a) - end], b[begin : len(b) - end])
-    middle = [None if j is None else begin + j for j in inner]
-    return [*range(begin), *middle, *range(len(b) - end, len(b))]
+    prefix = next((i for i in range(shorter) if a[i] != b[i]), shorter)
+    suffix = next((i for i in range(shorter - prefix) if a[-1 - i] != b[-1 - i]), shorter - prefix)
+    partners = _align_subsequence(a[prefix : len(a) - suffix], b[prefix : len(b) - suffix])
+    middle = [None if j is None else prefix + j for j in partners]
+    return [*range(prefix), *middle, *range(len(b) - suffix, len(b))]
 
 
 def _align_subsequence(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
@@ -79,35 +79,35 @@ def _align_subsequence(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
     return partners
 
 
-def _align_spans(units: Sequence[Token], other_units: Sequence[Token], same: list[int | None]) -> list[int | None]:
+def _align_spans(units: Sequence[Token], other_units: Sequence[Token], matches: list[int | None]) -> list[int | None]:
     """Return for each unit the first of ``other_units`` that shares a character with it.
 
-    Units that were not typed keep their partner in ``same``.
+    Units that were not typed keep their partner in ``matches``.
     """
     partners: list[int | None] = []
-    typed = [
+    spans = [
         (j, t.segment, t.start, t.end) for j, t in enumerate(other_units) if t.start is not None and t.end is not None
     ]
     position = 0
     for i, token in enumerate(units):
         if token.start is None or token.end is None:
-            partners.append(same[i])
+            partners.append(matches[i])
             continue
-        while position < len(typed) and (typed[position][1], typed[position][3]) <= (token.segment, token.start):
+        while position < len(spans) and (spans[position][1], spans[position][3]) <= (token.segment, token.start):
             position += 1
-        overlaps = position < len(typed) and typed[position][1] == token.segment and typed[position][2] < token.end
-        partners.append(typed[position][0] if overlaps else None)
+        overlaps = position < len(spans) and spans[position][1] == token.segment and spans[position][2] < token.end
+        partners.append(spans[position][0] if overlaps else None)
     return partners
 
 
-def _add_replaced(units: Sequence[Token], other_units: Sequence[Token], same: Sequence[int | None]) -> list[int | None]:
-    """Return ``same``, and also pair the words between two partners if both texts have equally many there."""
-    place = list(same)
-    anchors = [(i, j) for i, j in enumerate(same) if j is not None]
+def _pair_gaps(units: Sequence[Token], other_units: Sequence[Token], matches: Sequence[int | None]) -> list[int | None]:
+    """Return ``matches``, and also pair the words between two partners if both texts have the same number there."""
+    pairs = list(matches)
+    anchors = [(i, j) for i, j in enumerate(matches) if j is not None]
     for (i, j), (i_end, j_end) in pairwise([(-1, -1), *anchors, (len(units), len(other_units))]):
-        ours, theirs = range(i + 1, i_end), range(j + 1, j_end)
-        if len(ours) == len(theirs) and not any(
+        gap, other_gap = range(i + 1, i_end), range(j + 1, j_end)
+        if len(gap) == len(other_gap) and not any(
             t.special for t in (*units[i + 1 : i_end], *other_units[j + 1 : j_end])
         ):
-            place[i + 1 : i_end] = theirs
-    return place
+            pairs[i + 1 : i_end] = other_gap
+    return pairs

@@ -43,14 +43,14 @@ def is_attached(character: str) -> bool:
     return is_accent(character) or unicodedata.category(character) == "Cf" or ord(character) in SKIN_TONES
 
 
-def is_picture(character: str) -> bool:
-    """Return True for emoji and other symbols (category So) that stand together with their neighbours."""
+def is_emoji(character: str) -> bool:
+    """Return True for emoji and other symbols (category So). Adjacent ones form one word."""
     return unicodedata.category(character) == "So"
 
 
 def is_sign(text: str) -> bool:
     """Return True if every character is punctuation or a sign such as + or $; False for empty text."""
-    return bool(text) and all(unicodedata.category(c)[0] in "PS" and not is_picture(c) for c in text)
+    return bool(text) and all(unicodedata.category(c)[0] in "PS" and not is_emoji(c) for c in text)
 
 
 def make_visible(text: str) -> str:
@@ -61,7 +61,7 @@ def make_visible(text: str) -> str:
     return " ".join(f"U+{ord(c):04X}" for c in trimmed or text)
 
 
-def strip_blanks(typed: str, start: int, end: int) -> tuple[int, int]:
+def strip_blanks(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the span without leading white space; a span of white space alone is unchanged."""
-    trimmed = typed[start:end].lstrip()
+    trimmed = text[start:end].lstrip()
     return (end - len(trimmed), end) if trimmed else (start, end)

@@ -5,9 +5,9 @@ number, is in a list of verbs, adjectives and adverbs, or ends like one of these
 determiner, a form of a verb is a noun ("the call"); after a subject or an auxiliary it is not. A past form is not a
 noun if only an adjective or a numeral precedes it ("the rich gave"). A capital letter within a sentence makes a name.
 
-The finding on pronouns (:mod:`mha_viz.analysis.unusual_heads`) names words in sentences of three treebanks; 97 in 100
-of these words are tagged NOUN or PROPN. A few adjectives were added to the list after errors in these sentences (96 in
-100 before).
+The finding on pronouns (:mod:`mha_viz.analysis.unusual_heads`) names words in sentences of three treebanks; 97% of
+these words are tagged NOUN or PROPN. A few adjectives were added to the list after errors in these sentences (96%
+before).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import re
 from collections.abc import Sequence
 
 
-def split_words(separated: str) -> frozenset[str]:
+def split_words(text: str) -> frozenset[str]:
     """Split words at blanks into a set."""
-    return frozenset(separated.split())
+    return frozenset(text.split())
 
 
 # Third-person pronouns.
@@ -52,7 +52,7 @@ FUNCTION_WORDS = (
     )
 )
 _CONTRACTIONS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m")
-_IRREGULAR = frozenset(("can't", "won't", "shan't", "ain't", "cant", "wont", "dont", "gonna", "wanna", "gotta"))
+_IRREGULARS = frozenset(("can't", "won't", "shan't", "ain't", "cant", "wont", "dont", "gonna", "wanna", "gotta"))
 _VERBS = split_words(
     "accept add admit agree allow answer appear apply argue arrive ask assume avoid bark become begin believe "
     "belong bite blame borrow break bring build burn buy call care carry catch change chase choose claim clean "
@@ -100,15 +100,15 @@ _MODIFIERS = split_words(
     "abroad forever twice seldom backwards forwards upwards downwards sideways altogether alas sleepy weary calm sober "
     "numb pale ashamed alert eager modest blind bald silent superior timid casual sore slim dumb lame faint humble"
 )
-# Nouns that end like a form of a verb or like an adverb.
-_NOUNS = split_words(
+# Nouns that end like a verb form or like an adverb.
+_NOUNS_LIKE_VERBS = split_words(
     "bed seed feed speed weed breed shed sled reed deed steed greed creed family fly reply ally belly italy "
     "july bully supply assembly butterfly jelly lily monopoly rally anomaly holly polly sally billy kelly emily "
     "molly lilly willy thing king ring string spring morning evening ceiling wedding wing sibling "
     "clothing sting pudding earring darling duckling offspring beijing herring lightning ned "
     "fred ted alfred"
 )
-# Signs of a program: a call or an index, braces, an assignment or a comparison, an arrow, the end of a tag; a semicolon
+# Patterns of code: a call or an index, braces, an assignment or a comparison, an arrow, the end of a tag; a semicolon
 # or a keyword in a place where sentences have none.
 _CODE = re.compile(
     r"[^\W\d]\w*(?:\((?!e?s\)|[A-Z]{2,}\))|\[(?!\d+\]))|[{}]|[^\W\d]\w*[\])]?\s*[-+*/%|&!<>=]?=|[-=]>|</|/>|::|&&|\s\|\s|\$\s?[a-z]|;\s*$"
@@ -134,7 +134,7 @@ def _strip_contraction(word: str) -> str:
 def is_closed_class(word: str) -> bool:
     """Return whether a word is of a closed class, contracted or not."""
     lower_word = normalize_case(word)
-    return lower_word in _IRREGULAR or _strip_contraction(lower_word) in FUNCTION_WORDS
+    return lower_word in _IRREGULARS or _strip_contraction(lower_word) in FUNCTION_WORDS
 
 
 def is_pronoun(word: str) -> bool:
@@ -159,12 +159,12 @@ def _may_be_noun(word: str, previous_word: str, is_all_caps: bool) -> bool:
         return False
     if word[0].isupper() and not is_all_caps and previous not in _SENTENCE_OPENERS:
         return True
-    is_owned = previous in _DETERMINERS or (previous.endswith("'s") and not is_closed_class(previous))
-    has_modifier = is_owned or previous in _MODIFIERS
-    if lower_word in _NOUNS:
+    has_determiner = previous in _DETERMINERS or (previous.endswith("'s") and not is_closed_class(previous))
+    has_modifier = has_determiner or previous in _MODIFIERS
+    if lower_word in _NOUNS_LIKE_VERBS:
         return True
     if lower_word in _PAST_FORMS:  # "the rich gave" and "two broke" have a modifier without a noun
-        return is_owned
+        return has_determiner
     if lower_word in _MODIFIERS or lower_word.endswith("ly") or (lower_word.endswith("ed") and len(lower_word) > 3):
         return False
     if lower_word.endswith("ing") and len(lower_word) > 4:

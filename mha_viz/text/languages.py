@@ -2,8 +2,8 @@
 
 The lists are short: the most frequent articles, pronouns, prepositions, conjunctions and auxiliaries of each language.
 Those of English are in :mod:`mha_viz.text.english`. A form that is also an English content word, an abbreviation or a
-first name ("die", "war", "UN") is not evidence for a language. Neither is a form between names, or before a name at the
-beginning ("Oscar de la Hoya", "Los Angeles").
+first name ("die", "war", "UN") is not evidence for a language. Neither is a particle inside a name ("Oscar de la Hoya")
+or at the beginning of one ("Los Angeles"), unless the text begins with it.
 """
 
 from __future__ import annotations
@@ -83,26 +83,28 @@ def detect_language(words: Sequence[str]) -> str:
     parts = {part for word in words for part in split_apostrophes(word)}
     evidence = {part for i in range(len(words)) if not _is_in_name(words, i) for part in _find_evidence(words[i])}
     matches = {code: evidence & function_words - LANGUAGES[ENGLISH] for code, function_words in LANGUAGES.items()}
-    best = max(matches, key=lambda code: len(matches[code]))
-    english_words = parts & LANGUAGES[ENGLISH] - LANGUAGES[best] if matches[best] else parts & LANGUAGES[ENGLISH]
-    if len(matches[best]) >= MIN_WORDS and len(matches[best]) >= MIN_RATIO * len(english_words):
-        return best
-    return ENGLISH if len(english_words) > len(matches[best]) else ""
+    winner = max(matches, key=lambda code: len(matches[code]))
+    english_words = parts & LANGUAGES[ENGLISH] - LANGUAGES[winner] if matches[winner] else parts & LANGUAGES[ENGLISH]
+    if len(matches[winner]) >= MIN_WORDS and len(matches[winner]) >= MIN_RATIO * len(english_words):
+        return winner
+    return ENGLISH if len(english_words) > len(matches[winner]) else ""
 
 
 def _is_in_name(words: Sequence[str], index: int) -> bool:
     """Return whether a word is part of a name, as "de" and "la" are in "Oscar de la Hoya", and "Los" in "Los Angeles".
 
-    The word and those around it must be PARTICLES, up to a capitalised word on either side. Within the text, the word's
-    own capital counts for the left side.
+    The word and those around it must be PARTICLES, up to a capitalised word on either side. The word itself may be the
+    capitalised word on the left, except at the beginning of the text.
     """
-    after = next((word for word in words[index + 1 :] if _is_not_particle(word)), "")
-    before = next((word for word in words[index::-1] if _is_not_particle(word) or word[:1].isupper()), "")
-    is_within = index > 0 or not words[index][:1].isupper()
-    return is_within and words[index].casefold() in PARTICLES and after[:1].isupper() and before[:1].isupper()
+    right_word = next((word for word in words[index + 1 :] if _is_not_particle(word)), "")
+    left_word = next((word for word in words[index::-1] if _is_not_particle(word) or word[:1].isupper()), "")
+    is_opening = index == 0 and words[index][:1].isupper()
+    is_particle = words[index].casefold() in PARTICLES
+    return is_particle and not is_opening and right_word[:1].isupper() and left_word[:1].isupper()
 
 
 def _is_not_particle(word: str) -> bool:
+    """Return whether a word is not a lower-case particle; a capitalised one can begin a name, as in "Los Angeles"."""
     return word[:1].isupper() or word not in PARTICLES
 
 
@@ -129,7 +131,7 @@ def has_other_letters(words: Sequence[str]) -> bool:
     """Return whether a word has letters of a script other than Latin. A single Greek letter is a symbol, as in "µm"."""
     for word in words:
         letters = [letter for letter in unicodedata.normalize("NFKC", word) if letter.isalpha()]
-        others = [name for letter in letters if "LATIN" not in (name := unicodedata.name(letter, "LATIN"))]
-        if len(others) > 1 or (others and "GREEK" not in others[0]):
+        other_names = [name for letter in letters if "LATIN" not in (name := unicodedata.name(letter, "LATIN"))]
+        if len(other_names) > 1 or (other_names and "GREEK" not in other_names[0]):
             return True
     return False

@@ -18,7 +18,7 @@ from mha_viz.text.characters import (
     clean,
     is_accent,
     is_attached,
-    is_picture,
+    is_emoji,
     is_sign,
     is_word_character,
     make_visible,
@@ -27,7 +27,7 @@ from mha_viz.text.characters import (
 
 CONTINUATION_MARK = "##"  # before the text of a piece that continues its word
 END_MARK = "</w>"
-OPEN_MARK = "@@"  # after the text of a piece whose word goes on
+OPEN_MARK = "@@"  # after the text of a piece whose word continues in the next piece
 BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: byte-level, SentencePiece, and decoded
 SPECIAL_NAMES = re.compile(  # names in capitals or with several parts; Qwen treats <tool_call> as a word
     r"\[(?!(MASK|UNK)\])/?g?[A-Z]{2,}(_[A-Z]+)*\]|</?s>(NOTUSED)?|<(pad|bos|eos|cls|sep|sop|eod|eop|eot)>"
@@ -68,7 +68,7 @@ _BLANK_LETTERS = {ord(letter): chr(byte) for letter, byte in BYTE_LETTERS.items(
 class Piece(NamedTuple):
     """One piece as the tokenizer reports it: its name, its span, and the number of its word.
 
-    The word is the tokenizer's own; where the vocabulary writes blanks, all pieces have the same number.
+    ``word`` is the number that the tokenizer gives; if the vocabulary writes blanks, it is the same for all pieces.
     """
 
     name: str
@@ -86,34 +86,34 @@ class Spelling(NamedTuple):
     """Spelling of texts in a vocabulary.
 
     ``blanks`` are its letters for blanks, if it has any. Otherwise ``mark`` is the mark of pieces that continue a word,
-    end it, or do not end it. ``in_bytes``: each letter of a name stands for a byte. ``by_bytes``: each piece is one
-    byte, and its name is the character with the number of that byte, as in ByT5.
+    end it, or do not end it. ``letters_are_bytes``: each letter of a name stands for a byte. ``pieces_are_bytes``: each
+    piece is one byte, and its name is the character with the number of that byte, as in ByT5.
     """
 
     blanks: str = ""
     mark: str = ""
-    in_bytes: bool = False
-    by_bytes: bool = False
+    letters_are_bytes: bool = False
+    pieces_are_bytes: bool = False
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> Spelling:
+    def detect(cls, names: Sequence[str]) -> Spelling:
         """Detect the spelling from the pieces of a text."""
-        ordinary = [name for name in names if name and not _has_no_text(name)]
+        text_names = [name for name in names if name and not _has_no_text(name)]
         if _are_single_bytes(names):
-            return cls(" ", by_bytes=True)
-        if any(name[0] == "▁" or BYTE_NAME.fullmatch(name) for name in ordinary):
+            return cls(" ", pieces_are_bytes=True)
+        if any(name[0] == "▁" or BYTE_NAME.fullmatch(name) for name in text_names):
             return cls("▁")
-        has_end_marks = any(name.endswith(END_MARK) for name in ordinary)
+        has_end_marks = any(name.endswith(END_MARK) for name in text_names)
         if _are_bytes([name.removesuffix(END_MARK) for name in names]):
             return cls("", END_MARK, True) if has_end_marks else cls("Ġ", "", True)
-        blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in ordinary)), "")
+        blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in text_names)), "")
         if (
             not blank
-            and any("▁" in name for name in ordinary)
-            and not any(_strip_mark(name) != name for name in ordinary)
+            and any("▁" in name for name in text_names)
+            and not any(_strip_mark(name) != name for name in text_names)
         ):
             return cls("▁")  # Gemma: a text begins without a blank, and a piece may contain one
-        has_open_marks = any(name.endswith(OPEN_MARK) and name != OPEN_MARK for name in ordinary)
+        has_open_marks = any(name.endswith(OPEN_MARK) and name != OPEN_MARK for name in text_names)
         return (
             cls(blank)
             if blank
@@ -129,8 +129,10 @@ class Spelling(NamedTuple):
                 numbers.append(None)
                 is_open = False
                 continue
-            continues = bool(self.blanks) or (is_open and (self.mark != CONTINUATION_MARK or _strip_mark(name) != name))
-            count += not (continues and index != second_from)
+            is_continuation = bool(self.blanks) or (
+                is_open and (self.mark != CONTINUATION_MARK or _strip_mark(name) != name)
+            )
+            count += not (is_continuation and index != second_from)
             numbers.append(count)
             is_open_mark = self.mark == OPEN_MARK  # otherwise, the mark ends a word
             is_open = self.mark == CONTINUATION_MARK or (bool(self.mark) and name.endswith(self.mark) == is_open_mark)
@@ -142,20 +144,20 @@ class Spelling(NamedTuple):
             return UNKNOWN.encode()
         if _has_no_text(name):
             return name.encode()
-        if self.by_bytes:
+        if self.pieces_are_bytes:
             return name.encode("latin-1")
         if self.mark == CONTINUATION_MARK:
             name = _strip_mark(name)
         elif self.mark and name != self.mark:
             name = name.removesuffix(self.mark)
-        if self.in_bytes and name and BYTE_LETTERS.keys() >= {*name}:
+        if self.letters_are_bytes and name and BYTE_LETTERS.keys() >= {*name}:
             return bytes(BYTE_LETTERS[letter] for letter in name)
         if self.blanks == "▁":
             byte = BYTE_NAME.fullmatch(name)
             return bytes([int(byte[1], 16)]) if byte else _encode_name(name.replace("▁", " "))
         if self.blanks:
-            bare = name.lstrip(self.blanks)
-            return b" " * (len(name) - len(bare)) + (_encode_name(bare) if bare or not name else b"")
+            letters = name.lstrip(self.blanks)
+            return b" " * (len(name) - len(letters)) + (_encode_name(letters) if letters or not name else b"")
         return _encode_name(name)
 
 
@@ -167,10 +169,10 @@ def read_names(
 ) -> tuple[tuple[str, str], list[Piece]]:
     """Decode the names of pieces: return the two texts (the second may be empty) and the pieces with their spans.
 
-    Words that only marks separate are joined by single spaces.
+    If only marks separate words, these are joined by single spaces.
     """
     numbers = spelling.number_words(names, second_from)
-    raw = bytearray(), bytearray()
+    buffers = bytearray(), bytearray()
     spans: list[tuple[int, int]] = []
     last_numbers: list[int | None] = [None, None]
     for index, (name, number) in enumerate(zip(names, numbers, strict=True)):
@@ -178,12 +180,12 @@ def read_names(
         encoded = b"" if number is None else spelling.decode_piece(name)
         if last_numbers[segment] is None and (spelling.blanks == "▁" or encoded.strip()):
             encoded = encoded.removeprefix(b" ")  # SentencePiece adds a blank before a text
-        if raw[segment] and number is not None and number != last_numbers[segment]:
-            raw[segment].extend(b" ")
+        if buffers[segment] and number is not None and number != last_numbers[segment]:
+            buffers[segment].extend(b" ")
         last_numbers[segment] = last_numbers[segment] if number is None else number
-        spans.append((len(raw[segment]), len(raw[segment]) + len(encoded)))
-        raw[segment].extend(encoded)
-    (typed, text_spans), (pair, pair_spans) = map(_decode, raw)
+        spans.append((len(buffers[segment]), len(buffers[segment]) + len(encoded)))
+        buffers[segment].extend(encoded)
+    (text, text_spans), (pair, pair_spans) = map(_decode, buffers)
     pieces = []
     for index, (name, (start, end), number) in enumerate(zip(names, spans, numbers, strict=True)):
         segment = int(second_from is not None and index >= second_from)
@@ -197,34 +199,34 @@ def read_names(
             else (position, position)
         )
         pieces.append(Piece(name, *span, number, segment, name not in UNKNOWN_NAMES))
-    return (typed, pair), pieces
+    return (text, pair), pieces
 
 
 def read_offsets(
-    names: Sequence[str], offsets: Sequence[tuple[int, int]], typed: tuple[str, str], second_from: int | None = None
+    names: Sequence[str], offsets: Sequence[tuple[int, int]], texts: tuple[str, str], second_from: int | None = None
 ) -> list[Piece]:
     """Return the pieces of a text, or of two, from their names and character spans."""
-    spelling = Spelling.of(names)
+    spelling = Spelling.detect(names)
     numbers = spelling.number_words(names, second_from)
     pieces = []
     for index, (name, (start, end), number) in enumerate(zip(names, offsets, numbers, strict=True)):
         is_added = number is None or (start == end and bool(name) and not _get_white_space(name))
         segment = int(second_from is not None and index >= second_from)
         pieces.append(Piece(name, start, end, None if is_added else number, segment, name not in UNKNOWN_NAMES))
-    if any(_belong_to_one_word(*pair, typed) for pair in pairwise(pieces)):
+    if any(_belong_to_one_word(*pair, texts) for pair in pairwise(pieces)):
         return [piece._replace(word=None if piece.word is None else 0) for piece in pieces]
     return pieces
 
 
-def _belong_to_one_word(previous: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+def _belong_to_one_word(previous: Piece, piece: Piece, texts: tuple[str, str]) -> bool:
     """Tell whether two pieces that are separate words by their names meet between letters.
 
     Then the vocabulary writes blanks, but the text has none.
     """
     if previous.segment != piece.segment or None in (previous.word, piece.word) or previous.word == piece.word:
         return False
-    is_cut = IDEOGRAPHS.search(typed[piece.segment], max(0, piece.start - 1), piece.start + 1)
-    return not is_cut and _meet_in_letters(previous, piece, typed)
+    is_at_ideograph = IDEOGRAPHS.search(texts[piece.segment], max(0, piece.start - 1), piece.start + 1)
+    return not is_at_ideograph and _meet_in_letters(previous, piece, texts)
 
 
 def _has_no_text(name: str) -> bool:
@@ -235,8 +237,8 @@ def _has_no_text(name: str) -> bool:
 def _are_special(names: Sequence[str]) -> list[bool]:
     """Tell which names are those of special tokens.
 
-    If some name has "▁" or is </s>, as in the translation models that read language codes, such a code is special at
-    the ends of a text and next to a special token such as </s>.
+    Translation models also read language codes. If some name has "▁" or is </s>, as in their vocabularies, a language
+    code is special at the ends of a text and next to a special token such as </s>.
     """
     are_named = [bool(SPECIAL_NAMES.fullmatch(name)) for name in names]
     if not any("▁" in name or name == "</s>" for name in names):
@@ -266,7 +268,7 @@ def _are_bytes(names: Sequence[str]) -> bool:
     They do if a blank or a line end is written as a byte letter, or if the decoded text is UTF-8 with characters beyond
     ASCII, which is very unlikely for ordinary letters.
     """
-    runs, is_marked, is_inside = [bytearray()], False, True
+    runs, is_marked, is_all_bytes = [bytearray()], False, True
     for name in names:
         if _has_no_text(name):
             runs.append(bytearray())  # a text may be truncated within a character
@@ -275,13 +277,13 @@ def _are_bytes(names: Sequence[str]) -> bool:
             runs[-1].extend(BYTE_LETTERS[letter] for letter in name)
         else:
             runs.append(bytearray())
-            is_inside &= not name
+            is_all_bytes &= not name
     try:
         texts = [_decode_truncated(run) for run in runs]
     except UnicodeDecodeError:
-        return is_marked and is_inside
+        return is_marked and is_all_bytes
     text = "".join(texts)
-    return is_marked or (is_inside and not text.isascii() and all(c >= " " or c in LINE_CHARACTERS for c in text))
+    return is_marked or (is_all_bytes and not text.isascii() and all(c >= " " or c in LINE_CHARACTERS for c in text))
 
 
 def _are_single_bytes(names: Sequence[str]) -> bool:
@@ -300,29 +302,29 @@ def _are_single_bytes(names: Sequence[str]) -> bool:
         return False
 
 
-def _decode_truncated(raw: bytearray) -> str:
+def _decode_truncated(data: bytearray) -> str:
     """Decode bytes whose first and last character may be incomplete. Raises UnicodeDecodeError."""
-    return getincrementaldecoder("utf-8")().decode(bytes(raw).lstrip(bytes(range(0x80, 0xC0))))
+    return getincrementaldecoder("utf-8")().decode(bytes(data).lstrip(bytes(range(0x80, 0xC0))))
 
 
-def _decode(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
+def _decode(data: bytearray) -> tuple[str, list[tuple[int, int]]]:
     """Decode UTF-8; also return for each byte the span of its character. Invalid bytes are written as <0xC3>."""
-    written: list[str] = []
+    characters: list[str] = []
     spans: list[tuple[int, int]] = []
     offset = 0
-    for character in raw.decode("utf-8", "surrogateescape"):
+    for character in data.decode("utf-8", "surrogateescape"):
         size = len(character.encode("utf-8", "surrogateescape"))
         is_stray = "\udc80" <= character <= "\udcff"
-        written.append(clean(f"<0x{ord(character) & 0xFF:02X}>" if is_stray else character))
-        spans += [(offset, offset + len(written[-1]))] * size
-        offset += len(written[-1])
-    return "".join(written), spans
+        characters.append(clean(f"<0x{ord(character) & 0xFF:02X}>" if is_stray else character))
+        spans += [(offset, offset + len(characters[-1]))] * size
+        offset += len(characters[-1])
+    return "".join(characters), spans
 
 
 # ---- Spans and words -------------------------------------------------------------------------------------------
 
 
-def adjust_spans(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]:
+def adjust_spans(pieces: Sequence[Piece], texts: tuple[str, str]) -> list[Piece]:
     """Adjust the spans of pieces to the characters they stand for.
 
     Blanks before a piece, which byte-level tokenizers include, are removed. Accents after it, which tokenizers that
@@ -331,9 +333,9 @@ def adjust_spans(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]
     """
     result = []
     next_starts: list[int | None] = [None, None]  # for each text, where the next piece begins
-    limits = [len(text) for text in typed]  # for each text, the start of the next piece that does not overlap
+    limits = [len(text) for text in texts]  # for each text, the start of the next piece that does not overlap
     for piece in reversed(pieces):
-        segment, text = piece.segment, typed[piece.segment]
+        segment, text = piece.segment, texts[piece.segment]
         start, next_start = piece.start, next_starts[segment]
         if piece.word is not None:
             if next_start is not None and next_start >= piece.end:
@@ -345,9 +347,9 @@ def adjust_spans(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]
     return result[::-1]
 
 
-def _adjust_span(piece: Piece, text: str, limit: int, is_before_letter: bool) -> Piece:
+def _adjust_span(piece: Piece, text: str, limit: int, shares_start: bool) -> Piece:
     start, end = piece.start, piece.end
-    if _is_blank_mark(piece.name) and (is_before_letter or text[start:end].strip() not in ("", piece.name)):
+    if _is_blank_mark(piece.name) and (shares_start or text[start:end].strip() not in ("", piece.name)):
         end = start
     if start == end and (blanks := _get_white_space(piece.name)):
         start -= min(len(blanks), start - len(text[:start].rstrip()))
@@ -362,21 +364,21 @@ def _is_blank_mark(name: str) -> bool:
 
 def _get_white_space(name: str) -> str:
     """Return the white space that a name consists of; empty for other names."""
-    written = name.translate(_BLANK_LETTERS)
-    return written if written.isspace() else ""
+    white_space = name.translate(_BLANK_LETTERS)
+    return white_space if white_space.isspace() else ""
 
 
-def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
+def number_words(pieces: Sequence[Piece], texts: tuple[str, str]) -> list[int | None]:
     """Return the number of each piece's word, None for special tokens.
 
     The pieces must have the spans that :func:`adjust_spans` returns.
 
-    Words are separated by white space and punctuation:
-    "didn't" is one word although BERT splits it into three pieces, and the full stop of "tired." is a separate word
-    although SentencePiece keeps them together. An apostrophe belongs to a word only between two letters or digits.
-    Every other punctuation mark or sign, including the underscore and a leading apostrophe, is a word of its own;
-    several in one piece form a word together. Line ends and tabs are words, too, while a blank belongs to the word
-    after it. Adjacent emoji form one word. In addition, the marks of a vocabulary without blanks separate words.
+    Words are separated by white space and punctuation: "didn't" is one word although BERT splits it into three pieces,
+    and the full stop of "tired." is a separate word although SentencePiece keeps them together. An apostrophe belongs
+    to a word only between two letters or digits. Every other punctuation mark or sign, including the underscore and a
+    leading apostrophe, is a word of its own; several in one piece form a word together. Line ends and tabs are words,
+    too, while a blank belongs to the word after it. Adjacent emoji form one word. In addition, the marks of a
+    vocabulary without blanks separate words.
     """
     words: list[int | None] = []
     word = -1
@@ -386,19 +388,19 @@ def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | 
             words.append(None)
             previous = None
             continue
-        word += previous is None or _starts_word(previous, piece, typed[piece.segment])
+        word += previous is None or _starts_word(previous, piece, texts[piece.segment])
         words.append(word)
         previous = piece
     return words
 
 
-def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
+def _starts_word(previous: Piece, piece: Piece, text: str) -> bool:
     if piece.segment != previous.segment:
         return True
     if piece.start < previous.end:  # several byte pieces of one character, or an overlap
         return False
-    previous_text, gap = typed[previous.start : previous.end], typed[previous.end : piece.start]
-    written = typed[piece.start : piece.end]
+    previous_text, gap = text[previous.start : previous.end], text[previous.end : piece.start]
+    piece_text = text[piece.start : piece.end]
     if not previous_text.strip():
         return not (_is_blank_mark(previous.name) or LINE_CHARACTERS.isdisjoint(previous_text))
     if (
@@ -407,70 +409,72 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
         or any(MASK_NAMES.fullmatch(neighbour.name) for neighbour in (previous, piece))
     ):
         return True
-    if _is_in_contraction(previous, piece, typed) or is_attached(written[:1] or "a") or previous_text[-1] == JOINER:
+    if _is_in_contraction(previous, piece, text) or is_attached(piece_text[:1] or "a") or previous_text[-1] == JOINER:
         return False
-    base = _strip_attached(typed, previous)
-    if written.isspace() or is_sign(written[:1]) or is_sign(base[-1:]):
+    base = _strip_attached(text, previous)
+    if piece_text.isspace() or is_sign(piece_text[:1]) or is_sign(base[-1:]):
         return True
-    if base and written and is_picture(base[-1]) != is_picture(written[0]):
+    if base and piece_text and is_emoji(base[-1]) != is_emoji(piece_text[0]):
         return True
     return piece.word != previous.word
 
 
-def _strip_attached(typed: str, piece: Piece) -> str:
+def _strip_attached(text: str, piece: Piece) -> str:
     """Return the piece's text without accents and joiners, extended to the characters these belong to."""
     start = piece.start
-    while start and all(map(is_attached, typed[start : piece.end])):
+    while start and all(map(is_attached, text[start : piece.end])):
         start -= 1
-    return "".join(character for character in typed[start : piece.end] if not is_attached(character))
+    return "".join(character for character in text[start : piece.end] if not is_attached(character))
 
 
-def _is_in_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
+def _is_in_contraction(previous: Piece, piece: Piece, text: str) -> bool:
     """Return True if the two pieces meet at an apostrophe between letters: didn|'|t, didn|'t."""
     if previous.end != piece.start:
         return False
     for index in (piece.start, piece.start - 1):
-        if 0 < index < len(typed) - 1 and typed[index] in APOSTROPHES:
-            return is_word_character(typed[index - 1]) and is_word_character(typed[index + 1])
+        if 0 < index < len(text) - 1 and text[index] in APOSTROPHES:
+            return is_word_character(text[index - 1]) and is_word_character(text[index + 1])
     return False
 
 
 # ---- Drawn texts ------------------------------------------------------------------------------------------------
 
 
-def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tuple[str, str]) -> tuple[str, ...]:
+def make_drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], texts: tuple[str, str]) -> tuple[str, ...]:
     """Return the text of each piece as it is drawn; ``words`` are their word numbers.
 
     A piece that continues its word has "##" before it, the mark of WordPiece. This also holds if the tokenizer marks
     the pieces that begin words instead ("Ġ", "▁"): otherwise "ord" or "ina" would read as words. WordPiece's own pieces
     have the mark where their names have it: "did", "'", "t" have none.
     """
-    marks_beginnings = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
-    texts = []
+    has_begin_marks = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
+    drawn_texts = []
     for i, piece in enumerate(pieces):
-        continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues_word(pieces, i, typed)
-        is_marked = piece.name.startswith(CONTINUATION_MARK) or (marks_beginnings and piece.name[:1] not in BLANKS)
-        is_marked |= not marks_beginnings and _meet_in_letters(pieces[i - 1], piece, typed)
-        written = _make_visible_text(pieces, i, typed)
-        texts.append(f"{CONTINUATION_MARK if continues and is_marked and written != UNKNOWN else ''}{written}")
-    return tuple(texts)
+        is_continuation = (
+            i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues_word(pieces, i, texts)
+        )
+        is_marked = piece.name.startswith(CONTINUATION_MARK) or (has_begin_marks and piece.name[:1] not in BLANKS)
+        is_marked |= not has_begin_marks and _meet_in_letters(pieces[i - 1], piece, texts)
+        text = _make_visible_text(pieces, i, texts)
+        drawn_texts.append(f"{CONTINUATION_MARK if is_continuation and is_marked and text != UNKNOWN else ''}{text}")
+    return tuple(drawn_texts)
 
 
-def _continues_word(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> bool:
+def _continues_word(pieces: Sequence[Piece], index: int, texts: tuple[str, str]) -> bool:
     """Tell whether the word has text other than blanks before this piece. Llama's "▁" alone begins a word."""
     previous = pieces[index - 1]
     if previous.end <= previous.start:
         return not _get_white_space(previous.name)
-    return bool(typed[previous.segment][previous.start : previous.end].strip())
+    return bool(texts[previous.segment][previous.start : previous.end].strip())
 
 
-def _meet_in_letters(previous: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+def _meet_in_letters(previous: Piece, piece: Piece, texts: tuple[str, str]) -> bool:
     """Tell whether two pieces meet between letters or digits.
 
-    WordPiece's pieces never do so without its mark; those of a vocabulary that marks beginnings do, in a text of one
-    word.
+    WordPiece's pieces never do so without its mark. In a text of one word, the pieces of a vocabulary that marks
+    beginnings do.
     """
-    text, start = typed[piece.segment], piece.start
+    text, start = texts[piece.segment], piece.start
     return (
         previous.end == start
         and 0 < start < len(text)
@@ -479,10 +483,10 @@ def _meet_in_letters(previous: Piece, piece: Piece, typed: tuple[str, str]) -> b
     )
 
 
-def _make_visible_text(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
+def _make_visible_text(pieces: Sequence[Piece], index: int, texts: tuple[str, str]) -> str:
     """Return the typed text of a piece in visible form, or the name of a piece that was not typed."""
     piece = pieces[index]
-    text = typed[piece.segment][piece.start : piece.end]
+    text = texts[piece.segment][piece.start : piece.end]
     if piece.word is not None and _is_blank_mark(piece.name) and not text.strip():
         return make_visible(_get_white_space(piece.name))  # the blanks it stands for, whatever white space was typed
     if not text:

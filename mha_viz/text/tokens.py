@@ -47,7 +47,7 @@ class Token:
 
     @property
     def drawn(self) -> str:
-        """The text in drawings and on pages. If the model reads [UNK], that is put before what was typed."""
+        """The text in drawings and on pages. If the model reads [UNK], the typed text follows it."""
         return self.text if self.known or self.text == UNKNOWN else f"{UNKNOWN} {self.text}"
 
 
@@ -110,28 +110,28 @@ class TokenizedText:
 
     @cached_property
     def _by_words(self) -> TokenizedText:
-        return replace(self, tokens=tuple(self._word(g) for g in self.groups), unit="words")
+        return replace(self, tokens=tuple(self._merge_group(g) for g in self.groups), unit="words")
 
     def without_special(self) -> TokenizedText:
         """Return the same text without its special tokens."""
         return replace(self, tokens=tuple(t for t in self.tokens if not t.special))
 
-    def _word(self, group: tuple[int, ...]) -> Token:
-        first = self.tokens[group[0]]
+    def _merge_group(self, group: tuple[int, ...]) -> Token:
+        first_token = self.tokens[group[0]]
         spans = [(t.start, t.end) for t in (self.tokens[i] for i in group) if t.start is not None and t.end is not None]
         if len(group) == 1 or not spans:
-            return first
-        typed = (self.text, self.pair)[first.segment]
-        start, end = strip_blanks(typed, spans[0][0], max(end for _, end in spans))
+            return first_token
+        text = (self.text, self.pair)[first_token.segment]
+        start, end = strip_blanks(text, spans[0][0], max(end for _, end in spans))
         in_vocabulary = all(self.tokens[i].known for i in group)
-        return Token(make_visible(typed[start:end]), first.word, first.segment, start, end, in_vocabulary)
+        return Token(make_visible(text[start:end]), first_token.word, first_token.segment, start, end, in_vocabulary)
 
 
 @dataclass(frozen=True)
 class WordPieces:
     """A sentence given as words (``forms``), as a model reads it.
 
-    All other tuples have one entry per piece. ``names`` are those of the tokenizer. ``words`` are the indices of the
+    All other tuples have one entry per piece. ``names`` are the tokenizer's names. ``words`` are the indices of the
     given words (None for special tokens). ``spans`` refer to ``text``, which is the words separated by single spaces.
     ``in_vocabulary`` is as in Piece.
     """
@@ -180,13 +180,14 @@ def build_text(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = 
 
     Words are numbered by :func:`number_words`, and drawn texts made by :func:`make_drawn_texts`.
     """
-    typed = (text, pair)
-    placed = adjust_spans(pieces, typed)
-    words = number_words(placed, typed)
+    texts = (text, pair)
+    adjusted_pieces = adjust_spans(pieces, texts)
+    words = number_words(adjusted_pieces, texts)
     tokens = []
-    for piece, word, drawn in zip(placed, words, make_drawn_texts(placed, words, typed), strict=True):
+    drawn_texts = make_drawn_texts(adjusted_pieces, words, texts)
+    for piece, word, drawn_text in zip(adjusted_pieces, words, drawn_texts, strict=True):
         start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
-        tokens.append(Token(drawn, word, piece.segment, start, end, piece.in_vocabulary))
+        tokens.append(Token(drawn_text, word, piece.segment, start, end, piece.in_vocabulary))
     return TokenizedText(text, pair, tuple(tokens), cut)
 
 
@@ -197,18 +198,18 @@ def from_names(names: Sequence[str], second_from: int | None = None, marks: bool
     ``second_from`` is the index of the first piece of a second sentence. Without ``marks``, names are shown as they
     are, each as a word of its own.
     """
-    typed, pieces = read_names(names, Spelling.of(names) if marks else UNMARKED, second_from)
-    return build_text(*typed, pieces)
+    texts, pieces = read_names(names, Spelling.detect(names) if marks else UNMARKED, second_from)
+    return build_text(*texts, pieces)
 
 
 def from_offsets(
-    names: Sequence[str], offsets: Sequence[tuple[int, int]], typed: tuple[str, str], second_from: int | None = None
+    names: Sequence[str], offsets: Sequence[tuple[int, int]], texts: tuple[str, str], second_from: int | None = None
 ) -> TokenizedText:
     """Build a text, with a second sentence or "", whose pieces have known spans.
 
     A piece with an empty span was added by the tokenizer.
     """
-    return build_text(*typed, read_offsets(names, offsets, typed, second_from))
+    return build_text(*texts, read_offsets(names, offsets, texts, second_from))
 
 
 def parse_text(fields: Any) -> TokenizedText:
@@ -217,19 +218,19 @@ def parse_text(fields: Any) -> TokenizedText:
     Raises TextError for anything else: the span of every token must be in the sentence that it names.
     """
     _expect(_has_type(fields, dict) and set(fields) == set(TokenizedText.__dataclass_fields__), "a text", fields)
-    typed = fields["text"], fields["pair"]
-    _expect(all(_has_type(sentence, str) for sentence in typed), "two sentences", typed)
-    words, tokens = fields["given"], fields["tokens"]
+    sentences = fields["text"], fields["pair"]
+    _expect(all(_has_type(sentence, str) for sentence in sentences), "two sentences", sentences)
+    words, token_fields = fields["given"], fields["tokens"]
     _expect(_has_type(words, list, tuple) and all(_has_type(word, str) for word in words), "a list of words", words)
     _expect(fields["unit"] in ("pieces", "words"), "pieces or words", fields["unit"])
-    _expect(_has_type(tokens, list, tuple), "a list of tokens", tokens)
+    _expect(_has_type(token_fields, list, tuple), "a list of tokens", token_fields)
     cut = None if fields["cut"] is None else _parse_cut(fields["cut"])
-    parsed = tuple(_parse_token(token, typed) for token in tokens)
-    return TokenizedText(*typed, parsed, cut, fields["unit"], tuple(words))
+    tokens = tuple(_parse_token(token, sentences) for token in token_fields)
+    return TokenizedText(*sentences, tokens, cut, fields["unit"], tuple(words))
 
 
 def _parse_cut(fields: Any) -> Cut:
-    _expect(_has_type(fields, dict) and set(fields) == {"pieces", "limit", "kept", "more"}, "what was cut", fields)
+    _expect(_has_type(fields, dict) and set(fields) == {"pieces", "limit", "kept", "more"}, "a truncation", fields)
     lengths = fields["kept"]
     _expect(_has_type(lengths, list, tuple) and len(lengths) == 2, "two numbers of characters", lengths)
     numbers = (fields["pieces"], fields["limit"], *lengths)
@@ -238,7 +239,7 @@ def _parse_cut(fields: Any) -> Cut:
     return Cut(fields["pieces"], fields["limit"], (lengths[0], lengths[1]), fields["more"])
 
 
-def _parse_token(fields: Any, typed: tuple[str, str]) -> Token:
+def _parse_token(fields: Any, sentences: tuple[str, str]) -> Token:
     names = {"text", "word", "segment", "start", "end", "known"}
     _expect(_has_type(fields, dict) and set(fields) == names, "a token", fields)
     _expect(_has_type(fields["text"], str) and _has_type(fields["known"], bool), "a token", fields)
@@ -248,7 +249,7 @@ def _parse_token(fields: Any, typed: tuple[str, str]) -> Token:
     start, end = fields["start"], fields["end"]
     if (start, end) != (None, None):
         _expect(_has_type(start, int) and _has_type(end, int), "a span", fields)
-        _expect(0 <= start <= end <= len(typed[fields["segment"]]), "a span in its sentence", fields)
+        _expect(0 <= start <= end <= len(sentences[fields["segment"]]), "a span in its sentence", fields)
     return Token(**fields)
 
 
@@ -257,6 +258,6 @@ def _has_type(value: object, *kinds: type) -> bool:
     return type(value) in kinds
 
 
-def _expect(holds: bool, expected: str, value: object) -> None:
-    if not holds:
+def _expect(is_valid: bool, expected: str, value: object) -> None:
+    if not is_valid:
         raise TextError(f"{shorten_value(value, 60)!r} was found where {expected} was expected.")

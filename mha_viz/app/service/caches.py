@@ -274,7 +274,7 @@ class ModelService:
         closest = Head(layer, min(head.head, other.heads - 1))
         if attention.is_cross or other.is_cross:
             return closest, None
-        place = align(attention.text, other.text).place
+        place = align(attention.text, other.text).pairs
         if place != tuple(range(len(other.text.groups))):
             return closest, None
         matrix, words = attention.by_words()[head], other.by_words()

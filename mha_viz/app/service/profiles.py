@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mha_viz.analysis.profile import Profile
-from mha_viz.files import OLD_SECONDS, assets, remove_if_stale
+from mha_viz.files import MAX_AGE_SECONDS, assets, remove_if_stale
 from mha_viz.models.getting import catalog, hub
 from mha_viz.models.getting.budget import PROFILES_SETTING, read_megabytes
 
@@ -90,7 +90,7 @@ def delete_excess(at_work: Path | None = None) -> None:
 
 def _delete_unfinished(folder: Path) -> None:
     """Delete partial sums and files that are a day old; remove the folder if it is then empty."""
-    is_idle = _read_last_use(folder) < time.time() - OLD_SECONDS
+    is_idle = _read_last_use(folder) < time.time() - MAX_AGE_SECONDS
     for path in folder.rglob(".*"):
         if path.suffix in (".npz", ".part"):
             remove_if_stale(path)

@@ -18,7 +18,7 @@ from mha_viz.app.url.address import CaseInLink
 from mha_viz.app.url.annotated_texts import Annotated, find_annotation, load_built_in_corpus
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import format_conllu
-from mha_viz.corpus.excerpts import SentenceSpan, extract_excerpts, iter_shortened
+from mha_viz.corpus.excerpts import SentenceSpan, extract_excerpts, iter_reduced_sentences
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.words.glosses import find_gloss
@@ -162,7 +162,7 @@ def make_explore_parameters(sentence: Sentence, case: CaseInLink, gold: str) -> 
     annotation = find_annotation(text)
     texts: Iterable[str] = [text]
     if not isinstance(annotation, Annotated) or annotation.sentence.words != sentence.words:
-        texts = map(_format_conllu, iter_shortened(sentence, coreference=gold == "coreference"))
+        texts = map(_format_conllu, iter_reduced_sentences(sentence, coreference=gold == "coreference"))
     model_parameters = _read_model_parameters()
     max_bytes = address.MAX_ENCODED - len(quote(model_parameters.get("tray", "")))
     fitting_text = next((text for text in texts if len(quote(text)) <= max_bytes), None)

@@ -165,7 +165,7 @@ def _differing_steps(first: Attention, second: Attention) -> tuple[str, str]:
 
 def _quote_own_words(text: TokenizedText, other: TokenizedText) -> str:
     """Quote the words that the other text lacks, or the whole text if there are many."""
-    partners = align(text, other).same
+    partners = align(text, other).matches
     words = [word.text for word, partner in zip(text.by_words().tokens, partners, strict=True) if partner is None]
     return f"with “{' '.join(words)}”" if 0 < len(words) <= 3 else f"of “{text.text}”"
 

@@ -109,10 +109,10 @@ def _find_unit(first: TokenizedText, other: TokenizedText, token: int | None, ba
     if unit is None:
         return None
     if back:
-        same = align(other, first).same
+        same = align(other, first).matches
         matched = same.index(unit) if unit in same else None
     else:
-        matched = align(first, other).same[unit]
+        matched = align(first, other).matches[unit]
     return None if matched is None else other.groups[matched]
 
 
@@ -134,7 +134,7 @@ def explain_mismatch(first: Attention, second: Attention, view: View) -> str:
 
 def _explain_unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
     """Explain why the units of two texts do not correspond one to one; empty if they do."""
-    place = align(a, b).place
+    place = align(a, b).pairs
     ours, theirs = (_list_shown_units(text, view) for text in (a, b))
     if [place[i] for i in ours] != theirs:
         return UNEQUAL_LENGTHS
@@ -316,8 +316,8 @@ def _align_readings(first: Attention, second: Attention) -> _Pair:
 def _build_tables(texts: Sequence[TokenizedText], alignments: dict[tuple[int, int], Alignment]) -> dict[str, object]:
     """Return the partners counted in two ways: only equal words, or replaced words, too."""
     return {
-        "aligned": _build_table(texts, {ij: list(alignment.same) for ij, alignment in alignments.items()}),
-        "place": _build_table(texts, {ij: list(alignment.place) for ij, alignment in alignments.items()}),
+        "aligned": _build_table(texts, {ij: list(alignment.matches) for ij, alignment in alignments.items()}),
+        "place": _build_table(texts, {ij: list(alignment.pairs) for ij, alignment in alignments.items()}),
     }
 
 

@@ -73,7 +73,7 @@ class Tokenizer:
         self.unknown = None if tokenizer.unk_token_id in ends else tokenizer.unk_token_id
         self._has_pairs = pairs and _supports_pairs(self._backend)
         self._blank = _find_word_separator(self._backend)
-        self._writes_blanks = bool(Spelling.of(self._backend.encode("a a").tokens).blanks)
+        self._writes_blanks = bool(Spelling.detect(self._backend.encode("a a").tokens).blanks)
         self.prefix = ""
 
     def prefixed(self, prefix: str) -> Tokenizer:

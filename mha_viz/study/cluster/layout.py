@@ -16,7 +16,7 @@ from mha_viz.corpus.corpus_files import strip_compression
 from mha_viz.corpus.cutting import Shard, ShardedFile, read_shard
 from mha_viz.corpus.limits import MAX_LABELS
 from mha_viz.corpus.reading import count_lines, read_part
-from mha_viz.corpus.treebank import FILE_START, Corpus, PartStart, check_forms, count_empty_forms
+from mha_viz.corpus.treebank import FILE_START, Corpus, PartStart, check_withheld_words, count_empty_forms
 from mha_viz.errors import CorpusError
 
 CONTINUED = "\0"  # the document of sentences whose document began in an earlier shard
@@ -111,7 +111,9 @@ class Layout(NamedTuple):
 def survey_shard(shard: Shard, kind: str) -> Survey:
     """Return the contents of a shard, independent of its place in the corpus. Raises CorpusError."""
     data = read_shard(shard)
-    corpus = read_part(data, kind, Path(shard.path).name, PartStart(document=CONTINUED, declared=shard.declared))
+    corpus = read_part(
+        data, kind, Path(shard.path).name, PartStart(document=CONTINUED, declarations=shard.declarations)
+    )
     relations = Relations(corpus.sentences)
     names = groupby(sentence.document for sentence in corpus.sentences)
     return Survey(
@@ -159,7 +161,9 @@ def _check_surveys(name: str, surveys: Sequence[Survey]) -> None:
     """Raise CorpusError for a corpus without sentences, with too many missing words, or with too many labels."""
     if not sum(shard_survey.sentences for shard_survey in surveys):
         raise CorpusError(f"{name} contains no sentence.", "Expected CoNLL-U, or text with one sentence per line.")
-    check_forms(name, *(sum(counts) for counts in zip(*(shard_survey.forms for shard_survey in surveys), strict=True)))
+    check_withheld_words(
+        name, *(sum(counts) for counts in zip(*(shard_survey.forms for shard_survey in surveys), strict=True))
+    )
     relations = {label for shard_survey in surveys for label in shard_survey.relations}
     upos = {label for shard_survey in surveys for label in shard_survey.upos}
     for labels, kind in ((relations, "relations"), (upos, "parts of speech")):
@@ -188,7 +192,7 @@ def _iter_parts(
         yield Part(
             shard,
             file.kind,
-            start._replace(declared=shard.declared),
+            start._replace(declarations=shard.declarations),
             shard_number,
             first,
             shard_survey.sentences,

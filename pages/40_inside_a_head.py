@@ -1,4 +1,4 @@
-"""Inside a head: every step from x to the output, with the numbers of one sentence; what the block costs."""
+"""Show every step inside a head, from x to the output, with the numbers of one sentence and the cost of the block."""
 
 from mha_viz.app.inside import page as inside
 from mha_viz.app.url import address

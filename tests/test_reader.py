@@ -260,13 +260,13 @@ def test_sentences_that_were_counted_when_one_failed_are_not_counted_twice(
         usual(means, texts[: len(texts) // 2])
         raise ReadingFailed("No memory.")
 
-    models.measure(name, 0, 10)
+    models.add_to_means(name, 0, 10)
     with monkeypatch.context() as patched:
         patched.setattr(Means, "add", fails_half_way)
         with pytest.raises(ReadingFailed):
-            models.measure(name, 10, 20)
+            models.add_to_means(name, 10, 20)
     with pytest.raises(MeansMissing):
-        models.measure(name, 10, 20)
+        models.add_to_means(name, 10, 20)
 
 
 def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(

@@ -879,10 +879,10 @@ def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders
     study = studies_room.start(model, first)
     with pytest.raises(Busy):
         studies_room.start(model, second)
-    assert studies_room.find_measured_source(model, second.digest) is None
-    assert studies_room.find_measured_source(model, first.digest)
+    assert studies_room.find_measured_corpus(model, second.digest) is None
+    assert studies_room.find_measured_corpus(model, first.digest)
     studies_room.server_state().measured.shrink()
-    assert studies_room.find_measured_source(model, first.digest) is None
+    assert studies_room.find_measured_corpus(model, first.digest) is None
     study.cancel()
     until(lambda: study.is_finished)
 

@@ -1,6 +1,6 @@
 """Find the heads that carry the difference between two texts, by activation patching.
 
-The output of one head is taken from the other text, either for the whole model or only for one side of a later head.
+One head's output is taken from the other text, either for the whole model or for one side of a later head only.
 """
 
 from __future__ import annotations
@@ -69,9 +69,11 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
 
 
 def _show_head_shares(patched: Patched, pinned: Head, reference: str) -> PageChart:
-    words = f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
+    finding = (
+        f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
+    )
     pin_hint = "Click a head to pin it; click again to unpin it."
-    st.markdown(f"Run the first text with one head’s output taken from the second: {words}. {pin_hint}")
+    st.markdown(f"Run the first text with one head’s output taken from the second: {finding}. {pin_hint}")
     chart = _draw(patched, "patched_heads", pinned, reference)
     correlation = decimal(patched.correlation)
     show_remark(
@@ -83,9 +85,9 @@ def _show_head_shares(patched: Patched, pinned: Head, reference: str) -> PageCha
     return chart
 
 
-def _set_third_sentence(typed: str) -> UrlChanges:
+def _set_third_sentence(sentence: str) -> UrlChanges:
     """Return the URL parameter for a third sentence."""
-    return make_text_change("like")(typed) if typed.strip() else {"like": None}
+    return make_text_change("like")(sentence) if sentence.strip() else {"like": None}
 
 
 def _report_unread_text(model: str, third: str) -> None:
@@ -112,8 +114,10 @@ def _choose_side(pinned: Head, side: str) -> str:
 def _show_paths(paths: Patched, reference: str) -> PageChart:
     """Show the shares of single paths. All other heads keep their outputs on the first text."""
     end = f"the {paths.side} of {format_head(paths.to or Head(0, 0))}"
-    words = f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
-    st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {words}.")
+    finding = (
+        f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
+    )
+    st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {finding}.")
     return _draw(paths, "patched_paths", paths.to, reference)
 
 
@@ -131,8 +135,8 @@ def _draw(patched: Patched, key: str, pinned: Head | None, reference: str) -> Pa
     label = f"How much of the other text’s answer each head alone restores{path_words}"
     draw = partial(_draw_chart, patched.shares, pinned)
     show_head_grid(draw(get_theme()), key, f"{label}.", partial(_on_square_click, key))
-    cited = cite_model(patched.model, patched.revision)
-    description = f"“{patched.text}”, each head alone from “{patched.other}”{path_words}; {patched.score}; {cited}."
+    citation = cite_model(patched.model, patched.revision)
+    description = f"“{patched.text}”, each head alone from “{patched.other}”{path_words}; {patched.score}; {citation}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
     options = f", similar_to={reference.strip()!r}{path}" if reference.strip() else path
     texts = f"{patched.text!r}, {patched.other!r}"

@@ -1,7 +1,7 @@
 """Encode what Explore shows about heads in addition to their attention.
 
-This covers each head's roles and whether it shows them in this text, the earlier heads that its scores come from, its
-recipe, and the cells that each rule of the recipe predicts.
+For each head: its roles and whether this text shows them, the earlier heads that its scores come from, its recipe, and
+the cells that each rule of the recipe predicts.
 """
 
 from __future__ import annotations
@@ -70,13 +70,11 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
     gold, full_heads = page.gold and page.gold.sentence, tuple(choose_full_heads(attention, page.heads))
 
     def encode_text() -> bytes:
-        are_active = find_active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
-        roles = (
-            _make_role_badges(attention, dict(zip(summary.roles, are_active, strict=True)), gold) if are_active else []
-        )
+        activity = find_active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
+        roles = _make_role_badges(attention, dict(zip(summary.roles, activity, strict=True)), gold) if activity else []
         role_fields = {"kinds": COLOURS, "on": summary.corpora, "measured": summary.is_measured, "roles": roles}
         encoded_findings = _encode_findings(
-            attention, find_unusual(attention, summary.roles, are_active, summary.habits, hides_answer)
+            attention, find_unusual(attention, summary.roles, activity, summary.habits, hides_answer)
         )
         recipes = encode_recipes(attention, full_heads, gold)
         return json.dumps({**role_fields, "unusual": encoded_findings, "recipes": recipes}).encode()
@@ -141,19 +139,22 @@ def _encode_findings(attention: Attention, findings: Iterable[Unusual]) -> list[
 
 
 def _make_role_badges(
-    attention: Attention, is_active: Mapping[Finding, bool], gold: Sentence | None
+    attention: Attention, activity: Mapping[Finding, bool], gold: Sentence | None
 ) -> list[dict[str, Any]]:
-    """Return the roles as a list for the browser. ``is_active`` tells whether the text shows a role.
+    """Return the roles as a list for the browser, each head's best-known role first.
 
-    Each head's best-known role comes first.
+    ``activity`` tells whether the text shows a role.
     """
-    roles = _describe_roles(tuple(is_active), attention.heads, attention.layer_numbers)
+    roles = _describe_roles(tuple(activity), attention.heads, attention.layer_numbers)
     hits = _count_hits([*roles], attention, gold)
     entries = []
     for finding, words in roles.items():
-        is_here, explanation = _explain_activity(finding, is_active[finding], hits)
-        status = {"words": f"{words['words']}. {explanation}", "standing": words["standing"] if is_here else "not here"}
-        entries.append({**words, **status, "active": is_here})
+        is_shown, explanation = _explain_activity(finding, activity[finding], hits)
+        status = {
+            "words": f"{words['words']}. {explanation}",
+            "standing": words["standing"] if is_shown else "not here",
+        }
+        entries.append({**words, **status, "active": is_shown})
     return entries
 
 
@@ -181,8 +182,8 @@ def _count_hits(
     block = select_word_weights(attention, [f.head for f in syntactic])
     if block.shape[-1] != len(gold.words):
         return {}
-    pointed = find_pointers(block)
-    cases = [list_arcs(gold, pointed, number, *f.detail.split()) for number, f in enumerate(syntactic)]
+    pointers = find_pointers(block)
+    cases = [list_arcs(gold, pointers, number, *f.detail.split()) for number, f in enumerate(syntactic)]
     return {f: (sum(arc.is_right for arc in links), len(links)) for f, links in zip(syntactic, cases, strict=True)}
 
 
@@ -226,8 +227,8 @@ def encode_recipes(
     recipe_fields = collect_recipes(attention.model, attention.revision, (attention.layers, attention.heads))
     if recipe_fields is None or len(attention.queries) > MAX_TOKENS:
         return recipe_fields
-    is_drawn = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made
-    gold = gold if gold and is_drawn and has_same_words(gold, attention) else None
+    uses_gold = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made
+    gold = gold if gold and uses_gold and has_same_words(gold, attention) else None
     recipes, per_layer = list_head_recipes(attention.model, attention.revision), attention.heads
     numbers = {part.rule for head in full_heads for part in recipes[head.place(per_layer)].parts}
     text = make_rule_text(attention, gold)
@@ -261,5 +262,5 @@ def _describe_recipe(
         [round(float(rule_shares[part.rule]), 4) for part in recipe.parts]
         for rule_shares, recipe in zip(shares, recipes, strict=True)
     ]
-    with_parts = [{**head, "here": part} for head, part in zip(heads, parts, strict=True)]
-    return {"here": [round(float(share), 4) for share in shares.sum(axis=1)], "heads": with_parts}
+    head_fields = [{**head, "here": part} for head, part in zip(heads, parts, strict=True)]
+    return {"here": [round(float(share), 4) for share in shares.sum(axis=1)], "heads": head_fields}

@@ -20,7 +20,7 @@ from mha_viz.app.service.studies import make_built_in_corpus
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.address import Address, Url
 from mha_viz.app.url.annotated_texts import find_annotation
-from mha_viz.app.url.comparison import Pin
+from mha_viz.app.url.comparison import ComparedHead
 from mha_viz.app.widgets import asking, download_panel, inference, navigation, search_field
 from mha_viz.app.widgets.components import apply_style, draw_explorer, exchange_reasons
 from mha_viz.app.widgets.download_panel import PageChart, parse_view
@@ -64,14 +64,14 @@ class PageMode(Protocol):
     """A mode of the page, such as switching heads off.
 
     Attributes:
-        drawn: its part of the drawing, as JSON.
+        encoded: its part of the drawing, as JSON.
 
-    ``say`` shows text above the drawing and returns charts to download.
+    ``show`` shows text above the drawing and returns charts to download.
     """
 
     @property
     def encoded(self) -> str: ...
-    def show(self, opened: Head) -> list[PageChart]: ...
+    def show(self, open_head: Head) -> list[PageChart]: ...
 
 
 def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None], on_toggle: Callable[[], None]) -> None:
@@ -86,7 +86,7 @@ def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None],
     set_title(str(page.heads[0]), quote_for_title(page.url.sentence))
     _report_limits(page)
     gold.show_case(page)
-    _ask_question(page)
+    _show_question(page)
     explains = _has_reasons(page)
     charts = _show_heads(page, mode, on_toggle, explains)
     charts += _show_below(page)
@@ -176,7 +176,7 @@ def _show_below(page: PageReading) -> list[PageChart]:
     return averages.show_averages(page) if "\n" in page.url.text else []
 
 
-def _ask_question(page: PageReading) -> None:
+def _show_question(page: PageReading) -> None:
     """Say which score a gradient belongs to, and show the controls of its question; nothing for other quantities."""
     location = page.url.location
     if not QUANTITIES[location.request.quantity].of_answer:
@@ -192,7 +192,7 @@ def _ask_question(page: PageReading) -> None:
 
 @report_errors()
 def _on_view() -> None:
-    """Apply a change of the view. A message about the view of an earlier text is ignored."""
+    """Apply a change of the view, unless the message is about an earlier text."""
     view = read_message("explorer", "view")
     url = address.get_url()
     if _is_drawn(view, url):
@@ -220,7 +220,7 @@ def _change_quantity(location: Address, quantity: str | None) -> dict[str, str |
         return {}
     changes = {"scale": address.choose_scale(quantity)}
     quantities = [QUANTITIES.get(name or WEIGHT) for name in (quantity, location.request.quantity)]
-    has_other_heads = any(row.of_layers for row in quantities if row)
+    has_other_heads = any(one.of_layers for one in quantities if one)
     return changes | ({"head": None, "on": None} if has_other_heads else {})
 
 
@@ -237,12 +237,12 @@ def _on_compare() -> None:
         request = Request(name, url.sentence, url.location.request.pair)
         request = set_part(request, catalog.resolve(name), url.location)
         if not request.part:
-            request = replace(request, text=url.get_pin_text(url.sentence), **address.read_switched_off(event))
+            request = replace(request, text=url.get_full_text(url.sentence), **address.read_switched_off(event))
         if url.location.request.prefix:
             st.toast("The texts of My heads are read without the prefix in this link.")
-        pins, _ = comparison.read(url.location.tray)
+        heads, _ = comparison.read(url.location.tray)
         layer = f"Layer {head.layer}" if QUANTITIES[url.location.request.quantity].of_layers else ""
-        address.go(tray=comparison.write(comparison.add(pins, Pin(request, head), layer)))
+        address.go(tray=comparison.write(comparison.add(heads, ComparedHead(request, head), layer)))
     except MhaVizError as error:
         st.toast(escape_markdown(str(error)))  # the button may be far from where errors are shown
         show_error_later(error)
@@ -276,11 +276,11 @@ def _on_why() -> None:
 
 
 def warm_up() -> None:
-    """Load the default model after the first picture was sent. Errors are reported when the model is requested."""
+    """Load the default model after the first picture was sent; errors are reported when the model is requested."""
     with suppress(MhaVizError):
-        first = catalog.choose_default()
-        if is_ready(first):
-            get_model_service().warm(first)
+        model = catalog.choose_default()
+        if is_ready(model):
+            get_model_service().warm(model)
 
 
 def read_page(url: Url) -> PageReading | None:
@@ -364,9 +364,9 @@ def _answer_browser(request: Request, key: str) -> None:
     """
     open_question = st.session_state.get(ASKED_KEY, {})  # kept until it is answered: another run may end this one
     answer: dict[str, Any] = {}
-    place = st.container()  # made in any case, so that what follows keeps its place
+    container = st.container()  # created in every run, so that the elements below do not move
     if open_question.get("key") == key:
-        with place, suppress(MhaVizError):
+        with container, suppress(MhaVizError):
             head = Head.parse(str(open_question.get("head")))
             future = get_model_service().ask_cached(verbs.explain_links, request, head)
             answer = {"key": key, "head": str(head)} | _pack_reasons(inference.wait_for_result(future, ""))

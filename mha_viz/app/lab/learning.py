@@ -65,9 +65,9 @@ class Toy(NamedTuple):
         places: returns, for each task, the word that each word of the sentence should attend to.
         answer: the answer to the question.
         source: the source of the answer.
-        trainings: what each training was trained on, by name.
+        trainings: what the model was trained on, by the name of the training.
         loss: which words the loss is about.
-        measured: what the scores measure, in words.
+        score_name: what the scores measure, in words.
         off: heads to switch off in a link to Explore.
         is_divided: whether to draw the best head of each task large, because the division of work is the point.
     """
@@ -84,7 +84,7 @@ class Toy(NamedTuple):
     source: str
     trainings: Mapping[str, str]
     loss: str = "loss"
-    measured: str = "right"
+    score_name: str = "right"
     off: str = ""
     is_divided: bool = False
 
@@ -190,8 +190,8 @@ def _select_history(model: str, task: str) -> Any:
 def find_best_row(model: str, task: str, step: int | None = None) -> Any:
     """Return the row of the best head for a task at a step, by default the last."""
     table = _select_history(model, task)
-    at_step = table[table["step"] == (table["step"].max() if step is None else step)]
-    return at_step.loc[at_step["accuracy"].idxmax()]
+    step_rows = table[table["step"] == (table["step"].max() if step is None else step)]
+    return step_rows.loc[step_rows["accuracy"].idxmax()]
 
 
 def read_head(row: Any) -> Head:
@@ -223,7 +223,7 @@ def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         maps=bundled.maps.reshape(len(steps), len(heads), count, count),
         relations=[skill.name for skill in toy.skills.values()],
         asked=toy.about,
-        places=_find_marked_places(toy, count),
+        places=_find_marked_keys(toy, count),
         notes=[[f"{read_head(row)} {percent(row['accuracy'])}" for row in task_rows] for task_rows in rows],
         curves=Curves(toy.loss, scale_losses([training.loss for training in trainings], [*toy.trainings].index(model))),
         strip=Strip(
@@ -246,8 +246,8 @@ def _list_heads(bundled: ToyMaps) -> list[str]:
     return [str(Head(*place)) for place in np.ndindex(*bundled.maps.shape[1:3])]
 
 
-def _find_marked_places(toy: Toy, count: int) -> Array:
-    """Return the marked key of each skill and query, [skill, query]; −1 where there is no mark."""
+def _find_marked_keys(toy: Toy, count: int) -> Array:
+    """Return the index of the marked key of each skill and query, [skill, query]; −1 where there is no mark."""
     return np.array([[keys.get(word, -1) for word in range(count)] for keys in toy.places()])
 
 
@@ -259,7 +259,7 @@ def describe_maps(name: str, model: str) -> str:
     bundled = toy_maps.load_bundled(model)
     count, heads = len(bundled.words), _list_heads(bundled)
     maps = bundled.maps[-1].reshape(len(heads), count, count)
-    jobs = describe_jobs(heads, maps, _find_marked_places(TOYS[name], count).T)
+    jobs = describe_jobs(heads, maps, _find_marked_keys(TOYS[name], count).T)
     return f"On these maps: {jobs}" if jobs else ""
 
 
@@ -276,7 +276,7 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
     toy, bundled = TOYS[name], toy_maps.load_bundled(model)
     maps = bundled.maps[bundled.steps.tolist().index(step)]  # [layer, head, query, key]
     lines = [
-        f"| after {counted(step, 'step')} | best head | {toy.measured} | simple rule | its weight in the sentence |",
+        f"| after {counted(step, 'step')} | best head | {toy.score_name} | simple rule | its weight in the sentence |",
         "| --- | --- | --- | --- | --- |",
     ]
     for (task, skill), places in zip(toy.skills.items(), toy.places(), strict=True):
@@ -336,8 +336,8 @@ def find_drawn_sentence() -> DrawnSentence:
         if len(sentence.forms) in LENGTHS:
             subject, pronoun = _find_subject(sentence), _find_pronoun(sentence)
             if subject and pronoun:
-                before = (subject[1], subject[1] - 1)
-                pairs = {"previous_token": before, "verb_subject": subject, "pronoun_antecedent": pronoun}
+                previous = (subject[1], subject[1] - 1)
+                pairs = {"previous_token": previous, "verb_subject": subject, "pronoun_antecedent": pronoun}
                 return DrawnSentence(sentence, pairs)
     raise AssertionError("the grammar no longer generates such a sentence")
 
@@ -346,7 +346,7 @@ def _find_subject(sentence: Sentence) -> tuple[int, int] | None:
     """Return the positions of a subject and its verb that have a noun between them; None if there are none."""
     for position, word in enumerate(sentence.words):
         verb = word.head if word.base == "nsubj" and word.upos == "NOUN" else None
-        if verb is not None and "NOUN" in [between_word.upos for between_word in sentence.words[position + 1 : verb]]:
+        if verb is not None and "NOUN" in [inner_word.upos for inner_word in sentence.words[position + 1 : verb]]:
             return position, verb
     return None
 
@@ -359,12 +359,12 @@ def _find_pronoun(sentence: Sentence) -> tuple[int, int] | None:
     nouns = [position for position, word in enumerate(sentence.words) if word.upos == "NOUN"]
     for mention in sentence.mentions:
         if sentence.words[mention.word].upos == "PRON":
-            coreferent = {
+            coreferent_words = {
                 other_mention.word for other_mention in sentence.mentions if other_mention.chain == mention.chain
             }
-            earlier = [noun for noun in nouns if noun < mention.word]
-            if coreferent & set(earlier) and earlier[-1] not in coreferent:
-                return mention.word, max(coreferent & set(earlier))
+            earlier_nouns = [noun for noun in nouns if noun < mention.word]
+            if coreferent_words & set(earlier_nouns) and earlier_nouns[-1] not in coreferent_words:
+                return mention.word, max(coreferent_words & set(earlier_nouns))
     return None
 
 
@@ -373,11 +373,11 @@ def _find_pronoun(sentence: Sentence) -> tuple[int, int] | None:
 
 def _judge_division(model: str) -> Outcome:
     """Return whether the learned tasks have different best heads."""
-    learned = [task for task in TOYS[toy_maps.TOY].skills if find_first_step(model, task) is not None]
-    heads = {read_head(find_best_row(model, task)) for task in learned}
+    learned_tasks = [task for task in TOYS[toy_maps.TOY].skills if find_first_step(model, task) is not None]
+    heads = {read_head(find_best_row(model, task)) for task in learned_tasks}
     signs = dict(zip(TOYS[toy_maps.TOY].skills, SIGNS, strict=True))
-    jobs = [f"{signs[task]} {read_head(find_best_row(model, task))}" for task in learned]
-    option = "divided" if len(heads) == len(learned) else "shared"
+    jobs = [f"{signs[task]} {read_head(find_best_row(model, task))}" for task in learned_tasks]
+    option = "divided" if len(heads) == len(learned_tasks) else "shared"
     return Outcome(option, f"most often right on new sentences: {', '.join(jobs)}")
 
 
@@ -436,7 +436,7 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
             "finds what comes next.",
             source="Olsson et al. 2022, *In-context Learning and Induction Heads*.",
             trainings={toy_maps.REPEATER: "repeated words"},
-            measured="mean weight",
+            score_name="mean weight",
             off="L0H0.L0H3",  # both attend to the previous word: without one the answer stays, without both it is lost
         ),
     }

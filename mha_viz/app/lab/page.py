@@ -54,7 +54,7 @@ def show_lab() -> None:
 
 
 def _change_experiment(choice: str | None) -> UrlChanges | None:
-    # A second click on the same one must not deselect it.
+    # A second click on an experiment must not deselect it.
     return None if choice is None else stage.make_scene_parameters(choice)
 
 
@@ -69,32 +69,32 @@ def _find_following_step(name: str) -> FollowingStep | None:
 
 
 def _show_experiment(name: str, following: FollowingStep | None) -> None:
-    row = EXPERIMENTS[name]
+    experiment = EXPERIMENTS[name]
     linked_settings = read(name, address.get_parameters().get("run"))
     report_unused([f"run={part[:20]}" for part in list_unread_parts(name, address.get_parameters().get("run"))])
-    stage.ask_question(row.short, row.question)
-    guess = stage.ask_guess(name, row.prediction, row.options)
+    stage.ask_question(experiment.short, experiment.question)
+    guess = stage.ask_guess(name, experiment.prediction, experiment.options)
     if stage.has_numbers():
         settings.show_settings(name, linked_settings)
-    run = _load_wanted_result(linked_settings)
+    run = _load_linked_result(linked_settings)
     if run is not None:
         result.show_result(run, guess, get_theme(), following)
 
 
 SCENES: Mapping[str, Scene] = MappingProxyType(
-    {name: Scene(row.short, _show_experiment) for name, row in EXPERIMENTS.items()}
+    {name: Scene(experiment.short, _show_experiment) for name, experiment in EXPERIMENTS.items()}
     | {name: Scene(toy.short, learning.show_toy) for name, toy in learning.TOYS.items()}
     | {small_tasks.SCENE: Scene("Small tasks", small_tasks.show_small_tasks)}
 )
 
 
-def _load_wanted_result(linked_settings: Settings) -> Result | None:
+def _load_linked_result(linked_settings: Settings) -> Result | None:
     """Return the result that the URL asks for if this server has it, else the default run that comes with the app."""
     default = EXPERIMENTS[linked_settings.experiment].default
     if "run" in address.get_parameters():
-        wanted_result = trainings.find_result(linked_settings)
-        if wanted_result is not None:
-            return wanted_result
+        linked_result = trainings.find_result(linked_settings)
+        if linked_result is not None:
+            return linked_result
         is_waiting = trainings.find_running(linked_settings) is not None
         if linked_settings != default and not is_waiting and not lab.find_faults(linked_settings):
             show_remark(

@@ -39,7 +39,7 @@ from mha_viz.lab.statements import Statement
 from mha_viz.numerals import percent
 
 CACHED_RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
-SLICES = (
+GRADIENT_NOTE = (
     r"The gradient of head $i$ is $\partial L/\partial\,\mathrm{out} \cdot W_O^{(i)\top}$; only the second factor is "
     r"its own. *Weights*: all of a head, its slice of $W_O$ included. *Gradients*: of the loss without a penalty; "
     r"cosines over $W_Q$, $W_K$, $W_V$."
@@ -66,8 +66,8 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
     """Show the heads of a result at one step and, on request, its numbers."""
     arm = _read_arm(result)
     steps = [str(int(step)) for step in arm.steps]
-    wanted_step = read_option("step", steps, r"\d+")
-    step_index = steps.index(wanted_step) if wanted_step else 0
+    linked_step = read_option("step", steps, r"\d+")
+    step_index = steps.index(linked_step) if linked_step else 0
     removed_count = read_option("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
     if removed_count:
         step_index = len(steps) - 1 + int(removed_count)
@@ -77,22 +77,22 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
     other_start = None if stage.has_numbers() else _find_other_start(result)
     shown_results = (result, *filter(None, map(trainings.find_result, seeds)))
 
-    def play(shown: Result, follows: str = "") -> None:
+    def play(played_result: Result, follows: str = "") -> None:
         has_numbers = stage.has_numbers() and not seeds
         if other_start is None:
             arms = tuple(shown_result.runs[number] for shown_result in shown_results)
-            recording = _record_frames(shown, shown.runs[number], theme, has_numbers, arms)
-            verdict = lab.compare_with_guess(guess, shown, number)
+            recording = _record_frames(played_result, played_result.runs[number], theme, has_numbers, arms)
+            verdict = lab.compare_with_guess(guess, played_result, number)
         else:
             recording, verdict = (
-                _record_two_rows(shown, other_start, theme),
-                lab.compare_with_other(guess, shown, other_start),
+                _record_two_rows(played_result, other_start, theme),
+                lab.compare_with_other(guess, played_result, other_start),
             )
         stage.play(
             {**recording, "beside": bool(seeds)},
             step_index,
             verdict,
-            partial(_make_step_parameters, shown.settings.experiment, int(arm.steps[-1])),
+            partial(_make_step_parameters, played_result.settings.experiment, int(arm.steps[-1])),
             None if follows else following,
             follows,
         )
@@ -117,9 +117,9 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
 
 
 def _make_step_parameters(experiment: str, last_step: int, step: int) -> dict[str, str | None]:
-    """Return the URL parameters for a step. Steps after the ``last_step`` one stand for removed heads.
+    """Return the URL parameters for a step. Steps after ``last_step`` stand for removed heads.
 
-    They include the experiment, because other pages have steps too.
+    The parameters include the experiment, because other pages have steps too.
     """
     if not step:
         return {"step": None, "removed": None}
@@ -139,11 +139,11 @@ def _show_numbers(result: Result, arm: TrainingRun, step_index: int, theme: Them
                 _show_statement(statement)
     if (lab.find_marked_keys(result) >= 0).any():
         st.caption(RULE)
-    whole_charts = curves.make_run_charts(result)
-    stage.show_charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in whole_charts.items()})
-    if "accuracies" in whole_charts:
+    result_charts = curves.make_result_charts(result)
+    stage.show_charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in result_charts.items()})
+    if "accuracies" in result_charts:
         _show_costs(result)
-    st.markdown(SLICES)
+    st.markdown(GRADIENT_NOTE)
     titles = curves.list_titles(arm)
     stage.show_charts(
         {key: (title, curves.draw_curve(key, result, arm, step_index, theme)) for key, title in titles.items()}
@@ -213,7 +213,7 @@ def _show_arm_control(result: Result, number: int) -> None:
 
 
 def _find_other_start(result: Result) -> Result | None:
-    """Return the result with the other initialisation that is played below this one; None if there is none yet."""
+    """Return the result with the other initialisation, which is played below this result; None if there is none yet."""
     name = EXPERIMENTS[result.settings.experiment].below
     if not name:
         return None
@@ -228,22 +228,22 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
     Cached, so callers must not change it.
     """
     results = (result, lower_result)
-    runs = tuple(one_result.runs[0] for one_result in results)
-    first, second = (_make_recording(one_result, one_result.runs[0], False, runs) for one_result in results)
+    runs = tuple(row_result.runs[0] for row_result in results)
+    first, second = (_make_recording(row_result, row_result.runs[0], False, runs) for row_result in results)
     assert first.strip
     assert second.strip
     rows = [
         RecordedRow(
-            EXPERIMENTS[one_result.settings.experiment].short,
-            [percent(share) for share in one_result.runs[0].accuracy.mean(axis=1)],
-            is_dashed=one_result is result,
+            EXPERIMENTS[row_result.settings.experiment].short,
+            [percent(share) for share in row_result.runs[0].accuracy.mean(axis=1)],
+            is_dashed=row_result is result,
         )
-        for one_result in results
+        for row_result in results
     ]
     curves = [
         line
-        for one_result in results
-        for line in scale_losses([one_result.runs[0].loss], 0, [run.loss for run in runs])
+        for row_result in results
+        for line in scale_losses([row_result.runs[0].loss], 0, [run.loss for run in runs])
     ]
     recording = first._replace(
         key=f"{first.key}|{second.key}",
@@ -261,7 +261,7 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
 def _record_frames(
     result: Result, arm: TrainingRun, theme: Theme, has_numbers: bool, shown_runs: tuple[TrainingRun, ...]
 ) -> Mapping[str, Any]:
-    """Return the data of one training for the browser, scaled for all trainings that are shown ``shown_runs``.
+    """Return the data of one training for the browser, on scales that fit all of ``shown_runs``.
 
     Cached, so callers must not change it.
     """

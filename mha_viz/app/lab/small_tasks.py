@@ -56,8 +56,8 @@ def load_small_tasks() -> tuple[SmallTask, ...]:
     return tuple(SmallTask(**{**entry, "heads": tuple(entry["heads"])}) for entry in entries)
 
 
-def show_small_tasks(_: str, after_all: FollowingStep | None) -> None:
-    """Show the task in the URL, by default the first, with a control to choose another."""
+def show_small_tasks(_: str, following: FollowingStep | None) -> None:
+    """Show the task in the URL, by default the first, with a control to choose another; ``following`` is next."""
     numbers = [str(number) for number in range(1, len(load_small_tasks()) + 1)]
     number = read_option(TASK, numbers, ".+") or numbers[0]
     task = load_small_tasks()[int(number) - 1]
@@ -71,7 +71,7 @@ def show_small_tasks(_: str, after_all: FollowingStep | None) -> None:
         task,
         FollowingStep(f"Task {next_number}", {TASK: next_number, ANSWER: None})
         if next_number in numbers
-        else after_all,
+        else following,
     )
 
 
@@ -133,8 +133,8 @@ def _stack_maps(words: Attention, task: SmallTask) -> npt.NDArray[np.float32]:
 def _make_neighbour_measure(offset: int) -> Callable[[Attention, SmallTask], Numbers]:
     def average_weights(words: Attention, task: SmallTask) -> Numbers:
         """Return the mean weight of a word on its neighbour at ``offset``, [head], without special tokens."""
-        maps, inner = _stack_maps(words, task), _list_ordinary_words(words)
-        pairs = [(query, query + offset) for query in inner if query + offset in inner]
+        maps, ordinary = _stack_maps(words, task), _list_ordinary_words(words)
+        pairs = [(query, query + offset) for query in ordinary if query + offset in ordinary]
         queries, keys = zip(*pairs, strict=True)
         means: Numbers = maps[:, queries, keys].mean(axis=1, dtype=np.float64)
         return means
@@ -159,7 +159,7 @@ def _read_link(words: Attention, task: SmallTask) -> Numbers:
 
 
 def _list_ordinary_words(words: Attention) -> list[int]:
-    return [place for place, special in enumerate(words.queries.special) if not special]
+    return [index for index, is_special in enumerate(words.queries.special) if not is_special]
 
 
 MEASURES: Mapping[str, TaskMeasure] = MappingProxyType(

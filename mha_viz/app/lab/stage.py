@@ -26,7 +26,7 @@ PLAYER_KEY = "lab_player"
 MAX_NARROW_MAPS = 4  # with more heads, maps at the full size of the class view do not fit a projector's low window
 GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
 # Session keys: how often an answer started the player; the parameters of the last step.
-_PLAYS, _END = "lab_plays", "lab_end"
+_PLAY_COUNT, _LAST_STEP = "lab_plays", "lab_end"
 
 
 class FollowingStep(NamedTuple):
@@ -72,7 +72,7 @@ def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | N
     Choosing an answer starts the playback.
     """
     guess = read_option(GUESS, options, ".+") or None
-    st.session_state.pop(_END, None)  # set again when the training is drawn
+    st.session_state.pop(_LAST_STEP, None)  # set again when the training is drawn
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown(format_formulas(prediction), width="content")
         bind_control(
@@ -85,12 +85,15 @@ def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | N
 def _save_guess(guess: str | None) -> UrlChanges | None:
     if guess is None:  # a second click on the same answer
         return None
-    st.session_state[_PLAYS] = st.session_state.get(_PLAYS, 0) + 1
-    return {GUESS: guess, **st.session_state.get(_END, {})}  # the last step, so that the end adds no history entry
+    st.session_state[_PLAY_COUNT] = st.session_state.get(_PLAY_COUNT, 0) + 1
+    return {
+        GUESS: guess,
+        **st.session_state.get(_LAST_STEP, {}),
+    }  # the last step, so that the end adds no history entry
 
 
 def choose_variant(label: str, name: str, value: str, names: Mapping[str, str], default: str) -> str:
-    """Show a choice among trainings of one experiment, bound to the parameter ``name``. Return a key of ``names``."""
+    """Show a control for the training, bound to the URL parameter ``name``; return the choice, a key of ``names``."""
     choice: str | None = bind_control(
         st.segmented_control, label, name, value, list(names), default=default, required=True, wrap=True,
         key=f"lab_{name}_{'|'.join(names.values())}", format_func=names.__getitem__, label_visibility="collapsed",
@@ -114,7 +117,7 @@ def play(
         verdict: shown once the training was played to its end, with the link to the ``following`` step.
         on_step: returns the URL parameters for the step at which the visitor stops.
         following: the step that comes next.
-        follows: the key of a drawing that moves along with the one on the stage; empty for the stage itself.
+        follows: the key of a player that moves along with the one on the stage; empty for the stage itself.
     """
     key = follows or PLAYER_KEY
 
@@ -124,12 +127,12 @@ def play(
         if step in recording["steps"]:
             address.go(**on_step(int(step or 0)))
 
-    st.session_state[_END] = dict(on_step(recording["steps"][-1]))
-    plays = {"play": 0 if follows else st.session_state.get(_PLAYS, 0), "follows": bool(follows)}
-    has_many = len(recording["heads"]) > MAX_NARROW_MAPS and not follows
+    st.session_state[_LAST_STEP] = dict(on_step(recording["steps"][-1]))
+    plays = {"play": 0 if follows else st.session_state.get(_PLAY_COUNT, 0), "follows": bool(follows)}
+    has_many_heads = len(recording["heads"]) > MAX_NARROW_MAPS and not follows
     with (
         st.container(key=f"{follows}_stage" if follows else "lab_stage"),
-        st.container(key="lab_many") if has_many else nullcontext(),
+        st.container(key="lab_many") if has_many_heads else nullcontext(),
     ):
         show_player({**recording, **plays, "at": step_index, "verdict": verdict}, key, following, save_step)
 
@@ -143,11 +146,11 @@ def show_player(
     """
 
     @report_errors()
-    def go_on() -> None:
+    def open_following() -> None:
         if following:
             address.go(**following.changes)
 
-    draw_player({**recording, "next": following.title if following else ""}, key, on_stop, go_on)
+    draw_player({**recording, "next": following.title if following else ""}, key, on_stop, open_following)
 
 
 def show_answer(step: str, answer: str, source: str, drawings: Sequence[Drawing] = ()) -> None:
@@ -168,9 +171,9 @@ def show_charts(charts: Mapping[str, tuple[str, Any]]) -> None:
     """Show charts in rows of three: a title and the chart, by keys."""
     from mha_viz.figures.charts.plotly_settings import CONFIG
 
-    rows = list(charts.items())
-    for row in range(0, len(rows), 3):  # on a phone, one follows the other
-        for column, (key, (title, chart)) in zip(st.columns(3, gap="medium"), rows[row : row + 3], strict=False):
+    entries = list(charts.items())
+    for start in range(0, len(entries), 3):  # on a phone, one follows the other
+        for column, (key, (title, chart)) in zip(st.columns(3, gap="medium"), entries[start : start + 3], strict=False):
             with column:
                 st.markdown(title)
                 alt = f"{title.replace('*', '')}, at each step"

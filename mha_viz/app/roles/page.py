@@ -1,4 +1,4 @@
-"""The Roles page: what each head does, as measured; one head in detail; two models side by side."""
+"""The Roles page: the measured roles of all heads, one head in detail, and two models side by side."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ def show_roles(location: Address) -> None:
         title, choices = st.columns([7, 4], gap="large", vertical_alignment="bottom")
         with choices, st.container(horizontal=True):
             corpus = _show_choices(model, address.get_parameters().get("corpus"))
-        left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
+        left, right = st.columns([7, 4], gap="large")  # on a phone, the left column comes first
     with left:
-        is_here, evidence, head = is_ready(model), None, None
-        if is_here and not refuse_encoder_decoder(location, "roles are measured"):
+        has_files, evidence, head = is_ready(model), None, None
+        if has_files and not refuse_encoder_decoder(location, "roles are measured"):
             evidence = load_evidence(model, corpus)
         if evidence is not None:
             evidence = evidence._replace(repeats=repeat_roles.load_heads(model))
             head = _find_head(evidence, location.head)
         with title:
             headline.show_headline(model, evidence, head is not None)
-        if not is_here:
+        if not has_files:
             return inference.download(model)
         if evidence is not None:
             show_map(evidence, head)
             headline.show_corpus(evidence)
         elif location.head is not None:
-            link_groups.show_running(model, location.head)
+            link_groups.show_sampling(model, location.head)
     with right:
         if evidence is not None and head is not None:
             head_card.show_head_card(model, evidence, head)
@@ -154,12 +154,12 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
     )  # fmt: skip
     if choice == folder.CHOICE:
         folder.show_steps(model.name)
-    folder.show_unopened()
+    folder.report_unopened()
     if choice not in CORPORA:
-        st.button("Change file", key="another_file", on_click=_on_file)
+        st.button("Change file", key="another_file", on_click=_change_file)
     return choice
 
 
 @report_errors()
-def _on_file() -> None:
+def _change_file() -> None:
     go(corpus=UPLOAD)

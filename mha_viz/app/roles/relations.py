@@ -30,7 +30,7 @@ from mha_viz.models.getting import catalog
 from mha_viz.numerals import signed
 
 MIN_CASES = 20  # minimum held-out cases of a listed relation
-CACHED_TABLES = 16  # cached tables: one per evidence and level
+CACHED_TABLES = 16  # maximum cached tables: one per evidence and level
 INTERVAL_HELP = "Wilson interval: cases of one document count as independent, too."
 # The columns with shares, and their help texts.
 SHARES = MappingProxyType(
@@ -66,8 +66,8 @@ def show_relations(evidence: Evidence) -> None:
 
 
 def _show_syntax(evidence: Evidence) -> None:
-    source = evidence.source("syntax_chosen")
-    st.markdown(f"## Dependency relations, on {escape_markdown(source.corpus if source else '')}")
+    profile = evidence.find_profile("syntax_chosen")
+    st.markdown(f"## Dependency relations, on {escape_markdown(profile.corpus if profile else '')}")
     st.markdown(
         "Measured on sentences that did not choose the head. The rule by parts of speech knows the gold annotation."
     )
@@ -75,12 +75,12 @@ def _show_syntax(evidence: Evidence) -> None:
     filter_text, level = filters.show_relation_filter(left), filters.show_level_control(right)
     table = tabulate_relations(evidence, level)
     if filter_text:
-        meant_relations = find_roles(filter_text)
+        matching_relations = find_roles(filter_text)
         contains = table["relation"].str.contains(filter_text, regex=False)
-        table = table[contains if contains.any() else table["relation"].isin(meant_relations)]
+        table = table[contains if contains.any() else table["relation"].isin(matching_relations)]
     if not len(table):
-        matches = f" that matches “{filter_text[:40]}”" if filter_text else ""
-        show_remark(f"No relation{matches} has {MIN_CASES} held-out cases or more.")
+        condition = f" that matches “{filter_text[:40]}”" if filter_text else ""
+        show_remark(f"No relation{condition} has {MIN_CASES} held-out cases or more.")
         return
     columns = {
         "best fixed offset": "offset",
@@ -90,10 +90,10 @@ def _show_syntax(evidence: Evidence) -> None:
     score_rows.draw_rows("Relation", columns, _iter_rows(table, _label_rows(table), tuple(columns.values())))
     with st.expander("All numbers of the relations"):
         score_rows.show_all_numbers("relations", to_percentages(table, SHARES), _configure_columns())
-    beaten_rows = table[table["better"] != "the head"]
-    if len(beaten_rows):
+    beaten_heads = table[table["better"] != "the head"]
+    if len(beaten_heads):
         st.markdown(
-            f"For **{len(beaten_rows)}** of {len(table)} relations a simple rule does at least as well as the "
+            f"For **{len(beaten_heads)}** of {len(table)} relations a simple rule does at least as well as the "
             "best head."
         )
 
@@ -143,9 +143,9 @@ def tabulate_relations(evidence: Evidence, level: str) -> Any:
     return table.sort_values("gain", ascending=False)
 
 
-def _iter_rows(table: Any, words: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
-    """Yield a ScoreRow for each row of a table with the columns "best head", "score" and these baselines."""
-    for label, (_, line) in zip(words, table.iterrows(), strict=True):
+def _iter_rows(table: Any, labels: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
+    """Yield a ScoreRow for each row of a table that has the columns "best head", "score" and ``baselines``."""
+    for label, (_, line) in zip(labels, table.iterrows(), strict=True):
         head = Head.parse(line["best head"].split()[0])
         yield ScoreRow(label, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
 
@@ -164,12 +164,12 @@ def _configure_columns() -> dict[str, Any]:
 
 def _show_coreference(evidence: Evidence) -> None:
     """Show every kind of mention, and GAP, from all profiles that measured them."""
-    sources = [p.corpus for p in list_coreference_profiles(evidence)]
-    if not sources:
+    corpora = [p.corpus for p in list_coreference_profiles(evidence)]
+    if not corpora:
         if any("gap" in p.tables for p in evidence.profiles):
             show_remark("No row of this table could be scored: in each, the pronoun refers to neither name.")
         return
-    st.markdown(f"## Coreference, on {escape_markdown(' and '.join(sources))}")
+    st.markdown(f"## Coreference, on {escape_markdown(' and '.join(corpora))}")
     st.markdown(
         "Right if, of all earlier mentions, the head looks most at one of the same person or thing; in GAP, if it "
         "looks more at the right one of the two names."
@@ -196,9 +196,9 @@ def _show_coreference(evidence: Evidence) -> None:
         score_rows.show_all_numbers(
             "coreference", to_percentages(mentions, numbers), {**columns, "better": best_column}
         )
-    beaten_rows = mentions[mentions["better"] != "the head"]
-    if len(beaten_rows):
-        kind_list = "; ".join(MENTIONS[name] for name in beaten_rows["mention"])
+    beaten_heads = mentions[mentions["better"] != "the head"]
+    if len(beaten_heads):
+        kind_list = "; ".join(MENTIONS[name] for name in beaten_heads["mention"])
         st.markdown(f"A simpler rule does at least as well as the best head for: {kind_list}.")
 
 
@@ -241,19 +241,17 @@ def tabulate_mentions(evidence: Evidence) -> Any:
 
 def show_other_model(model: catalog.Model, evidence: Evidence) -> None:
     """Show the best heads of two models for every relation, if both were measured on the same corpus."""
-    source = evidence.source("syntax_chosen") or evidence.profiles[0]
+    profile = evidence.find_profile("syntax_chosen") or evidence.profiles[0]
     others = [m for m in (*catalog.list_offered(), *_list_other_models(model)) if m.name != model.name]
-    measured = {
-        m.name: other_score for m in others if (other_score := _find_profile(m, source.facts["sha256"])) is not None
-    }
+    other_profiles = {m.name: other for m in others if (other := _find_profile(m, profile.facts["sha256"])) is not None}
     with st.expander("Compare with another model"):
-        if not measured:
+        if not other_profiles:
             st.markdown(
                 "No other model has been measured on this corpus yet. Choose one above, with the built-in corpus."
             )
             return
-        name = st.selectbox("Other model", list(measured), key="other_model")
-        tables = [p.tables.get("syntax_chosen") for p in (source, measured[name])] if name else []
+        name = st.selectbox("Other model", list(other_profiles), key="other_model")
+        tables = [p.tables.get("syntax_chosen") for p in (profile, other_profiles[name])] if name else []
         if not name or any(table is None for table in tables):
             st.markdown("Models are compared by relation; this corpus has no dependencies.")
             return
@@ -263,20 +261,17 @@ def show_other_model(model: catalog.Model, evidence: Evidence) -> None:
             for label, head, score, offset, _, _, other_score, _, _ in joined_table.itertuples(index=False, name=None)
         ]
         ticks = (f"the best head of {name}", "best fixed offset")
-        score_rows.draw_rows("Relation", ticks, rows, bar=f"the best head of {model.name}")
+        score_rows.draw_rows("Relation", ticks, rows, bar_owner=f"the best head of {model.name}")
         if st.toggle("All numbers of both models", key="numbers_of_both"):
-            percents = [column for column in joined_table.columns if column.endswith(("score", "offset"))]
-            columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
+            percentages = [column for column in joined_table.columns if column.endswith(("score", "offset"))]
+            columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percentages}
             score_rows.show_all_numbers(
-                "models", to_percentages(joined_table, percents), columns, f"{model.name}: head"
+                "models", to_percentages(joined_table, percentages), columns, f"{model.name}: head"
             )
 
 
 def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
-    """Return the models outside the catalogue whose roles were shown during this visit.
-
-    ``model`` is added to them.
-    """
+    """Add ``model`` to the models outside the catalogue whose roles were shown during this visit, and return these."""
     names = st.session_state.setdefault("roles_typed", [])
     if model.name not in names and model.name not in {m.name for m in catalog.list_offered()}:
         names.append(model.name)
@@ -290,9 +285,9 @@ def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
 def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of another model on the corpus with this digest."""
     bundled = load_bundled(model.name) if model.kind in ("bundled", "own") else None
-    same_corpus = [p for p in bundled.profiles if p.facts["sha256"] == digest] if bundled else []
+    same_corpus_profiles = [p for p in bundled.profiles if p.facts["sha256"] == digest] if bundled else []
     try:
-        return same_corpus[0] if same_corpus else studies.find_profile(model, digest)
+        return same_corpus_profiles[0] if same_corpus_profiles else studies.find_profile(model, digest)
     except MhaVizError as error:
         show_error(error)
         return None

@@ -165,7 +165,7 @@ class ModelService:
         self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
         self._failures = BoundedCache[str, tuple[float, MhaVizError]](FAILURES, lambda _: 1)
         self._overviews = BoundedCache[str, Overview](PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
-        self._of_readings = BoundedCache[Key, bytes](PACKET_BYTES, len)
+        self._derived_results = BoundedCache[Key, bytes](PACKET_BYTES, len)
         self._traces = BoundedCache[Key, Trace](TRACE_BYTES, lambda trace: trace.bytes)
         self._parameters = BoundedCache[tuple[str, int], Parameters](
             TRACE_BYTES, lambda parameters: sum(array.nbytes for array in parameters)
@@ -191,34 +191,36 @@ class ModelService:
         with contextlib.suppress(MhaVizError):
             self._reader.rest()
 
-    def ask(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **options: P.kwargs) -> Future[V]:
-        """Call a verb of ``app.service.reader.verbs`` with these values and return a Future of its result.
+    def ask(self, verb: Callable[Concatenate[Models, P], V], *arguments: P.args, **options: P.kwargs) -> Future[V]:
+        """Call a verb of ``app.service.reader.verbs`` with these arguments and return a Future of its result.
 
         The Future raises what the model raises. Raises Busy as ``process.turns`` does.
         """
-        return self._submit(lambda: self._reader.ask(verb, *values, **options), values)
+        return self._submit(lambda: self._reader.ask(verb, *arguments, **options), arguments)
 
-    def ask_cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **options: P.kwargs) -> Future[V]:
-        """Call a verb as :meth:`ask` does, or answer from the cache if the same was asked before.
+    def ask_cached(
+        self, verb: Callable[Concatenate[Models, P], V], *arguments: P.args, **options: P.kwargs
+    ) -> Future[V]:
+        """Call a verb as :meth:`ask` does, or answer from the cache if the same call was made before.
 
         The Future of a cached answer is already done. Also raises the errors of ``catalog.resolve``.
         """
         special_caches: dict[Callable[..., object], BoundedCache[Key, Any]]
         special_caches = {verbs.read: self.readings, verbs.trace: self._traces}
         verb_cache = special_caches.get(verb, self._answers)
-        key = _make_key(verb, *values, *sorted(options.items()))
+        key = _make_key(verb, *arguments, *sorted(options.items()))
 
         def work() -> V:
             value: V | None = verb_cache.get(key)  # another visitor's request may have been answered meanwhile
             if value is None:
                 value = verb_cache.put(
-                    key, self._share_parameters(self._reader.ask(verb, *_fill_words(*values), **options))
+                    key, self._share_parameters(self._reader.ask(verb, *_fill_words(*arguments), **options))
                 )
             return value
 
         value = verb_cache.get(key)
         if value is None:
-            return self._submit(work, values)
+            return self._submit(work, arguments)
         finished_future: Future[V] = Future()
         finished_future.set_result(value)
         return finished_future
@@ -238,7 +240,7 @@ class ModelService:
 
         Args:
             panels: the heads.
-            places: their places in the list of compared heads; None if they are not from that list.
+            places: their positions in the list of compared heads; None if they are not from that list.
             start: how they open (:func:`mha_viz.figures.layout.panels.set_initial_state`).
         """
         key = (places, *sorted(start.items()), *((p.attention.key, p.head, p.name) for p in panels))
@@ -250,10 +252,10 @@ class ModelService:
 
         return self._packets.get(key) or self._packets.put(key, pack_and_open())
 
-    def derive(self, attention: Attention, purpose: Hashable, make: Callable[[], bytes]) -> bytes:
-        """Return the result of ``make``, cached. It must depend on nothing but the reading and ``purpose``."""
-        key = (attention.key, purpose)
-        return self._of_readings.get(key) or self._of_readings.put(key, make())
+    def derive(self, attention: Attention, subkey: Hashable, make: Callable[[], bytes]) -> bytes:
+        """Return the cached result of ``make``, which must depend on nothing but the reading and ``subkey``."""
+        key = (attention.key, subkey)
+        return self._derived_results.get(key) or self._derived_results.put(key, make())
 
     def find_similar_heads(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
         """Return the ``count`` heads most similar to ``head``, most similar first, with the divergence in nats."""
@@ -271,12 +273,12 @@ class ModelService:
         layer = max(
             (candidate for candidate in other.layer_numbers if candidate <= head.layer), default=other.layer_numbers[0]
         )
-        closest = Head(layer, min(head.head, other.heads - 1))
+        default_head = Head(layer, min(head.head, other.heads - 1))
         if attention.is_cross or other.is_cross:
-            return closest, None
+            return default_head, None
         place = align(attention.text, other.text).place
         if place != tuple(range(len(other.text.groups))):
-            return closest, None
+            return default_head, None
         matrix, words = attention.by_words()[head], other.by_words()
         nats, best = min((divergence(matrix, words[candidate]), candidate) for candidate in other.every_head())
         return best, nats
@@ -314,8 +316,8 @@ class ModelService:
         with contextlib.suppress(Busy):  # a visitor's request will load it
             self.ask(verbs.load, model.name)
 
-    def _submit(self, work: Callable[[], V], values: Sequence[object] = ()) -> Future[V]:
-        characters = sum(len(value.text) + len(value.pair) for value in values if isinstance(value, Request))
+    def _submit(self, work: Callable[[], V], arguments: Sequence[object] = ()) -> Future[V]:
+        characters = sum(len(r.text) + len(r.pair) for r in arguments if isinstance(r, Request))
         return self._turns.submit(work, *self.identify_asker(), characters)
 
     def _share_parameters(self, value: V) -> V:
@@ -337,24 +339,24 @@ def _identify_nobody() -> tuple[str, str]:
     return "", ""
 
 
-def _make_key(verb: Callable[..., object], *values: object) -> Key:
+def _make_key(verb: Callable[..., object], *arguments: object) -> Key:
     """Return the cache key for a call of a verb.
 
     If the model comes from a folder, the key includes the state of its files, which may change.
     """
-    model = catalog.resolve(verbs.find_model_name(*values))
+    model = catalog.resolve(verbs.find_model_name(*arguments))
     file_state = [read_stamps(Path(model.path))] if model.kind == "folder" else []
-    return (verb.__name__, *values, *file_state)
+    return (verb.__name__, *arguments, *file_state)
 
 
-def _fill_words(request: Any, *values: Any) -> tuple[Any, ...]:
-    """Return the values of a call, with the words of the text added to the request if the text defines them (CoNLL-U).
+def _fill_words(request: Any, *others: Any) -> tuple[Any, ...]:
+    """Return the arguments of a call. If the text defines its words (CoNLL-U), add them to the request.
 
     In other texts, the tokenizer finds the words.
     """
     if isinstance(request, Request) and not request.pair:
         request = replace(request, words=read_words(request.text) or ())
-    return (request, *values)
+    return (request, *others)
 
 
 @Once

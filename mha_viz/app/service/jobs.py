@@ -38,7 +38,7 @@ class QueueRules(NamedTuple):
     Attributes:
         singular: what a job is called.
         plural: what several jobs are called.
-        stop: the advice to visitors who must first wait for, or stop, their own job.
+        stop: the advice to visitors who must wait for their own job, or stop it, before they submit another.
         max_jobs: at most this many jobs may wait or run.
         timeout_s: seconds without polling after which a visitor counts as gone.
         local_timeout_s: the timeout on the visitor's own machine, where other pages may be open meanwhile; 0 to use
@@ -194,7 +194,7 @@ class Job:
         self.fraction, self.size = fraction, size
 
     def is_stopped(self) -> bool:
-        """Return whether the job must stop because at some point nobody was waiting for it.
+        """Return whether the job must stop, because at some point nobody was waiting for it.
 
         This cannot be undone: a visitor who still wants the result must submit the job again.
         """
@@ -273,15 +273,15 @@ class JobQueue(Generic[K, R]):
             self._drop_stopped()
             job = self.find_running(key)
             if job is None:
-                self._check_place()
+                self._check_limits()
                 job = Job(self._rules, name, self._remove_stopped)
                 self._entries.append(_QueuedJob(key, job, work))
                 self._changed.notify()
             job.join()
             return job
 
-    def _check_place(self) -> None:
-        """Raise Busy if this visitor or the queue may have no further job."""
+    def _check_limits(self) -> None:
+        """Raise Busy if this visitor or the queue has as many jobs as are allowed."""
         rules, visitor = self._rules, get_visitor()
         active_jobs = [entry.job for entry in self._entries if not entry.job.is_stopped()]
         own_jobs = [job for job in active_jobs if job.belongs_to(visitor)]

@@ -50,7 +50,7 @@ ALL_ON = dict.fromkeys(("off", "how", "from", "in"))
 OTHER_TEXT_PARAMETERS = dict.fromkeys(("head", "on", "pair", *address.TEXT_PARAMETERS))
 
 
-def begin_mode(page: PageReading) -> SwitchOffMode | None:
+def make_mode(page: PageReading) -> SwitchOffMode | None:
     """Return the mode for the page; None if heads cannot be switched off.
 
     Heads cannot be switched off in an encoder–decoder, or while another model stands in for the requested one. Pasted
@@ -76,26 +76,26 @@ class SwitchOffMode:
         request = Request(
             whole_attention.model, text.text, text.pair, question=self.question, prefix=location.request.prefix
         )
-        each_head = replace(request, **location.get_method_fields(text.text))
-        self.head_request, self.request = each_head, replace(each_head, off=self.off)
+        single_request = replace(request, **location.get_method_fields(text.text))
+        self.head_request, self.request = single_request, replace(single_request, off=self.off)
 
     @property
     def encoded(self) -> str:
         """The mode's part of the drawing, as JSON for the explorer.
 
         Keys:
-            "off": the places of the heads that are off.
+            "off": the indices of the heads that are off, among all heads.
             "moved": the change of each head's attention, as a share of the largest divergence; None for heads that
                 cannot have changed.
         """
         off = () if inference.lacks_source(self.location) else self.off
-        places, divergence = [head.place(self.whole_attention.heads) for head in off], np.array([])
+        indices, divergence = [head.place(self.whole_attention.heads) for head in off], np.array([])
         if off and self.attention.quantity == self.whole_attention.quantity:
             divergence = compute_head_divergences(self.whole_attention, self.attention)
             divergence[: off[0].layer + 1] = np.nan
         largest = np.nanmax(divergence, initial=0) or 1
         shares = [None if np.isnan(value) else round(float(value / largest), 3) for value in divergence.ravel()]
-        return json.dumps({"off": places, "moved": shares})
+        return json.dumps({"off": indices, "moved": shares})
 
     def show(self, open_head: Head) -> list[PageChart]:
         """Say what the model answers and which head changes the answer most, and show the controls for the heads.
@@ -115,7 +115,7 @@ class SwitchOffMode:
         else:
             answer, effect = st.columns([3, 2], gap="large")
         with effect:  # a separate container, so that the popover beside it stays open while the text changes
-            sentence_place = st.container(width="content")
+            sentence_container = st.container(width="content")
             links_row = st.container(horizontal=True, width="content")
         with report_errors(show_error):
             if self.question is not None:
@@ -123,7 +123,7 @@ class SwitchOffMode:
                     page_charts = answering.show_answer(
                         self.whole_attention, self.request, self._describe_charts(self.off)
                     )
-            with sentence_place:
+            with sentence_container:
                 effects = _measure_effects(self.whole_attention, self.head_request)
                 st.markdown(self._write_sentence(effects), width="content")
             page_charts.append(self._make_effects_chart(effects))
@@ -183,13 +183,13 @@ class SwitchOffMode:
         target = "sentence" if self.question is None else "answer"
         label, description = f"Effect of each head on {answering.EFFECT_TARGETS[target]}", self._describe_charts(())
         values, unit = effects.on(target), answering.name_unit(self.question)
-        measured = [name for name in answering.EFFECT_TARGETS if name == "sentence" or self.question is not None]
-        columns = ("head", *(f"effect_on_{name}" for name in measured))
+        targets = [name for name in answering.EFFECT_TARGETS if name == "sentence" or self.question is not None]
+        columns = ("head", *(f"effect_on_{name}" for name in targets))
         draw = partial(charts.draw_head_grid, values, unit, self.off)
 
         def make_table() -> Table:
             heads = self.whole_attention.every_head()
-            values = [[float(effects.on(target)[head]) for head in heads] for target in measured]
+            values = [[float(effects.on(target)[head]) for head in heads] for target in targets]
             return Table(columns, tuple(zip(map(str, heads), *values, strict=True)), {"caption": description})
 
         return PageChart(label, "effects", draw, description, make_table, text=self.request.text)
@@ -209,11 +209,11 @@ def _open_toy_example() -> None:
 
 
 def _load_question(attention: Attention, location: Address) -> Question | None:
-    """Return the question in the URL, or else the one about the model's own answer; None if nothing can be asked."""
+    """Return the question in the URL, or else about the model's own answer; None if nothing can be asked."""
     request = Request(attention.model, attention.text.text, location.request.pair, prefix=location.request.prefix)
-    for place in (location, location.with_request(word="")):
+    for candidate in (location, location.with_request(word="")):
         with suppress(MhaVizError):
-            return inference.load_question(request, place)
+            return inference.load_question(request, candidate)
     return None
 
 

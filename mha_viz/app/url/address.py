@@ -21,7 +21,7 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.app.url import comparison, lesson
-from mha_viz.app.url.annotated_texts import Annotated, find_annotation, format_bare_conllu, read_words
+from mha_viz.app.url.annotated_texts import AnnotatedText, find_annotation, format_bare_conllu, read_words
 from mha_viz.app.url.minimal_pair import replace_word
 from mha_viz.attention import Head
 from mha_viz.attention.answers import SIDES
@@ -133,7 +133,7 @@ class Address:
         return {"method": self.request.method} | ({"source": source} if self.request.method == TEXT else {})
 
     def list_unused(self, page: str) -> list[str]:
-        """Return the complaints about parameters that this page reads."""
+        """Return the ignored parameters that this page would have read, as ``name=value``."""
         return [
             complaint
             for complaint in self.complaints
@@ -162,7 +162,7 @@ def load_examples() -> tuple[dict[str, str], ...]:
 
 
 class Url:
-    """A URL's parameters, cut to the length that is read, with the address and the text in them."""
+    """A URL's parameters, cut to the accepted length, and the address and text that they describe."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self.parameters = cut_parameters(parameters)
@@ -178,21 +178,18 @@ class Url:
         return self.location.request.text if "text" in self.parameters else load_examples()[0]["text"]
 
     @cached_property
-    def gold(self) -> Annotated | None:
+    def gold(self) -> AnnotatedText | None:
         """The annotation of the text; None if it has none or it cannot be read."""
         annotation = None if self.location.request.pair else find_annotation(self.text)
-        return annotation if isinstance(annotation, Annotated) else None
+        return annotation if isinstance(annotation, AnnotatedText) else None
 
     @cached_property
     def sentence(self) -> str:
-        """The text as a sentence. For pasted CoNLL-U these are its words."""
+        """The text; for pasted CoNLL-U, its words joined by spaces."""
         return self.gold.text if self.gold and self.gold.pasted else self.text
 
-    def get_pin_text(self, shown_text: str) -> str:
-        """Return the text to store with a compared head, from which the same words are read again.
-
-        For CoNLL-U this is the annotation instead of ``shown_text``.
-        """
+    def get_full_text(self, shown_text: str) -> str:
+        """Return the text to store with a compared head: ``shown_text`` or, for CoNLL-U, lines that hold its words."""
         words = read_words(self.text) if shown_text == self.sentence and not self.location.request.pair else None
         return format_bare_conllu(words) if words and words != read_words(shown_text) else shown_text
 
@@ -271,7 +268,7 @@ def _make_address(parameters: Mapping[str, str]) -> Address:
     matched_values, ignored_names = _match_patterns(parameters, VIEW_PATTERNS | PANEL_PATTERNS)
     off, case = parse_heads(parameters.get("off", "")), _parse_case(parameters.get("case"))
     is_method = parameters.get("how", METHODS[0]) in METHODS
-    ignored_names += _list_misfits(
+    ignored_names += _list_invalid(
         off=off is not None, how=is_method, case=case is not None or "case" not in parameters
     )
     answer_values, unmatched_names = _match_patterns(parameters, ANSWER_PATTERNS)
@@ -311,8 +308,8 @@ def choose_scale(quantity: str | None) -> str | None:
 
     Quantities whose values are not shares of 1 have a scale per head.
     """
-    row = QUANTITIES.get(quantity or DEFAULTS["shown"])
-    return choose_default_scale(row.name) if row and not row.is_share else None
+    shown = QUANTITIES.get(quantity or DEFAULTS["shown"])
+    return choose_default_scale(shown.name) if shown and not shown.is_share else None
 
 
 def _match_patterns(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -413,7 +410,7 @@ def go(**changes: str | None) -> None:
     if _count_encoded(new_parameters, ["tray"]) > max(
         _count_encoded(old_parameters, ["tray"]), MAX_ENCODED - _count_encoded(new_parameters, LONG_PARAMETERS[:-1])
     ):
-        raise comparison.make_too_long_error()
+        raise comparison.make_length_error()
     open_at(new_parameters)
 
 
@@ -431,9 +428,9 @@ def _parse_head(name: str | None) -> Head | None:
         return None
 
 
-def _list_misfits(**fits: bool) -> list[str]:
-    """Return the names of the parameters whose values do not fit."""
-    return [name for name, is_fit in fits.items() if not is_fit]
+def _list_invalid(**validity: bool) -> list[str]:
+    """Return the names of the parameters whose values are invalid."""
+    return [name for name, is_valid in validity.items() if not is_valid]
 
 
 def _parse_case(value: str | None) -> CaseInLink | None:

@@ -142,7 +142,7 @@ def move(lesson: Lesson, number: int, position: int) -> Lesson:
     return (*others[: position - 1], lesson[number - 1], *others[position - 1 :])
 
 
-def is_left(view: LessonView, page: str, parameters: Mapping[str, str], shown_parameters: Mapping[str, str]) -> bool:
+def has_left(view: LessonView, page: str, parameters: Mapping[str, str], shown_parameters: Mapping[str, str]) -> bool:
     """Return whether the visitor has left a view: whether another page or another subject is open.
 
     ``shown_parameters`` holds the URL's parameters and the defaults that the page opens.

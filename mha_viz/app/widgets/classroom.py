@@ -104,14 +104,14 @@ def show_class_view(pages: Sequence[Any], current_page: Any, show_links: Callabl
         return
     with st.container(key="classroom"):
         number = lesson.read_number(url, views)
-        is_left = number is not None and lesson.is_left(
+        has_left = number is not None and lesson.has_left(
             views[number - 1], get_page_name(current_page), url, _read_shown(get_page_name(current_page))
         )
-        if number is not None and not is_left:
+        if number is not None and not has_left:
             words = escape(views[number - 1].remark)
             st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
         with st.container(key=WAYS_KEY, horizontal=True, vertical_alignment="center", width="content"):
-            _show_view_controls(pages, current_page, views, url, is_left)
+            _show_view_controls(pages, current_page, views, url, has_left)
 
 
 def _show_edge(
@@ -149,13 +149,13 @@ def _show_edge(
 
 
 def _show_view_controls(
-    pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], is_left: bool
+    pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], has_left: bool
 ) -> None:
     """Show buttons for the next and the previous view, or a button back to the view that was left."""
     number = lesson.read_number(url, views)
     if views and number is None:
         _show_view_control(pages, current_page, views, 1, ":primary[**Begin the lesson →**]")
-    if number is not None and is_left:
+    if number is not None and has_left:
         _show_view_control(pages, current_page, views, number, f":primary[**← View {number} of {len(views)}**]")
     elif number is not None and number > 1:
         _show_view_control(pages, current_page, views, number - 1, "← Back")

@@ -21,7 +21,7 @@ from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import RoleSummary
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address, Url
-from mha_viz.app.url.annotated_texts import Annotated, find_annotation, load_built_in_corpus
+from mha_viz.app.url.annotated_texts import AnnotatedText, find_annotation, load_built_in_corpus
 from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_unused, show_error, show_remark
 from mha_viz.app.widgets.request import (
     find_opening,
@@ -95,7 +95,7 @@ class PageReading:
         return is_part(self.attention)
 
     @cached_property
-    def gold(self) -> Annotated | None:
+    def gold(self) -> AnnotatedText | None:
         """The annotation of the text, if it has any; None for a part of an encoder–decoder."""
         return None if self.is_part else self.url.gold
 
@@ -308,7 +308,7 @@ def read_request(request: Request) -> Attention:
         measure_means(request)
     attention = wait_for_result(get_model_service().ask_cached(verbs.read, request), "is reading…", request.model)
     gold = None if request.pair or request.quantity != UNEXPLAINED else find_annotation(request.text)
-    return add_annotation(attention, gold.sentence) if isinstance(gold, Annotated) else attention
+    return add_annotation(attention, gold.sentence) if isinstance(gold, AnnotatedText) else attention
 
 
 def try_read(request: Request) -> Attention | None:

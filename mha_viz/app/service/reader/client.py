@@ -47,14 +47,14 @@ class Reader:
         self._starter = starting.make_starter()
         self._loaded = frozenset[str]()  # names of the loaded models
 
-    def ask(self, verb: Callable[Concatenate[Models, P], T], *values: P.args, **options: P.kwargs) -> T:
+    def ask(self, verb: Callable[Concatenate[Models, P], T], *arguments: P.args, **options: P.kwargs) -> T:
         """Call a verb of ``app.service.reader.verbs`` in the process and return its result.
 
-        The first of the ``values`` is the request, or the name of the model, if the verb needs one.
+        The first of the ``arguments`` is the request, or the name of the model, if the verb needs one.
         """
-        packed_values, arrays = CODEC.pack((values, options))
-        message = {"verb": verb.__name__, "values": packed_values}
-        model = verbs.find_model_name(*values)
+        packed_arguments, arrays = CODEC.pack((arguments, options))
+        message = {"verb": verb.__name__, "values": packed_arguments}
+        model = verbs.find_model_name(*arguments)
         with self._lock:
             try:
                 heading, answer = self._load_and_ask(model, message, arrays)

@@ -293,7 +293,7 @@ def test_two_words_are_read_with_and_without_an_arrow(typed: str, words: tuple[s
 
 def test_heads_are_ranked_by_the_link_between_two_words() -> None:
     attention = ducks()
-    group = head_search.find_between_words(("ducks", "=x"), attention)
+    group = head_search.find_by_two_words(("ducks", "=x"), attention)
     assert group is not None
     assert len(group.answers) == MAX_LISTED == 6
     by_words = attention.by_words().weights[:, :, 1, 5]  # [layer, head]; [CLS] Ducks , +1 [SEP] =x [SEP]
@@ -305,13 +305,13 @@ def test_heads_are_ranked_by_the_link_between_two_words() -> None:
 
 
 def test_words_that_the_text_lacks_have_no_link() -> None:
-    assert head_search.find_between_words(("ducks", "geese"), ducks()) is None
-    assert head_search.find_between_words(("ducks", "ducks"), ducks()) is None  # one word, with itself
+    assert head_search.find_by_two_words(("ducks", "geese"), ducks()) is None
+    assert head_search.find_by_two_words(("ducks", "ducks"), ducks()) is None  # one word, with itself
 
 
 def test_heads_are_ranked_by_what_a_word_gets_and_gives() -> None:
     attention = ducks()  # [CLS] Ducks , +1 [SEP] =x [SEP]; “Ducks” is the pieces 1 and 2
-    to_it, from_it = head_search.find_of_word("ducks", attention)
+    to_it, from_it = head_search.find_by_one_word("ducks", attention)
     w = attention.by_words().weights  # [layer, head, query, key]
     others = {2: ",", 3: "+1", 5: "=x"}
     for group, held, strongest in (
@@ -331,12 +331,12 @@ def test_heads_are_ranked_by_what_a_word_gets_and_gives() -> None:
 
 @pytest.mark.parametrize("word", ["geese", "[cls]", "duck", ""])
 def test_what_is_no_word_of_the_text_gets_nothing(word: str) -> None:
-    assert head_search.find_of_word(word, ducks()) == []
+    assert head_search.find_by_one_word(word, ducks()) == []
 
 
 def test_the_only_word_of_a_text_looks_at_no_other() -> None:
     alone = Attention.from_tensors([np.full((1, 3, 3), 1 / 3)], ["[CLS]", "Hello", "[SEP]"])
-    assert head_search.find_of_word("hello", alone) == []
+    assert head_search.find_by_one_word("hello", alone) == []
 
 
 @pytest.mark.parametrize(("typed", "word"), [(" “Animal” ", "animal"), ("it animal", ""), ("", "")])

@@ -18,7 +18,7 @@ from mha_viz.app.url.comparison import ComparedHead, Comparison
 from mha_viz.app.url.minimal_pair import replace_word
 from mha_viz.app.widgets import asking, download_panel, inference, navigation, request
 from mha_viz.app.widgets.asking import change_second_text
-from mha_viz.app.widgets.components import compare as component
+from mha_viz.app.widgets.components import draw_comparison
 from mha_viz.app.widgets.download_panel import PageChart, PanelView
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
@@ -441,7 +441,7 @@ def _draw(
     read_option("at", numbers, address.PANEL_PATTERNS["at"])
     read_option("diff", [*pairs, "none", start.diff], address.PANEL_PATTERNS["diff"])
     packet = get_model_service().pack_panels(panels, positions, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
-    component(packet, "compare", _on_view, _on_edit)
+    draw_comparison(packet, "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
         charts = patched_texts.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
     panel_view = parse_panel_view(address.get_parameters(), panels, start)

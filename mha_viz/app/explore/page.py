@@ -105,7 +105,7 @@ def _report_limits(page: PageReading) -> None:
     inference.report_unknown_text(attention)
     unread_parameters = ["tray"] if location.tray and not comparison.read(location.tray)[1] else []
     missing_tokens = [f"token {token}" for token in location.tokens if token >= page.tokens]
-    missing_heads = [str(head) for head, is_there in page.requested_heads.items() if not is_there]
+    missing_heads = [str(head) for head, exists in page.requested_heads.items() if not exists]
     report_unused([*missing_heads, *location.list_unused("explore"), *missing_tokens, *unread_parameters])
     describe_part(attention)
     if is_coarse(attention):
@@ -185,7 +185,7 @@ def _show_question(page: PageReading) -> None:
         asking.show_controls(None, location)
         return
     with report_errors(show_error):
-        question = asking.show_panel(page.model, page.attention, location)
+        question = asking.show_question(page.model, page.attention, location)
         if question is not None:
             show_remark(f"Each number is what a link adds to {question.score}, to first order.")
 
@@ -291,7 +291,7 @@ def read_page(url: Url) -> PageReading | None:
     page = None
     try:
         with st.container():  # one container, so that remarks that come and go do not redraw what is below
-            page = inference.read_nearest(url, url.location, says_source=False)
+            page = inference.read_nearest(url, url.location, reports_source=False)
     finally:
         if page is None:
             skeleton.empty()

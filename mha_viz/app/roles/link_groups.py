@@ -19,7 +19,7 @@ from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
 from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.parts import escape_markdown, get_theme, report_errors, show_error, show_remark
-from mha_viz.app.widgets.study_progress import show_progress, show_stopping
+from mha_viz.app.widgets.study_progress import show_progress, show_saving
 from mha_viz.app.widgets.url_controls import bind_control, read_option
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
@@ -73,7 +73,7 @@ def _show_outcome(link_request: LinkRequest) -> bool:
     if job is not None:
         show_progress(job, _describe_progress)
     elif queue.is_stopping(link_request):
-        show_stopping(partial(queue.is_stopping, link_request), "Sampling is being stopped.")
+        show_saving(partial(queue.is_stopping, link_request), "Sampling is being stopped.")
     elif result is not None:
         _show_groups(unpack_groups(result))
     else:

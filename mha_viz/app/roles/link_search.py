@@ -19,7 +19,7 @@ from mha_viz.app.service.studies import Evidence, make_built_in_corpus
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
 from mha_viz.app.widgets.parts import escape_markdown, report_errors, show_error, show_remark
-from mha_viz.app.widgets.study_progress import show_progress, show_stopping
+from mha_viz.app.widgets.study_progress import show_progress, show_saving
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.figures.words.glosses import label_relation
@@ -114,7 +114,7 @@ def _show_outcome(model: catalog.Model, corpus: StudyCorpus, head: Head, conditi
         show_progress(job, _describe_progress)
     elif searches_queue.is_stopping(search):
         words = "The search is being stopped; its results so far follow."
-        show_stopping(partial(searches_queue.is_stopping, search), words)
+        show_saving(partial(searches_queue.is_stopping, search), words)
     elif result is not None:
         _show_result(result, head)
     elif (failed := searches_queue.find_failed(search)) and failed.error:

@@ -14,7 +14,7 @@ from mha_viz.app.service.studies import Evidence, load_bundled, make_built_in_co
 from mha_viz.app.url import address
 from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets.parts import escape_markdown, report_errors, show_error, show_remark
-from mha_viz.app.widgets.study_progress import show_progress, show_stopping
+from mha_viz.app.widgets.study_progress import show_progress, show_saving
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.models.getting import catalog
@@ -61,7 +61,7 @@ def load_evidence(model: catalog.Model, corpus: str) -> Evidence | None:
         show_progress(running_study, partial(_describe_progress, model))
         return None
     if studies.is_stopping(model, digest):
-        show_stopping(
+        show_saving(
             partial(studies.is_stopping, model, digest), "Measuring is being stopped; the results so far are kept."
         )
         return None

@@ -38,13 +38,13 @@ class Headers:
         headers = self._policy.make_headers(scope)
         names = {name for name, _ in headers}
 
-        async def add(message: Message) -> None:
+        async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 others = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
                 message = {**message, "headers": [*others, *headers]}
             await send(message)
 
-        await self._app(scope, receive, add)
+        await self._app(scope, receive, add_headers)
 
     @staticmethod
     def make_error_handler(settings: ServerSettings) -> Callable[[Request, Exception], Response]:
@@ -82,7 +82,7 @@ class _Policy:
 
     def make_headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        # This server's WebSocket address: in some browsers 'self' does not include it.
+        # In some browsers, 'self' does not include this server's WebSocket address.
         sockets = f" ws://{host.decode()} wss://{host.decode()}" if _HOST.fullmatch(host) else ""
         policy = (
             _MEDIA_POLICY if get_relative_path(scope).startswith(MEDIA) else self._page.replace("{sockets}", sockets)

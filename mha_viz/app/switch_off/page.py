@@ -143,7 +143,7 @@ class SwitchOffMode:
             if not QUANTITIES[
                 self.location.request.quantity
             ].of_answer:  # for gradients, the question is already above the drawing
-                asking.show_panel(self.model, self.whole_attention, self.location)
+                asking.show_question(self.model, self.whole_attention, self.location)
             st.caption(CAUTION)
 
     def _show_switch_on_button(self, open_head: Head) -> None:

@@ -16,10 +16,10 @@ from mha_viz.app.widgets.parts import format_formulas, set_title
 from mha_viz.app.widgets.url_controls import bind_control, read_option
 from mha_viz.files.assets import app_root
 
-_SITE_ONLY = re.compile(r"^::: |when the page was built", re.MULTILINE)  # occurs in chapters that need `make docs`
+_NEEDS_BUILD = re.compile(r"^::: |when the page was built", re.MULTILINE)  # occurs in chapters that need `make docs`
 _BLOCK = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(`[^`\n]+`)")
-_LINK = re.compile(r"\[([^\]]*)\]\(([^):#]*)(#[\w-]+)?\)")  # to another file, or within this one
+_LINK = re.compile(r"\[([^\]]*)\]\(([^):#]*)(#[\w-]+)?\)")  # to another file, or within the same file
 _INDEX = re.compile(r"([A-Za-z])<sub>(\w+)</sub>")
 _HEADING = re.compile(r"^#(?=#)", re.MULTILINE)
 _TITLE = re.compile(r"^# (.+)\n")
@@ -33,8 +33,10 @@ def list_chapters() -> Mapping[str, Path]:
     """
     folder = app_root() / "docs"
     files = {path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.md")}
-    readable = (name for name in files if not _SITE_ONLY.search(files[name].read_text("utf-8")))
-    return MappingProxyType({name: files[name] for name in sorted(readable, key=lambda name: ("/" in name, name))})
+    readable_names = (name for name in files if not _NEEDS_BUILD.search(files[name].read_text("utf-8")))
+    return MappingProxyType(
+        {name: files[name] for name in sorted(readable_names, key=lambda name: ("/" in name, name))}
+    )
 
 
 def read_chapter_name() -> str:
@@ -43,7 +45,7 @@ def read_chapter_name() -> str:
 
 
 def show_chapter(name: str) -> None:
-    """Show the chapter, a way back, and a menu of all chapters.
+    """Show the chapter, a link back, and a menu of all chapters.
 
     No HTML in the chapter is rendered. Links to other hosts stay plain links.
     """
@@ -54,7 +56,7 @@ def show_chapter(name: str) -> None:
         st.markdown("[← What the pictures show](?chapter=)", width="content")
         bind_control(
             st.selectbox, "Chapter", "chapter", name, list(list_chapters()), required=True, width=320,
-            label_visibility="collapsed", format_func=lambda other: _read_chapter(other)[0],
+            label_visibility="collapsed", format_func=lambda chapter: _read_chapter(chapter)[0],
         )  # fmt: skip
     with st.container(key=f"chapter_{name.replace('/', '_')}"):
         st.header(title, anchor=False)

@@ -27,7 +27,7 @@ WAYS_KEY = "class_ways"  # the key of the controls of a lesson: "next" and "back
 TEXT_SCALE = 1.2  # enlargement of letters in charts and drawings
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Width in pixels of a QR code's square, for a camera at the back of a room, and maximum width of the whole code.
-MODULE_PIXELS, WIDEST_PIXELS = 7, 540
+MODULE_PIXELS, MAX_PIXELS = 7, 540
 _ANIMAL = "The animal didn't cross the street because it was too tired."
 _WOMAN = "The old woman saw the young man with a small telescope."
 FIRST_HOUR = (  # the ready-made lesson, "What do heads do?"
@@ -62,7 +62,7 @@ FIRST_HOUR = (  # the ready-made lesson, "What do heads do?"
         "Four heads start at random. Will two of them end with the same job?",
     ),
 )
-TEXT_PAGES = ("explore", "compare", "inside_a_head")  # pages whose sentence and head a link must name
+TEXT_PAGES = ("explore", "compare", "inside_a_head")  # pages with a sentence and a head, which a link must name
 
 
 def draw_legible(chart: Chart) -> Any:
@@ -85,9 +85,9 @@ def hide_answer(label: str = "Answer") -> Iterator[None]:
 
 
 def show_class_view(pages: Sequence[Any], current_page: Any, show_links: Callable[[], None]) -> None:
-    """Show the lesson's current step above the page and, at the window's edge, icons for everything else.
+    """Show the lesson's current view above the page and, at the window's edge, icons for everything else.
 
-    These are the links to the pages, the QR code, the lesson builder, and the way out.
+    The icons are for the pages, the QR code, the lesson builder, and leaving the class view.
     """
     url = address.get_parameters()
     views, is_complete = lesson.read(url.get(PARAMETER))
@@ -105,7 +105,7 @@ def show_class_view(pages: Sequence[Any], current_page: Any, show_links: Callabl
     with st.container(key="classroom"):
         number = lesson.read_number(url, views)
         has_left = number is not None and lesson.has_left(
-            views[number - 1], get_page_name(current_page), url, _read_shown(get_page_name(current_page))
+            views[number - 1], get_page_name(current_page), url, _read_full_parameters(get_page_name(current_page))
         )
         if number is not None and not has_left:
             words = escape(views[number - 1].remark)
@@ -239,11 +239,11 @@ def _show_builder(pages: Sequence[Any], current_page: Any, views: Lesson) -> Non
 @report_errors()
 def _add(page: str) -> None:
     views, _ = lesson.read(address.get_parameters().get(PARAMETER))
-    longer = lesson.add(views, page, _read_shown(page), str(st.session_state.get("lesson_remark", "")))
+    new_lesson = lesson.add(views, page, _read_full_parameters(page), str(st.session_state.get("lesson_remark", "")))
     address.go(
         **{
-            PARAMETER: lesson.write(longer),
-            NUMBER: str(len(longer)),
+            PARAMETER: lesson.write(new_lesson),
+            NUMBER: str(len(new_lesson)),
             **dict.fromkeys(_find_old_number(address.get_parameters())),
         }
     )
@@ -253,8 +253,10 @@ def _add(page: str) -> None:
 @report_errors()
 def _remove(number: int) -> None:
     views, _ = lesson.read(address.get_parameters().get(PARAMETER))
-    remaining = lesson.write(lesson.remove(views, number))
-    address.go(**{PARAMETER: remaining, NUMBER: None, **dict.fromkeys(_find_old_number(address.get_parameters()))})
+    lesson_parameter = lesson.write(lesson.remove(views, number))
+    address.go(
+        **{PARAMETER: lesson_parameter, NUMBER: None, **dict.fromkeys(_find_old_number(address.get_parameters()))}
+    )
 
 
 @report_errors()
@@ -262,13 +264,15 @@ def _move(number: int, step: int) -> None:
     """Move a view up or down. The open view stays open."""
     views, _ = lesson.read(address.get_parameters().get(PARAMETER))
     open_number = lesson.read_number(address.get_parameters(), views)
-    swapped = {number: number + step, number + step: number}
-    view_parameter = {} if open_number is None else {NUMBER: str(swapped.get(open_number, open_number))}
-    old = dict.fromkeys(_find_old_number(address.get_parameters()))
-    address.go(**{PARAMETER: lesson.write(lesson.move(views, number, number + step)), **view_parameter, **old})
+    new_numbers = {number: number + step, number + step: number}
+    view_parameter = {} if open_number is None else {NUMBER: str(new_numbers.get(open_number, open_number))}
+    old_parameter = dict.fromkeys(_find_old_number(address.get_parameters()))
+    address.go(
+        **{PARAMETER: lesson.write(lesson.move(views, number, number + step)), **view_parameter, **old_parameter}
+    )
 
 
-def _read_shown(page: str) -> dict[str, str]:
+def _read_full_parameters(page: str) -> dict[str, str]:
     """Return the URL's parameters and, for a page with a text, the defaults that it opens."""
     return {
         **(request.list_full_parameters(address.get_url()) if page in TEXT_PAGES else {}),
@@ -284,7 +288,7 @@ def _show_code(page: Any) -> None:
     base = _find_base_address(page)
     if not base:
         return
-    picture = draw_qr_code(f"{base}/{page.url_path}?{_encode_query(_read_shown(get_page_name(page)))}")
+    picture = draw_qr_code(f"{base}/{page.url_path}?{_encode_query(_read_full_parameters(get_page_name(page)))}")
     if picture is None:
         show_remark("This view’s link is too long for a QR code. Use a shorter sentence or lesson.")
         return
@@ -302,7 +306,7 @@ def draw_qr_code(link: str) -> str | None:
     except segno.DataOverflowError:
         return None
     modules = code.symbol_size()[0]
-    side = modules * min(MODULE_PIXELS, WIDEST_PIXELS // modules)
+    side = modules * min(MODULE_PIXELS, MAX_PIXELS // modules)
     picture = escape(code.svg_data_uri(scale=MODULE_PIXELS))
     return f'<img class="mha-code" alt="QR code of this view" width="{side}" src="{picture}">'
 

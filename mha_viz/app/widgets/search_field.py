@@ -1,12 +1,9 @@
-"""The field *Find a head that …* on every page, drawn by the browser's component.
-
-Its answers are about the model in the URL.
-"""
+"""The search field *Find a head that …* on every page. Its answers are about the model in the URL."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import TimeoutError as NotReady
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -40,10 +37,10 @@ from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
 KEY = "search"
 MAX_CHARACTERS = 80  # maximum length of a query
-PATIENCE_S = 20  # seconds to wait for the model
-STAYING_PAGES = ("explore", "roles", "inside a head")  # pages that show the head in the URL; the others lead to Explore
+MODEL_TIMEOUT_S = 20  # seconds to wait for the model
+HEAD_PAGES = ("explore", "roles", "inside a head")  # pages that show the head in the URL; others lead to Explore
 MEASURED_FIELDS = ("score", "baseline", "rule", "standing")
-OPENED = "heads_opened"  # how often the search or a lesson opened a head, after which the drawing follows the URL
+OPENED = "heads_opened"  # session key: how often the search or a lesson opened a head for the drawing to follow
 _QUERY, _CHOICE, _COUNT, _SHOWN = "search_query", "search_choice", "search_count", "search_shown"
 
 
@@ -110,8 +107,8 @@ def _describe_group(group: AnswerGroup | StageGroup, current_page: str) -> dict[
 def _describe_answer(answer: HeadAnswer | StageAnswer) -> dict[str, str]:
     if isinstance(answer, StageAnswer):
         return {"name": answer.name, "paper": "", "does": answer.question} | dict.fromkeys(MEASURED_FIELDS, "")
-    measured = {name: getattr(answer, name) for name in MEASURED_FIELDS}
-    return {"name": str(answer.head), "paper": answer.head.paper, "does": answer.does, **measured}
+    measured_fields = {name: getattr(answer, name) for name in MEASURED_FIELDS}
+    return {"name": str(answer.head), "paper": answer.head.paper, "does": answer.does, **measured_fields}
 
 
 # ---- Answers ------------------------------------------------------------------------------------------
@@ -127,11 +124,11 @@ def find_answers(query: str) -> list[AnswerGroup | StageGroup]:
     findings = studies.summarise(model).roles
     heads = head_search.parse_names(query)
     if heads:
-        exists = partial(_has_head, model=model)
-        return [*head_search.answer_names(query, heads, exists, findings, list_head_recipes(model.name))]
+        has_head = partial(_has_head, model=model)
+        return [*head_search.answer_names(query, heads, has_head, findings, list_head_recipes(model.name))]
     if question := stage_search.find_by_question(query):
         return [question]
-    link_groups = _find_linked(query, model, url)
+    link_groups = _find_by_link(query, model, url)
     if word := head_search.parse_written_word(query):
         link_groups.append(_find_by_written_word(word, model, url))
     role = (
@@ -156,7 +153,7 @@ def _make_table_loader(model: catalog.Model) -> Callable[[str], Any]:
     return load_table
 
 
-def _find_linked(query: str, model: catalog.Model, url: Url) -> list[AnswerGroup]:
+def _find_by_link(query: str, model: catalog.Model, url: Url) -> list[AnswerGroup]:
     word_pair, word = head_search.parse_two_words(query), head_search.parse_one_word(query)
     text = f"{url.sentence} {url.location.request.pair}".casefold()
     if not (word_pair or word) or not (
@@ -164,8 +161,8 @@ def _find_linked(query: str, model: catalog.Model, url: Url) -> list[AnswerGroup
     ):
         return []
     if word_pair is None:
-        return head_search.find_of_word(word, _load_reading(model, url))
-    group = head_search.find_between_words(word_pair, _load_reading(model, url))
+        return head_search.find_by_one_word(word, _load_reading(model, url))
+    group = head_search.find_by_two_words(word_pair, _load_reading(model, url))
     return [] if group is None else [group]
 
 
@@ -174,12 +171,14 @@ def _find_by_written_word(word: str, model: catalog.Model, url: Url) -> AnswerGr
     attention = _load_reading(model, url)
     request = Request(attention.model, url.text, url.location.request.pair)
     try:
-        named = _wait_for(get_model_service().ask_cached(verbs.name_words, request, NAMED_WORDS), "What heads write")
+        written_words = _wait_for(
+            get_model_service().ask_cached(verbs.name_words, request, NAMED_WORDS), "What heads write"
+        )
     except Busy:
         raise
     except MhaVizError as error:  # the text is too long, or the model names no words
         return AnswerGroup(f"Writes “{word}” in this text", note=error.problem)
-    return head_search.find_by_written_word(word, attention, named)
+    return head_search.find_by_written_word(word, attention, written_words)
 
 
 def _load_reading(model: catalog.Model, url: Url) -> Attention:
@@ -195,8 +194,8 @@ def _load_reading(model: catalog.Model, url: Url) -> Attention:
 def _wait_for(future: Any, name: str) -> Any:
     """Return an answer of the model. Raises what the model raises, and Busy, about ``name``, if it takes too long."""
     try:
-        return future.result(PATIENCE_S)
-    except NotYet:
+        return future.result(MODEL_TIMEOUT_S)
+    except NotReady:
         future.cancel()
         raise Busy(f"{name} is not known yet: the model is still at work.", "Search again in a moment.") from None
 
@@ -209,25 +208,25 @@ def _find_destination(answer: HeadAnswer | StageAnswer, current_page: str) -> tu
     if isinstance(answer, StageAnswer):
         return answer.page, dict(answer.parameters)
     is_in_text = answer.link is not None or bool(answer.pin)
-    page = current_page if current_page in STAYING_PAGES and not (is_in_text and current_page == "roles") else "explore"
+    page = current_page if current_page in HEAD_PAGES and not (is_in_text and current_page == "roles") else "explore"
     link: dict[str, str | None] = {"pin": answer.pin or None, "link": None}
     if answer.link is not None:
         query, key = answer.link
         link = {"pin": f"q{query}k{key}", "link": f"{query}-{key}"}
-    by_role = (
+    is_by_role = (
         page == "explore"
         and answer.rule
         and not is_in_text
         and answer.standing not in (head_search.RECIPE, head_search.SCORES, head_search.PAIRS)
     )
-    roles = {"roles": "on"} if by_role else {}  # show the role by which the head was found
+    roles = {"roles": "on"} if is_by_role else {}  # show the role by which the head was found
     quantity = QUANTITIES.get(address.get_parameters().get("shown") or WEIGHT)
     # Rollout has other heads, so go back to weights.
-    weights = {"shown": None} if quantity and quantity.of_layers else {}
+    quantity_change = {"shown": None} if quantity and quantity.of_layers else {}
     case = _find_case_parameters(answer) if page in ("explore", "inside a head") else {}
     if case and page != "explore":  # only Explore can show the case; keep the sentence and the head
         case |= {"head": str(answer.head), "case": None, "gold": None}
-    return page, {"head": str(answer.head), "on": None, **link, **roles, **weights, **case}
+    return page, {"head": str(answer.head), "on": None, **link, **roles, **quantity_change, **case}
 
 
 def _find_case_parameters(answer: HeadAnswer) -> dict[str, str | None]:

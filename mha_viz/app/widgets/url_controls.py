@@ -13,7 +13,7 @@ from mha_viz.app.url import address
 from mha_viz.app.widgets.parts import report_errors, report_unused
 
 UrlChanges: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
-LATE_CONTROLS = {"relation": "", "level": "base"}  # controls whose text may arrive after a click, with their defaults
+LATE_CONTROLS = {"relation": "", "level": "base"}  # controls whose value may arrive after a click: name → default
 
 
 def read_option(name: str, options: Collection[str], pattern: str) -> str:

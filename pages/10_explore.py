@@ -9,8 +9,8 @@ from mha_viz.app.widgets import frame, request
 
 frame.ensure_frame()
 url = address.get_url()
-request.ask_text(url, explore.INTRODUCTION)
-request.ask_part(url.location)
+request.show_text_input(url, explore.INTRODUCTION)
+request.show_part_controls(url.location)
 continuing.show_continue_button(url)
 reading = explore.read_page(url)
 if reading is not None:

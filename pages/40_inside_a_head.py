@@ -6,5 +6,5 @@ from mha_viz.app.widgets import frame, request
 
 frame.ensure_frame()
 url = address.get_url()
-request.ask_text(url, hint=False)
+request.show_text_input(url, hint=False)
 inside.show_steps(url)

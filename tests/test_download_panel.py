@@ -41,7 +41,7 @@ class Offers:
         return self._made[-1][0]
 
     def on_compare(self, panels: Sequence[Panel]) -> tuple[Sequence[Offer], Everything]:
-        download_panel.show_panel_downloads(PanelView(panels, View(), pair=(0, 1)), is_compared=True)
+        download_panel.show_panel_downloads(PanelView(panels, View(), pair=(0, 1)), offers_archive=True)
         offers, everything = self._made[-1]
         assert everything is not None
         return offers, everything

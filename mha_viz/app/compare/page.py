@@ -31,7 +31,7 @@ from mha_viz.app.widgets.parts import (
     show_pending_error,
     show_remark,
 )
-from mha_viz.app.widgets.request import ask_part, set_part
+from mha_viz.app.widgets.request import set_part, show_part_controls
 from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
@@ -98,7 +98,7 @@ def show_comparison(url: Url) -> None:
             show_remark("The texts of My heads are read without the prefix in this link.")
         _show_my_heads(heads, url.location)
         return
-    ask_part(url.location)
+    show_part_controls(url.location)
     other = "" if choice == "word" else url.location.request.other  # this comparison has a second sentence of its own
     location = url.location.with_request(off=(), other=other)
     page = inference.read_whole_model(url) if choice in WEIGHT_COMPARISONS else inference.read_nearest(url, location)
@@ -245,7 +245,7 @@ def _on_edit() -> None:
     event = read_message("compare", "edit")
     try:
         if event.get("action") == "open":
-            navigation.leave(
+            navigation.open_page(
                 "explore", _select_shared_parameters() | _make_explore_parameters(_parse_edited_head(event))
             )
             return
@@ -445,7 +445,7 @@ def _draw(
     if is_patched and len(panels) == 2:
         charts = patched_texts.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
     panel_view = parse_panel_view(address.get_parameters(), panels, start)
-    download_panel.show_panel_downloads(panel_view, is_compared=positions is not None, charts=charts)
+    download_panel.show_panel_downloads(panel_view, offers_archive=positions is not None, charts=charts)
     publish.show_publishing(panel_view)
 
 

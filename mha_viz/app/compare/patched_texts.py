@@ -69,11 +69,9 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
 
 
 def _show_head_shares(patched: Patched, pinned: Head, reference: str) -> PageChart:
-    finding = (
-        f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
-    )
+    note = f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
     pin_hint = "Click a head to pin it; click again to unpin it."
-    st.markdown(f"Run the first text with one head’s output taken from the second: {finding}. {pin_hint}")
+    st.markdown(f"Run the first text with one head’s output taken from the second: {note}. {pin_hint}")
     chart = _draw(patched, "patched_heads", pinned, reference)
     correlation = decimal(patched.correlation)
     show_remark(
@@ -114,10 +112,8 @@ def _choose_side(pinned: Head, side: str) -> str:
 def _show_paths(paths: Patched, reference: str) -> PageChart:
     """Show the shares of single paths. All other heads keep their outputs on the first text."""
     end = f"the {paths.side} of {format_head(paths.to or Head(0, 0))}"
-    finding = (
-        f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
-    )
-    st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {finding}.")
+    note = f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
+    st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {note}.")
     return _draw(paths, "patched_paths", paths.to, reference)
 
 

@@ -28,8 +28,7 @@ LINKING_ROLES = ("coreference", "syntax", "position")  # roles that link words
 def find_cases(page: PageReading) -> list[Example]:
     """Return the shortest cases of the open head: up to ``MAX_RIGHT`` right ones, then up to ``MAX_WRONG`` wrong ones.
 
-    Empty for models without stored cases, for roles without
-    links between words, and in the view for a class.
+    Empty for models without stored cases, for roles without links between words, and in the view for a class.
     """
     if page.is_part or page.attention.quantity != WEIGHT or address.is_class_view() or page.url.location.request.off:
         return []

@@ -125,7 +125,8 @@ def _show_heads(
     """
     st.session_state[DRAWN_KEY] = _identify_request(page.url), compute_view_key(page.attention)
     mode_container = st.container()
-    view_fields = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.encoded if mode else None)
+    open_count = st.session_state.get(search_field.OPEN_COUNT_KEY, 0)
+    view_fields = describe_view(page, open_count, mode.encoded if mode else None)
     packet = get_model_service().pack_reading(page.attention, page.heads, _find_ranked_link(page), page.opening)
     callbacks = {
         "view": _on_view,
@@ -220,7 +221,7 @@ def _change_quantity(location: Address, quantity: str | None) -> dict[str, str |
         return {}
     changes = {"scale": address.choose_scale(quantity)}
     quantities = [QUANTITIES.get(name or WEIGHT) for name in (quantity, location.request.quantity)]
-    has_other_heads = any(one.of_layers for one in quantities if one)
+    has_other_heads = any(row.of_layers for row in quantities if row)
     return changes | ({"head": None, "on": None} if has_other_heads else {})
 
 
@@ -254,7 +255,7 @@ def _on_card() -> None:
     with suppress(UnknownHead):
         head = Head.parse(str(read_sent_value("explorer", "card")))
         parameters = {name: value for name, value in address.get_parameters().items() if name not in ("on", "corpus")}
-        navigation.leave("roles", {**parameters, "head": str(head)})
+        navigation.open_page("roles", {**parameters, "head": str(head)})
 
 
 @report_errors()
@@ -272,7 +273,7 @@ def _on_elsewhere() -> None:
 @report_errors()
 def _on_why() -> None:
     """Open the page *Why heads differ*."""
-    navigation.leave("why heads differ", {})
+    navigation.open_page("why heads differ", {})
 
 
 def warm_up() -> None:

@@ -92,7 +92,7 @@ class Toy(NamedTuple):
 def show_toy(name: str, following: FollowingStep | None) -> None:
     """Show the training of a toy model."""
     toy = TOYS[name]
-    stage.ask_question(toy.short, toy.question)
+    stage.show_question(toy.short, toy.question)
     guess = stage.ask_guess(name, toy.prediction, toy.options)
     _show_training(name, guess, get_theme(), navigation.find_page("explore"), following)
 

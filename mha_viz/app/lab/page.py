@@ -72,7 +72,7 @@ def _show_experiment(name: str, following: FollowingStep | None) -> None:
     experiment = EXPERIMENTS[name]
     linked_settings = read(name, address.get_parameters().get("run"))
     report_unused([f"run={part[:20]}" for part in list_unread_parts(name, address.get_parameters().get("run"))])
-    stage.ask_question(experiment.short, experiment.question)
+    stage.show_question(experiment.short, experiment.question)
     guess = stage.ask_guess(name, experiment.prediction, experiment.options)
     if stage.has_numbers():
         settings.show_settings(name, linked_settings)

@@ -61,7 +61,7 @@ def show_small_tasks(_: str, following: FollowingStep | None) -> None:
     numbers = [str(number) for number in range(1, len(load_small_tasks()) + 1)]
     number = read_option(TASK, numbers, ".+") or numbers[0]
     task = load_small_tasks()[int(number) - 1]
-    stage.ask_question(f"Small task {number}", escape_markdown(task.task), has_switch=False)
+    stage.show_question(f"Small task {number}", escape_markdown(task.task), has_switch=False)
     bind_control(
         st.pills, "Task", TASK, number, numbers, key="small_task", label_visibility="collapsed", required=True,
         change=lambda task: {TASK: task, ANSWER: None},
@@ -133,8 +133,8 @@ def _stack_maps(words: Attention, task: SmallTask) -> npt.NDArray[np.float32]:
 def _make_neighbour_measure(offset: int) -> Callable[[Attention, SmallTask], Numbers]:
     def average_weights(words: Attention, task: SmallTask) -> Numbers:
         """Return the mean weight of a word on its neighbour at ``offset``, [head], without special tokens."""
-        maps, ordinary = _stack_maps(words, task), _list_ordinary_words(words)
-        pairs = [(query, query + offset) for query in ordinary if query + offset in ordinary]
+        maps, ordinary_words = _stack_maps(words, task), _list_ordinary_words(words)
+        pairs = [(query, query + offset) for query in ordinary_words if query + offset in ordinary_words]
         queries, keys = zip(*pairs, strict=True)
         means: Numbers = maps[:, queries, keys].mean(axis=1, dtype=np.float64)
         return means

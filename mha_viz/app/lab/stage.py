@@ -41,7 +41,7 @@ def make_scene_parameters(name: str, **others: str) -> UrlChanges:
     return {**dict.fromkeys(address.SCENE_PARAMETERS), "experiment": name, **others}
 
 
-def ask_question(title: str, question: str, has_switch: bool = True) -> None:
+def show_question(title: str, question: str, has_switch: bool = True) -> None:
     """Show the question as the title, with a switch for the numbers if the scene has any."""
     set_title("Why heads differ", title)
     read_option(NUMBERS, ("0", "1"), ".+")
@@ -86,10 +86,8 @@ def _save_guess(guess: str | None) -> UrlChanges | None:
     if guess is None:  # a second click on the same answer
         return None
     st.session_state[_PLAY_COUNT] = st.session_state.get(_PLAY_COUNT, 0) + 1
-    return {
-        GUESS: guess,
-        **st.session_state.get(_LAST_STEP, {}),
-    }  # the last step, so that the end adds no history entry
+    last_step = st.session_state.get(_LAST_STEP, {})  # set now, so that the end adds no entry to the history
+    return {GUESS: guess, **last_step}
 
 
 def choose_variant(label: str, name: str, value: str, names: Mapping[str, str], default: str) -> str:

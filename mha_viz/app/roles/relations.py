@@ -145,9 +145,9 @@ def tabulate_relations(evidence: Evidence, level: str) -> Any:
 
 def _iter_rows(table: Any, labels: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
     """Yield a ScoreRow for each row of a table that has the columns "best head", "score" and ``baselines``."""
-    for label, (_, line) in zip(labels, table.iterrows(), strict=True):
-        head = Head.parse(line["best head"].split()[0])
-        yield ScoreRow(label, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
+    for label, (_, row) in zip(labels, table.iterrows(), strict=True):
+        head = Head.parse(row["best head"].split()[0])
+        yield ScoreRow(label, head, float(row["score"]), tuple(float(row[name]) for name in baselines))
 
 
 def _configure_columns() -> dict[str, Any]:

@@ -146,7 +146,7 @@ def release_caches() -> None:
 READING_BYTES = 60_000_000
 PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
-FAILURES = 64  # maximum number of models whose loading errors are remembered
+MAX_FAILURES = 64  # maximum number of models whose loading errors are remembered
 FAILURE_SECONDS = 60.0  # seconds for which an error is remembered, unless somebody tries again
 WARM_DELAY_S = 1.0  # seconds after the first picture
 
@@ -163,7 +163,7 @@ class ModelService:
         self._reader = _get_reader()
         self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
         self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
-        self._failures = BoundedCache[str, tuple[float, MhaVizError]](FAILURES, lambda _: 1)
+        self._failures = BoundedCache[str, tuple[float, MhaVizError]](MAX_FAILURES, lambda _: 1)
         self._overviews = BoundedCache[str, Overview](PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
         self._derived_results = BoundedCache[Key, bytes](PACKET_BYTES, len)
         self._traces = BoundedCache[Key, Trace](TRACE_BYTES, lambda trace: trace.bytes)
@@ -185,11 +185,11 @@ class ModelService:
         that.
         """
         self._cache_first_reading()
-        if self._reader.loaded - {catalog.choose_default().name}:
+        if self._reader.loaded_models - {catalog.choose_default().name}:
             self._reader.close()
             self._warming = False
         with contextlib.suppress(MhaVizError):
-            self._reader.rest()
+            self._reader.free_memory()
 
     def ask(self, verb: Callable[Concatenate[Models, P], V], *arguments: P.args, **options: P.kwargs) -> Future[V]:
         """Call a verb of ``app.service.reader.verbs`` with these arguments and return a Future of its result.
@@ -235,16 +235,16 @@ class ModelService:
         )
         return self._packets.get(key) or self._packets.put(key, build_packet(attention, heads, link, start, thumbnails))
 
-    def pack_panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, **start: str) -> bytes:
+    def pack_panels(self, panels: Sequence[Panel], positions: tuple[int, ...] | None, **start: str) -> bytes:
         """Return heads side by side, packed for the browser.
 
         Args:
             panels: the heads.
-            places: their positions in the list of compared heads; None if they are not from that list.
+            positions: their positions in the list of compared heads; None if they are not from that list.
             start: how they open (:func:`mha_viz.figures.layout.panels.set_initial_state`).
         """
-        key = (places, *sorted(start.items()), *((p.attention.key, p.head, p.name) for p in panels))
-        editable = False if places is None else places
+        key = (positions, *sorted(start.items()), *((p.attention.key, p.head, p.name) for p in panels))
+        editable = False if positions is None else positions
 
         def pack_and_open() -> bytes:
             packet = pack_comparison(panels, editable=editable)

@@ -38,7 +38,7 @@ class QueueRules(NamedTuple):
     Attributes:
         singular: what a job is called.
         plural: what several jobs are called.
-        stop: the advice to visitors who must wait for their own job, or stop it, before they submit another.
+        stop_advice: the advice to visitors who must wait for their own job, or stop it, before they submit another.
         max_jobs: at most this many jobs may wait or run.
         timeout_s: seconds without polling after which a visitor counts as gone.
         local_timeout_s: the timeout on the visitor's own machine, where other pages may be open meanwhile; 0 to use
@@ -55,7 +55,7 @@ class QueueRules(NamedTuple):
 
     singular: str
     plural: str
-    stop: str = "Stop it, or wait until it is done."
+    stop_advice: str = "Stop it, or wait until it is done."
     max_jobs: int = 16
     timeout_s: float = 10.0
     local_timeout_s: float = 0.0
@@ -254,7 +254,7 @@ class JobQueue(Generic[K, R]):
         self._changed = threading.Condition()  # also guards the jobs
         self.results = BoundedCache[K, R](rules.cache_bytes, rules.size, rules.idle_bytes)
         self._entries: list[_QueuedJob[K, R]] = []  # in the order of arrival, including those that run
-        self._failed = BoundedCache[K, Job](rules.max_jobs, lambda _: 1)
+        self._failed_jobs = BoundedCache[K, Job](rules.max_jobs, lambda _: 1)
         for _ in range(rules.workers):
             threading.Thread(target=self._serve, daemon=True, name=rules.singular).start()
 
@@ -286,7 +286,7 @@ class JobQueue(Generic[K, R]):
         active_jobs = [entry.job for entry in self._entries if not entry.job.is_stopped()]
         own_jobs = [job for job in active_jobs if job.belongs_to(visitor)]
         if own_jobs and not (rules.allows_several_locally and not catalog.is_hosted()):
-            raise Busy(f"You already have a {rules.singular} running: {own_jobs[0].name}.", rules.stop)
+            raise Busy(f"You already have a {rules.singular} running: {own_jobs[0].name}.", rules.stop_advice)
         if len(active_jobs) >= rules.max_jobs:
             raise Busy(f"Too many {rules.plural} are waiting on this server.", "Try again in a few minutes.")
 
@@ -318,7 +318,7 @@ class JobQueue(Generic[K, R]):
 
     def find_failed(self, key: K) -> Job | None:
         """Return the last job under this key if it failed and is still recorded."""
-        return self._failed.get(key)
+        return self._failed_jobs.get(key)
 
     def _remove_stopped(self) -> None:
         with self._changed:
@@ -360,10 +360,10 @@ class JobQueue(Generic[K, R]):
     def _close(self, entry: _QueuedJob[K, R], error: MhaVizError | None) -> None:
         """Remove a job from the queue and record how it ended."""
         if error is None:
-            self._failed.drop(entry.key)
+            self._failed_jobs.drop(entry.key)
         else:
             entry.job.error = error
-            self._failed.put(entry.key, entry.job)
+            self._failed_jobs.put(entry.key, entry.job)
         self._entries = [other for other in self._entries if other is not entry]
         entry.job.finish(error)
 

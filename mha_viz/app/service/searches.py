@@ -28,7 +28,7 @@ class LinkRequest(NamedTuple):
     """A search or sampling of a head's links, as a key for jobs and results.
 
     Attributes:
-        kind: the kind of job, which is also what the child process is asked to do.
+        kind: the kind of job, which also names the work of the child process.
         corpus: the key of model and corpus (``profiles.make_key``).
         head: the head.
         conditions: the conditions of a search, in the order of :class:`mha_viz.analysis.links.Conditions`.

@@ -126,10 +126,10 @@ class _ServerState:
 
     def __init__(self) -> None:
         delete_excess()
-        self.unwritten = BoundedCache[str, UnwrittenProfile](
+        self.unwritten_profiles = BoundedCache[str, UnwrittenProfile](
             CACHE_BYTES, lambda unwritten: profiles.count_bytes(unwritten.profile), UNWRITTEN_BYTES
         )
-        self.measured = BoundedCache[str, StudyCorpus](CORPUS_BYTES, estimate_size)
+        self.measured_corpora = BoundedCache[str, StudyCorpus](CORPUS_BYTES, estimate_size)
         self.excerpts = BoundedCache[str, Mapping[SentenceSpan, Sentence]](
             CORPUS_BYTES, lambda sentences: 1000 + sum(BYTES_PER_WORD * len(s.words) for s in sentences.values())
         )
@@ -165,7 +165,7 @@ def read(data: bytes, name: str) -> Job:
 def find_profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of a model on the corpus with this digest; None if it was not measured."""
     key = profiles.make_key(model, digest)
-    folder, unwritten = profiles.get_home() / key, server_state().unwritten.get(key)
+    folder, unwritten = profiles.get_home() / key, server_state().unwritten_profiles.get(key)
     profile = unwritten.profile if unwritten else get_queue("study").results.get(key)
     if profile is None and (folder / FACTS_FILE).is_file():
         try:
@@ -179,7 +179,7 @@ def find_profile(model: catalog.Model, digest: str) -> Profile | None:
 
 def find_write_error(model: catalog.Model, digest: str) -> MhaVizError | None:
     """Return the error if a profile could not be written to disk and is only in memory, else None."""
-    unwritten = server_state().unwritten.get(profiles.make_key(model, digest))
+    unwritten = server_state().unwritten_profiles.get(profiles.make_key(model, digest))
     return unwritten.error if unwritten else None
 
 
@@ -244,7 +244,7 @@ def start(model: catalog.Model, corpus: StudyCorpus) -> Job:
         )
     key = profiles.make_key(model, corpus.digest)
     job = get_queue("study").submit(key, f"{model.label} on {corpus.name}", partial(_measure, key, model, corpus))
-    server_state().measured.put(key, corpus._replace(name=NEUTRAL_NAME) if corpus.data else corpus)
+    server_state().measured_corpora.put(key, corpus._replace(name=NEUTRAL_NAME) if corpus.data else corpus)
     return job
 
 
@@ -264,7 +264,7 @@ def find_failure(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyC
     None if it did not fail. An uploaded file comes without its name, which only the visitor who uploaded it may see.
     """
     key = profiles.make_key(model, digest)
-    job, corpus = get_queue("study").find_failed(key), server_state().measured.get(key)
+    job, corpus = get_queue("study").find_failed(key), server_state().measured_corpora.get(key)
     return (job.error, corpus) if job and job.error and corpus else None
 
 
@@ -290,9 +290,9 @@ def _measure(key: str, model: catalog.Model, corpus: StudyCorpus, job: Job) -> P
         if sums is None:
             raise ExportError("The folder of profiles cannot be written.")
         profile.write(sums)
-        server_state().unwritten.drop(key)
+        server_state().unwritten_profiles.drop(key)
     except ExportError as error:
-        server_state().unwritten.put(key, UnwrittenProfile(profile, error))
+        server_state().unwritten_profiles.put(key, UnwrittenProfile(profile, error))
     delete_excess(sums)
     return profile
 
@@ -314,7 +314,7 @@ def find_measured_corpus(model: catalog.Model, digest: str) -> StudyCorpus | Non
 
     Only for visitors who have that file.
     """
-    corpus = server_state().measured.get(profiles.make_key(model, digest))
+    corpus = server_state().measured_corpora.get(profiles.make_key(model, digest))
     return corpus if corpus is not None and corpus.data else None
 
 

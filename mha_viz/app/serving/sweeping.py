@@ -118,7 +118,7 @@ class _Sweeper:
 
     def __init__(self, session_limit: SessionLimit, waiting: WaitingSessions, downloads: MediaFileManager) -> None:
         self._session_limit, self._waiting, self._downloads = session_limit, waiting, downloads
-        self._collected_at, self._ended_before, self._is_free = time.monotonic(), 0, True
+        self._collected_at, self._ended_before, self._is_swept = time.monotonic(), 0, True
 
     async def sweep(self) -> None:
         """Free what is due in this round."""
@@ -126,12 +126,12 @@ class _Sweeper:
         self._downloads.remove_orphaned_files()  # also while no page runs
         now = time.monotonic()
         if self._session_limit.open_count:
-            self._is_free = False
+            self._is_swept = False
             if now - self._collected_at >= COLLECT_S and self._waiting.ended_count - self._ended_before >= MIN_ENDED:
                 self._collected_at, self._ended_before = now, self._waiting.ended_count
                 gc.collect()
-        elif not self._is_free and now - self._session_limit.last_closed >= IDLE_S:
-            self._is_free, self._collected_at, self._ended_before = True, now, self._waiting.ended_count
+        elif not self._is_swept and now - self._session_limit.last_closed >= IDLE_S:
+            self._is_swept, self._collected_at, self._ended_before = True, now, self._waiting.ended_count
             await asyncio.to_thread(_free_memory)
 
 

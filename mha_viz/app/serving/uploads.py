@@ -22,10 +22,10 @@ ALL_BYTES = 256_000_000
 UPLOAD_S = 120.0  # maximum duration of an upload: 8 MB at half a megabit per second
 _OVERHEAD_BYTES = 1_000_000  # maximum bytes of a request in addition to its file
 
-_TOO_MANY = "Another file of yours is still being uploaded. Wait until it is done, then try again."
-_FULL = "The server cannot store more uploaded files now. Try again in a minute."
+_BUSY = "Another file of yours is still being uploaded. Wait until it is done, then try again."
+_STORE_FULL = "The server cannot store more uploaded files now. Try again in a minute."
 _SLOW = f"The upload took longer than {UPLOAD_S:g} seconds. Try again on a faster connection, or with a smaller file."
-_FOREIGN = "This upload belongs to another visitor."
+_WRONG_VISITOR = "This upload belongs to another visitor."
 
 
 class Uploads:
@@ -45,7 +45,7 @@ class Uploads:
             return
         session = path.removeprefix(UPLOADS).partition("/")[0]
         if not _is_same_browser(session, Request(scope)):
-            await PlainTextResponse(_FOREIGN, 403)(scope, receive, send)
+            await PlainTextResponse(_WRONG_VISITOR, 403)(scope, receive, send)
         elif scope["method"] == "DELETE":
             await self._app(scope, receive, send)
         elif refusal := self._check_upload(session, _read_announced_size(scope)):
@@ -57,7 +57,7 @@ class Uploads:
         if size > _compute_max_request():
             return PlainTextResponse(f"The file is larger than {config.get_option('server.maxUploadSize')} MB.", 413)
         if session in self._received_bytes:
-            return PlainTextResponse(_TOO_MANY, 429, {"Retry-After": "5"})
+            return PlainTextResponse(_BUSY, 429, {"Retry-After": "5"})
         return self._check_room(size)
 
     def _check_room(self, size: int = 0) -> Response | None:
@@ -66,7 +66,7 @@ class Uploads:
         Bytes that other uploads have announced but not sent do not count.
         """
         if _count_stored_bytes() + sum(self._received_bytes.values()) + size > ALL_BYTES:
-            return PlainTextResponse(_FULL, 429, {"Retry-After": "60"})
+            return PlainTextResponse(_STORE_FULL, 429, {"Retry-After": "60"})
         return None
 
     async def _receive(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:

@@ -19,7 +19,7 @@ from mha_viz.app.widgets import request
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.navigation import get_page_name
 from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_unused, show_remark
-from mha_viz.app.widgets.search_field import OPENED
+from mha_viz.app.widgets.search_field import OPEN_COUNT_KEY
 from mha_viz.figures.charts.chart import Chart
 from mha_viz.numerals import counted
 
@@ -179,7 +179,7 @@ def _show_view_control(pages: Sequence[Any], current_page: Any, views: Lesson, n
 
 def _open_view(parameters: dict[str, str]) -> None:
     """Open another view on this page; the drawing follows it."""
-    st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
+    st.session_state[OPEN_COUNT_KEY] = st.session_state.get(OPEN_COUNT_KEY, 0) + 1
     address.open_at(parameters)
 
 

@@ -167,10 +167,10 @@ class PanelView(NamedTuple):
     kind: PanelKind = "heatmap"
 
 
-def show_panel_downloads(panel_view: PanelView, is_compared: bool, charts: Sequence[PageChart] = ()) -> None:
+def show_panel_downloads(panel_view: PanelView, offers_archive: bool, charts: Sequence[PageChart] = ()) -> None:
     """Show the downloads of Compare: the comparison, the open difference, and the page’s charts.
 
-    If the panels are the compared heads, also offer all of them in one file.
+    ``offers_archive``: whether to offer all panels in one zip file, as for the compared heads.
     """
     panels, view, pin_of, pair, kind = panel_view
     view = _drop_invalid_pin(panels[pin_of].attention, view)
@@ -202,7 +202,7 @@ def show_panel_downloads(panel_view: PanelView, is_compared: bool, charts: Seque
             diff = None  # the page says why these two cannot be subtracted
         return figure_api.archive(panels, dpi, diff=diff, **options, **rows, **accepted_options, **_list_options(size))
 
-    _show_expander(lambda: offers, make_archive if is_compared else None, f"{name}.zip")
+    _show_expander(lambda: offers, make_archive if offers_archive else None, f"{name}.zip")
 
 
 def _offer_difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:

@@ -60,7 +60,7 @@ def show_page() -> None:
 def _show_frame(cut_parameters: Sequence[str]) -> None:
     pages = make_pages()
     current_page = st.navigation(pages, position="hidden")
-    navigation.follow_departure(current_page)
+    navigation.show_pending_link(current_page)
     apply_style("frame")
     set_title(current_page.title, *_list_title_words())
     _show_masthead(pages, current_page)
@@ -189,7 +189,7 @@ def _on_more() -> None:
     if page == navigation.get_page_name(make_pages()[0]):
         address.open_at(parameters)
     else:
-        navigation.leave(page, parameters)
+        navigation.open_page(page, parameters)
 
 
 def ensure_frame() -> None:

@@ -17,7 +17,7 @@ from mha_viz.app.widgets.components import apply_style, scroll_to_step
 from mha_viz.app.widgets.parts import format_formulas, report_errors
 from mha_viz.files.assets import asset_path, page_files
 
-LEAVING_KEY = "leaving"  # session key: the page to go to; also the key of the container of its link
+PENDING_PAGE_KEY = "leaving"  # session key: the page to go to; also the key of the container of its link
 BEFORE_KEY = "before_the_tour"  # session key: the page that was open before the tour, and its parameters
 
 
@@ -41,24 +41,24 @@ def get_page_name(page: Any) -> str:
     return str(page.title.lower().replace(" ", "_"))
 
 
-def leave(name: str, parameters: Mapping[str, str]) -> None:
-    """Go to another page: the next run draws a hidden link to it, which the browser follows at once.
+def open_page(name: str, parameters: Mapping[str, str]) -> None:
+    """Open another page: the next run draws a hidden link to it, which the browser follows at once.
 
     If the server switched pages, the browser's history would get two entries: the parameters, then the page.
     """
-    st.session_state[LEAVING_KEY] = (name, dict(parameters))
+    st.session_state[PENDING_PAGE_KEY] = (name, dict(parameters))
 
 
-def follow_departure(current_page: st.Page) -> None:
-    """Draw the hidden link to the page that was asked for, until that page is open.
+def show_pending_link(current_page: st.Page) -> None:
+    """Show the hidden link of :func:`open_page` in every run until its page is open.
 
-    Draw it in every run until then, because a run may end before the link is sent.
+    A run may end before the link is sent.
     """
-    name, parameters = st.session_state.get(LEAVING_KEY, ("", {}))
+    name, parameters = st.session_state.get(PENDING_PAGE_KEY, ("", {}))
     if name and find_page(name).title == current_page.title:
-        del st.session_state[LEAVING_KEY]
+        del st.session_state[PENDING_PAGE_KEY]
     elif name:
-        with st.container(key=LEAVING_KEY):
+        with st.container(key=PENDING_PAGE_KEY):
             st.page_link(find_page(name), label=name, query_params=parameters)
 
 
@@ -174,7 +174,7 @@ def _leave_tour(current_name: str) -> None:
     elif name == current_name:
         address.open_at(parameters)
     else:
-        leave(name, parameters)
+        open_page(name, parameters)
 
 
 def _show_step_control(pages: Sequence[Any], current_page: Any, number: int, label: str, key: str) -> None:

@@ -46,9 +46,9 @@ def quote_for_title(text: str) -> str:
     return f"“{words[:TITLE_LENGTH]}…”" if len(words) > TITLE_LENGTH else f"“{words}”"
 
 
-def show_error(error: MhaVizError, instead: str = "") -> None:
-    """Show an error: what happened, what to do about it, and what is shown ``instead``."""
-    _write_note("problem", "alert", error.problem, f"{error.remedy} {instead}".strip())
+def show_error(error: MhaVizError, fallback_note: str = "") -> None:
+    """Show an error: what happened, what to do about it and, in ``fallback_note``, what is shown instead."""
+    _write_note("problem", "alert", error.problem, f"{error.remedy} {fallback_note}".strip())
 
 
 def show_error_later(error: MhaVizError) -> None:
@@ -150,10 +150,10 @@ def escape_markdown(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
-def report_unused(parts: Sequence[str], instead: str = "") -> None:
-    """Say which parts of the link were ignored, if any, and what is shown ``instead``."""
+def report_unused(parts: Sequence[str], replacement: str = "") -> None:
+    """Say which parts of the link were ignored, if any, and that ``replacement`` is shown."""
     if parts:
-        show_remark(f"Ignored in this link: {', '.join(parts)}{instead and f'; {instead} is shown'}.")
+        show_remark(f"Ignored in this link: {', '.join(parts)}{replacement and f'; {replacement} is shown'}.")
 
 
 _OPTION_NOTE = re.compile(r" \(\w+=[^)]*--[^)]*\)")

@@ -47,7 +47,7 @@ PART_NOTES = {
 # ---- Input --------------------------------------------------------------------------------------------
 
 
-def ask_text(url: Url, intro: str = "", hint: bool = True) -> None:
+def show_text_input(url: Url, intro: str = "", hint: bool = True) -> None:
     """Show the sentence in large type, with the examples and the model menu.
 
     If the URL has no text, show the line ``intro`` above the sentence. With ``hint``, say what to look for; hints name
@@ -163,10 +163,8 @@ def _make_model_changes(example: dict[str, str]) -> dict[str, str | None]:
             "before": None,
             "arrows": example.get("arrows"),
         }
-    leaves_example_model = url.location.request.model != "" and url.location.request.model == _find_example(url).get(
-        "model"
-    )
-    return {"model": None, "arrows": None} if leaves_example_model else {}
+    is_of_example = url.location.request.model != "" and url.location.request.model == _find_example(url).get("model")
+    return {"model": None, "arrows": None} if is_of_example else {}
 
 
 def _change_text(text: str, pair: str, **changes: str | None) -> None:
@@ -290,7 +288,7 @@ def set_part(request: Request, model: catalog.Model, location: Address) -> Reque
     return replace(request, target=target, part=location.request.part)
 
 
-def ask_part(location: Address) -> None:
+def show_part_controls(location: Address) -> None:
     """Show the controls for part and target of an encoder–decoder."""
     with suppress(MhaVizError):
         if not has_two_stacks(read_model(location)):

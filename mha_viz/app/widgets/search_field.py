@@ -38,46 +38,47 @@ from mha_viz.view.quantities import QUANTITIES, WEIGHT
 KEY = "search"
 MAX_CHARACTERS = 80  # maximum length of a query
 MODEL_TIMEOUT_S = 20  # seconds to wait for the model
-HEAD_PAGES = ("explore", "roles", "inside a head")  # pages that show the head in the URL; others lead to Explore
+ANSWER_PAGES = ("explore", "roles", "inside a head")  # pages that show the head in the URL; others lead to Explore
 MEASURED_FIELDS = ("score", "baseline", "rule", "standing")
-OPENED = "heads_opened"  # session key: how often the search or a lesson opened a head for the drawing to follow
-_QUERY, _CHOICE, _COUNT, _SHOWN = "search_query", "search_choice", "search_count", "search_shown"
+OPEN_COUNT_KEY = "heads_opened"  # session key: how often the search or a lesson opened a head for the drawing to follow
+# Session keys: the typed query, the chosen answer, the number of queries, and the query and answers on screen.
+_QUERY_KEY, _CHOICE_KEY, _COUNT_KEY, _ANSWERS_KEY = "search_query", "search_choice", "search_count", "search_shown"
 
 
 @st.fragment
 def show_search_field(current_page: str) -> None:
     """Show the search field on the page ``current_page``, with the answers to the last query."""
-    choice = st.session_state.pop(_CHOICE, None)
+    choice = st.session_state.pop(_CHOICE_KEY, None)
     if isinstance(choice, HeadAnswer | StageAnswer):
         name, changes = _find_destination(choice, current_page)
-        st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
+        st.session_state[OPEN_COUNT_KEY] = st.session_state.get(OPEN_COUNT_KEY, 0) + 1
         if name != current_page:
-            navigation.leave(name, _merge_parameters(changes))
+            navigation.open_page(name, _merge_parameters(changes))
         else:
             address.go(**changes)
         st.rerun()
-    query = st.session_state.pop(_QUERY, "")
-    number = st.session_state.get(_COUNT, 0)  # because Streamlit does not send the same data twice
+    query = st.session_state.pop(_QUERY_KEY, "")
+    number = st.session_state.get(_COUNT_KEY, 0)  # because Streamlit does not send the same data twice
     draw_search({**_make_content(query, current_page), "number": number}, KEY, _on_query, _on_open)
 
 
 @report_errors()
 def _on_query() -> None:
-    st.session_state[_QUERY] = _clean_query(read_sent_value(KEY, "query"))
-    st.session_state[_COUNT] = st.session_state.get(_COUNT, 0) + 1
+    st.session_state[_QUERY_KEY] = _clean_query(read_sent_value(KEY, "query"))
+    st.session_state[_COUNT_KEY] = st.session_state.get(_COUNT_KEY, 0) + 1
 
 
 @report_errors()
 def _on_open() -> None:
     event = read_message(KEY, "open")
     # The answers on screen, even if the same query has other answers by now.
-    shown_query, shown_groups = st.session_state.get(_SHOWN, ("", []))
+    shown_query, shown_groups = st.session_state.get(_ANSWERS_KEY, ("", []))
     query = _clean_query(event.get("typed"))
     groups = shown_groups if query == shown_query else find_answers(query)
     answers = [answer for group in groups for answer in group.answers]
     index = parse_browser_number(event.get("index"))
     if index is not None and 0 <= index < len(answers):
-        st.session_state[_CHOICE] = answers[index]
+        st.session_state[_CHOICE_KEY] = answers[index]
 
 
 def _clean_query(value: object) -> str:
@@ -90,7 +91,7 @@ def _make_content(query: str, current_page: str) -> dict[str, Any]:
         return {"typed": "", "problem": "", "groups": []}
     try:
         groups = find_answers(query)
-        st.session_state[_SHOWN] = (query, groups)
+        st.session_state[_ANSWERS_KEY] = (query, groups)
     except MhaVizError as error:
         return {"typed": query, "problem": str(error), "groups": []}
     problem = (
@@ -208,7 +209,7 @@ def _find_destination(answer: HeadAnswer | StageAnswer, current_page: str) -> tu
     if isinstance(answer, StageAnswer):
         return answer.page, dict(answer.parameters)
     is_in_text = answer.link is not None or bool(answer.pin)
-    page = current_page if current_page in HEAD_PAGES and not (is_in_text and current_page == "roles") else "explore"
+    page = current_page if current_page in ANSWER_PAGES and not (is_in_text and current_page == "roles") else "explore"
     link: dict[str, str | None] = {"pin": answer.pin or None, "link": None}
     if answer.link is not None:
         query, key = answer.link

@@ -128,7 +128,7 @@ def test_words_are_given_only_where_there_is_gold() -> None:
     assert read_words(PASTED) == ("She", "did", "n't", "see", "herself", ".")
     annotation = find_annotation(written(load_built_in_corpus().sentences[0]))
     assert isinstance(annotation, AnnotatedText)
-    assert not annotation.pasted
+    assert not annotation.is_pasted
 
 
 # ---- The answers of a head ------------------------------------------------------------------------------

@@ -83,8 +83,8 @@ NOTHING_OPEN = OpeningState()
 def show_comparison(url: Url) -> None:
     """Show the control for what to compare, and the comparison."""
     show_pending_error()
-    ignored = ((name, url.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
-    report_unused([f"{name}={value}" for name, value in ignored if value in SINGLE_HEAD_VALUES[name]])
+    single_head_settings = ((name, url.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
+    report_unused([f"{name}={value}" for name, value in single_head_settings if value in SINGLE_HEAD_VALUES[name]])
     heads, is_complete = comparison.read(url.location.tray)
     with _make_controls_container():
         choice = _choose_comparison(heads)

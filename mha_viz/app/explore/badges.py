@@ -98,8 +98,8 @@ def describe_view(page: PageReading, open_count: int, off: str | None) -> dict[s
         "off": the data of the mode in which heads are switched off; None outside that mode.
         "arrows": the arrows between heads; None if they were not requested or a head is off.
     """
-    first, parameters = address.load_examples()[0], page.url.parameters
-    turns = "" if parameters or page.opening.head != first["head"] else first["turns"]
+    first_example, parameters = address.load_examples()[0], page.url.parameters
+    turns = "" if parameters or page.opening.head != first_example["head"] else first_example["turns"]
     arrows = load_arrows(page) if off is None and not page.is_part else None
     return {
         "tour": parameters.get(navigation.TOUR, "")[:20],
@@ -176,15 +176,17 @@ def _count_hits(
     findings: Sequence[Finding], attention: Attention, gold: Sentence | None
 ) -> dict[Finding, tuple[int, int]]:
     """Return, for each syntactic role, how many of its gold cases the head gets right, and how many there are."""
-    syntactic = [f for f in findings if f.role == "syntax"]
-    if gold is None or not syntactic:
+    syntax_findings = [f for f in findings if f.role == "syntax"]
+    if gold is None or not syntax_findings:
         return {}
-    block = select_word_weights(attention, [f.head for f in syntactic])
+    block = select_word_weights(attention, [f.head for f in syntax_findings])
     if block.shape[-1] != len(gold.words):
         return {}
     pointers = find_pointers(block)
-    cases = [list_arcs(gold, pointers, number, *f.detail.split()) for number, f in enumerate(syntactic)]
-    return {f: (sum(arc.is_right for arc in links), len(links)) for f, links in zip(syntactic, cases, strict=True)}
+    cases = [list_arcs(gold, pointers, number, *f.detail.split()) for number, f in enumerate(syntax_findings)]
+    return {
+        f: (sum(arc.is_right for arc in links), len(links)) for f, links in zip(syntax_findings, cases, strict=True)
+    }
 
 
 # ---- Composition ----------------------------------------------------------------------------------------------
@@ -253,8 +255,8 @@ def _describe_recipe(
     none.
     """
     if attention.quantity == "unexplained":
-        explained = 1 - np.abs(attention.weights).sum(axis=3).mean(axis=2) / 2
-        return {"here": [round(float(share), 4) for share in explained.ravel()]}
+        explained_shares = 1 - np.abs(attention.weights).sum(axis=3).mean(axis=2) / 2
+        return {"here": [round(float(share), 4) for share in explained_shares.ravel()]}
     if attention.quantity != "weight":
         return {"here": None}
     shares = explain_by_rule(attention, gold)

@@ -170,9 +170,9 @@ def _describe_choices(sentence: Sentence, attention: Attention, head: Head) -> l
     With a single candidate, any head is right.
     """
     return [
-        f"“{escape_markdown(sentence.forms[anaphor.word])}” gives {format_weight(largest)} of its attention to "
+        f"“{escape_markdown(sentence.forms[anaphor.word])}” gives {format_weight(weight)} of its attention to "
         f"“{escape_markdown(sentence.forms[candidate])}”, {_describe_candidate_count(len(anaphor.candidates))}."
-        for anaphor, candidate, largest in _choose_candidates(sentence, attention, head)
+        for anaphor, candidate, weight in _choose_candidates(sentence, attention, head)
     ]
 
 
@@ -237,9 +237,9 @@ def show_case(page: PageReading) -> None:
 
 def cut_excerpt(forms: Sequence[str], spans: Sequence[Span]) -> ArcExcerpt:
     """Return the words around the given arcs, with the arcs renumbered."""
-    ends = [end for span in spans for end in (span.start, span.end)]
-    first, last = max(0, min(ends) - CONTEXT_WORDS), min(len(forms), max(ends) + CONTEXT_WORDS + 1)
-    leading, trailing = ("…",) * (first > 0), ("…",) * (last < len(forms))
-    shift = len(leading) - first
+    ends = [index for span in spans for index in (span.start, span.end)]
+    start, end = max(0, min(ends) - CONTEXT_WORDS), min(len(forms), max(ends) + CONTEXT_WORDS + 1)
+    left_mark, right_mark = ("…",) * (start > 0), ("…",) * (end < len(forms))
+    shift = len(left_mark) - start
     shifted_spans = (span._replace(start=span.start + shift, end=span.end + shift) for span in spans)
-    return ArcExcerpt((*leading, *forms[first:last], *trailing), tuple(shifted_spans))
+    return ArcExcerpt((*left_mark, *forms[start:end], *right_mark), tuple(shifted_spans))

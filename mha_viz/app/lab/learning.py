@@ -167,8 +167,8 @@ def read_training(name: str) -> str:
     return value if value in TOYS[name].trainings else name
 
 
-def _make_step_parameters(first: int, step: int) -> dict[str, str | None]:
-    return {PARAMETER: None if step == first else str(step)}
+def _make_step_parameters(first_step: int, step: int) -> dict[str, str | None]:
+    return {PARAMETER: None if step == first_step else str(step)}
 
 
 # ---- Measurements -----------------------------------------------------------------------------------------
@@ -211,16 +211,16 @@ def find_first_step(model: str, task: str) -> int | None:
 @cache_results(6)
 def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
     """Return the data of all steps for the browser. Cached, so callers must not change it."""
-    toy, bundled = TOYS[name], toy_maps.load_bundled(model)
+    toy, toy_data = TOYS[name], toy_maps.load_bundled(model)
     trainings = [toy_maps.load_bundled(training) for training in toy.trainings]
-    count, steps, heads = len(bundled.words), bundled.steps.tolist(), _list_heads(bundled)
+    count, steps, heads = len(toy_data.words), toy_data.steps.tolist(), _list_heads(toy_data)
     rows = [[find_best_row(model, task, step) for step in steps] for task in toy.skills]
     recording = Recording(
         key=model,
         steps=steps,
-        words=bundled.words,
+        words=toy_data.words,
         names=heads,
-        maps=bundled.maps.reshape(len(steps), len(heads), count, count),
+        maps=toy_data.maps.reshape(len(steps), len(heads), count, count),
         relations=[skill.name for skill in toy.skills.values()],
         asked=toy.about,
         places=_find_marked_keys(toy, count),
@@ -228,7 +228,7 @@ def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         curves=Curves(toy.loss, scale_losses([training.loss for training in trainings], [*toy.trainings].index(model))),
         strip=Strip(
             "W_Q",
-            bundled.queries.reshape(len(steps), len(heads), -1),
+            toy_data.queries.reshape(len(steps), len(heads), -1),
             max(float(np.abs(training.queries).max()) for training in trainings),
         ),
         large=_list_best_heads(name, model) if toy.is_divided else (),
@@ -242,8 +242,8 @@ def _list_best_heads(name: str, model: str) -> list[int]:
     return list(dict.fromkeys(heads.index(str(read_head(find_best_row(model, task)))) for task in TOYS[name].skills))
 
 
-def _list_heads(bundled: ToyMaps) -> list[str]:
-    return [str(Head(*place)) for place in np.ndindex(*bundled.maps.shape[1:3])]
+def _list_heads(toy_data: ToyMaps) -> list[str]:
+    return [str(Head(*indices)) for indices in np.ndindex(*toy_data.maps.shape[1:3])]
 
 
 def _find_marked_keys(toy: Toy, count: int) -> Array:
@@ -256,9 +256,9 @@ def describe_maps(name: str, model: str) -> str:
 
     The maps are of one sentence, so this is an example only.
     """
-    bundled = toy_maps.load_bundled(model)
-    count, heads = len(bundled.words), _list_heads(bundled)
-    maps = bundled.maps[-1].reshape(len(heads), count, count)
+    toy_data = toy_maps.load_bundled(model)
+    count, heads = len(toy_data.words), _list_heads(toy_data)
+    maps = toy_data.maps[-1].reshape(len(heads), count, count)
     jobs = describe_jobs(heads, maps, _find_marked_keys(TOYS[name], count).T)
     return f"On these maps: {jobs}" if jobs else ""
 
@@ -273,8 +273,8 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
 
     Its columns are the head, its score beside that of the simple rule, and one of its weights in the sentence.
     """
-    toy, bundled = TOYS[name], toy_maps.load_bundled(model)
-    maps = bundled.maps[bundled.steps.tolist().index(step)]  # [layer, head, query, key]
+    toy, toy_data = TOYS[name], toy_maps.load_bundled(model)
+    maps = toy_data.maps[toy_data.steps.tolist().index(step)]  # [layer, head, query, key]
     lines = [
         f"| after {counted(step, 'step')} | best head | {toy.score_name} | simple rule | its weight in the sentence |",
         "| --- | --- | --- | --- | --- |",
@@ -283,7 +283,7 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
         row = find_best_row(model, task, step)
         query, key = max(places.items())
         link = (
-            f"“{bundled.words[query]}” → “{bundled.words[key]}”: {format_weight(maps[(*read_head(row), query, key)])}"
+            f"“{toy_data.words[query]}” → “{toy_data.words[key]}”: {format_weight(maps[(*read_head(row), query, key)])}"
         )
         score, rule = (percent(row[name]) for name in ("accuracy", "baseline"))
         score_cells = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"

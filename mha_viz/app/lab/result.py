@@ -274,7 +274,7 @@ def _make_recording(
     task = EXPERIMENTS[result.settings.experiment].task
     removed_count = 0 if result.removal is None else arm.heads
     last_step = int(arm.steps[-1])
-    largest = max(float(np.abs(run.queries).max()) for run in shown_runs)
+    max_number = max(float(np.abs(run.queries).max()) for run in shown_runs)
     run_losses = [run.loss for run in result.runs]
 
     def extend(values: Array) -> Array:
@@ -282,7 +282,7 @@ def _make_recording(
         return np.concatenate([values, np.repeat(values[-1:], removed_count, axis=0)])
 
     recording = Recording(
-        key=f"{result.settings}|{arm.label}|{has_numbers}|{largest}",
+        key=f"{result.settings}|{arm.label}|{has_numbers}|{max_number}",
         steps=[*arm.steps.tolist(), *range(last_step + 1, last_step + 1 + removed_count)],
         words=result.words,
         names=lab.name_heads(arm),
@@ -293,7 +293,7 @@ def _make_recording(
         places=lab.find_marked_keys(result).T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
         curves=Curves("loss", scale_losses(run_losses, result.runs.index(arm), [run.loss for run in shown_runs])),
-        strip=Strip("W_Q", extend(arm.queries), largest),
+        strip=Strip("W_Q", extend(arm.queries), max_number),
     )
     if result.removal is not None:
         recording = recording._replace(**_record_removal(result, arm))

@@ -77,8 +77,8 @@ def _show_outcome(link_request: LinkRequest) -> bool:
     elif result is not None:
         _show_groups(unpack_groups(result))
     else:
-        if (failed := queue.find_failed(link_request)) and failed.error:
-            show_error(failed.error)
+        if (failed_job := queue.find_failed(link_request)) and failed_job.error:
+            show_error(failed_job.error)
         return False
     return True
 

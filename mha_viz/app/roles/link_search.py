@@ -117,8 +117,8 @@ def _show_outcome(model: catalog.Model, corpus: StudyCorpus, head: Head, conditi
         show_saving(partial(searches_queue.is_stopping, search), words)
     elif result is not None:
         _show_result(result, head)
-    elif (failed := searches_queue.find_failed(search)) and failed.error:
-        show_error(failed.error)
+    elif (failed_job := searches_queue.find_failed(search)) and failed_job.error:
+        show_error(failed_job.error)
 
 
 def _describe_progress(job: Job) -> str:

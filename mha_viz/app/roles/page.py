@@ -129,9 +129,9 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
     names = [m.name for m in catalog.list_offered()]
     names += [name for name in find_own_profiles() if name not in names and not catalog.is_hosted()]
     names = names if model.name in names else [*names, model.name]
-    bundled = find_bundled_evidence(model)
-    is_built_in = bundled is not None and {p.corpus for p in bundled.profiles} <= {*BUILT_IN}
-    corpora = [c for c in CORPORA if (bundled or c != GOLD) and not (is_built_in and c == GRAMMAR)]
+    bundled_evidence = find_bundled_evidence(model)
+    is_built_in = bundled_evidence is not None and {p.corpus for p in bundled_evidence.profiles} <= {*BUILT_IN}
+    corpora = [c for c in CORPORA if (bundled_evidence or c != GOLD) and not (is_built_in and c == GRAMMAR)]
     if model.name not in find_own_profiles():
         corpora.remove(folder.CHOICE)
     read_option("corpus", corpora, "(?![0-9a-f]{64}$).+")

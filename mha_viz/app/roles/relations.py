@@ -76,8 +76,8 @@ def _show_syntax(evidence: Evidence) -> None:
     table = tabulate_relations(evidence, level)
     if filter_text:
         matching_relations = find_roles(filter_text)
-        contains = table["relation"].str.contains(filter_text, regex=False)
-        table = table[contains if contains.any() else table["relation"].isin(matching_relations)]
+        has_text = table["relation"].str.contains(filter_text, regex=False)
+        table = table[has_text if has_text.any() else table["relation"].isin(matching_relations)]
     if not len(table):
         condition = f" that matches “{filter_text[:40]}”" if filter_text else ""
         show_remark(f"No relation{condition} has {MIN_CASES} held-out cases or more.")
@@ -284,8 +284,10 @@ def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
 
 def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of another model on the corpus with this digest."""
-    bundled = load_bundled(model.name) if model.kind in ("bundled", "own") else None
-    same_corpus_profiles = [p for p in bundled.profiles if p.facts["sha256"] == digest] if bundled else []
+    bundled_evidence = load_bundled(model.name) if model.kind in ("bundled", "own") else None
+    same_corpus_profiles = (
+        [p for p in bundled_evidence.profiles if p.facts["sha256"] == digest] if bundled_evidence else []
+    )
     try:
         return same_corpus_profiles[0] if same_corpus_profiles else studies.find_profile(model, digest)
     except MhaVizError as error:
@@ -293,22 +295,22 @@ def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
         return None
 
 
-def _join_best(table: Any, other_table: Any, first: str, second: str) -> Any:
+def _join_best(table: Any, other_table: Any, name: str, other_name: str) -> Any:
     """Return the best heads of two models, one row per relation.
 
     A row has both heads' held-out scores and cases, and the best fixed offset.
     """
     import pandas as pd
 
-    merged = table.merge(other_table, on=["level", "relation"], suffixes=("_1", "_2"))
-    merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= MIN_CASES)]
-    columns = {"relation": merged["relation"].map(label_relation)}
-    for number, name in (("1", first), ("2", second)):
-        pairs = zip(merged[f"layer_{number}"], merged[f"head_{number}"], strict=True)
-        columns[f"{name}: head"] = [format_head(Head(*pair)) for pair in pairs]
-        columns[f"{name}: score"] = merged[f"accuracy_odd_{number}"]
-        columns[f"{name}: offset"] = merged[f"offset_odd_{number}"]
-        columns[f"{name}: n"] = merged[f"n_odd_{number}"]
+    joined_table = table.merge(other_table, on=["level", "relation"], suffixes=("_1", "_2"))
+    joined_table = joined_table[(joined_table["level"] == "base") & (joined_table["n_odd_1"] >= MIN_CASES)]
+    columns = {"relation": joined_table["relation"].map(label_relation)}
+    for number, model in (("1", name), ("2", other_name)):
+        pairs = zip(joined_table[f"layer_{number}"], joined_table[f"head_{number}"], strict=True)
+        columns[f"{model}: head"] = [format_head(Head(*pair)) for pair in pairs]
+        columns[f"{model}: score"] = joined_table[f"accuracy_odd_{number}"]
+        columns[f"{model}: offset"] = joined_table[f"offset_odd_{number}"]
+        columns[f"{model}: n"] = joined_table[f"n_odd_{number}"]
     return pd.DataFrame(columns)
 
 
@@ -336,16 +338,16 @@ def _tabulate_distances(corpus: Corpus) -> Any:
 
     relations = Relations(corpus.sentences)
     counts = count_gold(relations, [*enumerate(map(relations.make_tree, corpus.sentences))])
-    n, offset = counts.n.sum(axis=0)[0], counts.offset.sum(axis=0)[0]  # [row], [row, offset]
+    cases, hits = counts.n.sum(axis=0)[0], counts.offset.sum(axis=0)[0]  # [row], [row, offset]
     rows = [
         {
             "relation": label_relation(row.relation),
-            "n": int(n[number]),
-            "distances": offset[number].tolist(),
-            "best offset": signed(OFFSETS[int(offset[number].argmax())]),
-            "best offset is right": 100 * offset[number].max() / n[number],
+            "n": int(cases[number]),
+            "distances": hits[number].tolist(),
+            "best offset": signed(OFFSETS[int(hits[number].argmax())]),
+            "best offset is right": 100 * hits[number].max() / cases[number],
         }
         for number, row in enumerate(relations.rows)
-        if row.level == "base" and n[number]
+        if row.level == "base" and cases[number]
     ]
     return pd.DataFrame(rows).sort_values("n", ascending=False)

@@ -276,12 +276,12 @@ class ModelService:
         default_head = Head(layer, min(head.head, other.heads - 1))
         if attention.is_cross or other.is_cross:
             return default_head, None
-        place = align(attention.text, other.text).place
-        if place != tuple(range(len(other.text.groups))):
+        alignment = align(attention.text, other.text).place
+        if alignment != tuple(range(len(other.text.groups))):
             return default_head, None
         matrix, words = attention.by_words()[head], other.by_words()
-        nats, best = min((divergence(matrix, words[candidate]), candidate) for candidate in other.every_head())
-        return best, nats
+        nats, best_head = min((divergence(matrix, words[candidate]), candidate) for candidate in other.every_head())
+        return best_head, nats
 
     def get_failure(self, model: catalog.Model) -> MhaVizError | None:
         """Return the error if ``model`` recently failed to load, else None.

@@ -89,7 +89,7 @@ def _check_gloss_example(model: catalog.Model, head: Head, example: str) -> Role
     The head is right if it gives the right answer more weight than any other word.
     """
     words = example.split()
-    query, key = (next(place for place, word in enumerate(words) if mark in word) for mark in "*_")
+    query, key = (next(index for index, word in enumerate(words) if mark in word) for mark in "*_")
     forms = [re.sub("[*_]", "", word) for word in words]
     text = " ".join(forms)
     if not is_ready(model):
@@ -98,8 +98,8 @@ def _check_gloss_example(model: catalog.Model, head: Head, example: str) -> Role
         reading = (
             get_model_service().ask_cached(verbs.read, Request(model.name, text)).result(MODEL_TIMEOUT_S).by_words()
         )
-        ordinary_places = [place for place, is_special in enumerate(reading.queries.special) if not is_special]
-        row = reading[head][ordinary_places[query], ordinary_places]
+        ordinary_tokens = [index for index, is_special in enumerate(reading.queries.special) if not is_special]
+        row = reading[head][ordinary_tokens[query], ordinary_tokens]
         if len(row) == len(forms) and int(row.argmax()) == key:
             parameters = {**_read_model_parameters(), "text": text, "case": str(CaseInLink(head, "q", query))}
             return RoleCase(
@@ -190,13 +190,13 @@ def cut_around(forms: Sequence[str], ends: Sequence[int], context_words: int = C
 
 
 def _iter_around(forms: Sequence[str], ends: Sequence[int], context_words: int) -> Iterator[str]:
-    last_place = -1
+    last_index = -1
     for i in (i for i in range(len(forms)) if any(abs(i - end) <= context_words for end in ends)):
-        if i != last_place + 1:
+        if i != last_index + 1:
             yield "…"
         yield forms[i]
-        last_place = i
-    if last_place + 1 < len(forms):
+        last_index = i
+    if last_index + 1 < len(forms):
         yield "…"
 
 

@@ -80,10 +80,10 @@ class Evidence(NamedTuple):
 
 @cache_results(CACHED_RESULTS)
 def _merge_findings(evidence: Evidence) -> tuple[Finding, ...]:
-    roles = merge_roles(measured.findings() for measured in evidence.profiles)
+    roles = merge_roles(profile.findings() for profile in evidence.profiles)
     known_roles = {(f.head, f.role, f.detail) for f in roles}
-    on_repeats = evidence.repeats.findings() if evidence.repeats else ()
-    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in known_roles))
+    repeat_roles = evidence.repeats.findings() if evidence.repeats else ()
+    return (*roles, *(f for f in repeat_roles if (f.head, f.role, f.detail) not in known_roles))
 
 
 _bundled_lock = threading.Lock()
@@ -165,8 +165,8 @@ def read(data: bytes, name: str) -> Job:
 def find_profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of a model on the corpus with this digest; None if it was not measured."""
     key = profiles.make_key(model, digest)
-    folder, unwritten = profiles.get_home() / key, server_state().unwritten_profiles.get(key)
-    profile = unwritten.profile if unwritten else get_queue("study").results.get(key)
+    folder, unwritten_profile = profiles.get_home() / key, server_state().unwritten_profiles.get(key)
+    profile = unwritten_profile.profile if unwritten_profile else get_queue("study").results.get(key)
     if profile is None and (folder / FACTS_FILE).is_file():
         try:
             profile = get_queue("study").results.put(key, read_profile(folder))
@@ -179,8 +179,8 @@ def find_profile(model: catalog.Model, digest: str) -> Profile | None:
 
 def find_write_error(model: catalog.Model, digest: str) -> MhaVizError | None:
     """Return the error if a profile could not be written to disk and is only in memory, else None."""
-    unwritten = server_state().unwritten_profiles.get(profiles.make_key(model, digest))
-    return unwritten.error if unwritten else None
+    unwritten_profile = server_state().unwritten_profiles.get(profiles.make_key(model, digest))
+    return unwritten_profile.error if unwritten_profile else None
 
 
 def load_reference_evidence(model: catalog.Model) -> Evidence | None:
@@ -188,11 +188,11 @@ def load_reference_evidence(model: catalog.Model) -> Evidence | None:
 
     None if neither exists. Raises what :func:`find_profile` raises.
     """
-    bundled = load_bundled(model.name) if model.kind in ("bundled", "own") else None
-    if bundled is not None:
-        return bundled
-    measured = find_profile(model, load_built_in_corpus().digest)
-    return None if measured is None else Evidence(*BUILT_IN, (measured,))
+    bundled_evidence = load_bundled(model.name) if model.kind in ("bundled", "own") else None
+    if bundled_evidence is not None:
+        return bundled_evidence
+    profile = find_profile(model, load_built_in_corpus().digest)
+    return None if profile is None else Evidence(*BUILT_IN, (profile,))
 
 
 class RoleSummary(NamedTuple):

@@ -36,11 +36,11 @@ def create_app(settings: ServerSettings, opens_browser: bool = False) -> st.App:
     @asynccontextmanager
     async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
         runtime = Runtime.instance()
-        waiting: WaitingSessions = runtime._session_mgr._session_storage  # type: ignore[attr-defined]
+        stored_sessions: WaitingSessions = runtime._session_mgr._session_storage  # type: ignore[attr-defined]
         runtime.stats_mgr.register_provider(session_limit.waits)
         if streamlit_parts.has_component_files():
             components.announce(runtime.bidi_component_registry)
-        sweeper = asyncio.create_task(sweep(session_limit, waiting, runtime.media_file_mgr))
+        sweeper = asyncio.create_task(sweep(session_limit, stored_sessions, runtime.media_file_mgr))
         if opens_browser:
             Thread(target=webbrowser.open, args=[_make_address()], daemon=True).start()
         yield {}

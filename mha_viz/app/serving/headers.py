@@ -70,10 +70,10 @@ class _Policy:
         digests = (
             hashlib.sha256(script.encode()).digest() for script in [*_INLINE_SCRIPT.findall(shell), BASE_URL_SCRIPT]
         )
-        inline = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
+        hashes = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
         ancestors = " ".join(["'self'", *settings.frames])
         # WebAssembly for the 64-bit integers of protobuf.js; it does not allow eval of text.
-        scripts = " ".join(["'self'", "'wasm-unsafe-eval'", *inline])
+        scripts = " ".join(["'self'", "'wasm-unsafe-eval'", *hashes])
         self._page = (
             f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
             "font-src 'self' data:; connect-src 'self'{sockets}; worker-src 'self' blob:; object-src 'none'; "

@@ -24,13 +24,13 @@ def record_sent_messages(send: Callable[[Any, ForwardMsg], None]) -> Callable[[A
 
     @wraps(send)
     def enqueue(self: Any, msg: ForwardMsg) -> None:
-        ended_runs, sent = _get_sent(self)
+        ended_runs, sent_messages = _get_sent(self)
         kind = msg.WhichOneof("type")
         if kind == "script_finished":
-            recent_messages = {name: run for name, run in list(sent.items()) if ended_runs + 1 - run <= MAX_RUNS}
-            vars(self)[_SENT_KEY] = ended_runs + 1, recent_messages
+            runs = {name: run for name, run in list(sent_messages.items()) if ended_runs + 1 - run <= MAX_RUNS}
+            vars(self)[_SENT_KEY] = ended_runs + 1, runs
         elif kind == "ref_hash" or msg.metadata.cacheable:
-            sent[msg.ref_hash or msg.hash] = ended_runs
+            sent_messages[msg.ref_hash or msg.hash] = ended_runs
         send(self, msg)
 
     return enqueue
@@ -44,8 +44,8 @@ def patch_message_cache(
     @wraps(rerun)
     def request_rerun(self: Any, client_state: ClientState | None) -> None:
         if client_state is not None:
-            _, sent = _get_sent(self)
-            known_hashes = [name for name in client_state.cached_message_hashes if name in sent]
+            _, sent_messages = _get_sent(self)
+            known_hashes = [name for name in client_state.cached_message_hashes if name in sent_messages]
             client_state.ClearField("cached_message_hashes")
             client_state.cached_message_hashes.extend(known_hashes)
         rerun(self, client_state)
@@ -54,5 +54,5 @@ def patch_message_cache(
 
 
 def _get_sent(session: Any) -> tuple[int, dict[str, int]]:
-    sent: tuple[int, dict[str, int]] = vars(session).setdefault(_SENT_KEY, (0, {}))
-    return sent
+    sent_messages: tuple[int, dict[str, int]] = vars(session).setdefault(_SENT_KEY, (0, {}))
+    return sent_messages

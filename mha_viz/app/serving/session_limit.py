@@ -173,10 +173,10 @@ class _PacedReceiver:
                 return message, None
             self._has_sent = True
             data = message.get("bytes") or b""
-            allowed = read_allowed(data)
-            await self._pay(compute_cost(allowed.kind if allowed else "", data))
-            if allowed:
-                return message, allowed
+            parsed_message = read_allowed(data)
+            await self._pay(compute_cost(parsed_message.kind if parsed_message else "", data))
+            if parsed_message:
+                return message, parsed_message
 
     async def _pay(self, tokens: float) -> None:
         now = time.monotonic()
@@ -206,9 +206,9 @@ class _Tab:
 
     async def receive(self) -> Message:
         """Return the next message from the tab."""
-        message, allowed = await self._receiver()
-        if allowed:
-            self._waits.note_received(self, allowed, self._visitor)
+        message, parsed_message = await self._receiver()
+        if parsed_message:
+            self._waits.note_received(self, parsed_message, self._visitor)
         return message
 
     async def send(self, message: Message) -> None:

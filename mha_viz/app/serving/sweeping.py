@@ -102,9 +102,9 @@ class WaitingSessions(SessionStorage):
         self.ended_count += 1
 
 
-async def sweep(session_limit: SessionLimit, waiting: WaitingSessions, downloads: MediaFileManager) -> None:
+async def sweep(session_limit: SessionLimit, stored_sessions: WaitingSessions, downloads: MediaFileManager) -> None:
     """Sweep until the server ends. An error in one round is logged and does not stop the next."""
-    sweeper = _Sweeper(session_limit, waiting, downloads)
+    sweeper = _Sweeper(session_limit, stored_sessions, downloads)
     while True:
         await asyncio.sleep(TICK_S)
         try:
@@ -116,22 +116,24 @@ async def sweep(session_limit: SessionLimit, waiting: WaitingSessions, downloads
 class _Sweeper:
     """Frees resources in rounds."""
 
-    def __init__(self, session_limit: SessionLimit, waiting: WaitingSessions, downloads: MediaFileManager) -> None:
-        self._session_limit, self._waiting, self._downloads = session_limit, waiting, downloads
+    def __init__(
+        self, session_limit: SessionLimit, stored_sessions: WaitingSessions, downloads: MediaFileManager
+    ) -> None:
+        self._session_limit, self._sessions, self._downloads = session_limit, stored_sessions, downloads
         self._collected_at, self._ended_before, self._is_swept = time.monotonic(), 0, True
 
     async def sweep(self) -> None:
         """Free what is due in this round."""
-        self._waiting.end_expired()
+        self._sessions.end_expired()
         self._downloads.remove_orphaned_files()  # also while no page runs
         now = time.monotonic()
         if self._session_limit.open_count:
             self._is_swept = False
-            if now - self._collected_at >= COLLECT_S and self._waiting.ended_count - self._ended_before >= MIN_ENDED:
-                self._collected_at, self._ended_before = now, self._waiting.ended_count
+            if now - self._collected_at >= COLLECT_S and self._sessions.ended_count - self._ended_before >= MIN_ENDED:
+                self._collected_at, self._ended_before = now, self._sessions.ended_count
                 gc.collect()
         elif not self._is_swept and now - self._session_limit.last_closed >= IDLE_S:
-            self._is_swept, self._collected_at, self._ended_before = True, now, self._waiting.ended_count
+            self._is_swept, self._collected_at, self._ended_before = True, now, self._sessions.ended_count
             await asyncio.to_thread(_free_memory)
 
 

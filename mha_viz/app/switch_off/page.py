@@ -93,8 +93,8 @@ class SwitchOffMode:
         if off and self.attention.quantity == self.whole_attention.quantity:
             divergence = compute_head_divergences(self.whole_attention, self.attention)
             divergence[: off[0].layer + 1] = np.nan
-        largest = np.nanmax(divergence, initial=0) or 1
-        shares = [None if np.isnan(value) else round(float(value / largest), 3) for value in divergence.ravel()]
+        max_divergence = np.nanmax(divergence, initial=0) or 1
+        shares = [None if np.isnan(value) else round(float(value / max_divergence), 3) for value in divergence.ravel()]
         return json.dumps({"off": indices, "moved": shares})
 
     def show(self, open_head: Head) -> list[PageChart]:
@@ -164,17 +164,17 @@ class SwitchOffMode:
         largest_effect = f"Removing **{format_head(ranked_heads[0])}** {changes} most here"
         if not self.off:
             return f"{largest_effect}; removing **{format_head(ranked_heads[-1])}**, least."
-        largest = max(values[ranked_heads[0]], 1e-12)
+        max_effect = max(values[ranked_heads[0]], 1e-12)
         if len(self.off) > 1:
             future = get_model_service().ask_cached(verbs.measure_losses, self.request, (self.off,))
             loss = inference.wait_for_result(future, "Running the model without these heads…")
-            share = float((loss.sentence if target == "sentence" else loss.answer)[0]) / largest
+            share = float((loss.sentence if target == "sentence" else loss.answer)[0]) / max_effect
             comparison = f"{percent(share, 0)} as much as" if share < LARGE_RATIO else "far more than"
             largest_alone = f"removing **{ranked_heads[0]}**, the head that alone changes it most"
             return f"Removing **{name_heads(self.off)}** together {changes} {comparison} {largest_alone}."
         if self.off[0] == ranked_heads[0]:
             return f"{largest_effect}."
-        share = values[self.off[0]] / largest
+        share = values[self.off[0]] / max_effect
         caution = f" {PATTERN_NOTE}" if share < SMALL_SHARE else ""
         return f"{largest_effect}; removing **{self.off[0]}**, {percent(share, 0)} as much.{caution}"
 

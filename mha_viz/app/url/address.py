@@ -186,7 +186,7 @@ class Url:
     @cached_property
     def sentence(self) -> str:
         """The text; for pasted CoNLL-U, its words joined by spaces."""
-        return self.gold.text if self.gold and self.gold.pasted else self.text
+        return self.gold.text if self.gold and self.gold.is_pasted else self.text
 
     def get_full_text(self, shown_text: str) -> str:
         """Return the text to store with a compared head: ``shown_text`` or, for CoNLL-U, lines that hold its words."""

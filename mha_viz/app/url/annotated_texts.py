@@ -26,7 +26,7 @@ class AnnotatedText(NamedTuple):
     """A sentence with its gold annotation. Its words are those that the model reads."""
 
     sentence: Sentence
-    pasted: bool  # whether it was pasted as CoNLL-U
+    is_pasted: bool  # whether it was pasted as CoNLL-U
     notes: tuple[str, ...] = ()  # what was left out of the pasted text
 
     @property

@@ -47,8 +47,8 @@ def read(value: str | None) -> tuple[Comparison, bool]:
     if len(value) > MAX_ENCODED:  # longer than any list that the app writes
         return (), False
     try:
-        parsed = json.loads(value)
-        readings, heads = parsed["of"], parsed["heads"]
+        content = json.loads(value)
+        readings, heads = content["of"], content["heads"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return (), False
     if not isinstance(heads, list):

@@ -72,8 +72,8 @@ def _decode_entries(value: str) -> list[Any] | None:
         compressed = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
         decompressor = zlib.decompressobj()
         text = decompressor.decompress(compressed, MAX_DECODED)
-        parsed = json.loads(text) if decompressor.eof else None
-        return parsed if isinstance(parsed, list) else None
+        entries = json.loads(text) if decompressor.eof else None
+        return entries if isinstance(entries, list) else None
     return None
 
 

@@ -71,7 +71,7 @@ def show_controls(question: Question | None, location: Address) -> None:
             )
         bind_control(
             st.text_input, "Second text, to compare", "second", location.request.other,
-            change=change_second_text, key="second_text", keeps=True, max_chars=2_000,
+            change=change_second_text, key="second_text", keeps_text=True, max_chars=2_000,
         )  # fmt: skip
 
 

@@ -91,9 +91,9 @@ def show_class_view(pages: Sequence[Any], current_page: Any, show_links: Callabl
     """
     url = address.get_parameters()
     views, is_complete = lesson.read(url.get(PARAMETER))
-    ignored = [address.CLASS] if address.CLASS in url and not address.is_class_view() else []
-    ignored += [NUMBER] if NUMBER in url and lesson.read_number(url, views) is None else []
-    report_unused([f"{name}={url[name][:30]}" for name in ignored])
+    ignored_names = [address.CLASS] if address.CLASS in url and not address.is_class_view() else []
+    ignored_names += [NUMBER] if NUMBER in url and lesson.read_number(url, views) is None else []
+    report_unused([f"{name}={url[name][:30]}" for name in ignored_names])
     if not address.is_class_view():
         return
     apply_style("classroom", {"var(--larger)": str(TEXT_SCALE)})

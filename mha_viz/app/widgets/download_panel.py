@@ -120,17 +120,19 @@ def show_reading_downloads(
 
 
 def _offer_heads(attention: Attention, heads: Sequence[Head], view: View) -> list[Offer]:
-    first = heads[0]
+    first_head = heads[0]
     view = _drop_invalid_pin(attention, view)
     settings = {kind: keep_accepted(kind, _list_options(view)) for kind in ("heatmap", "links", "grid")}
     weights = _count_weights(attention)
     return [
         Offer(
-            f"Heatmap of {first}",
-            name_for_heads([(attention, first)]),
+            f"Heatmap of {first_head}",
+            name_for_heads([(attention, first_head)]),
             weights,
-            lambda size: figure_api.heatmap(attention, heads=[first], **settings["heatmap"], **_list_options(size)),
-            lambda size, file: recipe.write_head_recipe(attention, "heatmap", [first], view, size, file),
+            lambda size: figure_api.heatmap(
+                attention, heads=[first_head], **settings["heatmap"], **_list_options(size)
+            ),
+            lambda size, file: recipe.write_head_recipe(attention, "heatmap", [first_head], view, size, file),
         ),
         Offer(
             f"Links of {', '.join(map(str, heads))}",

@@ -108,8 +108,8 @@ class PageReading:
     def study(self) -> tuple[Job | None, MhaVizError | None]:
         """The running study of the model over the built-in sentences, and the error of the last one if it failed."""
         digest = load_built_in_corpus().digest
-        failed = studies.find_failure(self.model, digest)
-        return studies.find_running(self.model, digest), failed and failed[0]
+        failure = studies.find_failure(self.model, digest)
+        return studies.find_running(self.model, digest), failure and failure[0]
 
     @cached_property
     def opening(self) -> OpenHead:
@@ -120,9 +120,9 @@ class PageReading:
     def requested_heads(self) -> dict[Head, bool]:
         """The heads to open, and whether the model has them."""
         location = self.url.location
-        first = Head.parse(self.opening.head) if location.head is None else location.head
-        others = (Head(first.layer, number) for number in location.other_heads)
-        return {head: self._has_head(head) for head in (first, *others)}
+        first_head = Head.parse(self.opening.head) if location.head is None else location.head
+        others = (Head(first_head.layer, number) for number in location.other_heads)
+        return {head: self._has_head(head) for head in (first_head, *others)}
 
     @cached_property
     def heads(self) -> tuple[Head, ...]:
@@ -295,8 +295,8 @@ def measure_means(request: Request) -> None:
 def name_heads(heads: Sequence[Head], max_names: int = 6) -> str:
     """Name heads, at most ``max_names`` of them: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
     named_heads = heads if len(heads) <= max_names else heads[: max_names - 1]
-    rest = f" and {len(heads) - len(named_heads)} more" if len(named_heads) < len(heads) else ""
-    return f"{', '.join(map(format_head, named_heads))}{rest}"
+    more_note = f" and {len(heads) - len(named_heads)} more" if len(named_heads) < len(heads) else ""
+    return f"{', '.join(map(format_head, named_heads))}{more_note}"
 
 
 def read_request(request: Request) -> Attention:
@@ -493,8 +493,8 @@ def report_unknown_words(attention: Attention) -> list[Token]:
         )
     elif unknown_words:
         word_list = ", ".join(f"“{text[:20]}”" for text in unknown_words[:6])
-        rest = " and more" if len(unknown_words) > 6 else ""
-        show_remark(f"The model does not know these words and reads each as [UNK]: {word_list}{rest}.")
+        more_note = " and more" if len(unknown_words) > 6 else ""
+        show_remark(f"The model does not know these words and reads each as [UNK]: {word_list}{more_note}.")
     forms = [token.text for token in attention.queries.without_special().tokens]
     if attention.model == TOY_MODEL and (attention.queries.pair or not is_derivable(forms)):
         show_remark("The toy’s grammar cannot generate this sentence, so its heads mean little here.")

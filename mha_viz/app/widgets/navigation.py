@@ -26,8 +26,8 @@ def make_pages() -> list[st.Page]:
 
     The file's name is the path in the URL.
     """
-    first = next(iter(page_files()))
-    return [_make_page(name, file, name == first) for name, file in page_files().items()]
+    first_name = next(iter(page_files()))
+    return [_make_page(name, file, name == first_name) for name, file in page_files().items()]
 
 
 def find_page(name: str) -> st.Page:

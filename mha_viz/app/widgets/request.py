@@ -301,7 +301,7 @@ def show_part_controls(location: Address) -> None:
             )  # fmt: skip
             if location.request.part != ENCODER:
                 bind_control(
-                    st.text_input, "Target", "target", location.request.target, change=_change_target, keeps=True,
+                    st.text_input, "Target", "target", location.request.target, change=_change_target, keeps_text=True,
                     max_chars=MAX_TYPED, placeholder="Leave empty to let the model write it (up to 64 tokens)",
                 )  # fmt: skip
 

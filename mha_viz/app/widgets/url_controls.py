@@ -40,7 +40,7 @@ def bind_control(
     change: Callable[[Any], UrlChanges | None] | None = None,
     go: Callable[..., None] = address.go,
     key: str = "",
-    keeps: bool = False,
+    keeps_text: bool = False,
     **widget_options: Any,
 ) -> Any:
     """Show a control that is bound to the URL parameter ``name``, and return its value. It also follows Back and links.
@@ -56,12 +56,12 @@ def bind_control(
             raises are shown.
         go: sets the parameters, as one step of the browser's history.
         key: the key of the control, by default ``name``.
-        keeps: whether typed text stays in the control if it was refused.
+        keeps_text: whether typed text stays in the control if it was refused.
         widget_options: further arguments of ``widget``.
     """
-    key = (key or name) + (f"_{value}" if keeps else "")
+    key = (key or name) + (f"_{value}" if keeps_text else "")
     # Streamlit sends a session-state value only once, and a browser that misses it shows an empty control.
-    if keeps:
+    if keeps_text:
         widget_options["value"] = value
     else:
         st.session_state[key] = value

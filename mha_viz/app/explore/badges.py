@@ -148,13 +148,13 @@ def _make_role_badges(
     roles = _describe_roles(tuple(activity), attention.heads, attention.layer_numbers)
     hits = _count_hits([*roles], attention, gold)
     entries = []
-    for finding, words in roles.items():
+    for finding, fields in roles.items():
         is_shown, explanation = _explain_activity(finding, activity[finding], hits)
         status = {
-            "words": f"{words['words']}. {explanation}",
-            "standing": words["standing"] if is_shown else "not here",
+            "words": f"{fields['words']}. {explanation}",
+            "standing": fields["standing"] if is_shown else "not here",
         }
-        entries.append({**words, **status, "active": is_shown})
+        entries.append({**fields, **status, "active": is_shown})
     return entries
 
 

@@ -264,8 +264,8 @@ def describe_maps(name: str, model: str) -> str:
 
 
 def _draw_scores(name: str, model: str, task: str, step: int, colours: Theme) -> Any:
-    words = TOYS[name].skills[task].name
-    return draw_score_curves(_select_history(model, task), step, f"{words[:1].upper()}{words[1:]}", colours)
+    title = TOYS[name].skills[task].name
+    return draw_score_curves(_select_history(model, task), step, f"{title[:1].upper()}{title[1:]}", colours)
 
 
 def _tabulate_step(name: str, model: str, step: int) -> list[str]:
@@ -298,7 +298,7 @@ def _tabulate_end(name: str) -> list[str]:
     was good.
     """
     toy = TOYS[name]
-    names = " | ".join(f"trained on {words}" for words in toy.trainings.values())
+    names = " | ".join(f"trained on {task}" for task in toy.trainings.values())
     lines = [
         f"| best head at the end | simple rule | {names} |",
         f"| --- | --- {'| --- ' * len(toy.trainings)}|",

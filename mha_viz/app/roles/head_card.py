@@ -338,8 +338,8 @@ def _show_sentences(title: str, sentences: Sequence[SentenceAnswers], head: Head
         sentence = load_built_in_corpus().sentences[answers.number]
         wrong_arcs = [arc for arc in answers.arcs if not arc.is_right][:3]
         case = CaseInLink(head, axis, (*wrong_arcs, *answers.arcs)[0].word)
-        words = f"{' '.join(sentence.forms)}  ({answers.right_count} of {len(answers.arcs)})"
-        role_sentences.show_link(words, role_cases.make_explore_parameters(sentence, case, gold))
+        label = f"{' '.join(sentence.forms)}  ({answers.right_count} of {len(answers.arcs)})"
+        role_sentences.show_link(label, role_cases.make_explore_parameters(sentence, case, gold))
         for arc in wrong_arcs:
             forms = sentence.forms
             expected_words = " or ".join(forms[i] for i in arc.gold)

@@ -64,8 +64,8 @@ def _describe_linking_heads(evidence: Evidence) -> str:
     out_of = f" of {len(measured_heads)}" if len(measured_heads) < len(linking_heads) else ""
     if not linking_heads:
         return ""
-    words = f" ({count_in_words(len(used_heads), out_of, (row.measure for row in rows))})" if rows else ""
-    return f" **{len(linking_heads)}** link words{words}."
+    use_note = f" ({count_in_words(len(used_heads), out_of, (row.measure for row in rows))})" if rows else ""
+    return f" **{len(linking_heads)}** link words{use_note}."
 
 
 def _write_certainty(highest_q: float, chance: ChanceRoles | None) -> str:

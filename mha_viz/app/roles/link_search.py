@@ -80,9 +80,9 @@ def _show_form(
         for title, row in ROWS.items():
             label, *columns = st.columns([1, *[3] * len(row)], vertical_alignment="bottom")
             label.markdown(f"**{title}**")
-            for column, (name, words) in zip(columns, row.items(), strict=True):
+            for column, (name, field_label) in zip(columns, row.items(), strict=True):
                 value = conditions.get(name, "")
-                column.text_input(words, value, key=_make_key(name, parameter), max_chars=MAX_CHARACTERS)
+                column.text_input(field_label, value, key=_make_key(name, parameter), max_chars=MAX_CHARACTERS)
         st.form_submit_button("Search", key="search_links", on_click=_start, args=(model, corpus, head, parameter))
 
 
@@ -113,8 +113,8 @@ def _show_outcome(model: catalog.Model, corpus: StudyCorpus, head: Head, conditi
     if job is not None:
         show_progress(job, _describe_progress)
     elif searches_queue.is_stopping(search):
-        words = "The search is being stopped; its results so far follow."
-        show_saving(partial(searches_queue.is_stopping, search), words)
+        note = "The search is being stopped; its results so far follow."
+        show_saving(partial(searches_queue.is_stopping, search), note)
     elif result is not None:
         _show_result(result, head)
     elif (failed_job := searches_queue.find_failed(search)) and failed_job.error:
@@ -136,8 +136,8 @@ def _show_result(result: dict[str, Any], head: Head) -> None:
     with left:
         for match in unpack_links(result):
             gold = ".".join(part.partition(":")[0] for part in match.relation if part)
-            words = cut_around(match.sentence.forms, (match.query, match.key))
-            show_link(words, make_explore_parameters(match.sentence, CaseInLink(head, "q", match.query), gold))
+            excerpt = cut_around(match.sentence.forms, (match.query, match.key))
+            show_link(excerpt, make_explore_parameters(match.sentence, CaseInLink(head, "q", match.query), gold))
             ends = " → ".join(f"“{match.sentence.forms[word]}”" for word in (match.query, match.key))
             st.caption(
                 escape_markdown(

@@ -148,14 +148,14 @@ def _draw_square(
     need: PairsWithout | None,
 ) -> str:
     no_role = "no role was found"
-    does = "; ".join(map(summarise_role, findings)) or no_role
+    all_roles = "; ".join(map(summarise_role, findings)) or no_role
     extras = (
         need and f"needed for {name_kinds(need) or 'sentence pairs'}",
         recipe and f"on average it {recipe.words(simplify_rule)}",
         keys and f"attention depends on {keys.words}",
     )
-    addition = "".join(f"; {words}" for words in extras if words)
-    description = escape(f"{format_head(head)}: {does}{addition}")
+    addition = "".join(f"; {extra}" for extra in extras if extra)
+    description = escape(f"{format_head(head)}: {all_roles}{addition}")
     summary = "; ".join(map(summarise_role, findings[:MAX_IN_TOOLTIP])) or no_role
     more_note = f"; {len(findings) - MAX_IN_TOOLTIP} more" if len(findings) > MAX_IN_TOOLTIP else ""
     tooltip = escape(f"{format_head(head)}: {summary}{more_note}{addition}")
@@ -241,7 +241,7 @@ def _draw_states(evidence: Evidence, kinds: tuple[str, ...]) -> str:
     rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in filter_findings(evidence, kinds))]
     if not rules:
         return ""
-    states = "".join(f"<span>{_draw_mark(state)}{words.split()[0]}</span>" for state, words in STATE_WORDS.items())
+    states = "".join(f"<span>{_draw_mark(state)}{label.split()[0]}</span>" for state, label in STATE_WORDS.items())
     rule_names = escape(" or ".join(rules).replace("or the rule", "or"))
     return f'<div class="states" title="{rule_names}">{states}the rule</div>'
 
@@ -303,12 +303,12 @@ def _describe_comparison(finding: Finding, previous: Finding | None, is_first: b
     rule_words = escape(describe_rule_in_list(finding, previous))
     if not finding.state:
         return rule_words
-    marked_rule, words = (
+    marked_rule, explanation = (
         f"{_draw_mark(finding.state)}&nbsp;{rule_words}",
         escape(compare_with_rule(finding, is_told=is_first)),
     )
     rule_html = f"<details class='rule'><summary>{marked_rule}</summary></details>" if is_first else marked_rule
-    return f"{rule_html}<small>{words}</small>" if has_words else marked_rule
+    return f"{rule_html}<small>{explanation}</small>" if has_words else marked_rule
 
 
 def _draw_mark(state: str) -> str:

@@ -100,7 +100,7 @@ def _show_syntax(evidence: Evidence) -> None:
 
 def _label_rows(table: Any) -> list[str]:
     """Return a label for each row, such as "its verb → subject (nsubj)"."""
-    return [f"{words} ({relation})" for words, relation in zip(table["in words"], table["relation"], strict=True)]
+    return [f"{link} ({relation})" for link, relation in zip(table["in words"], table["relation"], strict=True)]
 
 
 @cache_results(CACHED_TABLES)
@@ -153,7 +153,7 @@ def _iter_rows(table: Any, labels: Iterable[str], baselines: tuple[str, ...]) ->
 def _configure_columns() -> dict[str, Any]:
     number = st.column_config.NumberColumn
     return {
-        **{name: number(name, format=PERCENT, help=words) for name, words in SHARES.items()},
+        **{name: number(name, format=PERCENT, help=text) for name, text in SHARES.items()},
         "n": number("n", help="Held-out cases."),
         "documents": st.column_config.Column(
             "documents", help=f"Below {FEW}, the interval applies to these cases alone."

@@ -66,9 +66,9 @@ def _make_task(model: catalog.Model) -> Task[DecoderHeads]:
     def find_revision() -> str:
         return get_model_service().ask(verbs.find_revision, model.name).result()
 
-    words, key = "Reading repeated random tokens", (model.name, model.path)
+    label, key = "Reading repeated random tokens", (model.name, model.path)
     return Task(
-        "repeats", key, model.label, words, lambda: measure_heads(model.name, measure_part, revision=find_revision)
+        "repeats", key, model.label, label, lambda: measure_heads(model.name, measure_part, revision=find_revision)
     )
 
 

@@ -137,13 +137,13 @@ def _load_sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceS
 
 def _show_case(case: RoleCase) -> None:
     """Show a sentence as a link, and the head's answer below it."""
-    show_link(case.words, case.parameters)
+    show_link(case.excerpt, case.parameters)
     st.caption(escape_markdown(case.answer))
 
 
-def show_link(words: str, parameters: dict[str, str] | None) -> None:
-    """Show ``words`` as a link to the Explore page with these URL parameters; without parameters, as plain text."""
+def show_link(label: str, parameters: dict[str, str] | None) -> None:
+    """Show ``label`` as a link to the Explore page with these URL parameters; without parameters, as plain text."""
     if parameters is None:
-        st.markdown(escape_markdown(words))
+        st.markdown(escape_markdown(label))
     else:
-        st.page_link(navigation.find_page("explore"), label=escape_markdown(words), query_params=parameters)
+        st.page_link(navigation.find_page("explore"), label=escape_markdown(label), query_params=parameters)

@@ -93,11 +93,11 @@ def _write_line(row: ScoreRow | str, names: tuple[str, ...], parameters: Mapping
     ]
     ticks = "".join(f'<s class="k{number}" style="left:{100 * value:.1f}%"></s>' for number, _, value in scores)
     score, score_text = (0.0, "–") if math.isnan(row.score) else (row.score, percent(row.score))
-    words = ", ".join(f"{name} {percent(value)}" for _, name, value in scores)
+    score_list = ", ".join(f"{name} {percent(value)}" for _, name, value in scores)
     return (
         f"<tr><td>{escape(row.subject)}</td><td>{_write_second_cell(row.head, parameters)}</td>"
-        f'<td><div class="mha-score"><div class="mha-bar" title="{escape(words)}">'
-        f'<i style="width:{100 * score:.1f}%"></i>{ticks}<span>{escape(words)}</span></div>'
+        f'<td><div class="mha-score"><div class="mha-bar" title="{escape(score_list)}">'
+        f'<i style="width:{100 * score:.1f}%"></i>{ticks}<span>{escape(score_list)}</span></div>'
         f"<b>{score_text}</b></div></td></tr>"
     )
 

@@ -389,14 +389,14 @@ class Task(NamedTuple, Generic[R]):
         kind: one of ``jobs.KINDS``.
         key: the key of the job in its queue.
         name: what the job is about.
-        words: the text that the page shows while the job runs.
+        label: the text that the page shows while the job runs.
         steps: creates the steps.
     """
 
     kind: str
     key: Hashable
     name: str
-    words: str
+    label: str
     steps: Callable[[], Steps[R]]
 
     def find_result(self) -> R | None:

@@ -36,12 +36,12 @@ class RoleCase(NamedTuple):
     """A sentence in which a head does what its role says.
 
     Attributes:
-        words: the words of the sentence.
+        excerpt: the sentence, or the words around the link.
         parameters: the URL parameters with which Explore shows the case; None if it is too long for a link.
         answer: the head's answer, in words.
     """
 
-    words: str
+    excerpt: str
     parameters: dict[str, str] | None
     answer: str
 
@@ -136,14 +136,14 @@ def list_bundled_cases(evidence: Evidence, head: Head) -> list[Example]:
 
 def describe_case(example: Example, context_words: int = CONTEXT_WORDS) -> RoleCase:
     """Describe a recorded case, with ``context_words`` words of context on both sides of the link."""
-    words = cut_around(example.sentence.forms, (example.word, example.answer), context_words)
+    excerpt = cut_around(example.sentence.forms, (example.word, example.answer), context_words)
     answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
     if example.detail.endswith("head_to_dep"):  # here the answer is the word that attends
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
     gold = " or ".join(f"“{example.form(word)}”" for word in example.gold)
     mark = "right" if example.right else f"correct: {gold}" if gold else "wrong"
     parameters = make_explore_parameters(example.sentence, make_link_case(example), encode_gold(example))
-    return RoleCase(words, parameters, f"{answer} ({format_weight(example.weight)}), {mark}")
+    return RoleCase(excerpt, parameters, f"{answer} ({format_weight(example.weight)}), {mark}")
 
 
 # ---- Links to Explore ---------------------------------------------------------------------------------------

@@ -323,8 +323,8 @@ def find_measured_corpus(model: catalog.Model, digest: str) -> StudyCorpus | Non
 
 def make_pointers_task(model: catalog.Model) -> Task[tuple[Pointers | None, ...]]:
     """Return the task that finds where every head points in the built-in sentences."""
-    key, words = profiles.make_key(model, load_built_in_corpus().digest), "Reading the built-in sentences"
-    return Task("pointers", key, model.label, words, lambda: read_pointers(model))
+    key, label = profiles.make_key(model, load_built_in_corpus().digest), "Reading the built-in sentences"
+    return Task("pointers", key, model.label, label, lambda: read_pointers(model))
 
 
 def read_pointers(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:

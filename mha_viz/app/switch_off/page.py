@@ -227,8 +227,8 @@ def _measure_effects(attention: Attention, request: Request) -> Effects:
         return get_model_service().ask(verbs.measure_effects, request, layer, heads).result()
 
     steps = partial(measure_all_effects, attention.layers, attention.heads, len(attention.text), measure_part)
-    words = "Switching off each head in turn"
-    task = Task("each_head", (attention.key, request), request.text[:40], words, steps)
+    label = "Switching off each head in turn"
+    task = Task("each_head", (attention.key, request), request.text[:40], label, steps)
     if task.find_result() is None:
         inference.measure_means(request)
     return load_result(task, "each_head")

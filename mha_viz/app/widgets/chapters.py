@@ -77,15 +77,15 @@ def _render_prose(markdown: str, folder: str) -> str:
     """Adapt prose to the app.
 
     Headings move one level down, indices are written without HTML, and links to chapters become links of the app. A
-    link to any other file is replaced by its words.
+    link to any other file is replaced by its label.
     """
 
     def replace_link(link: re.Match[str]) -> str:
-        words, file, anchor = link[1], link[2], link[3] or ""
+        label, file, anchor = link[1], link[2], link[3] or ""
         if not file:
             return link[0]
         name = normpath(f"{folder}/{file}".lstrip("/")).removesuffix(".md")
-        return f"[{words}](?chapter={name}{anchor})" if name in list_chapters() else words
+        return f"[{label}](?chapter={name}{anchor})" if name in list_chapters() else label
 
     parts = _CODE.split(_LINK.sub(replace_link, _HEADING.sub("##", markdown)))
     parts[::2] = [format_formulas(_INDEX.sub(r"\1_\2", part)) for part in parts[::2]]

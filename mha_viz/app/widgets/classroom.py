@@ -108,8 +108,8 @@ def show_class_view(pages: Sequence[Any], current_page: Any, show_links: Callabl
             views[number - 1], get_page_name(current_page), url, _read_full_parameters(get_page_name(current_page))
         )
         if number is not None and not has_left:
-            words = escape(views[number - 1].remark)
-            st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
+            remark = escape(views[number - 1].remark)
+            st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {remark}</p>')
         with st.container(key=WAYS_KEY, horizontal=True, vertical_alignment="center", width="content"):
             _show_view_controls(pages, current_page, views, url, has_left)
 

@@ -85,7 +85,7 @@ class HeadAnswer(NamedTuple):
 
     Attributes:
         head: the head.
-        does: what it does, in plain words.
+        description: what it does, in plain words.
         score: its score, formatted; empty if nothing was measured.
         baseline: the baseline, formatted in the same way.
         rule: the name of the baseline.
@@ -96,7 +96,7 @@ class HeadAnswer(NamedTuple):
     """
 
     head: Head
-    does: str
+    description: str
     score: str = ""
     baseline: str = ""
     rule: str = ""
@@ -153,8 +153,10 @@ def answer_names(
 
 def _answer_roles(head: Head, findings: Sequence[Finding], recipes: Sequence[HeadRecipe]) -> tuple[HeadAnswer, ...]:
     head_roles = _drop_duplicates(finding for finding in sort_by_strength(findings) if finding.head == head)
-    does = next((recipe.words(simplify_rule) for recipe in recipes if recipe.head == head), "")
-    return tuple(map(_make_answer, head_roles)) or (HeadAnswer(head, does or "No role was found for this head."),)
+    description = next((recipe.words(simplify_rule) for recipe in recipes if recipe.head == head), "")
+    return tuple(map(_make_answer, head_roles)) or (
+        HeadAnswer(head, description or "No role was found for this head."),
+    )
 
 
 # ---- By what it does ----------------------------------------------------------------------------------
@@ -193,9 +195,9 @@ def _get_detail(finding: Finding) -> str:
 
 def _make_answer(finding: Finding) -> HeadAnswer:
     rule, baseline = find_best_baseline(finding)
-    does = _describe_detail(finding.detail)
+    description = _describe_detail(finding.detail)
     standing = f"{describe_role_status(finding)}{compare_elsewhere(finding, 1)}"
-    return HeadAnswer(finding.head, does, percent(finding.score), percent(baseline), rule, standing)
+    return HeadAnswer(finding.head, description, percent(finding.score), percent(baseline), rule, standing)
 
 
 def _describe_detail(detail: str) -> str:
@@ -287,9 +289,11 @@ def find_by_key(query: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
         return None
     mean = percent(sum(head.shares[group] for head in heads) / len(heads))
     top_heads = sorted(heads, key=lambda head: -head.shares[group])[:MAX_LISTED]
-    does = f"its attention depends on {group}"
-    answers = [HeadAnswer(h.head, does, percent(h.shares[group]), mean, "average head", SCORES) for h in top_heads]
-    return AnswerGroup(f"{does[:1].upper()}{does[1:]}", tuple(answers))
+    description = f"its attention depends on {group}"
+    answers = [
+        HeadAnswer(h.head, description, percent(h.shares[group]), mean, "average head", SCORES) for h in top_heads
+    ]
+    return AnswerGroup(f"{description[:1].upper()}{description[1:]}", tuple(answers))
 
 
 # ---- By what it writes ----------------------------------------------------------------------------------
@@ -344,10 +348,10 @@ def find_by_written_word(
         weights = np.where(is_link & is_written, attention[head], 0)
         query, key = map(int, np.unravel_index(int(weights.argmax()), weights.shape))
         if weights[query, key] > 0:
-            does = f"{tokens[query].drawn} → {tokens[key].drawn}, writes {', '.join(words_by_key[key])}"
+            description = f"{tokens[query].drawn} → {tokens[key].drawn}, writes {', '.join(words_by_key[key])}"
             weight, mean = float(weights[query, key]), float(attention.weights[:, :, query, key].mean())
             numbers = format_weight(weight), format_weight(mean), "average head"
-            strongest[HeadAnswer(head, does, *numbers, link=(query, key))] = weight
+            strongest[HeadAnswer(head, description, *numbers, link=(query, key))] = weight
     answers = sorted(strongest, key=lambda answer: -strongest[answer])[:MAX_LISTED]
     others = len(strongest) - len(answers)
     note = f"And {counted(others, 'other head')}." if others else "" if answers else NOT_WRITTEN
@@ -364,10 +368,10 @@ def find_by_need(query: str, needs: Mapping[Head, PairsWithout]) -> AnswerGroup 
     right without the head, the baseline how many the whole model gets right: of the kind, or of all kinds that need the
     head.
     """
-    words = _normalise(query).removeprefix("heads ")
-    if not words.startswith(NEEDED) or not needs:
+    phrase = _normalise(query).removeprefix("heads ")
+    if not phrase.startswith(NEEDED) or not needs:
         return None
-    typed_kind = words.removeprefix(NEEDED).removeprefix(" for").strip()
+    typed_kind = phrase.removeprefix(NEEDED).removeprefix(" for").strip()
     kind_names = {_normalise(kind): kind for need in needs.values() for kind in need.by_kind}
     if typed_kind and typed_kind not in kind_names:
         return None

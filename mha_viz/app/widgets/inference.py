@@ -320,18 +320,17 @@ def try_read(request: Request) -> Attention | None:
         return None
 
 
-def wait_for_result(future: Future[R], words: str, model: str = "") -> R:
+def wait_for_result(future: Future[R], label: str, model: str = "") -> R:
     """Return the result of the future. Raises what the work raises.
 
-    If it takes long, the page shows ``words``, after the label of the ``model`` with this name; nothing if ``words`` is
-    empty.
+    If it takes long, show ``label``, after the label of the ``model`` with this name; nothing if ``label`` is empty.
     """
     placeholder = st.empty()  # created in every run, because expanders close if their position on the page changes
     try:
         return future.result(POLL_INTERVAL_S)
     except NotReady:
-        label = f"{catalog.resolve(model).label} " if model else ""
-        spinner = st.spinner(escape_markdown(f"{label}{words}"), show_time=True) if words else nullcontext()
+        model_label = f"{catalog.resolve(model).label} " if model else ""
+        spinner = st.spinner(escape_markdown(f"{model_label}{label}"), show_time=True) if label else nullcontext()
         with placeholder.container(), spinner:
             rerun_point = st.empty()
             while True:
@@ -396,13 +395,13 @@ def _show_progress(job: Job, model: catalog.Model) -> None:
             address.go(before=None, **dict.fromkeys(address.MODEL_PARAMETERS))
         st.rerun()
     left, right = st.columns([5, 1], vertical_alignment="center")
-    words = f"Looking for {model.label}…"
+    label = f"Looking for {model.label}…"
     if job.size:
         done, total = job.fraction * job.size / 1e6, job.size / 1e6
-        words = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB"
+        label = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB"
     elif downloads.is_waiting(job):
-        words = f"{model.label} is waiting for other downloads…"
-    left.progress(job.fraction, text=escape_markdown(words))
+        label = f"{model.label} is waiting for other downloads…"
+    left.progress(job.fraction, text=escape_markdown(label))
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
 

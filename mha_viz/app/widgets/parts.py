@@ -42,8 +42,8 @@ def set_title(*words: str) -> None:
 
 def quote_for_title(text: str) -> str:
     """Return the beginning of a typed text in quotation marks, for a title."""
-    words = " ".join(text.split())
-    return f"“{words[:TITLE_LENGTH]}…”" if len(words) > TITLE_LENGTH else f"“{words}”"
+    line = " ".join(text.split())
+    return f"“{line[:TITLE_LENGTH]}…”" if len(line) > TITLE_LENGTH else f"“{line}”"
 
 
 def show_error(error: MhaVizError, fallback_note: str = "") -> None:

@@ -109,7 +109,7 @@ def _describe_answer(answer: HeadAnswer | StageAnswer) -> dict[str, str]:
     if isinstance(answer, StageAnswer):
         return {"name": answer.name, "paper": "", "does": answer.question} | dict.fromkeys(MEASURED_FIELDS, "")
     measured_fields = {name: getattr(answer, name) for name in MEASURED_FIELDS}
-    return {"name": str(answer.head), "paper": answer.head.paper, "does": answer.does, **measured_fields}
+    return {"name": str(answer.head), "paper": answer.head.paper, "does": answer.description, **measured_fields}
 
 
 # ---- Answers ------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def load_result(task: Task[R], key_suffix: str = "") -> R:
     if task.is_cancelled:
         st.button("Continue", key=f"go_on_{key_suffix}", on_click=start_task, args=(task,))
         raise Cancelled("You stopped this.")
-    return wait_for_job_result(task.begin(), task.words, f"stop_{key_suffix}", task.find_result)
+    return wait_for_job_result(task.begin(), task.label, f"stop_{key_suffix}", task.find_result)
 
 
 @report_errors()
@@ -39,22 +39,22 @@ def start_task(task: Task[Any]) -> None:
     task.begin()
 
 
-def wait_for_job_result(job: Job, words: str, stop_key: str, find_result: Callable[[], R | None]) -> R:
+def wait_for_job_result(job: Job, label: str, stop_key: str, find_result: Callable[[], R | None]) -> R:
     """Wait for a job with :func:`wait_for` and return its result.
 
     Raises what the job raised, and Cancelled if it left no result.
     """
-    wait_for(job, words, stop_key)
+    wait_for(job, label, stop_key)
     result = find_result()
     if result is None:
         raise job.error or Cancelled("The computation did not finish.", "Open the page again.")
     return result
 
 
-def wait_for(job: Job, words: str, stop_key: str) -> None:
+def wait_for(job: Job, label: str, stop_key: str) -> None:
     """Wait until a job has ended.
 
-    If that takes long, show ``words``, the progress and the estimated time left, with a button that stops the job. A
+    If that takes long, show ``label``, the progress and the estimated time left, with a button that stops the job. A
     page that runs again rejoins the job; a page that was left stops polling it.
     """
     placeholder = st.empty()  # created in every run, as in ``inference.wait_for_result``
@@ -68,7 +68,7 @@ def wait_for(job: Job, words: str, stop_key: str) -> None:
             job.heartbeat()
             seconds = job.seconds_left  # None at first
             progress = format_done(job.fraction) + (f", {duration(seconds)} left" if seconds else "")
-            bar.progress(job.fraction, text=f"{words}: {progress}")  # Streamlit ends an abandoned run here
+            bar.progress(job.fraction, text=f"{label}: {progress}")  # Streamlit ends an abandoned run here
             job.wait(POLL_INTERVAL_S)
     placeholder.empty()
 
@@ -94,8 +94,8 @@ def show_progress(study: Job, describe: Callable[[Job], str]) -> None:
 
 @st.fragment(run_every=0.3)
 @report_errors(show_error)
-def show_saving(is_saving: Callable[[], bool], words: str) -> None:
-    """Show ``words`` while a stopped job saves its intermediate results; then rerun the page."""
+def show_saving(is_saving: Callable[[], bool], label: str) -> None:
+    """Show ``label`` while a stopped job saves its intermediate results; then rerun the page."""
     if not is_saving():
         st.rerun()
-    show_remark(words)
+    show_remark(label)

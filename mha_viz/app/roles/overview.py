@@ -117,11 +117,7 @@ def _draw_static_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[
     """
     roles, profile = group_by_head(filter_findings(evidence, kinds)), evidence.profiles[0]
     recipes = load_recipes(evidence)
-<<<<<<< HEAD
-    key_shares, needs = _load_key_shares(evidence), _find_needed(evidence)
-=======
-    by_keys, needs = _load_key_shares(evidence), find_needed(evidence)
->>>>>>> main
+    key_shares, needs = _load_key_shares(evidence), find_needed(evidence)
     return {
         head: _draw_square(head, roles.get(head, []), recipes.get(head), key_shares.get(head), needs.get(head))
         for head in profile.heads()

@@ -414,13 +414,13 @@ def test_heads_are_found_by_what_they_find_their_keys_by(typed: str) -> None:
     shares = {"position": (0.9, 0.2), "word": (0.1, 0.3), "earlier heads": (0.0, 0.5)}
     rows = [(0, head, group, both[head]) for group, both in shares.items() for head in (0, 1)]
     of_heads = [*load_head_shares(pd.DataFrame(rows, columns=["layer", "head", "group", "share"])).values()]
-    group = head_search.find_by_key(typed, of_heads)
+    group = head_search.find_by_dependence(typed, of_heads)
     assert group is not None
     first, second = group.answers
     assert first.head == Head(0, int("osition" not in typed or typed == "composition"))
     assert first.description.startswith("its attention depends on ")
     assert float(first.score.rstrip("%")) > float(first.baseline.rstrip("%")) > float(second.score.rstrip("%"))
-    assert head_search.find_by_key("subject", of_heads) is head_search.find_by_key(typed, ()) is None
+    assert head_search.find_by_dependence("subject", of_heads) is head_search.find_by_dependence(typed, ()) is None
 
 
 @pytest.mark.parametrize("typed", ["copies", " Copying  score "])

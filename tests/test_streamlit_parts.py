@@ -220,7 +220,7 @@ CHECKS: dict[str, Callable[[Patch], None]] = {
     "mha_viz.app.serving.click_downloads:name_files_by_button": check_names,
     "mha_viz.app.serving.click_downloads:wait_for_rerun": check_waiting,
     "mha_viz.app.serving.sweeping:keep_unfetched_files": check_fetched,
-    "mha_viz.app.serving.sweeping:end_lost_sessions": check_sessions,
+    "mha_viz.app.serving.sweeping:store_waiting_sessions": check_sessions,
     "mha_viz.app.serving.connections:limit_connections": check_limits,
     "mha_viz.app.serving.media_addresses:make_addresses_unguessable": check_addresses,
 }

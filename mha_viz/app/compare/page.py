@@ -25,7 +25,7 @@ from mha_viz.app.widgets.parts import (
     escape_markdown,
     read_message,
     report_errors,
-    report_unused,
+    report_ignored,
     show_error,
     show_error_later,
     show_pending_error,
@@ -84,7 +84,7 @@ def show_comparison(url: Url) -> None:
     """Show the control for what to compare, and the comparison."""
     show_pending_error()
     single_head_settings = ((name, url.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
-    report_unused([f"{name}={value}" for name, value in single_head_settings if value in SINGLE_HEAD_VALUES[name]])
+    report_ignored([f"{name}={value}" for name, value in single_head_settings if value in SINGLE_HEAD_VALUES[name]])
     heads, is_complete = comparison.read(url.location.tray)
     with _make_controls_container():
         choice = _choose_comparison(heads)
@@ -93,7 +93,7 @@ def show_comparison(url: Url) -> None:
         others = "; the others are shown" if heads else ""
         show_remark(f"{'Some of the' if heads else 'The'} heads in this link could not be read{others}.")
     if choice == "tray":
-        report_unused(url.location.list_unused("compare"))
+        report_ignored(url.location.list_ignored("compare"))
         if url.location.request.prefix:
             show_remark("The texts of My heads are read without the prefix in this link.")
         _show_my_heads(heads, url.location)
@@ -118,14 +118,14 @@ def _show_ready_made_comparison(page: PageReading, choice: str) -> None:
     head = request.read_linked_head(page.url, page.attention, "compare")
     _show_sentence(page.attention, head)
     inference.report_cut_text(page)
-    builder = {
+    make_panels = {
         "layer": _make_layer_panels,
         "similar": _make_similar_panels,
         "word": _make_word_panels,
         "models": _make_model_panels,
         "off": _make_ablation_panels,
     }[choice]
-    panels = builder(page, head)
+    panels = make_panels(page, head)
     start = OpeningState(OPEN_DIFFERENCES.get(choice, ""))
     if choice == "word" and len(panels) == 2:
         start = start._replace(pin=find_most_changed(panels[0], panels[1], View(special=DEFAULT_SPECIAL)))
@@ -200,10 +200,10 @@ def _show_my_heads(heads: Comparison, location: Address) -> None:
     if panels:
         available_panels = list(panels.values())
         # Open the difference of two panels if it is defined: people compare two heads to see it.
-        is_a_pair = len(available_panels) == 2 and not explain_mismatch(
+        has_difference = len(available_panels) == 2 and not explain_mismatch(
             available_panels[0].attention, available_panels[1].attention, View()
         )
-        _draw(available_panels, tuple(panels), OpeningState("0-1" if is_a_pair else ""))
+        _draw(available_panels, tuple(panels), OpeningState("0-1" if has_difference else ""))
 
 
 def _load_panel(compared_head: ComparedHead, number: int, location: Address) -> Panel | None:
@@ -361,13 +361,13 @@ def _make_ablation_panels(page: PageReading, head: Head) -> list[Panel]:
     # By default, switch off the previous layer: the head reads its outputs.
     previous_layer = tuple(other for other in attention.every_head() if other.layer == head.layer - 1)
     text = attention.queries
-    request = replace(page.whole_request, text=text.text, pair=text.pair, off=off or previous_layer)
+    request = replace(page.plain_request, text=text.text, pair=text.pair, off=off or previous_layer)
     request = replace(request, **url.location.get_method_fields(text.text))
-    names = inference.name_heads(off) if off else f"layer {head.layer - 1} ({head.layer})"
+    off_phrase = inference.name_heads(off) if off else f"layer {head.layer - 1} ({head.layer})"
     with st.container(horizontal=True, vertical_alignment="center"):
         if request.off:
             manner = escape_markdown(request.manner)
-            st.markdown(f"Second panel: the same head with {names} switched off ({manner}).", width="content")
+            st.markdown(f"Second panel: the same head with {off_phrase} switched off ({manner}).", width="content")
         else:
             show_remark("No head is switched off.")
         parameters = {**address.get_parameters(), "off": str(url.parameters.get("off") or NONE)}
@@ -408,7 +408,7 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
         _report_missing_head(model, "This comparison needs")
         return [Panel(attention, head)]
     location = page.url.location if page.is_part else page.url.location.with_request(part=ENCODER)
-    other_attention = inference.try_read(set_part(replace(page.whole_request, model=model.name), model, location))
+    other_attention = inference.try_read(set_part(replace(page.plain_request, model=model.name), model, location))
     if other_attention is None:
         return [Panel(attention, head)]
     similar_head, nats = get_model_service().find_most_similar_head(attention, head, other_attention)
@@ -430,8 +430,8 @@ def _draw(
 
     Args:
         panels: the panels.
-        positions: their positions in the list of compared heads. None if they are not from it; the page then offers to
-            add them to it.
+        positions: their positions in the list of compared heads; None if the panels are not from that list, so that the
+            page offers to add them.
         start: how they open.
         charts: further charts to download.
         is_patched: whether to patch heads of the first text with outputs from the second.

@@ -202,7 +202,7 @@ def load_arrows(page: PageReading) -> tuple[Arrow, ...] | None:
     if page.url.parameters.get("arrows") != "on" or QUANTITIES[page.attention.quantity].of_layers:
         return None
     with report_errors(show_error):
-        future = get_model_service().ask_cached(verbs.find_composition, page.whole_request)
+        future = get_model_service().ask_cached(verbs.find_composition, page.plain_request)
         try:
             arrows: tuple[Arrow, ...] = inference.wait_for_result(future, f"Opening {page.model.label}…")
             return arrows
@@ -241,11 +241,11 @@ def encode_recipes(
         **recipe_fields,
         "rules": rule_fields,
         "annotated": gold is not None,
-        **_describe_recipe(attention, gold, recipe_fields["heads"], recipes),
+        **_compute_explained_shares(attention, gold, recipe_fields["heads"], recipes),
     }
 
 
-def _describe_recipe(
+def _compute_explained_shares(
     attention: Attention, gold: Sentence | None, heads: Sequence[Mapping[str, Any]], recipes: Sequence[HeadRecipe]
 ) -> dict[str, Any]:
     """Return the explained shares of recipes in this text.

@@ -31,7 +31,7 @@ from mha_viz.app.widgets.parts import (
     read_message,
     read_sent_value,
     report_errors,
-    report_unused,
+    report_ignored,
     set_title,
     show_error,
     show_error_later,
@@ -64,13 +64,13 @@ class PageMode(Protocol):
     """A mode of the page, such as switching heads off.
 
     Attributes:
-        encoded: its part of the drawing, as JSON.
+        drawing_json: its part of the drawing, as JSON.
 
     ``show`` shows text above the drawing and returns charts to download.
     """
 
     @property
-    def encoded(self) -> str: ...
+    def drawing_json(self) -> str: ...
     def show(self, open_head: Head) -> list[PageChart]: ...
 
 
@@ -92,7 +92,7 @@ def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None],
     charts += _show_below(page)
     download_panel.show_reading_downloads(page.attention, page.heads, partial(_read_view, page), charts)
     if explains:
-        _answer_browser(page.whole_request, page.attention.key)
+        _answer_browser(page.plain_request, page.attention.key)
 
 
 def _report_limits(page: PageReading) -> None:
@@ -106,7 +106,7 @@ def _report_limits(page: PageReading) -> None:
     unread_parameters = ["tray"] if location.tray and not comparison.read(location.tray)[1] else []
     missing_tokens = [f"token {token}" for token in location.tokens if token >= page.tokens]
     missing_heads = [str(head) for head, exists in page.requested_heads.items() if not exists]
-    report_unused([*missing_heads, *location.list_unused("explore"), *missing_tokens, *unread_parameters])
+    report_ignored([*missing_heads, *location.list_ignored("explore"), *missing_tokens, *unread_parameters])
     describe_part(attention)
     if is_coarse(attention):
         show_remark(
@@ -126,7 +126,7 @@ def _show_heads(
     st.session_state[DRAWN_KEY] = _identify_request(page.url), compute_view_key(page.attention)
     mode_container = st.container()
     open_count = st.session_state.get(search_field.OPEN_COUNT_KEY, 0)
-    view_fields = describe_view(page, open_count, mode.encoded if mode else None)
+    view_fields = describe_view(page, open_count, mode.drawing_json if mode else None)
     packet = get_model_service().pack_reading(page.attention, page.heads, _find_ranked_link(page), page.opening)
     callbacks = {
         "view": _on_view,

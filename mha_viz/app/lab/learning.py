@@ -39,7 +39,7 @@ from mha_viz.models.getting import snapshots
 from mha_viz.numerals import counted, format_weight, percent
 
 TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words only"}
-TRAINING, PARAMETER = "trained", "snapshot"  # parameters of the URL
+TRAINING_PARAMETER, STEP_PARAMETER = "trained", "snapshot"  # parameters of the URL
 MIN_GAIN = 0.1  # minimum gain over the baseline for a head to count as doing a task
 LENGTHS = range(9, 14)  # possible word counts of the drawn sentence
 
@@ -55,31 +55,31 @@ class Toy(NamedTuple):
     """A toy model as the stage shows it.
 
     Attributes:
-        short: the title.
+        title: its title.
         question: the question that it answers.
         about: a sentence about the model.
         prediction: the question about what will happen.
         options: the possible predictions.
         outcome: returns the outcome of the training with a given name.
         skills: the tasks, by their names in its history.
-        places: returns, for each task, the word that each word of the sentence should attend to.
+        find_targets: returns, for each task, the word to which each word of the sentence should attend.
         answer: the answer to the question.
         source: the source of the answer.
         trainings: what the model was trained on, by the name of the training.
-        loss: which words the loss is about.
+        loss: the label of the loss curve.
         score_name: what the scores measure, in words.
         off: heads to switch off in a link to Explore.
         is_divided: whether to draw the best head of each task large, because the division of work is the point.
     """
 
-    short: str
+    title: str
     question: str
     about: str
     prediction: str
     options: Mapping[str, str]
     outcome: Callable[[str], Outcome]
     skills: Mapping[str, Skill]
-    places: Callable[[], list[dict[int, int]]]
+    find_targets: Callable[[], list[dict[int, int]]]
     answer: str
     source: str
     trainings: Mapping[str, str]
@@ -92,7 +92,7 @@ class Toy(NamedTuple):
 def show_toy(name: str, following: FollowingStep | None) -> None:
     """Show the training of a toy model."""
     toy = TOYS[name]
-    stage.show_question(toy.short, toy.question)
+    stage.show_question(toy.title, toy.question)
     guess = stage.ask_guess(name, toy.prediction, toy.options)
     _show_training(name, guess, get_theme(), navigation.find_page("explore"), following)
 
@@ -101,9 +101,9 @@ def show_toy(name: str, following: FollowingStep | None) -> None:
 @report_errors(show_error)
 def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, following: FollowingStep | None) -> None:
     toy, model = TOYS[name], read_training(name)
-    read_option(TRAINING, toy.trainings, ".+")
+    read_option(TRAINING_PARAMETER, toy.trainings, ".+")
     saved_steps, step = snapshots.list_steps(asset_path(name)), read_step_in_view(name)
-    read_option(PARAMETER, [*map(str, saved_steps)], r"\d+")
+    read_option(STEP_PARAMETER, [*map(str, saved_steps)], r"\d+")
     verdict = write_verdict(toy.options, toy.outcome(model), guess, describe_maps(name, model))
     stage.play(
         record_training(name, model, colours),
@@ -115,9 +115,9 @@ def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, f
     if len(toy.trainings) > 1:
         stage.choose_variant(
             "Trained on",
-            TRAINING,
+            TRAINING_PARAMETER,
             model,
-            {m: f"{'trained ' if m == name else ''}on {w}" for m, w in toy.trainings.items()},
+            {key: f"{'trained ' if key == name else ''}on {data}" for key, data in toy.trainings.items()},
             name,
         )
     stage.show_answer(name, toy.answer, toy.source)
@@ -157,18 +157,18 @@ def make_charts(name: str) -> list[PageChart]:
 def read_step_in_view(toy: str) -> int:
     """Return the training step in the URL if it was saved, else the first saved step."""
     saved_steps = snapshots.list_steps(asset_path(toy))
-    value = address.get_parameters().get(PARAMETER, "")
+    value = address.get_parameters().get(STEP_PARAMETER, "")
     return int(value) if value in map(str, saved_steps) else saved_steps[0]
 
 
 def read_training(name: str) -> str:
     """Return the name of the training that the URL asks for."""
-    value = address.get_parameters().get(TRAINING, "")
+    value = address.get_parameters().get(TRAINING_PARAMETER, "")
     return value if value in TOYS[name].trainings else name
 
 
 def _make_step_parameters(first_step: int, step: int) -> dict[str, str | None]:
-    return {PARAMETER: None if step == first_step else str(step)}
+    return {STEP_PARAMETER: None if step == first_step else str(step)}
 
 
 # ---- Measurements -----------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def _list_heads(toy_data: ToyMaps) -> list[str]:
 
 def _find_marked_keys(toy: Toy, count: int) -> Array:
     """Return the index of the marked key of each skill and query, [skill, query]; −1 where there is no mark."""
-    return np.array([[keys.get(word, -1) for word in range(count)] for keys in toy.places()])
+    return np.array([[keys.get(word, -1) for word in range(count)] for keys in toy.find_targets()])
 
 
 def describe_maps(name: str, model: str) -> str:
@@ -279,9 +279,9 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
         f"| after {counted(step, 'step')} | best head | {toy.score_name} | simple rule | its weight in the sentence |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for (task, skill), places in zip(toy.skills.items(), toy.places(), strict=True):
+    for (task, skill), targets in zip(toy.skills.items(), toy.find_targets(), strict=True):
         row = find_best_row(model, task, step)
-        query, key = max(places.items())
+        query, key = max(targets.items())
         link = (
             f"“{toy_data.words[query]}” → “{toy_data.words[key]}”: {format_weight(maps[(*read_head(row), query, key)])}"
         )
@@ -372,7 +372,7 @@ def _find_pronoun(sentence: Sentence) -> tuple[int, int] | None:
 
 
 def _judge_division(model: str) -> Outcome:
-    """Return whether the learned tasks have different best heads."""
+    """Judge whether the learned tasks have different best heads."""
     learned_tasks = [task for task in TOYS[toy_maps.TOY].skills if find_first_step(model, task) is not None]
     heads = {read_head(find_best_row(model, task)) for task in learned_tasks}
     signs = dict(zip(TOYS[toy_maps.TOY].skills, SIGNS, strict=True))
@@ -381,8 +381,8 @@ def _judge_division(model: str) -> Outcome:
     return Outcome(option, f"most often right on new sentences: {', '.join(jobs)}")
 
 
-def _list_repeats() -> list[dict[int, int]]:
-    """Return, for the two tasks of repeated words, the previous word and what followed this word before."""
+def _find_repeat_targets() -> list[dict[int, int]]:
+    """Map words to targets, for both tasks: the previous word, and the word after the previous occurrence."""
     words = toy_maps.load_bundled(toy_maps.REPEATER).words
     period = words.index(words[0], 1)
     return [
@@ -392,14 +392,14 @@ def _list_repeats() -> list[dict[int, int]]:
 
 
 def _judge_layers(model: str) -> Outcome:
-    """Return which layer contains the head that is best at continuing repetitions."""
+    """Judge which layer contains the head that is best at continuing repetitions."""
     return Outcome("first" if find_best_row(model, "induction")["layer"] == 0 else "second")
 
 
 TOYS: Mapping[str, Toy] = MappingProxyType(
     {
         toy_maps.TOY: Toy(
-            short="Roles appear",
+            title="Roles appear",
             question="Which roles do heads learn by themselves?",
             about="It reads simple English.",
             prediction="Nobody tells a head what to do. In the end …",
@@ -410,7 +410,7 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
                 "verb_subject": Skill("a subject’s verb", "best fixed offset"),
                 "pronoun_antecedent": Skill("who a pronoun refers to", "nearest candidate"),
             },
-            places=lambda: [dict([pair]) for pair in find_drawn_sentence().pairs.values()],
+            find_targets=lambda: [dict([pair]) for pair in find_drawn_sentence().pairs.values()],
             answer="Asked four questions (which word is hidden, which came before, who a pronoun refers to, what "
             "a subject does), different heads take on different questions. Asked the first alone, from the same "
             "start, a head still finds the word before and the verb by itself, but none finds the pronoun’s noun.",
@@ -420,7 +420,7 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
             is_divided=True,
         ),
         toy_maps.REPEATER: Toy(
-            short="Two layers",
+            title="Two layers",
             question="How do heads of two layers work together?",
             about="A model with two layers learns to continue repeated words.",
             prediction="Which layer finds what came next last time?",
@@ -430,7 +430,7 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
                 "previous": Skill(BEFORE, "chance"),
                 "induction": Skill("what followed this word last time", "chance"),
             },
-            places=_list_repeats,
+            find_targets=_find_repeat_targets,
             answer="Heads of one layer work side by side on the same x; a layer is fed what the layer before it put "
             "out. Here heads of the first layer bring each word the word before it, and with that a head of the second "
             "finds what comes next.",

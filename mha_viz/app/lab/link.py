@@ -13,7 +13,7 @@ DEFAULT = "default"  # the value of the parameter for the default run
 _PARAMETERS = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.[0-9]{1,8})?)", re.ASCII)
 
 
-def read(experiment: str, run: str | None) -> Settings:
+def read_settings(experiment: str, run: str | None) -> Settings:
     """Return the settings in a link; missing or invalid ones are replaced by defaults."""
     changes: dict[str, Any] = {
         name: float(value) + 0.0 if name == "weight" else int(value)  # + 0.0 turns -0 into 0

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import streamlit as st
 
 from mha_viz.app.lab import learning, questions, result, settings, small_tasks, stage, trainings
-from mha_viz.app.lab.link import list_unread_parts, read
+from mha_viz.app.lab.link import list_unread_parts, read_settings
 from mha_viz.app.lab.stage import FollowingStep
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.parts import (
     format_formulas,
     get_theme,
-    report_unused,
+    report_ignored,
     show_error,
     show_pending_error,
     show_remark,
@@ -34,7 +34,7 @@ class Scene(NamedTuple):
     The function takes the name of the scene and the following step.
     """
 
-    short: str
+    title: str
     show: Callable[[str, FollowingStep | None], None]
 
 
@@ -46,7 +46,7 @@ def show_lab() -> None:
     name = value if value in SCENES else lab.find_experiment(value)
     bind_control(
         st.pills, "Experiment", "experiment", name, list(SCENES), change=_change_experiment, key="lab_experiment",
-        format_func=lambda name: format_formulas(SCENES[name].short), label_visibility="collapsed",
+        format_func=lambda name: format_formulas(SCENES[name].title), label_visibility="collapsed",
     )  # fmt: skip
     with st.container():  # always one container: expanders close when their position on the page changes
         SCENES[name].show(name, _find_following_step(name))
@@ -62,7 +62,7 @@ def _find_following_step(name: str) -> FollowingStep | None:
     """Return the scene that comes after this one; None after the last."""
     later_names = [*SCENES][[*SCENES].index(name) + 1 :]
     return (
-        FollowingStep(SCENES[later_names[0]].short, stage.make_scene_parameters(later_names[0]))
+        FollowingStep(SCENES[later_names[0]].title, stage.make_scene_parameters(later_names[0]))
         if later_names
         else None
     )
@@ -70,8 +70,8 @@ def _find_following_step(name: str) -> FollowingStep | None:
 
 def _show_experiment(name: str, following: FollowingStep | None) -> None:
     experiment = EXPERIMENTS[name]
-    linked_settings = read(name, address.get_parameters().get("run"))
-    report_unused([f"run={part[:20]}" for part in list_unread_parts(name, address.get_parameters().get("run"))])
+    linked_settings = read_settings(name, address.get_parameters().get("run"))
+    report_ignored([f"run={part[:20]}" for part in list_unread_parts(name, address.get_parameters().get("run"))])
     stage.show_question(experiment.short, experiment.question)
     guess = stage.ask_guess(name, experiment.prediction, experiment.options)
     if stage.has_numbers():
@@ -83,7 +83,7 @@ def _show_experiment(name: str, following: FollowingStep | None) -> None:
 
 SCENES: Mapping[str, Scene] = MappingProxyType(
     {name: Scene(experiment.short, _show_experiment) for name, experiment in EXPERIMENTS.items()}
-    | {name: Scene(toy.short, learning.show_toy) for name, toy in learning.TOYS.items()}
+    | {name: Scene(toy.title, learning.show_toy) for name, toy in learning.TOYS.items()}
     | {small_tasks.SCENE: Scene("Small tasks", small_tasks.show_small_tasks)}
 )
 

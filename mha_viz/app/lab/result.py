@@ -77,7 +77,7 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
     other_start = None if stage.has_numbers() else _find_other_start(result)
     shown_results = (result, *filter(None, map(trainings.find_result, seeds)))
 
-    def play(played_result: Result, follows: str = "") -> None:
+    def play(played_result: Result, follower_key: str = "") -> None:
         has_numbers = stage.has_numbers() and not seeds
         if other_start is None:
             arms = tuple(shown_result.runs[number] for shown_result in shown_results)
@@ -93,8 +93,8 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
             step_index,
             verdict,
             partial(_make_step_parameters, played_result.settings.experiment, int(arm.steps[-1])),
-            None if follows else following,
-            follows,
+            None if follower_key else following,
+            follower_key,
         )
 
     if stage.has_numbers():

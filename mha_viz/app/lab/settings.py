@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.analysis.costs import list_divisors
 from mha_viz.app.lab import trainings
-from mha_viz.app.lab.link import DEFAULT, read, write_settings
+from mha_viz.app.lab.link import DEFAULT, read_settings, write_settings
 from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.app.url import address
 from mha_viz.app.widgets.parts import format_formulas, report_errors, show_error, show_error_later, show_remark
@@ -127,7 +127,7 @@ def _start(linked_settings: Settings) -> None:
     experiment = linked_settings.experiment
     values = {name: st.session_state[_make_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
     # Round the values as a link does.
-    settings = read(experiment, write_settings(replace(EXPERIMENTS[experiment].default, **values)))
+    settings = read_settings(experiment, write_settings(replace(EXPERIMENTS[experiment].default, **values)))
     try:
         if _is_saved(settings):
             st.toast("This run is saved and shown here. Change the seed to train a new one.")

@@ -58,8 +58,8 @@ def has_numbers() -> bool:
 
     They are if the URL says so, or if it asks for a run with settings of its own.
     """
-    url = address.get_parameters()
-    return url.get(NUMBERS, "1" if "run" in url else "0") == "1"
+    parameters = address.get_parameters()
+    return parameters.get(NUMBERS, "1" if "run" in parameters else "0") == "1"
 
 
 def _switch_numbers(is_on: bool) -> UrlChanges:
@@ -105,7 +105,7 @@ def play(
     verdict: str,
     on_step: Callable[[int], Mapping[str, str | None]],
     following: FollowingStep | None = None,
-    follows: str = "",
+    follower_key: str = "",
 ) -> None:
     """Show a recorded training with Play and Pause.
 
@@ -115,9 +115,9 @@ def play(
         verdict: shown once the training was played to its end, with the link to the ``following`` step.
         on_step: returns the URL parameters for the step at which the visitor stops.
         following: the step that comes next.
-        follows: the key of a player that moves along with the one on the stage; empty for the stage itself.
+        follower_key: the key of a player that moves along with the one on the stage; empty for the stage itself.
     """
-    key = follows or PLAYER_KEY
+    key = follower_key or PLAYER_KEY
 
     @report_errors()
     def save_step() -> None:
@@ -126,10 +126,10 @@ def play(
             address.go(**on_step(int(step or 0)))
 
     st.session_state[_LAST_STEP] = dict(on_step(recording["steps"][-1]))
-    plays = {"play": 0 if follows else st.session_state.get(_PLAY_COUNT, 0), "follows": bool(follows)}
-    has_many_heads = len(recording["heads"]) > MAX_NARROW_MAPS and not follows
+    plays = {"play": 0 if follower_key else st.session_state.get(_PLAY_COUNT, 0), "follows": bool(follower_key)}
+    has_many_heads = len(recording["heads"]) > MAX_NARROW_MAPS and not follower_key
     with (
-        st.container(key=f"{follows}_stage" if follows else "lab_stage"),
+        st.container(key=f"{follower_key}_stage" if follower_key else "lab_stage"),
         st.container(key="lab_many") if has_many_heads else nullcontext(),
     ):
         show_player({**recording, **plays, "at": step_index, "verdict": verdict}, key, following, save_step)

@@ -21,7 +21,7 @@ from mha_viz.quotes import join_names
 from mha_viz.study.own_profiles import find_own_profiles, iter_unopened
 
 CHOICE = "folder"  # the value of the URL parameter "corpus"
-SLIDER = "training_step"
+SLIDER_KEY = "training_step"
 MAX_OPEN = 8  # maximum profiles in memory
 STEP = re.compile(r"(.*\D)(\d{1,12})")
 
@@ -73,7 +73,7 @@ def show_steps(model: str) -> None:
     models_by_step = list_steps(model)
     if models_by_step:
         bind_control(
-            st.select_slider, "Training step", "model", _split_name(model)[1], [*models_by_step], key=SLIDER, go=go,
+            st.select_slider, "Training step", "model", _split_name(model)[1], [*models_by_step], key=SLIDER_KEY, go=go,
             change=lambda step: {"model": models_by_step[step], "corpus": CHOICE},  # the open head stays open
             format_func="{:,}".format,
         )  # fmt: skip

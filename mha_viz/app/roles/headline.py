@@ -19,7 +19,7 @@ from mha_viz.models.getting import catalog
 
 MIN_TOKENS = 1000  # in a corpus with fewer tokens, broad roles mean little
 ROUNDING = 0.0005  # added to q, so that it is rounded up
-RULE = (
+NAMING_RULE = (
     "A head is named after a relation if its 95% interval begins ten points above the best fixed offset (coreference: "
     "two rules). That proves neither that the model uses it nor that it holds elsewhere."
 )
@@ -114,9 +114,9 @@ def _write_summary(evidence: Evidence) -> tuple[str, ...]:
     head_note = f"**{head_count}** of {layers * heads} heads have a role, some several; {no_role_note}"
     untrained = evidence.profiles[0].untrained.get("roles")
     if untrained is None:
-        return head_note, RULE
+        return head_note, NAMING_RULE
     kinds = untrained.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
     kind_list = ", ".join(f"{count} {role}" for role, count in kinds.items())
     if list(kinds.items()) == [("broad", layers * heads)]:
         kind_list = f"all {layers * heads} heads are broad: they look everywhere"
-    return head_note, RULE, f"With random weights: {kind_list or 'no head has a role'}."
+    return head_note, NAMING_RULE, f"With random weights: {kind_list or 'no head has a role'}."

@@ -49,13 +49,13 @@ def show_link_search(model: catalog.Model, evidence: Evidence, head: Head) -> No
     parameter = address.get_parameters().get(PARAMETER)
     with st.expander("Search this head’s links", expanded=parameter is not None):
         corpus = choose_corpus(model, evidence)
-        conditions = read(parameter or "")
+        conditions = read_conditions(parameter or "")
         _show_form(model, corpus, head, conditions, parameter or "")
         if parameter is not None:
             _show_outcome(model, corpus, head, conditions)
 
 
-def read(parameter: str) -> dict[str, str]:
+def read_conditions(parameter: str) -> dict[str, str]:
     """Return the conditions in the URL parameter."""
     values = dict(parse_qsl(parameter))
     return {name: clean(values[name])[:MAX_CHARACTERS].strip() for name in FIELDS if values.get(name, "").strip()}
@@ -99,7 +99,7 @@ def _start(model: catalog.Model, corpus: StudyCorpus, head: Head, parameter: str
     }
     parameter_value = urlencode({name: value for name, value in conditions.items() if value})
     address.go(search=parameter_value or ALL)
-    searches.start(model, corpus, _make_request(model, corpus, head, read(parameter_value)))
+    searches.start(model, corpus, _make_request(model, corpus, head, read_conditions(parameter_value)))
 
 
 def _make_request(model: catalog.Model, corpus: StudyCorpus, head: Head, conditions: dict[str, str]) -> LinkRequest:

@@ -141,7 +141,7 @@ def _read_upload(data: bytes, name: str) -> StudyCorpus:
     corpus = studies.find_parsed_corpus(data, name)
     if corpus is not None:
         return corpus
-    job = studies.read(data, name)
+    job = studies.start_parsing(data, name)
     with st.spinner("Reading the file…", show_time=True):
         placeholder = st.empty()
         while not job.wait(POLL_INTERVAL_S):

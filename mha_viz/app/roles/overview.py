@@ -22,7 +22,7 @@ from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style
-from mha_viz.app.widgets.parts import PERCENT, report_unused, to_percentages
+from mha_viz.app.widgets.parts import PERCENT, report_ignored, to_percentages
 from mha_viz.attention import Head
 from mha_viz.figures.charts.role_map import colour_strength
 from mha_viz.figures.drawing.theme import DARK, LIGHT
@@ -76,7 +76,7 @@ def show_map(evidence: Evidence, open_head: Head | None) -> None:
     """
     apply_style("role_map")
     kinds = filters.read_filters().kinds
-    report_unused(
+    report_ignored(
         [
             f"kinds={kind[:20]}"
             for kind in address.get_parameters().get("kinds", "").split(".")
@@ -144,7 +144,7 @@ def _draw_square(
     head: Head,
     findings: list[Finding],
     recipe: HeadRecipe | None,
-    keys: HeadShares | None,
+    key_shares: HeadShares | None,
     need: PairsWithout | None,
 ) -> str:
     no_role = "no role was found"
@@ -152,7 +152,7 @@ def _draw_square(
     extras = (
         need and f"needed for {name_kinds(need) or 'sentence pairs'}",
         recipe and f"on average it {recipe.words(simplify_rule)}",
-        keys and f"attention depends on {keys.words}",
+        key_shares and f"attention depends on {key_shares.words}",
     )
     addition = "".join(f"; {extra}" for extra in extras if extra)
     description = escape(f"{format_head(head)}: {all_roles}{addition}")
@@ -181,12 +181,12 @@ def _draw_dot(role: str) -> str:
 
 def show_key_shares(evidence: Evidence, head: Head) -> None:
     """Show what a head's attention depends on, as a bar with a legend. The tooltip has the shares."""
-    keys = _load_key_shares(evidence).get(head)
-    if keys is not None:
-        description = escape(f"Its attention depends on {keys.words}")
-        bar = f'<s role="img" aria-label="{description}" data-tip="{description}">{_draw_parts(keys)}</s>'
+    key_shares = _load_key_shares(evidence).get(head)
+    if key_shares is not None:
+        description = escape(f"Its attention depends on {key_shares.words}")
+        bar = f'<s role="img" aria-label="{description}" data-tip="{description}">{_draw_parts(key_shares)}</s>'
         parts = "".join(
-            f"<span>{_draw_group(group)}{group}</span>" for group, share in keys.shares.items() if share > 0
+            f"<span>{_draw_group(group)}{group}</span>" for group, share in key_shares.shares.items() if share > 0
         )
         st.html(f'<p class="mha-keys">Attention depends on{bar}<small>{parts}</small></p>')
 
@@ -196,8 +196,8 @@ def _load_key_shares(evidence: Evidence) -> Mapping[Head, HeadShares]:
     return load_head_shares(evidence.table(WHY))
 
 
-def _draw_parts(keys: HeadShares) -> str:
-    return "".join(_draw_group(group, share) for group, share in keys.shares.items() if share > 0)
+def _draw_parts(key_shares: HeadShares) -> str:
+    return "".join(_draw_group(group, share) for group, share in key_shares.shares.items() if share > 0)
 
 
 def _draw_group(group: str, share: float = 1) -> str:

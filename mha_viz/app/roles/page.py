@@ -27,7 +27,7 @@ from mha_viz.app.url.address import Address
 from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets import download_panel, inference, navigation
 from mha_viz.app.widgets.parts import report_errors, show_error, show_pending_error, show_remark
-from mha_viz.app.widgets.request import read_model, refuse_encoder_decoder
+from mha_viz.app.widgets.request import read_model, report_encoder_decoder
 from mha_viz.app.widgets.url_controls import bind_control, go, read_option
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN
@@ -61,7 +61,7 @@ def show_roles(location: Address) -> None:
         left, right = st.columns([7, 4], gap="large")  # on a phone, the left column comes first
     with left:
         has_files, evidence, head = is_ready(model), None, None
-        if has_files and not refuse_encoder_decoder(location, "roles are measured"):
+        if has_files and not report_encoder_decoder(location, "roles are measured"):
             evidence = load_evidence(model, corpus)
         if evidence is not None:
             evidence = evidence._replace(repeats=repeat_roles.load_heads(model))

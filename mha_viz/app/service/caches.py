@@ -171,7 +171,7 @@ class ModelService:
             TRACE_BYTES, lambda parameters: sum(array.nbytes for array in parameters)
         )
         self._answers = BoundedCache[Key, Any](PACKET_BYTES, estimate_size)
-        self._warming = False
+        self._is_warming = False
         self._cache_first_reading()
 
     def _cache_first_reading(self) -> None:
@@ -187,7 +187,7 @@ class ModelService:
         self._cache_first_reading()
         if self._reader.loaded_models - {catalog.choose_default().name}:
             self._reader.close()
-            self._warming = False
+            self._is_warming = False
         with contextlib.suppress(MhaVizError):
             self._reader.free_memory()
 
@@ -230,10 +230,8 @@ class ModelService:
     ) -> bytes:
         """Return the reading packed for the browser (``figures.layout.packet``). Raises UnknownHead."""
         key = (attention.key, heads, link, start)
-        thumbnails = self._overviews.get(attention.key) or self._overviews.put(
-            attention.key, compute_overview(attention)
-        )
-        return self._packets.get(key) or self._packets.put(key, build_packet(attention, heads, link, start, thumbnails))
+        overview = self._overviews.get(attention.key) or self._overviews.put(attention.key, compute_overview(attention))
+        return self._packets.get(key) or self._packets.put(key, build_packet(attention, heads, link, start, overview))
 
     def pack_panels(self, panels: Sequence[Panel], positions: tuple[int, ...] | None, **start: str) -> bytes:
         """Return heads side by side, packed for the browser.
@@ -306,8 +304,8 @@ class ModelService:
 
     def warm(self, model: catalog.Model) -> None:
         """Load ``model`` in the background after a short delay, so that the page's files are sent first."""
-        if not self._warming:
-            self._warming = True
+        if not self._is_warming:
+            self._is_warming = True
             timer = threading.Timer(WARM_DELAY_S, self._load_model, (model,))
             timer.daemon = True
             timer.start()

@@ -121,7 +121,7 @@ class Job:
         name: what the job is about, for messages.
         owner: the visitor who submitted it.
         fraction: the share that is done.
-        size: the amount of work; 0 if unknown.
+        size: the amount of work, such as the bytes of a download; 0 if unknown.
         error: why it failed; None otherwise.
         has_begun: False while the job waits for a worker.
     """
@@ -201,7 +201,7 @@ class Job:
         self._was_stopped = self._was_stopped or not self._list_waiting_visitors()
         return self._was_stopped
 
-    def check(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raise Cancelled if the job must stop."""
         if self.is_stopped():
             raise Cancelled("Cancelled: no open page was waiting for the result.", "Open the page again.")
@@ -226,9 +226,9 @@ def run_in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
     def work(job: Job) -> R:
         def report(fraction: float) -> None:
             job.report_progress(fraction)
-            job.check()
+            job.raise_if_stopped()
 
-        job.check()
+        job.raise_if_stopped()
         return run_steps(steps(), report)
 
     return work
@@ -274,7 +274,7 @@ class JobQueue(Generic[K, R]):
             job = self.find_running(key)
             if job is None:
                 self._check_limits()
-                job = Job(self._rules, name, self._remove_stopped)
+                job = Job(self._rules, name, self._lock_and_drop_stopped)
                 self._entries.append(_QueuedJob(key, job, work))
                 self._changed.notify()
             job.join()
@@ -320,7 +320,7 @@ class JobQueue(Generic[K, R]):
         """Return the last job under this key if it failed and is still recorded."""
         return self._failed_jobs.get(key)
 
-    def _remove_stopped(self) -> None:
+    def _lock_and_drop_stopped(self) -> None:
         with self._changed:
             self._drop_stopped()
 

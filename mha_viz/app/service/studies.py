@@ -135,7 +135,7 @@ class _ServerState:
         )
 
 
-server_state = Once(_ServerState)
+get_server_state = Once(_ServerState)
 
 
 # ---- Files ----------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def find_parsed_corpus(data: bytes, name: str) -> StudyCorpus | None:
     return content
 
 
-def read(data: bytes, name: str) -> Job:
+def start_parsing(data: bytes, name: str) -> Job:
     """Start parsing a file, or join the job that does. Then :func:`find_parsed_corpus` returns the corpus.
 
     Raises Busy.
@@ -165,7 +165,7 @@ def read(data: bytes, name: str) -> Job:
 def find_profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of a model on the corpus with this digest; None if it was not measured."""
     key = profiles.make_key(model, digest)
-    folder, unwritten_profile = profiles.get_home() / key, server_state().unwritten_profiles.get(key)
+    folder, unwritten_profile = profiles.get_home() / key, get_server_state().unwritten_profiles.get(key)
     profile = unwritten_profile.profile if unwritten_profile else get_queue("study").results.get(key)
     if profile is None and (folder / FACTS_FILE).is_file():
         try:
@@ -179,7 +179,7 @@ def find_profile(model: catalog.Model, digest: str) -> Profile | None:
 
 def find_write_error(model: catalog.Model, digest: str) -> MhaVizError | None:
     """Return the error if a profile could not be written to disk and is only in memory, else None."""
-    unwritten_profile = server_state().unwritten_profiles.get(profiles.make_key(model, digest))
+    unwritten_profile = get_server_state().unwritten_profiles.get(profiles.make_key(model, digest))
     return unwritten_profile.error if unwritten_profile else None
 
 
@@ -244,7 +244,7 @@ def start(model: catalog.Model, corpus: StudyCorpus) -> Job:
         )
     key = profiles.make_key(model, corpus.digest)
     job = get_queue("study").submit(key, f"{model.label} on {corpus.name}", partial(_measure, key, model, corpus))
-    server_state().measured_corpora.put(key, corpus._replace(name=NEUTRAL_NAME) if corpus.data else corpus)
+    get_server_state().measured_corpora.put(key, corpus._replace(name=NEUTRAL_NAME) if corpus.data else corpus)
     return job
 
 
@@ -264,7 +264,7 @@ def find_failure(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyC
     None if it did not fail. An uploaded file comes without its name, which only the visitor who uploaded it may see.
     """
     key = profiles.make_key(model, digest)
-    job, corpus = get_queue("study").find_failed(key), server_state().measured_corpora.get(key)
+    job, corpus = get_queue("study").find_failed(key), get_server_state().measured_corpora.get(key)
     return (job.error, corpus) if job and job.error and corpus else None
 
 
@@ -272,28 +272,28 @@ def _measure(key: str, model: catalog.Model, corpus: StudyCorpus, job: Job) -> P
     folder = hub.find_local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
-    sums = profiles.ensure_folder(profiles.get_home() / key)
-    delete_excess(sums)
+    sums_folder = profiles.ensure_folder(profiles.get_home() / key)
+    delete_excess(sums_folder)
     child_request = {
         "folder": str(folder),
         "name": model.name,
         "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
-        "sums": str(sums) if sums else None,
+        "sums": str(sums_folder) if sums_folder else None,
         "data": corpus.data,
     }
-    bounds = _make_bounds(folder)._replace(writable=(str(sums),) if sums else ())
+    bounds = _make_bounds(folder)._replace(writable=(str(sums_folder),) if sums_folder else ())
     profile = parse_profile(
         children.run(CHILD_MODULE, child_request, bounds, job.report_progress, cancelled=job.is_stopped)
     )
     get_queue("study").results.put(key, profile)  # before writing, so that a failure does not lose it
     try:
-        if sums is None:
+        if sums_folder is None:
             raise ExportError("The folder of profiles cannot be written.")
-        profile.write(sums)
-        server_state().unwritten_profiles.drop(key)
+        profile.write(sums_folder)
+        get_server_state().unwritten_profiles.drop(key)
     except ExportError as error:
-        server_state().unwritten_profiles.put(key, UnwrittenProfile(profile, error))
-    delete_excess(sums)
+        get_server_state().unwritten_profiles.put(key, UnwrittenProfile(profile, error))
+    delete_excess(sums_folder)
     return profile
 
 
@@ -303,9 +303,9 @@ def load_excerpts(model: catalog.Model, digest: str, spans: Sequence[SentenceSpa
     The caller must make sure that the visitor has that file. Raises CorpusError.
     """
     key = profiles.make_key(model, digest)
-    corpus, sentences = find_measured_corpus(model, digest), server_state().excerpts.get(key)
+    corpus, sentences = find_measured_corpus(model, digest), get_server_state().excerpts.get(key)
     if sentences is None and corpus is not None:
-        sentences = server_state().excerpts.put(key, read_excerpts(corpus.data, spans))
+        sentences = get_server_state().excerpts.put(key, read_excerpts(corpus.data, spans))
     return sentences or {}
 
 
@@ -314,7 +314,7 @@ def find_measured_corpus(model: catalog.Model, digest: str) -> StudyCorpus | Non
 
     Only for visitors who have that file.
     """
-    corpus = server_state().measured_corpora.get(profiles.make_key(model, digest))
+    corpus = get_server_state().measured_corpora.get(profiles.make_key(model, digest))
     return corpus if corpus is not None and corpus.data else None
 
 

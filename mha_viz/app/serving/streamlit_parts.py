@@ -128,7 +128,7 @@ PARTS: tuple[LibraryPart, ...] = (
         _SESSIONS,
         "__init__",
         "ends abandoned sessions, with their texts, files and descriptors",
-        made_by="mha_viz.app.serving.sweeping:end_lost_sessions",
+        made_by="mha_viz.app.serving.sweeping:store_waiting_sessions",
         arguments="self, session_storage, uploaded_file_manager, script_cache, message_enqueued_callback, "
         "on_script_error",
         upstream="streamlit/streamlit#12506",

@@ -27,7 +27,7 @@ except ImportError:  # Windows has no such limit
 
 _LOG = logging.getLogger(__name__)
 
-TICK_S = 10  # seconds between two rounds
+SWEEP_INTERVAL_S = 10  # seconds between two sweeps
 IDLE_S = 60  # seconds without a visitor after which caches are freed
 FETCH_BYTES = 256_000_000  # maximum size of all files that wait for a download; the oldest are deleted first
 FETCH_S = 60  # seconds that a browser has to download a file that was made for it
@@ -106,7 +106,7 @@ async def sweep(session_limit: SessionLimit, stored_sessions: WaitingSessions, d
     """Sweep until the server ends. An error in one round is logged and does not stop the next."""
     sweeper = _Sweeper(session_limit, stored_sessions, downloads)
     while True:
-        await asyncio.sleep(TICK_S)
+        await asyncio.sleep(SWEEP_INTERVAL_S)
         try:
             await sweeper.sweep()
         except Exception:
@@ -137,7 +137,7 @@ class _Sweeper:
             await asyncio.to_thread(_free_memory)
 
 
-def end_lost_sessions(original: Callable[..., None]) -> Callable[..., None]:
+def store_waiting_sessions(original: Callable[..., None]) -> Callable[..., None]:
     """Make the session manager store sessions that wait for a reconnect in :class:`WaitingSessions`."""
 
     @wraps(original)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
 
@@ -23,10 +22,6 @@ from mha_viz.numerals import decimal, percent
 from mha_viz.quotes import join_names
 from mha_viz.request import BOTH, COSINE, MASK, Question, Request
 
-if TYPE_CHECKING:
-    pass
-
-R = TypeVar("R")
 MAX_BARS = 5  # maximum words with a bar
 EFFECT_TARGETS = {"sentence": "the sentence vector", "answer": "the answer"}
 

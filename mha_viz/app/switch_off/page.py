@@ -25,7 +25,7 @@ from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import report_errors, show_error
-from mha_viz.app.widgets.request import refuse_encoder_decoder
+from mha_viz.app.widgets.request import report_encoder_decoder
 from mha_viz.app.widgets.study_progress import load_result
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
@@ -46,7 +46,6 @@ TOY_EXAMPLE = {
     "model": "toy",
     "text": "the dog [MASK] the girl .",
 }
-ALL_ON = dict.fromkeys(("off", "how", "from", "in"))
 OTHER_TEXT_PARAMETERS = dict.fromkeys(("head", "on", "pair", *address.TEXT_PARAMETERS))
 
 
@@ -56,7 +55,7 @@ def make_mode(page: PageReading) -> SwitchOffMode | None:
     Heads cannot be switched off in an encoder–decoder, or while another model stands in for the requested one. Pasted
     CoNLL-U is read as the sentence that it contains.
     """
-    if refuse_encoder_decoder(page.url.location, "heads are switched off") or not page.is_requested:
+    if report_encoder_decoder(page.url.location, "heads are switched off") or not page.is_requested:
         return None
     whole_model = inference.read_whole_model(Url({**page.url.parameters, "text": page.url.sentence}))
     return None if whole_model is None else SwitchOffMode(page, whole_model.attention)
@@ -80,7 +79,7 @@ class SwitchOffMode:
         self.head_request, self.request = single_request, replace(single_request, off=self.off)
 
     @property
-    def encoded(self) -> str:
+    def drawing_json(self) -> str:
         """The mode's part of the drawing, as JSON for the explorer.
 
         Keys:
@@ -151,7 +150,7 @@ class SwitchOffMode:
         if self.off in ((), (open_head,)):
             return
         label = SWITCH_ALL_ON if len(self.off) > 1 else f"Switch {self.off[0]} on"
-        st.button(f":primary[{label}]", key="switch_on", type="tertiary", on_click=address.go, kwargs=ALL_ON)
+        st.button(f":primary[{label}]", key="switch_on", type="tertiary", on_click=address.go, kwargs=MODE_PARAMETERS)
 
     def _write_sentence(self, effects: Effects) -> str:
         """Say which heads change the vector or the prediction most and least when they are switched off.

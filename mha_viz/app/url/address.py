@@ -1,7 +1,7 @@
 """The URL as the state of a page: what it may contain, and what it contains now.
 
 Each run of a page reads the URL once (:func:`read_once`); no other module reads or writes it. Reading never raises:
-values that are unknown or out of range are ignored and listed in ``complaints``.
+values that are unknown or out of range are ignored and listed in ``ignored_parameters``.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Address:
         third_text: the text that two others are compared with.
         case: the case of a role that is open.
         written_characters: the number of characters at the end of the text that the model wrote.
-        complaints: the parameters that were ignored, as ``name=value``.
+        ignored_parameters: the parameters that were ignored, as ``name=value``.
     """
 
     request: Request = field(default=Request(part=CROSS))
@@ -122,7 +122,7 @@ class Address:
     third_text: str = ""
     case: CaseInLink | None = None
     written_characters: int = 0
-    complaints: tuple[str, ...] = field(default=())
+    ignored_parameters: tuple[str, ...] = field(default=())
 
     def get_method_fields(self, text: str) -> dict[str, Any]:
         """Return the fields of a request that say how heads are switched off in ``text``.
@@ -132,12 +132,12 @@ class Address:
         source = self.request.source if self.request.source or self.is_source_empty else replace_word(text)
         return {"method": self.request.method} | ({"source": source} if self.request.method == TEXT else {})
 
-    def list_unused(self, page: str) -> list[str]:
+    def list_ignored(self, page: str) -> list[str]:
         """Return the ignored parameters that this page would have read, as ``name=value``."""
         return [
-            complaint
-            for complaint in self.complaints
-            if complaint.partition("=")[0] not in lesson.list_foreign_parameters(page)
+            parameter
+            for parameter in self.ignored_parameters
+            if parameter.partition("=")[0] not in lesson.list_foreign_parameters(page)
         ]
 
     def with_request(self, **fields: Any) -> Address:
@@ -273,7 +273,7 @@ def _make_address(parameters: Mapping[str, str]) -> Address:
     )
     answer_values, unmatched_names = _match_patterns(parameters, ANSWER_PATTERNS)
     ignored_names += [
-        name for name in unmatched_names if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))
+        name for name in unmatched_names if not (name == lesson.OLD_VIEW_PARAMETER and lesson.is_old_number(parameters))
     ]
     return Address(
         request=_make_request(parameters, off or (), {**matched_values, **answer_values}),
@@ -290,7 +290,7 @@ def _make_address(parameters: Mapping[str, str]) -> Address:
         third_text=_read_text(parameters, "like"),
         case=case,
         written_characters=int(answer_values.get("written", 0)),
-        complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored_names),
+        ignored_parameters=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored_names),
     )
 
 

@@ -21,13 +21,13 @@ from mha_viz.files.assets import page_files, redirect_address
 from mha_viz.text import clean
 from mha_viz.view.settings import list_owned_settings
 
-PARAMETER, NUMBER, OLD_NUMBER = "lesson", "view", "part"
+LESSON_PARAMETER, VIEW_PARAMETER, OLD_VIEW_PARAMETER = "lesson", "view", "part"
 MAX_VIEWS = 12  # maximum views
 MAX_REMARK = 300  # maximum characters of a remark
 MAX_ENCODED = 3_000  # maximum characters of the parameter
 MAX_DECODED = 30_000  # maximum bytes after decompression; larger values are rejected
 MAX_PARAMETERS = 20  # maximum URL parameters of a view
-CLASS_PARAMETERS = (PARAMETER, NUMBER, "class", "tour", "before", "reveal")  # never part of a view
+CLASS_PARAMETERS = (LESSON_PARAMETER, VIEW_PARAMETER, "class", "tour", "before", "reveal")  # never part of a view
 _SUBJECT_PARAMETERS = ("text", "pair", "model", "show", "experiment", "task")  # what a view is about
 _ANSWER_PARAMETERS = ("place", "word", "second")  # parameters of the question to the model
 # Parameters that only these pages read, in addition to the settings of drawings (mha_viz.view). Links to other pages
@@ -155,10 +155,10 @@ def has_left(view: LessonView, page: str, parameters: Mapping[str, str], shown_p
 
 def is_old_number(parameters: Mapping[str, str]) -> bool:
     """Return whether ``part`` is the number of a view, as in older links to lessons."""
-    return PARAMETER in parameters and parameters.get(OLD_NUMBER, "").isdecimal()
+    return LESSON_PARAMETER in parameters and parameters.get(OLD_VIEW_PARAMETER, "").isdecimal()
 
 
 def read_number(parameters: Mapping[str, str], lesson: Lesson) -> int | None:
     """Return the number of the open view, from 1; None if the URL names no view of this lesson."""
-    value = parameters.get(NUMBER) or (parameters[OLD_NUMBER] if is_old_number(parameters) else "")
+    value = parameters.get(VIEW_PARAMETER) or (parameters[OLD_VIEW_PARAMETER] if is_old_number(parameters) else "")
     return int(value) if value in map(str, range(1, len(lesson) + 1)) else None

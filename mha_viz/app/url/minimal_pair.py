@@ -33,8 +33,8 @@ def replace_word(text: str) -> str:
 
 def _pair_grammar_words() -> dict[str, str]:
     """Map each noun and name of the grammar to another of the same kind, if possible of the other gender."""
-    people = [(noun, _find_partner(noun)) for noun in NOUNS]
-    forms = [(word[form], other[form]) for word, other in people for form in (0, 1)]  # singular, plural
+    noun_pairs = [(noun, _find_partner(noun)) for noun in NOUNS]
+    forms = [(word[form], other[form]) for word, other in noun_pairs for form in (0, 1)]  # singular, plural
     names = [*zip(NAMES["Fem"], NAMES["Masc"], strict=True), *zip(NAMES["Masc"], NAMES["Fem"], strict=True)]
     return {word.lower(): other for word, other in (*forms, *names)}
 

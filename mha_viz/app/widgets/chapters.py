@@ -20,7 +20,7 @@ _NEEDS_BUILD = re.compile(r"^::: |when the page was built", re.MULTILINE)  # occ
 _BLOCK = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(`[^`\n]+`)")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^):#]*)(#[\w-]+)?\)")  # to another file, or within the same file
-_INDEX = re.compile(r"([A-Za-z])<sub>(\w+)</sub>")
+_SUBSCRIPT = re.compile(r"([A-Za-z])<sub>(\w+)</sub>")
 _HEADING = re.compile(r"^#(?=#)", re.MULTILINE)
 _TITLE = re.compile(r"^# (.+)\n")
 
@@ -76,7 +76,7 @@ def _read_chapter(name: str) -> tuple[str, str]:
 def _render_prose(markdown: str, folder: str) -> str:
     """Adapt prose to the app.
 
-    Headings move one level down, indices are written without HTML, and links to chapters become links of the app. A
+    Headings move one level down, subscripts are written without HTML, and links to chapters become links of the app. A
     link to any other file is replaced by its label.
     """
 
@@ -88,5 +88,5 @@ def _render_prose(markdown: str, folder: str) -> str:
         return f"[{label}](?chapter={name}{anchor})" if name in list_chapters() else label
 
     parts = _CODE.split(_LINK.sub(replace_link, _HEADING.sub("##", markdown)))
-    parts[::2] = [format_formulas(_INDEX.sub(r"\1_\2", part)) for part in parts[::2]]
+    parts[::2] = [format_formulas(_SUBSCRIPT.sub(r"\1_\2", part)) for part in parts[::2]]
     return "".join(parts)

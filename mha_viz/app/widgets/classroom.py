@@ -14,16 +14,16 @@ from urllib.parse import quote, urlencode, urlsplit
 import streamlit as st
 
 from mha_viz.app.url import address, lesson
-from mha_viz.app.url.lesson import NUMBER, OLD_NUMBER, PARAMETER, Lesson, LessonView
+from mha_viz.app.url.lesson import LESSON_PARAMETER, OLD_VIEW_PARAMETER, VIEW_PARAMETER, Lesson, LessonView
 from mha_viz.app.widgets import request
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.navigation import get_page_name
-from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_unused, show_remark
+from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_ignored, show_remark
 from mha_viz.app.widgets.search_field import OPEN_COUNT_KEY
 from mha_viz.figures.charts.chart import Chart
 from mha_viz.numerals import counted
 
-WAYS_KEY = "class_ways"  # the key of the controls of a lesson: "next" and "back" (browser/scheme/lesson.js)
+CONTROLS_KEY = "class_ways"  # the key of the controls of a lesson: "next" and "back" (browser/scheme/lesson.js)
 TEXT_SCALE = 1.2  # enlargement of letters in charts and drawings
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Width in pixels of a QR code's square, for a camera at the back of a room, and maximum width of the whole code.
@@ -89,33 +89,34 @@ def show_class_view(pages: Sequence[Any], current_page: Any, show_links: Callabl
 
     The icons are for the pages, the QR code, the lesson builder, and leaving the class view.
     """
-    url = address.get_parameters()
-    views, is_complete = lesson.read(url.get(PARAMETER))
-    ignored_names = [address.CLASS] if address.CLASS in url and not address.is_class_view() else []
-    ignored_names += [NUMBER] if NUMBER in url and lesson.read_number(url, views) is None else []
-    report_unused([f"{name}={url[name][:30]}" for name in ignored_names])
+    parameters = address.get_parameters()
+    views, is_complete = lesson.read(parameters.get(LESSON_PARAMETER))
+    ignored_names = [address.CLASS] if address.CLASS in parameters and not address.is_class_view() else []
+    if VIEW_PARAMETER in parameters and lesson.read_number(parameters, views) is None:
+        ignored_names.append(VIEW_PARAMETER)
+    report_ignored([f"{name}={parameters[name][:30]}" for name in ignored_names])
     if not address.is_class_view():
         return
     apply_style("classroom", {"var(--larger)": str(TEXT_SCALE)})
     if not is_complete:
         show_remark("Some views of this lesson could not be read; the others are shown.")
-    _show_edge(pages, current_page, views, url, show_links)
+    _show_edge(pages, current_page, views, parameters, show_links)
     if not views:
         return
     with st.container(key="classroom"):
-        number = lesson.read_number(url, views)
+        number, page_name = lesson.read_number(parameters, views), get_page_name(current_page)
         has_left = number is not None and lesson.has_left(
-            views[number - 1], get_page_name(current_page), url, _read_full_parameters(get_page_name(current_page))
+            views[number - 1], page_name, parameters, _read_full_parameters(page_name)
         )
         if number is not None and not has_left:
             remark = escape(views[number - 1].remark)
             st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {remark}</p>')
-        with st.container(key=WAYS_KEY, horizontal=True, vertical_alignment="center", width="content"):
-            _show_view_controls(pages, current_page, views, url, has_left)
+        with st.container(key=CONTROLS_KEY, horizontal=True, vertical_alignment="center", width="content"):
+            _show_view_controls(pages, current_page, views, parameters, has_left)
 
 
 def _show_edge(
-    pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], show_links: Callable[[], None]
+    pages: Sequence[Any], current_page: Any, views: Lesson, parameters: dict[str, str], show_links: Callable[[], None]
 ) -> None:
     """Show the icons at the window's edge."""
     with st.container(key="edge", horizontal=True, width="content"):
@@ -130,14 +131,14 @@ def _show_edge(
             st.container(key="pages"),
         ):
             show_links()
-            st.page_link(pages[-1], query_params=url)
+            st.page_link(pages[-1], query_params=parameters)
         with (
             st.container(key="class_code", width="content"),
             st.popover("QR code", icon=":material/qr_code_2:", type="tertiary", help="QR code"),
         ):
             _show_code(current_page)
         _show_builder(pages, current_page, views)
-        exit_changes = dict.fromkeys((address.CLASS, PARAMETER, NUMBER, *_find_old_number(url)))
+        exit_changes = dict.fromkeys((address.CLASS, LESSON_PARAMETER, VIEW_PARAMETER, *_find_old_number(parameters)))
         label = "Leave the class view"
         icon = ":material/close:"
         st.button(
@@ -149,10 +150,10 @@ def _show_edge(
 
 
 def _show_view_controls(
-    pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], has_left: bool
+    pages: Sequence[Any], current_page: Any, views: Lesson, parameters: dict[str, str], has_left: bool
 ) -> None:
     """Show buttons for the next and the previous view, or a button back to the view that was left."""
-    number = lesson.read_number(url, views)
+    number = lesson.read_number(parameters, views)
     if views and number is None:
         _show_view_control(pages, current_page, views, 1, ":primary[**Begin the lesson →**]")
     if number is not None and has_left:
@@ -185,7 +186,7 @@ def _open_view(parameters: dict[str, str]) -> None:
 
 def _make_view_parameters(views: Lesson, number: int) -> dict[str, str]:
     """Return the URL parameters of a view, with those of its lesson."""
-    lesson_parameters = {PARAMETER: lesson.write(views) or "", NUMBER: str(number), address.CLASS: "1"}
+    lesson_parameters = {LESSON_PARAMETER: lesson.write(views) or "", VIEW_PARAMETER: str(number), address.CLASS: "1"}
     return {**views[number - 1].parameters, **lesson_parameters}
 
 
@@ -198,9 +199,9 @@ def _find_page(pages: Sequence[Any], name: str) -> Any:
     return next(page for page in pages if get_page_name(page) == name)
 
 
-def _find_old_number(url: dict[str, str]) -> list[str]:
+def _find_old_number(parameters: dict[str, str]) -> list[str]:
     """Return the parameter that an older link uses for the number of its view, as a list; empty for newer links."""
-    return [OLD_NUMBER] if lesson.is_old_number(url) else []
+    return [OLD_VIEW_PARAMETER] if lesson.is_old_number(parameters) else []
 
 
 # ---- The lesson builder -------------------------------------------------------------------------------------
@@ -238,12 +239,12 @@ def _show_builder(pages: Sequence[Any], current_page: Any, views: Lesson) -> Non
 
 @report_errors()
 def _add(page: str) -> None:
-    views, _ = lesson.read(address.get_parameters().get(PARAMETER))
+    views, _ = lesson.read(address.get_parameters().get(LESSON_PARAMETER))
     new_lesson = lesson.add(views, page, _read_full_parameters(page), str(st.session_state.get("lesson_remark", "")))
     address.go(
         **{
-            PARAMETER: lesson.write(new_lesson),
-            NUMBER: str(len(new_lesson)),
+            LESSON_PARAMETER: lesson.write(new_lesson),
+            VIEW_PARAMETER: str(len(new_lesson)),
             **dict.fromkeys(_find_old_number(address.get_parameters())),
         }
     )
@@ -252,23 +253,22 @@ def _add(page: str) -> None:
 
 @report_errors()
 def _remove(number: int) -> None:
-    views, _ = lesson.read(address.get_parameters().get(PARAMETER))
+    views, _ = lesson.read(address.get_parameters().get(LESSON_PARAMETER))
     lesson_parameter = lesson.write(lesson.remove(views, number))
-    address.go(
-        **{PARAMETER: lesson_parameter, NUMBER: None, **dict.fromkeys(_find_old_number(address.get_parameters()))}
-    )
+    old_parameter = dict.fromkeys(_find_old_number(address.get_parameters()))
+    address.go(**{LESSON_PARAMETER: lesson_parameter, VIEW_PARAMETER: None, **old_parameter})
 
 
 @report_errors()
 def _move(number: int, step: int) -> None:
     """Move a view up or down. The open view stays open."""
-    views, _ = lesson.read(address.get_parameters().get(PARAMETER))
+    views, _ = lesson.read(address.get_parameters().get(LESSON_PARAMETER))
     open_number = lesson.read_number(address.get_parameters(), views)
     new_numbers = {number: number + step, number + step: number}
-    view_parameter = {} if open_number is None else {NUMBER: str(new_numbers.get(open_number, open_number))}
+    view_parameter = {} if open_number is None else {VIEW_PARAMETER: str(new_numbers.get(open_number, open_number))}
     old_parameter = dict.fromkeys(_find_old_number(address.get_parameters()))
     address.go(
-        **{PARAMETER: lesson.write(lesson.move(views, number, number + step)), **view_parameter, **old_parameter}
+        **{LESSON_PARAMETER: lesson.write(lesson.move(views, number, number + step)), **view_parameter, **old_parameter}
     )
 
 

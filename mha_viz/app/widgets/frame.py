@@ -17,7 +17,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 from mha_viz import process
 from mha_viz.app.service import caches, visitors
 from mha_viz.app.url import address, comparison
-from mha_viz.app.url.lesson import NUMBER
+from mha_viz.app.url.lesson import VIEW_PARAMETER
 from mha_viz.app.widgets import classroom, navigation, request, search_field, url_controls
 from mha_viz.app.widgets.components import SCHEME, apply_style, draw_more_menu, watch_page
 from mha_viz.app.widgets.navigation import make_pages
@@ -69,7 +69,7 @@ def _show_frame(cut_parameters: Sequence[str]) -> None:
         parameter_names = ", ".join(name[:30] for name in cut_parameters[:5])
         show_remark(f"This link is too long. These parts were shortened: {parameter_names}.")
     navigation.show_tour(pages, current_page)
-    if {address.CLASS, NUMBER} & address.get_url().parameters.keys():
+    if {address.CLASS, VIEW_PARAMETER} & address.get_url().parameters.keys():
         classroom.show_class_view(pages, current_page, partial(_show_links, pages, current_page))
     token = _inside_frame.set(True)
     try:

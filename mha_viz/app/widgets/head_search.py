@@ -128,8 +128,8 @@ def parse_names(query: str) -> dict[str, Head]:
     if not numbers:
         return {}
     first, second = int(numbers[1]), int(numbers[2])
-    papers = {"counted from 1, as in papers": Head(first - 1, second - 1)} if first and second else {}
-    return {**papers, "counted from 0": Head(first, second)}
+    paper_heads = {"counted from 1, as in papers": Head(first - 1, second - 1)} if first and second else {}
+    return {**paper_heads, "counted from 0": Head(first, second)}
 
 
 def answer_names(
@@ -278,7 +278,7 @@ def find_by_rule(query: str, recipes: Sequence[HeadRecipe]) -> AnswerGroup | Non
 # ---- By what its scores depend on -----------------------------------------------------------------------
 
 
-def find_by_key(query: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
+def find_by_dependence(query: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
     """Return the heads whose scores depend most on what the typed words name, such as "position" or "content".
 
     None if the words name nothing known. The baseline is the mean of all heads.
@@ -342,7 +342,7 @@ def find_by_written_word(
     """
     tokens, is_ordinary = attention.queries.tokens, np.logical_not(attention.queries.special)
     is_link = np.outer(is_ordinary, is_ordinary) & ~np.eye(len(tokens), dtype=bool)
-    strongest = dict[HeadAnswer, float]()
+    weights_by_answer = dict[HeadAnswer, float]()
     for head, words_by_key in zip(list_heads(attention.layer_numbers, attention.heads), written_words, strict=True):
         is_written = [word in map(str.casefold, words) for words in words_by_key]
         weights = np.where(is_link & is_written, attention[head], 0)
@@ -351,9 +351,9 @@ def find_by_written_word(
             description = f"{tokens[query].drawn} → {tokens[key].drawn}, writes {', '.join(words_by_key[key])}"
             weight, mean = float(weights[query, key]), float(attention.weights[:, :, query, key].mean())
             numbers = format_weight(weight), format_weight(mean), "average head"
-            strongest[HeadAnswer(head, description, *numbers, link=(query, key))] = weight
-    answers = sorted(strongest, key=lambda answer: -strongest[answer])[:MAX_LISTED]
-    others = len(strongest) - len(answers)
+            weights_by_answer[HeadAnswer(head, description, *numbers, link=(query, key))] = weight
+    answers = sorted(weights_by_answer, key=lambda answer: -weights_by_answer[answer])[:MAX_LISTED]
+    others = len(weights_by_answer) - len(answers)
     note = f"And {counted(others, 'other head')}." if others else "" if answers else NOT_WRITTEN
     return AnswerGroup(f"Writes “{word}” in this text", tuple(answers), note)
 
@@ -437,14 +437,14 @@ def find_by_two_words(words: tuple[str, str], attention: Attention) -> AnswerGro
     if not pairs:
         return None
     shares = np.stack([_compute_share(attention, *pair) for pair in pairs])  # [pair, layer, head]
-    strongest = shares.max(axis=0)  # [layer, head]
-    mean = format_weight(float(strongest.mean()))
+    max_weights = shares.max(axis=0)  # [layer, head]
+    mean = format_weight(float(max_weights.mean()))
     answers = []
-    for flat_index in np.argsort(-strongest, axis=None, kind="stable")[:MAX_LISTED]:
-        row, number = map(int, np.unravel_index(flat_index, strongest.shape))
+    for flat_index in np.argsort(-max_weights, axis=None, kind="stable")[:MAX_LISTED]:
+        row, number = map(int, np.unravel_index(flat_index, max_weights.shape))
         head = Head(attention.layer_numbers[row], number)
         query, key = pairs[int(shares[:, row, number].argmax())]
-        score, link = format_weight(float(strongest[row, number])), (query[0], key[0])
+        score, link = format_weight(float(max_weights[row, number])), (query[0], key[0])
         answers.append(HeadAnswer(head, " → ".join(words), score, mean, "average head", link=link))
     return AnswerGroup(f"From “{words[0]}” to “{words[1]}” in this text", tuple(answers))
 
@@ -490,17 +490,17 @@ def _find_at_side(word: str, attention: Attention, words: Sequence[WordsOfText],
     if not attention.is_cross:  # weights are [layer, head, query, key]; a word's weight on itself does not count
         for number, index in enumerate(occurrences):
             weights[(..., number, index) if side == QUERY else (..., index, number)] = 0
-    strongest = weights.max(axis=(2, 3))
-    if not strongest.any():  # the only word
+    max_weights = weights.max(axis=(2, 3))
+    if not max_weights.any():  # the only word
         return None
-    mean = format_weight(float(strongest.mean()))
+    mean = format_weight(float(max_weights.mean()))
     answers = []
-    for flat_index in np.argsort(-strongest, axis=None, kind="stable")[:MAX_PER_WORD]:
-        row, number = map(int, np.unravel_index(flat_index, strongest.shape))
+    for flat_index in np.argsort(-max_weights, axis=None, kind="stable")[:MAX_PER_WORD]:
+        row, number = map(int, np.unravel_index(flat_index, max_weights.shape))
         q, k = map(int, np.unravel_index(int(weights[row, number].argmax()), weights.shape[2:]))
         (query, from_word), (key, to_word) = query_parts[q], key_parts[k]
         pin = f"k{key[0]}" if side == KEY else f"q{query[0]}"
-        head, score = Head(attention.layer_numbers[row], number), format_weight(float(strongest[row, number]))
+        head, score = Head(attention.layer_numbers[row], number), format_weight(float(max_weights[row, number]))
         answers.append(HeadAnswer(head, f"{from_word} → {to_word}", score, mean, "average head", pin=pin))
     return AnswerGroup(f"{'To' if side == KEY else 'From'} “{word}” in this text", tuple(answers))
 

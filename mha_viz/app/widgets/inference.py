@@ -22,7 +22,7 @@ from mha_viz.app.service.studies import RoleSummary
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address, Url
 from mha_viz.app.url.annotated_texts import AnnotatedText, find_annotation, load_built_in_corpus
-from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_unused, show_error, show_remark
+from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_ignored, show_error, show_remark
 from mha_viz.app.widgets.request import (
     find_opening,
     find_shown_model,
@@ -56,7 +56,7 @@ ENGLISH = frozenset((
 MIN_WORDS = 5  # minimum words of a text whose language can be guessed
 # Share of split words: lower for English text in an English model, higher for German, French and Spanish.
 MIN_SPLIT_SHARE = 1 / 3
-MAX_UNUSED = 6  # name at most this many missing heads of a link
+MAX_MISSING = 6  # maximum missing heads that a remark on the link names
 WEIGHTS_NOTE = "The drawing below shows attention weights."
 # Session key: set by Cancel, which reruns only a fragment, so that the whole page reruns next.
 CANCELLED_KEY = "download_cancelled"
@@ -84,7 +84,7 @@ class PageReading:
     is_requested: bool = True
 
     @cached_property
-    def whole_request(self) -> Request:
+    def plain_request(self) -> Request:
         """The request for this text with no head off."""
         url_request = self.url.location.request
         return Request(self.model.name, self.url.text, url_request.pair, prefix=url_request.prefix)
@@ -199,7 +199,7 @@ def _drop_missing_heads(model: catalog.Model, location: Address) -> Address:
         return location
     shape = facts.model
     off = tuple(head for head in location.request.off if head.layer < shape.layers and head.head < shape.heads)
-    report_unused([f"off={head}" for head in location.request.off if head not in off][:MAX_UNUSED])
+    report_ignored([f"off={head}" for head in location.request.off if head not in off][:MAX_MISSING])
     return location.with_request(off=off)
 
 
@@ -252,11 +252,11 @@ def set_quantity(request: Request, location: Address) -> Request:
     quantity = QUANTITIES[location.request.quantity]
     if not quantity.with_all_heads:
         return replace(request, quantity=location.request.quantity)
-    whole_request = Request(request.model, *request.texts, quantity=location.request.quantity, prefix=request.prefix)
+    plain_request = Request(request.model, *request.texts, quantity=location.request.quantity, prefix=request.prefix)
     return (
-        whole_request.about(load_question(whole_request, location.with_request(off_in=BOTH)))
+        plain_request.about(load_question(plain_request, location.with_request(off_in=BOTH)))
         if quantity.of_answer
-        else whole_request
+        else plain_request
     )
 
 
@@ -269,9 +269,9 @@ def load_question(request: Request, location: Address) -> Question:
     url_request = location.request
     place = FIRST_MASK if url_request.place is None else url_request.place
     other = url_request.other if url_request.other.strip() and url_request.other != request.text else ""
-    whole_request = Request(request.model, *request.texts, prefix=request.prefix)
+    plain_request = Request(request.model, *request.texts, prefix=request.prefix)
     question_request = replace(
-        whole_request, place=place, word=url_request.word, other=other, off_in=url_request.off_in
+        plain_request, place=place, word=url_request.word, other=other, off_in=url_request.off_in
     )
     return wait_for_result(
         get_model_service().ask_cached(verbs.prepare_question, question_request), "Asking the model…"
@@ -435,9 +435,9 @@ def _go_back(name: str | None) -> None:
 def report_cut_text(page: PageReading) -> None:
     """Report where the text or its second sentence was cut, and how much of it was read."""
     location, request = page.url.location, page.attention.request
-    read_text = page.attention.keys  # a target is never cut
+    key_text = page.attention.keys  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
-    texts = (read_text.text, read_text.pair) if source is None else (clean(page.url.sentence), "")
+    texts = (key_text.text, key_text.pair) if source is None else (clean(page.url.sentence), "")
     lengths_in_link = [*map(len, location.request.texts)]  # for CoNLL-U, the length of its lines, not of its words
     if limits := [
         f"the first {link_length:,}"
@@ -448,7 +448,7 @@ def report_cut_text(page: PageReading) -> None:
         show_remark(f"{typed_total:,} characters were typed; a link can hold {' and '.join(limits)}.")
     if source is not None and (unread_source := texts[0][len(source) :]).strip():
         show_remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread_source[:40]}…")
-    cut = read_text.cut
+    cut = key_text.cut
     if cut is None:
         return
     at_least = "more than " if cut.more or location.typed_lengths else ""
@@ -484,9 +484,9 @@ def report_unknown_words(attention: Attention) -> list[Token]:
 
     For the toy model, also say if the text is no sentence of its grammar.
     """
-    words = [t for text in _list_texts(attention) for t in text.by_words().without_special().tokens]
-    unknown_words = list(dict.fromkeys(t.text for t in words if not t.known))
-    if unknown_words and all(not t.known for t in words):
+    words = [token for text in _list_texts(attention) for token in text.by_words().without_special().tokens]
+    unknown_words = list(dict.fromkeys(token.text for token in words if not token.known))
+    if unknown_words and all(not token.known for token in words):
         show_remark(
             "The model knows none of these words and reads each as the placeholder [UNK]; its links mean little here."
         )

@@ -114,11 +114,11 @@ def read_step_number(parameters: Mapping[str, Any]) -> int | None:
 
 def show_tour_link(pages: Sequence[Any], current_page: Any) -> None:
     """Show the link to the tour. A visitor whose URL has no parameters sees it as an invitation."""
-    url = address.get_parameters()
-    if read_step_number(url) is None:
-        st.session_state[BEFORE_KEY] = (current_page.title.lower(), dict(url))
+    parameters = address.get_parameters()
+    if read_step_number(parameters) is None:
+        st.session_state[BEFORE_KEY] = (current_page.title.lower(), dict(parameters))
         with st.container(key="tour_way", width="content"):
-            _show_step_control(pages, current_page, 1, "Tour" if url else ":primary[Tour]", "first")
+            _show_step_control(pages, current_page, 1, "Tour" if parameters else ":primary[Tour]", "first")
 
 
 def show_tour(pages: Sequence[Any], current_page: Any) -> None:
@@ -126,8 +126,8 @@ def show_tour(pages: Sequence[Any], current_page: Any) -> None:
 
     On another page, show the way back to the step's page.
     """
-    url = address.get_parameters()
-    number = read_step_number(url)
+    parameters = address.get_parameters()
+    number = read_step_number(parameters)
     if number is None:
         return
     step, step_page = load_steps()[number - 1], _find_step_page(pages, number)
@@ -140,7 +140,7 @@ def show_tour(pages: Sequence[Any], current_page: Any) -> None:
             st.markdown(
                 f"{number} of {len(load_steps())} &ensp; **{step.title}** {format_formulas(step.text)}", width=1000
             )
-            if any(url.get(name) != step.parameters.get(name) for name in READ_PARAMETERS):
+            if any(parameters.get(name) != step.parameters.get(name) for name in READ_PARAMETERS):
                 st.markdown("*You have left the view that this text describes.*")
             selectors = STEP_SELECTORS[number - 1]  # the page scrolls there and moves the keyboard focus
             apply_style("tour", {"#pointed": ", ".join(selectors), "#first": selectors[0]})

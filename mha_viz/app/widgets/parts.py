@@ -150,7 +150,7 @@ def escape_markdown(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
-def report_unused(parts: Sequence[str], replacement: str = "") -> None:
+def report_ignored(parts: Sequence[str], replacement: str = "") -> None:
     """Say which parts of the link were ignored, if any, and that ``replacement`` is shown."""
     if parts:
         show_remark(f"Ignored in this link: {', '.join(parts)}{replacement and f'; {replacement} is shown'}.")

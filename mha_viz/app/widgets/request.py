@@ -22,7 +22,7 @@ from mha_viz.app.widgets.parts import (
     read_message,
     read_sent_value,
     report_errors,
-    report_unused,
+    report_ignored,
     show_error,
     show_remark,
 )
@@ -222,13 +222,13 @@ def read_linked_head(url: Url, attention: Attention, page: str) -> Head:
 
     A remark names the parts of the link that ``page`` cannot use.
     """
-    default_head, ignored_parameters = Head.parse(find_opening(url, attention).head), url.location.list_unused(page)
+    default_head, ignored_parameters = Head.parse(find_opening(url, attention).head), url.location.list_ignored(page)
     head = url.location.head or default_head
     if QUANTITIES[attention.quantity].of_layers:
         head = Head(head.layer, 0)
     if head not in attention.every_head():
         ignored_parameters, head = [*ignored_parameters, f"head={head}"], default_head
-    report_unused(
+    report_ignored(
         ignored_parameters, format_head(head) if any(part.startswith("head=") for part in ignored_parameters) else ""
     )
     return head
@@ -339,10 +339,10 @@ def is_part(attention: Attention) -> bool:
     return attention.request is not None and bool(attention.request.part)
 
 
-def refuse_encoder_decoder(location: Address, operation: str) -> bool:
-    """Return whether the model is an encoder–decoder; if so, show an error.
+def report_encoder_decoder(location: Address, operation: str) -> bool:
+    """Show an error if the model is an encoder–decoder, and return whether it is.
 
-    ``operation``: what needs a model with one stack of layers, such as "roles are measured".
+    ``operation``: the operation that needs a model with one stack of layers, such as "roles are measured".
     """
     try:
         model = read_model(location)

@@ -136,10 +136,10 @@ def find_answers(query: str) -> list[AnswerGroup | StageGroup]:
         None if head_search.has_arrow(query) else head_search.find_by_role(query, findings, _make_table_loader(model))
     )
     rule = None if head_search.has_arrow(query) else head_search.find_by_rule(query, list_head_recipes(model.name))
-    keys = head_search.find_by_key(query, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
+    dependence = head_search.find_by_dependence(query, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
     copying = head_search.find_by_copying(query, _make_table_loader(model)(COPYING))
     need = head_search.find_by_need(query, find_needs(_make_table_loader(model)(NEEDED)))
-    groups = [*link_groups, *(group for group in (role, rule, keys, copying, need) if group is not None)]
+    groups = [*link_groups, *(group for group in (role, rule, dependence, copying, need) if group is not None)]
     stages = stage_search.find_by_word(query, not groups)
     return [*groups, stages] if stages else [*groups]
 

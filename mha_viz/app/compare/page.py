@@ -126,10 +126,10 @@ def _show_ready_made_comparison(page: PageReading, choice: str) -> None:
         "off": _make_ablation_panels,
     }[choice]
     panels = make_panels(page, head)
-    start = OpeningState(OPEN_DIFFERENCES.get(choice, ""))
+    opening = OpeningState(OPEN_DIFFERENCES.get(choice, ""))
     if choice == "word" and len(panels) == 2:
-        start = start._replace(pin=find_most_changed(panels[0], panels[1], View(special=DEFAULT_SPECIAL)))
-    _draw(panels, start=start, is_patched=choice == "word" and not page.attention.is_cross)
+        opening = opening._replace(pin=find_most_changed(panels[0], panels[1], View(special=DEFAULT_SPECIAL)))
+    _draw(panels, opening=opening, is_patched=choice == "word" and not page.attention.is_cross)
 
 
 def _show_sentence(attention: Attention, head: Head | None = None) -> None:
@@ -422,7 +422,7 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
 def _draw(
     panels: Sequence[Panel],
     positions: tuple[int, ...] | None = None,
-    start: OpeningState = NOTHING_OPEN,
+    opening: OpeningState = NOTHING_OPEN,
     charts: Sequence[PageChart] = (),
     is_patched: bool = False,
 ) -> None:
@@ -432,34 +432,36 @@ def _draw(
         panels: the panels.
         positions: their positions in the list of compared heads; None if the panels are not from that list, so that the
             page offers to add them.
-        start: how they open.
+        opening: how they open.
         charts: further charts to download.
         is_patched: whether to patch heads of the first text with outputs from the second.
     """
     numbers = [str(number) for number in range(len(panels))]
     pairs = [f"{first}-{other}" for first in numbers for other in numbers if first != other]
     read_option("at", numbers, address.PANEL_PATTERNS["at"])
-    read_option("diff", [*pairs, "none", start.diff], address.PANEL_PATTERNS["diff"])
-    packet = get_model_service().pack_panels(panels, positions, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
+    read_option("diff", [*pairs, "none", opening.diff], address.PANEL_PATTERNS["diff"])
+    packet = get_model_service().pack_panels(
+        panels, positions, diff=opening.diff, pin=opening.pin, special=DEFAULT_SPECIAL
+    )
     draw_comparison(packet, "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
         charts = patched_texts.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
-    panel_view = parse_panel_view(address.get_parameters(), panels, start)
+    panel_view = parse_panel_view(address.get_parameters(), panels, opening)
     download_panel.show_panel_downloads(panel_view, offers_archive=positions is not None, charts=charts)
     publish.show_publishing(panel_view)
 
 
 def parse_panel_view(
-    parameters: Mapping[str, str], panels: Sequence[Panel], start: OpeningState = NOTHING_OPEN
+    parameters: Mapping[str, str], panels: Sequence[Panel], opening: OpeningState = NOTHING_OPEN
 ) -> PanelView:
     """Return the panels as a URL shows them, like ``parseTogether`` of ``browser/compare/together.js``."""
-    parameters = {"pin": start.pin, **parameters}
+    parameters = {"pin": opening.pin, **parameters}
     view_parameters = {name: value for name, value in parameters.items() if name in address.PANEL_PATTERNS}
     tokens = max((len(axis) for panel in panels for axis in (panel.attention.queries, panel.attention.keys)), default=0)
     view = download_panel.parse_view({"special": DEFAULT_SPECIAL, **view_parameters}, tokens=tokens)
     if view.scale == "row":  # a separate scale for each row is not a common scale
         view = replace(view, scale="head" if tokens > LONG_TOKENS else "")
-    pair = address.parse_pair(parameters.get("diff") or start.diff, len(panels))
+    pair = address.parse_pair(parameters.get("diff") or opening.diff, len(panels))
     kind: PanelKind = "links" if parameters.get("as") == "links" else "heatmap"
     panel_number = parameters.get("at", "")
     pin_of = int(panel_number) if re.fullmatch(address.PANEL_PATTERNS["at"], panel_number, flags=re.ASCII) else 0

@@ -48,7 +48,7 @@ def make_result_charts(result: Result) -> dict[str, ResultChart]:
     return result_charts
 
 
-# The charts of one training at one step, by their keys.
+# The charts of one training at one step: a function that returns the curves, and options of ``draw_curves``.
 CURVES: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[TrainingCurve]], Mapping[str, Any]]] = {
     "loss": (
         lambda result, arm: [TrainingCurve(run.label, run.loss, i, run is arm) for i, run in enumerate(result.runs)],

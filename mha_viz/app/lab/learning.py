@@ -14,7 +14,7 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.app.lab import real_heads, stage
-from mha_viz.app.lab.stage import FollowingStep
+from mha_viz.app.lab.stage import NextScene
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.url import address
 from mha_viz.app.url.annotated_texts import load_built_in_corpus
@@ -89,17 +89,17 @@ class Toy(NamedTuple):
     is_divided: bool = False
 
 
-def show_toy(name: str, following: FollowingStep | None) -> None:
+def show_toy(name: str, next_scene: NextScene | None) -> None:
     """Show the training of a toy model."""
     toy = TOYS[name]
     stage.show_question(toy.title, toy.question)
     guess = stage.ask_guess(name, toy.prediction, toy.options)
-    _show_training(name, guess, get_theme(), navigation.find_page("explore"), following)
+    _show_training(name, guess, get_theme(), navigation.find_page("explore"), next_scene)
 
 
 @st.fragment
 @report_errors(show_error)
-def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, following: FollowingStep | None) -> None:
+def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, next_scene: NextScene | None) -> None:
     toy, model = TOYS[name], read_training(name)
     read_option(TRAINING_PARAMETER, toy.trainings, ".+")
     saved_steps, step = snapshots.list_steps(asset_path(name)), read_step_in_view(name)
@@ -110,7 +110,7 @@ def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, f
         saved_steps.index(step),
         verdict,
         partial(_make_step_parameters, saved_steps[0]),
-        following,
+        next_scene,
     )
     if len(toy.trainings) > 1:
         stage.choose_variant(

@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.app.lab import learning, questions, result, settings, small_tasks, stage, trainings
 from mha_viz.app.lab.link import list_unread_parts, read_settings
-from mha_viz.app.lab.stage import FollowingStep
+from mha_viz.app.lab.stage import NextScene
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.parts import (
@@ -31,11 +31,11 @@ from mha_viz.lab.record import Result, Settings
 class Scene(NamedTuple):
     """A scene of the stage: its title, and a function that shows it.
 
-    The function takes the name of the scene and the following step.
+    The function takes the name of the scene and the scene that follows.
     """
 
     title: str
-    show: Callable[[str, FollowingStep | None], None]
+    show: Callable[[str, NextScene | None], None]
 
 
 def show_lab() -> None:
@@ -49,7 +49,7 @@ def show_lab() -> None:
         format_func=lambda name: format_formulas(SCENES[name].title), label_visibility="collapsed",
     )  # fmt: skip
     with st.container():  # always one container: expanders close when their position on the page changes
-        SCENES[name].show(name, _find_following_step(name))
+        SCENES[name].show(name, _find_next_scene(name))
     questions.show_questions()
 
 
@@ -58,17 +58,13 @@ def _change_experiment(choice: str | None) -> UrlChanges | None:
     return None if choice is None else stage.make_scene_parameters(choice)
 
 
-def _find_following_step(name: str) -> FollowingStep | None:
+def _find_next_scene(name: str) -> NextScene | None:
     """Return the scene that comes after this one; None after the last."""
     later_names = [*SCENES][[*SCENES].index(name) + 1 :]
-    return (
-        FollowingStep(SCENES[later_names[0]].title, stage.make_scene_parameters(later_names[0]))
-        if later_names
-        else None
-    )
+    return NextScene(SCENES[later_names[0]].title, stage.make_scene_parameters(later_names[0])) if later_names else None
 
 
-def _show_experiment(name: str, following: FollowingStep | None) -> None:
+def _show_experiment(name: str, next_scene: NextScene | None) -> None:
     experiment = EXPERIMENTS[name]
     linked_settings = read_settings(name, address.get_parameters().get("run"))
     report_ignored([f"run={part[:20]}" for part in list_unread_parts(name, address.get_parameters().get("run"))])
@@ -78,7 +74,7 @@ def _show_experiment(name: str, following: FollowingStep | None) -> None:
         settings.show_settings(name, linked_settings)
     run = _load_linked_result(linked_settings)
     if run is not None:
-        result.show_result(run, guess, get_theme(), following)
+        result.show_result(run, guess, get_theme(), next_scene)
 
 
 SCENES: Mapping[str, Scene] = MappingProxyType(

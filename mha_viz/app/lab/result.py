@@ -13,7 +13,7 @@ import streamlit as st
 
 from mha_viz.app.lab import curves, downloads, real_heads, stage, trainings
 from mha_viz.app.lab.seeds import choose_seeds, list_other_seeds, show_side_by_side
-from mha_viz.app.lab.stage import FollowingStep
+from mha_viz.app.lab.stage import NextScene
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.widgets.parts import PERCENT, escape_markdown, format_formulas, report_errors, show_error, show_remark
 from mha_viz.app.widgets.url_controls import read_option
@@ -62,7 +62,7 @@ def describe_settings(settings: Settings) -> str:
 
 @st.fragment
 @report_errors(show_error)
-def show_result(result: Result, guess: str | None, theme: Theme, following: FollowingStep | None) -> None:
+def show_result(result: Result, guess: str | None, theme: Theme, next_scene: NextScene | None) -> None:
     """Show the heads of a result at one step and, on request, its numbers."""
     arm = _read_arm(result)
     steps = [str(int(step)) for step in arm.steps]
@@ -71,7 +71,7 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
     removed_count = read_option("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
     if removed_count:
         step_index = len(steps) - 1 + int(removed_count)
-    number = next(number for number, run in enumerate(result.runs) if run is arm)
+    arm_index = next(index for index, run in enumerate(result.runs) if run is arm)
 
     seeds = list_other_seeds(result)
     other_start = None if stage.has_numbers() else _find_other_start(result)
@@ -80,9 +80,9 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
     def play(played_result: Result, follower_key: str = "") -> None:
         has_numbers = stage.has_numbers() and not seeds
         if other_start is None:
-            arms = tuple(shown_result.runs[number] for shown_result in shown_results)
-            recording = _record_frames(played_result, played_result.runs[number], theme, has_numbers, arms)
-            verdict = lab.compare_with_guess(guess, played_result, number)
+            arms = tuple(shown_result.runs[arm_index] for shown_result in shown_results)
+            recording = _record_frames(played_result, played_result.runs[arm_index], theme, has_numbers, arms)
+            verdict = lab.compare_with_guess(guess, played_result, arm_index)
         else:
             recording, verdict = (
                 _record_two_rows(played_result, other_start, theme),
@@ -93,7 +93,7 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
             step_index,
             verdict,
             partial(_make_step_parameters, played_result.settings.experiment, int(arm.steps[-1])),
-            None if follower_key else following,
+            None if follower_key else next_scene,
             follower_key,
         )
 
@@ -105,7 +105,7 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
         play(result)
     experiment = EXPERIMENTS[result.settings.experiment]
     real_heads.show_real_heads(experiment.task.relations)
-    _show_arm_control(result, number)
+    _show_arm_control(result, arm_index)
     draw_answer = DRAWINGS.get(result.settings.experiment)
     stage.show_answer(
         result.settings.experiment, experiment.answer, experiment.source, draw_answer(theme) if draw_answer else ()
@@ -205,11 +205,11 @@ def _find_default_arm(result: Result) -> str:
     return str(EXPERIMENTS[result.settings.experiment].shown)
 
 
-def _show_arm_control(result: Result, number: int) -> None:
+def _show_arm_control(result: Result, arm_index: int) -> None:
     """Show the control that chooses whose heads are shown, if there are several trainings."""
     if len(result.runs) > 1:
         names = {str(index): arm.label for index, arm in enumerate(result.runs)}
-        stage.choose_variant("Training", "arm", str(number), names, _find_default_arm(result))
+        stage.choose_variant("Training", "arm", str(arm_index), names, _find_default_arm(result))
 
 
 def _find_other_start(result: Result) -> Result | None:

@@ -14,7 +14,7 @@ import streamlit as st
 
 from mha_viz.analysis.distance import entropy
 from mha_viz.app.lab import stage
-from mha_viz.app.lab.stage import FollowingStep
+from mha_viz.app.lab.stage import NextScene
 from mha_viz.app.url import address
 from mha_viz.app.widgets import classroom, inference, navigation
 from mha_viz.app.widgets.parts import escape_markdown, get_theme
@@ -56,8 +56,8 @@ def load_small_tasks() -> tuple[SmallTask, ...]:
     return tuple(SmallTask(**{**entry, "heads": tuple(entry["heads"])}) for entry in entries)
 
 
-def show_small_tasks(_: str, following: FollowingStep | None) -> None:
-    """Show the task in the URL, by default the first, with a control to choose another; ``following`` is next."""
+def show_small_tasks(_: str, next_scene: NextScene | None) -> None:
+    """Show the task in the URL, by default the first, with a control to choose another. ``next_scene`` follows the last."""
     numbers = [str(number) for number in range(1, len(load_small_tasks()) + 1)]
     number = read_option(TASK, numbers, ".+") or numbers[0]
     task = load_small_tasks()[int(number) - 1]
@@ -69,13 +69,11 @@ def show_small_tasks(_: str, following: FollowingStep | None) -> None:
     next_number = str(int(number) + 1)
     _show_task(
         task,
-        FollowingStep(f"Task {next_number}", {TASK: next_number, ANSWER: None})
-        if next_number in numbers
-        else following,
+        NextScene(f"Task {next_number}", {TASK: next_number, ANSWER: None}) if next_number in numbers else next_scene,
     )
 
 
-def _show_task(task: SmallTask, following: FollowingStep | None) -> None:
+def _show_task(task: SmallTask, next_scene: NextScene | None) -> None:
     attention = inference.try_read(Request(MODEL, task.text))
     if attention is None:
         return
@@ -93,7 +91,7 @@ def _show_task(task: SmallTask, following: FollowingStep | None) -> None:
             st.markdown(escape_markdown(verdict))
         verdict = ""
     recording = {**build_frames(_make_recording(task, word_attention), 0, get_theme()), "verdict": verdict}
-    stage.show_player(recording, "small_task_maps", following if guess else None)
+    stage.show_player(recording, "small_task_maps", next_scene if guess else None)
     with st.container(horizontal=True):
         for name in task.heads:
             parameters = {"text": task.text, "model": MODEL, "head": name}

@@ -29,8 +29,8 @@ GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
 _PLAY_COUNT, _LAST_STEP = "lab_plays", "lab_end"
 
 
-class FollowingStep(NamedTuple):
-    """The step that comes next: its title, and the URL parameters that open it."""
+class NextScene(NamedTuple):
+    """The scene or task that comes next: its title, and the URL parameters that open it."""
 
     title: str
     changes: UrlChanges
@@ -104,7 +104,7 @@ def play(
     step_index: int,
     verdict: str,
     on_step: Callable[[int], Mapping[str, str | None]],
-    following: FollowingStep | None = None,
+    next_scene: NextScene | None = None,
     follower_key: str = "",
 ) -> None:
     """Show a recorded training with Play and Pause.
@@ -112,9 +112,9 @@ def play(
     Args:
         recording: the data for the browser.
         step_index: the number of the recorded step in view.
-        verdict: shown once the training was played to its end, with the link to the ``following`` step.
+        verdict: shown once the training was played to its end, with the link to the ``next_scene``.
         on_step: returns the URL parameters for the step at which the visitor stops.
-        following: the step that comes next.
+        next_scene: the scene or task that comes next.
         follower_key: the key of a player that moves along with the one on the stage; empty for the stage itself.
     """
     key = follower_key or PLAYER_KEY
@@ -132,28 +132,28 @@ def play(
         st.container(key=f"{follower_key}_stage" if follower_key else "lab_stage"),
         st.container(key="lab_many") if has_many_heads else nullcontext(),
     ):
-        show_player({**recording, **plays, "at": step_index, "verdict": verdict}, key, following, save_step)
+        show_player({**recording, **plays, "at": step_index, "verdict": verdict}, key, next_scene, save_step)
 
 
 def show_player(
-    recording: Mapping[str, Any], key: str, following: FollowingStep | None, on_stop: Callable[[], None] = lambda: None
+    recording: Mapping[str, Any], key: str, next_scene: NextScene | None, on_stop: Callable[[], None] = lambda: None
 ) -> None:
-    """Show the player, with the link to the ``following`` step beside its verdict.
+    """Show the player, with the link to the ``next_scene`` beside its verdict.
 
     ``on_stop`` is called when the visitor stops at a step.
     """
 
     @report_errors()
-    def open_following() -> None:
-        if following:
-            address.go(**following.changes)
+    def open_next_scene() -> None:
+        if next_scene:
+            address.go(**next_scene.changes)
 
-    draw_player({**recording, "next": following.title if following else ""}, key, on_stop, open_following)
+    draw_player({**recording, "next": next_scene.title if next_scene else ""}, key, on_stop, open_next_scene)
 
 
-def show_answer(step: str, answer: str, source: str, drawings: Sequence[Drawing] = ()) -> None:
+def show_answer(scene: str, answer: str, source: str, drawings: Sequence[Drawing] = ()) -> None:
     """Show the answer from the papers in a closed expander, with its drawings."""
-    with st.expander("Answer", key=f"answer_of_{step}"):
+    with st.expander("Answer", key=f"answer_of_{scene}"):
         show_drawings(drawings)
         st.markdown(f"{format_formulas(answer)}  \n*{format_formulas(source)}*")
 

@@ -23,7 +23,7 @@ from mha_viz.study.own_profiles import find_own_profiles, iter_unopened
 CHOICE = "folder"  # the value of the URL parameter "corpus"
 SLIDER_KEY = "training_step"
 MAX_OPEN = 8  # maximum profiles in memory
-STEP = re.compile(r"(.*\D)(\d{1,12})")
+NAME_WITH_STEP = re.compile(r"(.*\D)(\d{1,12})")
 
 
 def load_evidence(model: str) -> Evidence | None:
@@ -64,7 +64,7 @@ def list_steps(model: str) -> dict[int, str]:
 
 
 def _split_name(name: str) -> tuple[str, int]:
-    match = STEP.fullmatch(name)
+    match = NAME_WITH_STEP.fullmatch(name)
     return (match[1], int(match[2])) if match else ("", 0)
 
 

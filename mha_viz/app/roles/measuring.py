@@ -21,7 +21,7 @@ from mha_viz.models.getting import catalog
 from mha_viz.numerals import counted, format_done
 from mha_viz.text import clean
 
-GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
+GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"  # values of the URL parameter "corpus"
 POLL_INTERVAL_S = 0.1  # seconds between two polls while a file is read
 FILES_KEY = "roles_files"  # session key: the files measured during this visit, as digest → name
 CORPORA = {

@@ -226,27 +226,27 @@ class ModelService:
         return finished_future
 
     def pack_reading(
-        self, attention: Attention, heads: tuple[Head, ...], link: RankedLink | None, start: OpenHead
+        self, attention: Attention, heads: tuple[Head, ...], link: RankedLink | None, opening: OpenHead
     ) -> bytes:
         """Return the reading packed for the browser (``figures.layout.packet``). Raises UnknownHead."""
-        key = (attention.key, heads, link, start)
+        key = (attention.key, heads, link, opening)
         overview = self._overviews.get(attention.key) or self._overviews.put(attention.key, compute_overview(attention))
-        return self._packets.get(key) or self._packets.put(key, build_packet(attention, heads, link, start, overview))
+        return self._packets.get(key) or self._packets.put(key, build_packet(attention, heads, link, opening, overview))
 
-    def pack_panels(self, panels: Sequence[Panel], positions: tuple[int, ...] | None, **start: str) -> bytes:
+    def pack_panels(self, panels: Sequence[Panel], positions: tuple[int, ...] | None, **initial_state: str) -> bytes:
         """Return heads side by side, packed for the browser.
 
         Args:
             panels: the heads.
             positions: their positions in the list of compared heads; None if they are not from that list.
-            start: how they open (:func:`mha_viz.figures.layout.panels.set_initial_state`).
+            initial_state: how they open (:func:`mha_viz.figures.layout.panels.set_initial_state`).
         """
-        key = (positions, *sorted(start.items()), *((p.attention.key, p.head, p.name) for p in panels))
+        key = (positions, *sorted(initial_state.items()), *((p.attention.key, p.head, p.name) for p in panels))
         editable = False if positions is None else positions
 
         def pack_and_open() -> bytes:
             packet = pack_comparison(panels, editable=editable)
-            return set_initial_state(packet, **start)
+            return set_initial_state(packet, **initial_state)
 
         return self._packets.get(key) or self._packets.put(key, pack_and_open())
 

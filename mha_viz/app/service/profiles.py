@@ -24,7 +24,7 @@ SIZE_VARIABLE = PROFILES_SETTING  # the environment variable for the limit, in 1
 NAME = re.compile(r"[0-9a-f]{32}")  # name of a profile's folder; nothing with another name is ever deleted
 
 
-def get_home() -> Path:
+def get_root_folder() -> Path:
     """Return the folder that holds all profiles."""
     return assets.storage_folder() / "profiles"
 
@@ -73,7 +73,7 @@ def delete_excess(active_folder: Path | None = None) -> None:
     deletes meanwhile, are skipped. Raises SettingError.
     """
     budget = read_budget()
-    folders = [path for path in _list_files(get_home()) if _is_profile(path)]
+    folders = [path for path in _list_files(get_root_folder()) if _is_profile(path)]
     for folder in folders:
         if folder != active_folder:
             with contextlib.suppress(OSError):

@@ -165,7 +165,7 @@ def start_parsing(data: bytes, name: str) -> Job:
 def find_profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of a model on the corpus with this digest; None if it was not measured."""
     key = profiles.make_key(model, digest)
-    folder, unwritten_profile = profiles.get_home() / key, get_server_state().unwritten_profiles.get(key)
+    folder, unwritten_profile = profiles.get_root_folder() / key, get_server_state().unwritten_profiles.get(key)
     profile = unwritten_profile.profile if unwritten_profile else get_queue("study").results.get(key)
     if profile is None and (folder / FACTS_FILE).is_file():
         try:
@@ -218,7 +218,7 @@ def summarise(model: catalog.Model) -> RoleSummary:
         return RoleSummary(
             load_bundled_roles(model.name), corpora or BUILT_IN, bool(corpora), load_bundled_habits(model.name)
         )
-    folder = profiles.get_home() / profiles.make_key(model, load_built_in_corpus().digest)
+    folder = profiles.get_root_folder() / profiles.make_key(model, load_built_in_corpus().digest)
     roles: tuple[Finding, ...] | None = None
     habits: Habits = {}
     with suppress(MhaVizError):
@@ -272,7 +272,7 @@ def _measure(key: str, model: catalog.Model, corpus: StudyCorpus, job: Job) -> P
     folder = hub.find_local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
-    sums_folder = profiles.ensure_folder(profiles.get_home() / key)
+    sums_folder = profiles.ensure_folder(profiles.get_root_folder() / key)
     delete_excess(sums_folder)
     child_request = {
         "folder": str(folder),

@@ -138,7 +138,7 @@ RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
     },
     "SortState": {"column": _FORBIDDEN, "direction": _FORBIDDEN},
 }
-# Required fields; without them, Streamlit would write to its log.
+# Required: exactly one field (1), or a field of this name. Without it, Streamlit would write to its log.
 _REQUIRED = {"BackMsg": 1, "BackendOperationRequest": "deferred_file", "DeferredFileRequestPayload": "file_id"}
 # Tokens per message of this kind; 1 for all others.
 COSTS = {

@@ -27,8 +27,8 @@ def record_sent_messages(send: Callable[[Any, ForwardMsg], None]) -> Callable[[A
         ended_runs, sent_messages = _get_sent(self)
         kind = msg.WhichOneof("type")
         if kind == "script_finished":
-            runs = {name: run for name, run in list(sent_messages.items()) if ended_runs + 1 - run <= MAX_RUNS}
-            vars(self)[_SENT_KEY] = ended_runs + 1, runs
+            messages = {name: run for name, run in list(sent_messages.items()) if ended_runs + 1 - run <= MAX_RUNS}
+            vars(self)[_SENT_KEY] = ended_runs + 1, messages
         elif kind == "ref_hash" or msg.metadata.cacheable:
             sent_messages[msg.ref_hash or msg.hash] = ended_runs
         send(self, msg)

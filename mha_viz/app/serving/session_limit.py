@@ -84,8 +84,8 @@ class SessionLimit:
         """Return whether a visitor has a session or had one a moment ago, as when reloading a page."""
         return self._tabs_by_visitor[visitor] > 0 or visitor in self._recent_departures
 
-    def take_return(self, visitor: str) -> bool:
-        """Return whether a visitor left a session a moment ago, and forget that session."""
+    def take_departure(self, visitor: str) -> bool:
+        """Return whether a visitor left a session a moment ago, and forget that departure."""
         return self._recent_departures.take(visitor)
 
     def count_refusal(self, visitor: str) -> None:
@@ -139,7 +139,7 @@ class Gate:
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = get_client_address(scope)
         visitor = read_browser(scope) or address
-        refusal = self._session_limit.find_refusal(address, self._session_limit.take_return(visitor))
+        refusal = self._session_limit.find_refusal(address, self._session_limit.take_departure(visitor))
         if refusal and not _is_resuming(scope):
             self._session_limit.count_refusal(visitor)
             await _refuse(scope, receive, send)

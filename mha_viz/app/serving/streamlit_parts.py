@@ -33,7 +33,7 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
         _SESSION,
         "request_rerun",
-        "a timed rerun gives way to what a person did",
+        "timed reruns do not interrupt a run that a user started",
         _LOST_CLICK,
         "mha_viz.app.serving.timers:patch_timer_reruns",
         "self, client_state",
@@ -43,7 +43,7 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
         _SESSION,
         "request_rerun",
-        "a run relies on nothing that a browser may have forgotten",
+        "runs refer only to messages that the browser still has",
         _CACHE_MISS,
         "mha_viz.app.serving.messages:patch_message_cache",
         "self, client_state",
@@ -52,7 +52,7 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
         _SESSION,
         "_enqueue_forward_msg",
-        "notes which messages a browser was sent",
+        "records the messages sent to a browser",
         _CACHE_MISS,
         "mha_viz.app.serving.messages:record_sent_messages",
         "self, msg",
@@ -61,7 +61,7 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
         "streamlit.runtime.state.session_state:WStates",
         "__iter__",
-        "the run that begins looks through the controls as they are at that moment",
+        "a new run iterates over a copy of the controls",
         _ENDED_RUN,
         "mha_viz.app.serving.widgets:patch_widget_iteration",
         "self",
@@ -78,17 +78,17 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
         "streamlit.runtime.backend_operation_handler:DeferredFileHandler",
         "handle",
-        "a file is made when the run has ended",
+        "files are built when the run has ended",
         _STALE_DOWNLOAD,
         "mha_viz.app.serving.click_downloads:wait_for_rerun",
         "self, request, session_id",
     ),
     LibraryPart(_FILES, "_lock", "guards the names of files", _STALE_DOWNLOAD),
-    LibraryPart(_FILES, "_deferred_callables", "files that may be asked for, by name", _STALE_DOWNLOAD),
+    LibraryPart(_FILES, "_deferred_callables", "files that can be requested, by name", _STALE_DOWNLOAD),
     LibraryPart(_FILES, "_deferred_ids_by_session", "their names, by session", _STALE_DOWNLOAD),
     LibraryPart(_FILES, "_files_by_session_and_coord", "their names, by place on the page", _STALE_DOWNLOAD),
     LibraryPart(
-        _SESSIONS, "get_active_session_info", "the session that asks", _STALE_DOWNLOAD, arguments="self, session_id"
+        _SESSIONS, "get_active_session_info", "the session of a request", _STALE_DOWNLOAD, arguments="self, session_id"
     ),
     LibraryPart(_SESSION, "_scriptrunner", "tells whether a run is under way", _STALE_DOWNLOAD),
     LibraryPart(
@@ -100,7 +100,7 @@ PARTS: tuple[LibraryPart, ...] = (
         "self",
         "streamlit/streamlit#5834",
     ),
-    LibraryPart(_FILES, "_file_metadata", "the files that have been made", _DELETED_DOWNLOAD),
+    LibraryPart(_FILES, "_file_metadata", "the files that were built", _DELETED_DOWNLOAD),
     LibraryPart(f"{_RENDERER}.manifest_scanner", "ComponentConfig", "announces the code as files", _REPEATED_CODE),
     LibraryPart(f"{_RENDERER}.manifest_scanner", "ComponentManifest", "announces the code as files", _REPEATED_CODE),
     LibraryPart(
@@ -114,7 +114,7 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart(
         "streamlit.runtime.scriptrunner_utils.script_run_context:ScriptRunContext",
         "fragment_ids_this_run",
-        "tells a part of a page from a page",
+        "distinguishes a part of a page from a page",
         _ERROR_BOX,
     ),
     LibraryPart(
@@ -135,7 +135,7 @@ PARTS: tuple[LibraryPart, ...] = (
     ),
     LibraryPart(_SESSIONS, "_session_storage", "the sessions that wait for a reconnect"),
     LibraryPart("streamlit.runtime:Runtime", "_session_mgr", "the sessions"),
-    LibraryPart("streamlit.runtime.session_manager", "SessionInfo", "a session that waits"),
+    LibraryPart("streamlit.runtime.session_manager", "SessionInfo", "a session that waits for a reconnect"),
     LibraryPart("streamlit.runtime.session_manager", "SessionStorage", "the sessions that wait for a reconnect"),
     LibraryPart(
         "streamlit.runtime.memory_media_file_storage",
@@ -178,17 +178,17 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart("streamlit.proto.ClientState_pb2", "ClientState", "limits on messages"),
     LibraryPart("streamlit.proto.ForwardMsg_pb2", "ForwardMsg", "limits on messages"),
     LibraryPart("streamlit.proto.ForwardMsg_pb2", "ForwardMsgMetadata", "says that the server is full"),
-    LibraryPart("streamlit.runtime.stats", "CounterStat", "the server's numbers"),
-    LibraryPart("streamlit.runtime.stats", "GaugeStat", "the server's numbers"),
-    LibraryPart("streamlit.runtime.stats", "Stat", "the server's numbers"),
+    LibraryPart("streamlit.runtime.stats", "CounterStat", "the server's metrics"),
+    LibraryPart("streamlit.runtime.stats", "GaugeStat", "the server's metrics"),
+    LibraryPart("streamlit.runtime.stats", "Stat", "the server's metrics"),
     LibraryPart("streamlit.runtime", "Runtime", "the server"),
-    LibraryPart("streamlit.runtime:Runtime", "stats_mgr", "the server's numbers"),
+    LibraryPart("streamlit.runtime:Runtime", "stats_mgr", "the server's metrics"),
     LibraryPart("streamlit.runtime:Runtime", "media_file_mgr", "the files of downloads"),
     LibraryPart("streamlit.runtime:Runtime", "uploaded_file_mgr", "limits on uploads"),
     LibraryPart("streamlit.runtime:Runtime", "get_client", "tells visitors apart", arguments="self, session_id"),
     LibraryPart("streamlit.file_util", "get_static_dir", "the policy of what a page may load"),
     LibraryPart("streamlit.web.cli", "configurator_options", "the options of the server"),
-    LibraryPart("streamlit.runtime.scriptrunner", "get_script_run_ctx", "tells who asks"),
+    LibraryPart("streamlit.runtime.scriptrunner", "get_script_run_ctx", "identifies the visitor"),
     LibraryPart("streamlit.errors", "FragmentHandledException", "an error is reported once"),
     LibraryPart("streamlit.runtime.app_session", "AppSession", "the sessions"),
     LibraryPart("streamlit.runtime.state.session_state", "WStates", "the controls", _ENDED_RUN),

@@ -143,7 +143,7 @@ def draw_player(content: dict[str, Any], key: str, on_step: Callable[[], None], 
     """Draw a training step by step (:func:`mha_viz.figures.layout.frames.build_frames`), with Play, Pause and a slider.
 
     In the callback ``on_step``, ``st.session_state[key].step`` is the step at which the visitor stopped. ``on_next`` is
-    called when the visitor goes on to the following step.
+    called when the visitor goes on to the following scene.
     """
     _get_renderer("player")(key=key, data=content, on_step_change=on_step, on_next_change=on_next)
 

@@ -38,7 +38,7 @@ from mha_viz.numerals import counted, decimal, format_weight, percent
 MAX_LISTED = 6  # maximum heads in a group of answers
 MAX_PER_WORD = 4  # maximum heads for each direction of a word
 MIN_CASES = 20  # minimum held-out cases of a listed relation
-NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
+NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"  # standings of an answer
 SCORES = "share of its scores over a corpus"
 PAIRS = "sentence pairs that are right without it"
 NONE_NEEDED = "No head was shown to be needed for this."

@@ -364,7 +364,7 @@ def _read_with_fallback_model(url: Url, location: Address, missing_model: catalo
 
 
 def download(model: catalog.Model) -> None:
-    """Show the progress of a model's download, with a button to cancel it.
+    """Download a model, or join its download; show the progress and a button that cancels it.
 
     The page continues by itself when the download has ended.
     """

@@ -90,8 +90,8 @@ def show_comparison(url: Url) -> None:
         choice = _choose_comparison(heads)
         _show_quantity_control(url.location, is_of_weights=choice in WEIGHT_COMPARISONS, has_second=choice != "word")
     if not is_complete:
-        others = "; the others are shown" if heads else ""
-        show_remark(f"{'Some of the' if heads else 'The'} heads in this link could not be read{others}.")
+        others_note = "; the others are shown" if heads else ""
+        show_remark(f"{'Some of the' if heads else 'The'} heads in this link could not be read{others_note}.")
     if choice == "tray":
         report_ignored(url.location.list_ignored("compare"))
         if url.location.request.prefix:
@@ -162,14 +162,14 @@ def _choose_comparison(heads: Comparison) -> str:
     The default is the compared heads if there are any, else the sentence with a word replaced.
     """
     labels = COMPARISONS | {"tray": f"My heads ({len(heads)})"}
-    current = read_option("show", [*COMPARISONS, *OLD_COMPARISONS], r"\w+") or ("tray" if heads else "word")
-    current = OLD_COMPARISONS.get(current, current)
+    choice = read_option("show", [*COMPARISONS, *OLD_COMPARISONS], r"\w+") or ("tray" if heads else "word")
+    choice = OLD_COMPARISONS.get(choice, choice)
     bind_control(
-        st.segmented_control, "What to compare", "show", current, list(COMPARISONS),
-        change=lambda choice: {"show": choice, **_reset_panels(choice)},
+        st.segmented_control, "What to compare", "show", choice, list(COMPARISONS),
+        change=lambda name: {"show": name, **_reset_panels(name)},
         format_func=labels.__getitem__, required=True, label_visibility="collapsed", wrap=True, width="content",
     )  # fmt: skip
-    return current
+    return choice
 
 
 def _reset_panels(choice: str) -> dict[str, str | None]:
@@ -384,26 +384,26 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
     If the text is read by an encoder–decoder, the other head is in the same part, or else in its encoder.
     """
     attention, offered_models = page.attention, {m.name: m for m in catalog.list_offered()}
-    others = [m for m in offered_models.values() if m.name != page.model.name]
-    if not others:
+    other_models = [m for m in offered_models.values() if m.name != page.model.name]
+    if not other_models:
         show_remark("This server offers only one model.")
         return [Panel(attention, head)]
-    names = [m.name for m in others]
-    ready_names = [m.name for m in others if is_ready(m)]
+    names = [m.name for m in other_models]
+    ready_names = [m.name for m in other_models if is_ready(m)]
     linked_model = read_option("with", [*offered_models], ".+")
-    current = linked_model if linked_model in names else (ready_names or names)[0]
-    labels = {m.name: m.label for m in others}  # menus render no Markdown
+    chosen_name = linked_model if linked_model in names else (ready_names or names)[0]
+    labels = {m.name: m.label for m in other_models}  # menus render no Markdown
     bind_control(
         st.selectbox,
         "Second model",
         "with",
-        current,
+        chosen_name,
         names,
         change=lambda name: {"with": name, **_reset_panels("models")},
         format_func=labels.__getitem__,
         width=340,
     )
-    model = offered_models[current]
+    model = offered_models[chosen_name]
     if not is_ready(model):
         _report_missing_head(model, "This comparison needs")
         return [Panel(attention, head)]

@@ -80,9 +80,9 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
         return json.dumps({**role_fields, "unusual": encoded_findings, "recipes": recipes}).encode()
 
     cache_key = (summary.roles, summary.corpora, summary.is_measured, gold, hides_answer, full_heads)
-    encoded = get_model_service().derive(attention, cache_key, encode_text)
+    encoded_text = get_model_service().derive(attention, cache_key, encode_text)
     return b"%b, %b" % (
-        encoded.removesuffix(b"}"),
+        encoded_text.removesuffix(b"}"),
         json.dumps({"quiet": hides_answer, **view_fields}).encode().removeprefix(b"{"),
     )
 

@@ -64,14 +64,14 @@ def format_softmax_table(trace: Trace, head: int, query: int, key: int, tokens: 
         values = [*(cells if is_divided else cells[:2]), _format_power(row.powers[token]), percent(row.shares[token])]
         lines.append([f"**{cell}**" for cell in values] if token == key else values)
     middle_cells = [""] * (len(columns) - 3)
-    others = sorted(set(range(trace.n)) - set(tokens))
-    if others:
+    other_tokens = sorted(set(range(trace.n)) - set(tokens))
+    if other_tokens:
         lines.append(
             [
-                f"{len(others)} more",
+                f"{len(other_tokens)} more",
                 *middle_cells,
-                _format_power(row.powers[others].sum()),
-                percent(row.shares[others].sum()),
+                _format_power(row.powers[other_tokens].sum()),
+                percent(row.shares[other_tokens].sum()),
             ]
         )
     lines.append(

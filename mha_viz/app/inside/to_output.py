@@ -31,7 +31,7 @@ def show_values(o: OpenStage) -> None:
     t = o.trace
     text, charts = split_columns()
     row = t.weights[o.head, o.query]
-    top = int(row.argmax())
+    top_key = int(row.argmax())
     lengths = row * np.linalg.norm(t.v[o.head], axis=-1)
     longest_key = int(lengths.argmax())
     with text:
@@ -46,8 +46,8 @@ $$\mathrm{head} = A\,v$$
     with text, make_more_expander():
         st.markdown(
             f"""What a token hands over is not its x but its value; {o.quote_token(o.query)} gives each its weight.
-The result is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.quote_token(top)}
-({percent(row[top])}); the longest weighted value is that of {o.quote_token(longest_key)}
+The result is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.quote_token(top_key)}
+({percent(row[top_key])}); the longest weighted value is that of {o.quote_token(longest_key)}
 ({percent(lengths[longest_key] / lengths.sum())} of their lengths). Queries and keys decide *where* a head looks, values
 decide *what* it takes from there.
 """

@@ -109,11 +109,11 @@ def _explain_shared_keys(o: OpenStage) -> str:
     if t.key_heads == t.heads:
         return ""
     size = t.heads // t.key_heads
-    first = o.head // size * size
+    first_head = o.head // size * size
     return (
         f"\n**Heads share keys and values here** ([Ainslie et al. 2023](https://arxiv.org/abs/2305.13245)): $W_K$ and "
-        f"$W_V$ have columns for only {t.key_heads} of them. Heads {first} to {first + size - 1} share one k and v, "
-        "but their queries differ.\n"
+        f"$W_V$ have columns for only {t.key_heads} of them. Heads {first_head} to {first_head + size - 1} share one k "
+        "and v, but their queries differ.\n"
     )
 
 

@@ -57,7 +57,7 @@ class Toy(NamedTuple):
     Attributes:
         title: its title.
         question: the question that it answers.
-        about: a sentence about the model.
+        description: a sentence about the model.
         prediction: the question about what will happen.
         options: the possible predictions.
         outcome: returns the outcome of the training with a given name.
@@ -74,7 +74,7 @@ class Toy(NamedTuple):
 
     title: str
     question: str
-    about: str
+    description: str
     prediction: str
     options: Mapping[str, str]
     outcome: Callable[[str], Outcome]
@@ -222,7 +222,7 @@ def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         names=heads,
         maps=toy_data.maps.reshape(len(steps), len(heads), count, count),
         relations=[skill.name for skill in toy.skills.values()],
-        asked=toy.about,
+        asked=toy.description,
         places=_find_marked_keys(toy, count),
         notes=[[f"{read_head(row)} {percent(row['accuracy'])}" for row in task_rows] for task_rows in rows],
         curves=Curves(toy.loss, scale_losses([training.loss for training in trainings], [*toy.trainings].index(model))),
@@ -334,10 +334,10 @@ def find_drawn_sentence() -> DrawnSentence:
     """
     for sentence in load_built_in_corpus().sentences:
         if len(sentence.forms) in LENGTHS:
-            subject, pronoun = _find_subject(sentence), _find_pronoun(sentence)
-            if subject and pronoun:
-                previous = (subject[1], subject[1] - 1)
-                pairs = {"previous_token": previous, "verb_subject": subject, "pronoun_antecedent": pronoun}
+            verb_link, pronoun_link = _find_subject(sentence), _find_pronoun(sentence)
+            if verb_link and pronoun_link:
+                previous_link = (verb_link[1], verb_link[1] - 1)
+                pairs = {"previous_token": previous_link, "verb_subject": verb_link, "pronoun_antecedent": pronoun_link}
                 return DrawnSentence(sentence, pairs)
     raise AssertionError("the grammar no longer generates such a sentence")
 
@@ -401,7 +401,7 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
         toy_maps.TOY: Toy(
             title="Roles appear",
             question="Which roles do heads learn by themselves?",
-            about="It reads simple English.",
+            description="It reads simple English.",
             prediction="Nobody tells a head what to do. In the end …",
             options={"divided": "the work is divided among heads", "shared": "one head does it all"},
             outcome=_judge_division,
@@ -422,7 +422,7 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
         toy_maps.REPEATER: Toy(
             title="Two layers",
             question="How do heads of two layers work together?",
-            about="A model with two layers learns to continue repeated words.",
+            description="A model with two layers learns to continue repeated words.",
             prediction="Which layer finds what came next last time?",
             options={"first": "the first layer finds it", "second": "the second layer finds it"},
             outcome=_judge_layers,

@@ -57,7 +57,7 @@ def load_small_tasks() -> tuple[SmallTask, ...]:
 
 
 def show_small_tasks(_: str, next_scene: NextScene | None) -> None:
-    """Show the task in the URL, by default the first, with a control to choose another. ``next_scene`` follows the last."""
+    """Show the task in the URL, by default the first, and a control to choose one. ``next_scene`` follows the last."""
     numbers = [str(number) for number in range(1, len(load_small_tasks()) + 1)]
     number = read_option(TASK, numbers, ".+") or numbers[0]
     task = load_small_tasks()[int(number) - 1]

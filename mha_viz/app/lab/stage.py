@@ -36,9 +36,9 @@ class NextScene(NamedTuple):
     changes: UrlChanges
 
 
-def make_scene_parameters(name: str, **others: str) -> UrlChanges:
+def make_scene_parameters(name: str, **parameters: str) -> UrlChanges:
     """Return the URL parameters that open another scene and remove those of the current one."""
-    return {**dict.fromkeys(address.SCENE_PARAMETERS), "experiment": name, **others}
+    return {**dict.fromkeys(address.SCENE_PARAMETERS), "experiment": name, **parameters}
 
 
 def show_question(title: str, question: str, has_switch: bool = True) -> None:
@@ -126,13 +126,13 @@ def play(
             address.go(**on_step(int(step or 0)))
 
     st.session_state[_LAST_STEP] = dict(on_step(recording["steps"][-1]))
-    plays = {"play": 0 if follower_key else st.session_state.get(_PLAY_COUNT, 0), "follows": bool(follower_key)}
+    options = {"play": 0 if follower_key else st.session_state.get(_PLAY_COUNT, 0), "follows": bool(follower_key)}
     has_many_heads = len(recording["heads"]) > MAX_NARROW_MAPS and not follower_key
     with (
         st.container(key=f"{follower_key}_stage" if follower_key else "lab_stage"),
         st.container(key="lab_many") if has_many_heads else nullcontext(),
     ):
-        show_player({**recording, **plays, "at": step_index, "verdict": verdict}, key, next_scene, save_step)
+        show_player({**recording, **options, "at": step_index, "verdict": verdict}, key, next_scene, save_step)
 
 
 def show_player(

@@ -94,8 +94,8 @@ def _draw_squares(evidence: Evidence, kinds: tuple[str, ...], open_head: Head | 
     link_prefix, static_squares = _make_link(head="HEAD").removesuffix("HEAD"), _draw_static_squares(evidence, kinds)
 
     def draw_square(head: Head) -> str:
-        current = ' aria-current="true"' if head == open_head else ""
-        focus = f'tabindex="{0 if head == tab_stop else -1}"{current}'
+        current_attribute = ' aria-current="true"' if head == open_head else ""
+        focus = f'tabindex="{0 if head == tab_stop else -1}"{current_attribute}'
         return f'<td><a href="{link_prefix}{head}" target="_self" {focus} {static_squares[head]}</a></td>'
 
     rows = "".join(
@@ -223,8 +223,8 @@ def _draw_legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
     links: list[str] = []
     for role, colour in COLOURS.items():
         if role in existing_kinds:
-            others = tuple(kind for kind in kinds if kind != role)
-            shown_kinds = others if role in kinds else tuple(kind for kind in COLOURS if kind in (*kinds, role))
+            other_kinds = tuple(kind for kind in kinds if kind != role)
+            shown_kinds = other_kinds if role in kinds else tuple(kind for kind in COLOURS if kind in (*kinds, role))
             links.append(
                 f'<a href="{_make_link(kinds=".".join(shown_kinds))}" target="_self" '
                 f'aria-current="{str(role in kinds).lower()}" tabindex="{-1 if links else 0}" '
@@ -262,10 +262,10 @@ def _explain_shapes(evidence: Evidence) -> str:
 
 def _make_link(**changes: str) -> str:
     """Return the address of this page with these parameters, and without the pin of the open head."""
-    others = {
+    kept_parameters = {
         name: value for name, value in address.get_parameters().items() if name not in ("on", "pin", "link", *changes)
     }
-    return escape(f"?{urlencode({**others, **{name: value for name, value in changes.items() if value}})}")
+    return escape(f"?{urlencode({**kept_parameters, **{name: value for name, value in changes.items() if value}})}")
 
 
 def filter_findings(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
@@ -408,7 +408,7 @@ def _describe_uses(table: Any) -> Mapping[tuple[int, int, str, str], str]:
 
 
 def _list_shares(finding: Finding) -> tuple[float, ...]:
-    elsewhere = finding.elsewhere or OtherCorpusScore("", math.nan)
+    other_score = finding.elsewhere or OtherCorpusScore("", math.nan)
     choice = finding.beside.choice, finding.beside.nearest
-    rules = finding.baseline, finding.upos, elsewhere.upos, *choice, finding.untrained
-    return finding.score, finding.low, finding.high, elsewhere.score, *rules
+    rules = finding.baseline, finding.upos, other_score.upos, *choice, finding.untrained
+    return finding.score, finding.low, finding.high, other_score.score, *rules

@@ -242,8 +242,8 @@ def tabulate_mentions(evidence: Evidence) -> Any:
 def show_other_model(model: catalog.Model, evidence: Evidence) -> None:
     """Show the best heads of two models for every relation, if both were measured on the same corpus."""
     profile = evidence.find_profile("syntax_chosen") or evidence.profiles[0]
-    others = [m for m in (*catalog.list_offered(), *_list_other_models(model)) if m.name != model.name]
-    other_profiles = {m.name: other for m in others if (other := _find_profile(m, profile.facts["sha256"])) is not None}
+    models = [m for m in (*catalog.list_offered(), *_list_other_models(model)) if m.name != model.name]
+    other_profiles = {m.name: other for m in models if (other := _find_profile(m, profile.facts["sha256"])) is not None}
     with st.expander("Compare with another model"):
         if not other_profiles:
             st.markdown(

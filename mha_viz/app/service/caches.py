@@ -258,9 +258,9 @@ class ModelService:
     def find_similar_heads(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
         """Return the ``count`` heads most similar to ``head``, most similar first, with the divergence in nats."""
         distances = compute_divergences_from(attention, head)
-        others = find_nearest_heads(distances, attention.place(head), count)
+        neighbours = find_nearest_heads(distances, attention.place(head), count)
         heads = attention.every_head()
-        return [(heads[other], float(distances[other])) for other in others]
+        return [(heads[index], float(distances[index])) for index in neighbours]
 
     def find_most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
         """Return the head of ``other`` that is most similar to ``head`` word by word, with the divergence in nats.
@@ -347,14 +347,14 @@ def _make_key(verb: Callable[..., object], *arguments: object) -> Key:
     return (verb.__name__, *arguments, *file_state)
 
 
-def _fill_words(request: Any, *others: Any) -> tuple[Any, ...]:
+def _fill_words(request: Any, *other_arguments: Any) -> tuple[Any, ...]:
     """Return the arguments of a call. If the text defines its words (CoNLL-U), add them to the request.
 
     In other texts, the tokenizer finds the words.
     """
     if isinstance(request, Request) and not request.pair:
         request = replace(request, words=read_words(request.text) or ())
-    return (request, *others)
+    return (request, *other_arguments)
 
 
 @Once

@@ -35,9 +35,9 @@ def draw_first_paint(path: str, query: bytes) -> str:
 
 def _draw_names(path: str) -> str:
     first, *_ = names = [*page_files()]
-    current = path or first
+    current_page = path or first
     titles = ((name, name.replace("_", " ").capitalize()) for name in names)
-    items = "".join(f"<i{' class=here' if name == current else ''}>{title}</i>" for name, title in titles)
+    items = "".join(f"<i{' class=here' if name == current_page else ''}>{title}</i>" for name, title in titles)
     return f"<header><b>mha_viz</b>{items}</header>"
 
 

@@ -40,8 +40,8 @@ class Headers:
 
         async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                others = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
-                message = {**message, "headers": [*others, *headers]}
+                other_headers = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
+                message = {**message, "headers": [*other_headers, *headers]}
             await send(message)
 
         await self._app(scope, receive, add_headers)

@@ -108,13 +108,13 @@ def _iter_modules() -> Iterator[str]:
     static_folder = Path(file_util.get_static_dir())
     folder, shell = static_folder / "static" / "js", (static_folder / "index.html").read_text("utf-8")
     queue = [file.name for element in _COMMON_ELEMENTS for file in folder.glob(f"{element}.*.js")]
-    seen = set(queue)
+    seen_names = set(queue)
     while queue:
         name = queue.pop()
         if name not in shell:
             yield f"static/js/{name}"
-            imports = {*_IMPORT.findall((folder / name).read_text("utf-8"))} - seen
-            seen |= imports
+            imports = {*_IMPORT.findall((folder / name).read_text("utf-8"))} - seen_names
+            seen_names |= imports
             queue += sorted(imports)
 
 

@@ -110,18 +110,18 @@ def _select_largest(answer: Answer) -> list[tuple[str, tuple[float, float]]]:
     return sorted(shares, key=lambda share: -max(share[1]))[:MAX_BARS]
 
 
-def _show_bars(bars: Sequence[tuple[str, tuple[float, float]]], top: float) -> None:
+def _show_bars(bars: Sequence[tuple[str, tuple[float, float]]], max_value: float) -> None:
     """Show bars that slide from the values before to those after heads are switched off."""
-    st.html(f'<ul class="mha-slide">{"".join(_draw_bar(word, *values, top) for word, values in bars)}</ul>')
+    st.html(f'<ul class="mha-slide">{"".join(_draw_bar(word, *values, max_value) for word, values in bars)}</ul>')
 
 
-def _draw_bar(word: str, value_before: float, value_after: float, top: float) -> str:
+def _draw_bar(word: str, value_before: float, value_after: float, max_value: float) -> str:
     change = (
         percent(value_after)
         if percent(value_before) == percent(value_after)
         else f"{percent(value_before)} → {percent(value_after)}"
     )
-    style = f"--before:{max(0, value_before) / top:.4f};--after:{max(0, value_after) / top:.4f}"
+    style = f"--before:{max(0, value_before) / max_value:.4f};--after:{max(0, value_after) / max_value:.4f}"
     return f'<li style="{style}"><span>{escape(word)}</span><i></i><small>{change}</small></li>'
 
 

@@ -205,16 +205,14 @@ def read_once() -> Iterator[list[str]]:
     remark.
     """
     parameters = _read_parameters()
-    current = Url(parameters)
-    if current.parameters != parameters:
+    url = Url(parameters)
+    if url.parameters != parameters:
         # All at once, because each single change would send the whole URL.
-        st.query_params.from_dict(current.parameters)
+        st.query_params.from_dict(url.parameters)
     sentence_names = ("text", "pair", "typed")
-    token = _url_of_run.set(current)
+    token = _url_of_run.set(url)
     try:
-        yield [
-            n for n in parameters if len(current.parameters.get(n, "")) < len(parameters[n]) and n not in sentence_names
-        ]
+        yield [n for n in parameters if len(url.parameters.get(n, "")) < len(parameters[n]) and n not in sentence_names]
     finally:
         _url_of_run.reset(token)
 

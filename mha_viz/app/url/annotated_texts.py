@@ -52,10 +52,10 @@ def find_annotation(text: str) -> AnnotatedText | CorpusError | None:
             corpus = read_conllu(text, "The pasted text")
         except CorpusError as error:
             return CorpusError(error.problem, error.remedy)
-        first_sentence, others = corpus.sentences[0], len(corpus.sentences) - 1
+        first_sentence, other_count = corpus.sentences[0], len(corpus.sentences) - 1
         if corpus.left_out and all(word.head is None for word in first_sentence.words):
             return CorpusError(f"The pasted text, {corpus.left_out[0]}", "Correct it and paste it again.")
-        more_note = (f"You pasted {others + 1} sentences; only the first is shown.",) if others else ()
+        more_note = (f"You pasted {other_count + 1} sentences; only the first is shown.",) if other_count else ()
         return AnnotatedText(first_sentence, True, (*more_note, *corpus.left_out[:3]))
     return _index_built_in().get(text.strip()) if text.rstrip().endswith((" .", " !", " ?")) else None
 

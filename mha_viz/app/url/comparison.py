@@ -119,9 +119,9 @@ def move(heads: Comparison, index: int, position: int) -> Comparison:
     """Return the list with the head at ``index`` moved to place ``position``, which is clipped to the list."""
     if not 0 <= index < len(heads):
         return heads
-    others = remove(heads, index)
-    position = max(0, min(len(others), position))
-    return (*others[:position], heads[index], *others[position:])
+    other_heads = remove(heads, index)
+    position = max(0, min(len(other_heads), position))
+    return (*other_heads[:position], heads[index], *other_heads[position:])
 
 
 def duplicate(heads: Comparison, index: int) -> Comparison:

@@ -95,10 +95,10 @@ def list_foreign_parameters(page: str) -> set[str]:
 
 
 def _select_own_parameters(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
-    others = list_foreign_parameters(page)
+    foreign_names = list_foreign_parameters(page)
     if page == "inside_a_head" and parameters.get("step", "").isdecimal():  # a training step, of another page
-        others.add("step")
-    return {name: value for name, value in parameters.items() if name not in others.union(CLASS_PARAMETERS)}
+        foreign_names.add("step")
+    return {name: value for name, value in parameters.items() if name not in foreign_names.union(CLASS_PARAMETERS)}
 
 
 def write(lesson: Sequence[LessonView]) -> str | None:
@@ -138,8 +138,8 @@ def move(lesson: Lesson, number: int, position: int) -> Lesson:
     """
     if not {number, position} <= {*range(1, len(lesson) + 1)}:
         return lesson
-    others = remove(lesson, number)
-    return (*others[: position - 1], lesson[number - 1], *others[position - 1 :])
+    other_views = remove(lesson, number)
+    return (*other_views[: position - 1], lesson[number - 1], *other_views[position - 1 :])
 
 
 def has_left(view: LessonView, page: str, parameters: Mapping[str, str], shown_parameters: Mapping[str, str]) -> bool:

@@ -42,8 +42,8 @@ def _pair_grammar_words() -> dict[str, str]:
 def _find_partner(noun: Noun) -> Noun:
     genders = {"Fem": "Masc", "Masc": "Fem"}
     same_kind = [other for other in NOUNS if (other.kind, other.gender) == (noun.kind, noun.gender)]
-    others = [other for other in NOUNS if (other.kind, other.gender) == (noun.kind, genders.get(noun.gender))]
-    return (others or [*same_kind[1:], same_kind[0]])[same_kind.index(noun)]
+    other_gender = [other for other in NOUNS if (other.kind, other.gender) == (noun.kind, genders.get(noun.gender))]
+    return (other_gender or [*same_kind[1:], same_kind[0]])[same_kind.index(noun)]
 
 
 GRAMMAR_PAIRS = _pair_grammar_words()

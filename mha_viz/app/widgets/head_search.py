@@ -353,8 +353,8 @@ def find_by_written_word(
             numbers = format_weight(weight), format_weight(mean), "average head"
             weights_by_answer[HeadAnswer(head, description, *numbers, link=(query, key))] = weight
     answers = sorted(weights_by_answer, key=lambda answer: -weights_by_answer[answer])[:MAX_LISTED]
-    others = len(weights_by_answer) - len(answers)
-    note = f"And {counted(others, 'other head')}." if others else "" if answers else NOT_WRITTEN
+    other_count = len(weights_by_answer) - len(answers)
+    note = f"And {counted(other_count, 'other head')}." if other_count else "" if answers else NOT_WRITTEN
     return AnswerGroup(f"Writes “{word}” in this text", tuple(answers), note)
 
 

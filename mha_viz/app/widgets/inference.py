@@ -121,8 +121,8 @@ class PageReading:
         """The heads to open, and whether the model has them."""
         location = self.url.location
         first_head = Head.parse(self.opening.head) if location.head is None else location.head
-        others = (Head(first_head.layer, number) for number in location.other_heads)
-        return {head: self._has_head(head) for head in (first_head, *others)}
+        other_heads = (Head(first_head.layer, number) for number in location.other_heads)
+        return {head: self._has_head(head) for head in (first_head, *other_heads)}
 
     @cached_property
     def heads(self) -> tuple[Head, ...]:

@@ -142,14 +142,14 @@ def prepare_question(models: Models, request: Request) -> Question:
     return question_of(_get_model(models, request), request)
 
 
-def continue_text(models: Models, request: Request, words: int, before: Continuation, steps: int) -> Continuation:
+def continue_text(models: Models, request: Request, words: int, continuation: Continuation, steps: int) -> Continuation:
     """Let a causal model continue a text, up to ``words`` words, by at most ``steps`` more subwords.
 
-    ``before`` is what it has written so far. See ``models.reading.continuing``.
+    ``continuation`` is what it has written so far. See ``models.reading.continuing``.
     """
     from mha_viz.models.reading.continuing import write_more
 
-    return write_more(_get_model(models, request), request.text, words, before, steps)
+    return write_more(_get_model(models, request), request.text, words, continuation, steps)
 
 
 def answer_question(models: Models, request: Request) -> Answer:

@@ -445,7 +445,7 @@ def _draw(
     )
     draw_comparison(packet, "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
-        charts = patched_texts.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
+        charts = patched_texts.show_patching(panels[0].attention, panels[1].attention, panels[0].head)
     panel_view = parse_panel_view(address.get_parameters(), panels, opening)
     download_panel.show_panel_downloads(panel_view, offers_archive=positions is not None, charts=charts)
     publish.show_publishing(panel_view)

@@ -37,7 +37,7 @@ MIN_SHARE = 0.05  # heads with a smaller share are not named
 WAIT_NOTE = "Patching heads from the other text…"
 
 
-def show_patched(first: Attention, second: Attention, pinned_head: Head) -> list[PageChart]:
+def show_patching(first: Attention, second: Attention, pinned_head: Head) -> list[PageChart]:
     """Show how much of the second text's answer each head restores when it alone is patched into the first text.
 
     Also show the paths from earlier heads to the head ``pinned_head``. Everything is in an expander. Return the charts.

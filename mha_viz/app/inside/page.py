@@ -101,7 +101,7 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
         name, trace, head.head, query, key, tokens, is_divided, get_theme(), description, code, parts, output
     )
     key_parts = None if trace.mask[query, key] else _try_to_ask(partial(parts, (key,)))
-    answer = _ask_answer(page, trace, head, query) if name == ANSWER_STAGE else None
+    answer = _ask_for_answer(page, trace, head, query) if name == ANSWER_STAGE else None
     _show_picture(stage, build_picture(stage, key_parts[0] if key_parts else None, answer))
     if name == COST_STAGE:
         return []
@@ -158,7 +158,7 @@ def _explain(page: PageReading, head: Head, query: int) -> HeadOutput | str:
     return output
 
 
-def _ask_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answer | None:
+def _ask_for_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answer | None:
     """Return the model's answer at the query, with and without the head; None if it predicts nothing there."""
     is_last = trace.causal and query == trace.n - 1
     if not is_last and not MASK_NAME.fullmatch(trace.text.tokens[query].text):

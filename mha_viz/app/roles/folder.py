@@ -46,7 +46,7 @@ def _read_profile(folder: Path, _mtime_ns: int) -> Profile:
     return read_profile(folder)
 
 
-def report_unopened() -> None:
+def report_unopened_profiles() -> None:
     """Report profiles that cannot be opened; do nothing on a public server, because the report names folders."""
     if not catalog.is_hosted():
         for sentence in iter_unopened():

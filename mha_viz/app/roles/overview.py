@@ -327,7 +327,7 @@ def _link_head(head: Head) -> str:
     return f'<a href="{_make_link(head=str(head))}" target="_self">{format_head(head)}</a>'
 
 
-def show_strongest(evidence: Evidence) -> None:
+def show_strongest_roles(evidence: Evidence) -> None:
     """Show the strongest role of each kind on the map, while no head is open."""
     strongest_findings: dict[str, Finding] = {}
     for finding in sort_by_strength(filter_findings(evidence, filters.read_filters().kinds)):

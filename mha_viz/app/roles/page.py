@@ -19,7 +19,7 @@ from mha_viz.app.roles import (
     replications,
 )
 from mha_viz.app.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, find_bundled_evidence, load_evidence
-from mha_viz.app.roles.overview import show_map, show_strongest, show_table
+from mha_viz.app.roles.overview import show_map, show_strongest_roles, show_table
 from mha_viz.app.service.caches import is_ready
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
@@ -79,9 +79,9 @@ def show_roles(location: Address) -> None:
         if evidence is not None and head is not None:
             head_card.show_head_card(model, evidence, head)
         elif evidence is not None and evidence.findings():
-            show_strongest(evidence)
+            show_strongest_roles(evidence)
     _link_training(model)
-    repeat_roles.show_repeated(model)
+    repeat_roles.show_repeat_roles(model)
     if evidence is None:
         return download_panel.show_chart_downloads(charts.make_repeat_charts(model))
     _show_numbers(model, evidence, head)
@@ -154,7 +154,7 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
     )  # fmt: skip
     if choice == folder.CHOICE:
         folder.show_steps(model.name)
-    folder.report_unopened()
+    folder.report_unopened_profiles()
     if choice not in CORPORA:
         st.button("Change file", key="another_file", on_click=_change_file)
     return choice

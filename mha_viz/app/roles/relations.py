@@ -255,7 +255,7 @@ def show_other_model(model: catalog.Model, evidence: Evidence) -> None:
         if not name or any(table is None for table in tables):
             st.markdown("Models are compared by relation; this corpus has no dependencies.")
             return
-        joined_table = _join_best(tables[0], tables[1], model.name, name)
+        joined_table = _join_best_heads(tables[0], tables[1], model.name, name)
         rows = [
             ScoreRow(label, Head.parse(head.split()[0]), score, (other_score, offset))
             for label, head, score, offset, _, _, other_score, _, _ in joined_table.itertuples(index=False, name=None)
@@ -295,7 +295,7 @@ def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
         return None
 
 
-def _join_best(table: Any, other_table: Any, name: str, other_name: str) -> Any:
+def _join_best_heads(table: Any, other_table: Any, name: str, other_name: str) -> Any:
     """Return the best heads of two models, one row per relation.
 
     A row has both heads' held-out scores and cases, and the best fixed offset.

@@ -34,7 +34,7 @@ EXPLANATION = (
 )
 
 
-def show_repeated(model: catalog.Model) -> None:
+def show_repeat_roles(model: catalog.Model) -> None:
     """Show the section for a causal model whose files are on this machine; nothing for other models."""
     with report_errors(show_error):
         facts = hub.read_facts(model)

@@ -49,7 +49,7 @@ def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None
     roles = [(f.role, f.detail) for f in findings if (f.role, f.detail) in readable_roles]
     if roles:
         _show_role(head, roles, examples, corpora)
-    _explain_missing([finding for finding in findings if (finding.role, finding.detail) not in readable_roles])
+    _explain_missing_sentences([f for f in findings if (f.role, f.detail) not in readable_roles])
 
 
 def show_right_case(case: RoleCase | None) -> None:
@@ -60,7 +60,7 @@ def show_right_case(case: RoleCase | None) -> None:
         _show_case(case)
 
 
-def _explain_missing(findings: Sequence[Finding]) -> None:
+def _explain_missing_sentences(findings: Sequence[Finding]) -> None:
     """Say for which roles no sentences can be shown, by corpus, and what the visitor can do."""
     for corpora in dict.fromkeys(finding.corpora for finding in findings):
         roles = "; ".join(name_role(f.role, f.detail) for f in findings if f.corpora == corpora)

@@ -24,7 +24,7 @@ def record_sent_messages(send: Callable[[Any, ForwardMsg], None]) -> Callable[[A
 
     @wraps(send)
     def enqueue(self: Any, msg: ForwardMsg) -> None:
-        ended_runs, sent_messages = _get_sent(self)
+        ended_runs, sent_messages = _get_sent_messages(self)
         kind = msg.WhichOneof("type")
         if kind == "script_finished":
             messages = {name: run for name, run in list(sent_messages.items()) if ended_runs + 1 - run <= MAX_RUNS}
@@ -44,7 +44,7 @@ def patch_message_cache(
     @wraps(rerun)
     def request_rerun(self: Any, client_state: ClientState | None) -> None:
         if client_state is not None:
-            _, sent_messages = _get_sent(self)
+            _, sent_messages = _get_sent_messages(self)
             known_hashes = [name for name in client_state.cached_message_hashes if name in sent_messages]
             client_state.ClearField("cached_message_hashes")
             client_state.cached_message_hashes.extend(known_hashes)
@@ -53,6 +53,6 @@ def patch_message_cache(
     return request_rerun
 
 
-def _get_sent(session: Any) -> tuple[int, dict[str, int]]:
+def _get_sent_messages(session: Any) -> tuple[int, dict[str, int]]:
     sent_messages: tuple[int, dict[str, int]] = vars(session).setdefault(_SENT_KEY, (0, {}))
     return sent_messages

@@ -71,7 +71,7 @@ def main() -> None:
     serve()
 
 
-def template() -> None:
+def serve_template() -> None:
     """Serve copies of this process, each of which is confined and then serves requests.
 
     The copies share the modules imported above, which are enough for a BERT. For a model of another family, the copy

@@ -89,7 +89,7 @@ class CopyStarter(_Starter):
 
     def _start_template(self) -> Template:
         self._last_start = time.monotonic()
-        self._template = Template(*self._build_command("template"))
+        self._template = Template(*self._build_command("serve_template"))
         return self._template
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The Compare page: the control for what to compare, and the panels. The URL holds the choice and the heads."""
+"""The Compare page: the control that selects a comparison, and the panels. The URL holds the choice and the heads."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ NOTHING_OPEN = OpeningState()
 
 
 def show_comparison(url: Url) -> None:
-    """Show the control for what to compare, and the comparison."""
+    """Show the control that selects a comparison, and the comparison."""
     show_pending_error()
     single_head_settings = ((name, url.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
     report_ignored([f"{name}={value}" for name, value in single_head_settings if value in SINGLE_HEAD_VALUES[name]])
@@ -157,7 +157,7 @@ def _quote_html(text: str) -> str:
 
 
 def _choose_comparison(heads: Comparison) -> str:
-    """Show the control for what to compare, and return the choice.
+    """Show the control that selects a comparison, and return the choice.
 
     The default is the compared heads if there are any, else the sentence with a word replaced.
     """

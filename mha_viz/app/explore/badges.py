@@ -1,4 +1,4 @@
-"""Encode what Explore shows about heads in addition to their attention.
+"""Encode the facts about heads that Explore shows in addition to their attention.
 
 For each head: its roles and whether this text shows them, the earlier heads that its scores come from, its recipe, and
 the cells that each rule of the recipe predicts.
@@ -52,7 +52,7 @@ LINK_NOTE = (
 
 
 def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
-    """Return what the explorer shows about heads, as JSON.
+    """Return the facts about heads for the explorer, as JSON.
 
     Keys:
         "kinds": the colour number of each kind of role.

@@ -1,4 +1,4 @@
-"""Let a causal model continue the text on the Explore page, and mark what it wrote."""
+"""Let a causal model continue the text on the Explore page, and mark the words that it wrote."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _on_continue() -> None:
 def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
     """Let the model write words after the text, shown as they appear, and return the URL parameters of the longer text.
 
-    Empty if the model ends the text. Another click stops it. Raises TextError, and what the model raises.
+    Empty if the model ends the text. Another click stops it. Raises TextError, and the model's errors.
     """
     request = Request(model.name, url.text, prefix=url.location.request.prefix)
     state, label = Continuation(), f"{escape_markdown(model.label)} is writing"

@@ -285,7 +285,7 @@ def warm_up() -> None:
 
 
 def read_page(url: Url) -> PageReading | None:
-    """Read what the page shows (:func:`inference.read_nearest`), with a placeholder until it is drawn."""
+    """Return the reading of the page (:func:`inference.read_nearest`); show a placeholder until it is drawn."""
     apply_style("skeleton")
     skeleton = st.empty()
     skeleton.html(_SKELETON)

@@ -1,4 +1,4 @@
-"""Calculate the cost of the attention block for the visitor's sizes, beside that of the page's model."""
+"""Calculate the cost of an attention block of the visitor's sizes, next to the cost of the page's model."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def matches_paper(trace: Trace) -> bool:
 
 
 def _read_settings() -> tuple[int, int, int]:
-    """Return d_model, h and n from the URL; missing ones are those of the paper."""
+    """Return d_model, h and n from the URL, or else from the paper."""
     number = r"(-?\d{1,15})"
     value = address.get_parameters().get("costs", "")
     match = re.fullmatch(f"{number},{number},{number}", value, re.ASCII)

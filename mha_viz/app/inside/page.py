@@ -139,12 +139,12 @@ def _describe_charts(attention: Attention, head: Head, query: int, key: int) -> 
 
 
 def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any:
-    """Call a verb with the request of the page and return its result. Raises what the model raises."""
+    """Call a verb with the request of the page and return its result. Raises the model's errors."""
     return _ask(page, verb, page.plain_request, *values)
 
 
 def _ask(page: PageReading, verb: Callable[..., Any], request: Request, *values: Any) -> Any:
-    """Call a verb with a request and return its result. Raises what the model raises."""
+    """Call a verb with a request and return its result. Raises the model's errors."""
     future = get_model_service().ask_cached(verb, request, *values)
     return inference.wait_for_result(future, f"Opening {page.model.label}…")
 

@@ -83,7 +83,7 @@ def _sum_reasons(parts: ScoreParts) -> list[dict[str, Any]]:
 
 
 def _list_shares(shares: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
-    """Return the share of each head in what the layer adds, and that of the bias."""
+    """Return the shares of the heads and of the bias in the output of the layer."""
     names = [str(head) for head in range(len(shares) - 1)] + [BIAS]
     return [
         {"name": name, "number": share, "value": percent(share)}

@@ -68,7 +68,7 @@ CURVES: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[TrainingCurv
 }
 
 
-# The titles of these charts: of those about single heads, and of those about pairs of heads.
+# Titles of the charts about single heads, and of the charts about pairs of heads.
 TRAINING_TITLES = {
     "loss": "**Loss**, nats, logarithmic",
     "right": "**Right answers**",

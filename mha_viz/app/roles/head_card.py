@@ -318,7 +318,7 @@ def _show_best_and_worst(model: catalog.Model, head: Head, index: int, relation:
 def _load_pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
     """Return where every head points in the built-in sentences; None if the visitor has stopped reading them.
 
-    Raises what the model raises, and Busy.
+    Raises the model's errors, and Busy.
     """
     task = studies.make_pointers_task(model)
     if task.is_cancelled and task.find_result() is None:

@@ -70,7 +70,7 @@ PERCENTAGES = (
 
 
 def show_map(evidence: Evidence, open_head: Head | None) -> None:
-    """Show a square for each head, with a symbol of what it does; a click or Enter opens the head's card.
+    """Show a square for each head, with a symbol of its strongest role; a click or Enter opens the head's card.
 
     Below are the kinds of roles; a click on one shows those roles only.
     """

@@ -75,7 +75,7 @@ def _make_task(model: catalog.Model) -> Task[DecoderHeads]:
 def _measure_heads(model: catalog.Model) -> DecoderHeads | None:
     """Return the measurements, from the cache or from a job; None until the visitor asks for them.
 
-    Raises what the model raises.
+    Raises the model's errors.
     """
     task = _make_task(model)
     is_requested = model.kind == "own" or get_queue(task.kind).find_running(task.key) is not None

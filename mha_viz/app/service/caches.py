@@ -134,7 +134,7 @@ def cache_results(max_results: int) -> Callable[[Callable[P, V]], Callable[P, V]
 
 
 def release_caches() -> None:
-    """Shrink all caches to what they keep when there are no visitors."""
+    """Shrink all caches to the entries that stay when there are no visitors."""
     with _caches_lock:
         caches = list(_caches)
     for clear in (*(bounded.shrink for bounded in caches), *_clear_functions):
@@ -194,7 +194,7 @@ class ModelService:
     def ask(self, verb: Callable[Concatenate[Models, P], V], *arguments: P.args, **options: P.kwargs) -> Future[V]:
         """Call a verb of ``app.service.reader.verbs`` with these arguments and return a Future of its result.
 
-        The Future raises what the model raises. Raises Busy as ``process.turns`` does.
+        The Future raises the model's errors. Raises Busy as ``process.turns`` does.
         """
         return self._submit(lambda: self._reader.ask(verb, *arguments, **options), arguments)
 
@@ -370,7 +370,7 @@ def get_model_service() -> ModelService:
 
 
 def empty_caches() -> None:
-    """Free what this module and others cached for visitors; called once all visitors have left."""
+    """Shrink the caches of all modules and reset the model service; called once all visitors have left."""
     release_caches()
     get_model_service().reset()
 
@@ -383,7 +383,7 @@ def is_ready(model: catalog.Model) -> bool:
 def read_facts(model: catalog.Model) -> Facts | None:
     """Return the facts in the files of ``model``; None if the files are not on this machine.
 
-    The files of models that come with the app are read only once. Raises what ``hub.read_facts`` raises.
+    The files of models that come with the app are read only once. Raises the errors of ``hub.read_facts``.
     """
     return _read_bundled_facts(model) if model.kind in ("bundled", "own") else hub.read_facts(model)
 

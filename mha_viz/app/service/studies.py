@@ -186,7 +186,7 @@ def find_write_error(model: catalog.Model, digest: str) -> MhaVizError | None:
 def load_reference_evidence(model: catalog.Model) -> Evidence | None:
     """Return the profiles that a model's roles come from: the bundled ones, else the one of the built-in sentences.
 
-    None if neither exists. Raises what :func:`find_profile` raises.
+    None if neither exists. Raises the errors of :func:`find_profile`.
     """
     bundled_evidence = load_bundled(model.name) if model.kind in ("bundled", "own") else None
     if bundled_evidence is not None:

@@ -123,7 +123,7 @@ class _Sweeper:
         self._collected_at, self._ended_before, self._is_swept = time.monotonic(), 0, True
 
     async def sweep(self) -> None:
-        """Free what is due in this round."""
+        """End expired sessions, delete orphaned files and, from time to time, free memory."""
         self._sessions.end_expired()
         self._downloads.remove_orphaned_files()  # also while no page runs
         now = time.monotonic()

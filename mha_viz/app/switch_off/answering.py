@@ -38,7 +38,7 @@ def show_answer(attention: Attention, request: Request, description: str) -> lis
 
     ``description`` becomes the caption of the chart.
 
-    Raises what the model raises.
+    Raises the model's errors.
     """
     answer, off = load_answer(request), request.off
     bars = _select_largest(answer)
@@ -54,7 +54,7 @@ def show_answer(attention: Attention, request: Request, description: str) -> lis
 
 
 def load_answer(request: Request) -> Answer:
-    """Return the answer, from the cache or from the model. Raises what the model raises."""
+    """Return the answer, from the cache or from the model. Raises the model's errors."""
     if request.off:
         inference.measure_means(request)
     return inference.wait_for_result(get_model_service().ask_cached(verbs.answer_question, request), WAIT_NOTE)

@@ -1,4 +1,4 @@
-"""Controls to choose the heads that are off and what replaces their outputs; callbacks for clicks on squares."""
+"""Controls to choose the heads that are off and the replacement of their outputs; callbacks for clicks on squares."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ METHOD_HELP = {
 
 
 def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Request) -> None:
-    """Show the controls for which heads are off and what replaces their outputs.
+    """Show the controls for the heads that are off and the replacement of their outputs.
 
     ``head_request`` is the request for switching off each head alone; it holds the current method.
     """
@@ -77,7 +77,7 @@ def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Req
 
 
 def ask_other_text(source: str) -> None:
-    """Show the field for the text that outputs are taken from, and say if it is empty."""
+    """Show the field for the text that replacement outputs come from, and report if it is empty."""
     bind_control(
         st.text_input, "Type the other text, then press Enter", "from", source, change=asking.make_text_change("from"),
         max_chars=2_000,

@@ -155,7 +155,7 @@ class SwitchOffMode:
     def _write_sentence(self, effects: Effects) -> str:
         """Say which heads change the vector or the prediction most and least when they are switched off.
 
-        If heads are off, compare them with the head that changes it most. Raises what the model raises, and Busy.
+        If heads are off, compare them with the head that changes it most. Raises the model's errors, and Busy.
         """
         target = "sentence" if self.question is None else "answer"
         changes = f"changes {answering.name_effect_target(self.question)}"
@@ -219,7 +219,7 @@ def _load_question(attention: Attention, location: Address) -> Question | None:
 def _measure_effects(attention: Attention, request: Request) -> Effects:
     """Measure the effect of each head on the text in steps that can be stopped, unless the result is cached.
 
-    Raises what the model raises, Busy, and Cancelled.
+    Raises the model's errors, Busy, and Cancelled.
     """
 
     def measure_part(layer: int, heads: range) -> Effects:

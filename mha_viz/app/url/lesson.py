@@ -28,7 +28,7 @@ MAX_ENCODED = 3_000  # maximum characters of the parameter
 MAX_DECODED = 30_000  # maximum bytes after decompression; larger values are rejected
 MAX_PARAMETERS = 20  # maximum URL parameters of a view
 CLASS_PARAMETERS = (LESSON_PARAMETER, VIEW_PARAMETER, "class", "tour", "before", "reveal")  # never part of a view
-_SUBJECT_PARAMETERS = ("text", "pair", "model", "show", "experiment", "task")  # what a view is about
+_SUBJECT_PARAMETERS = ("text", "pair", "model", "show", "experiment", "task")  # the subject of a view
 _ANSWER_PARAMETERS = ("place", "word", "second")  # parameters of the question to the model
 # Parameters that only these pages read, in addition to the settings of drawings (mha_viz.view). Links to other pages
 # also contain them; a lesson's views of other pages do not.

@@ -192,7 +192,7 @@ def _is_plain(location: Address) -> bool:
 def _drop_missing_heads(model: catalog.Model, location: Address) -> Address:
     """Return ``location`` without heads that the model lacks, with a remark on these.
 
-    Return it unchanged if the model's files are not on this machine. Raises what ``read_facts`` raises.
+    Return it unchanged if the model's files are not on this machine. Raises the errors of ``read_facts``.
     """
     facts = read_facts(model) if location.request.off else None
     if facts is None or facts.parts:
@@ -281,7 +281,7 @@ def load_question(request: Request, location: Address) -> Question:
 def measure_means(request: Request) -> None:
     """Measure the mean outputs of a model's heads over the built-in sentences, if the request needs them.
 
-    This is done in steps, so that other requests are answered in between. Raises what the model raises.
+    This is done in steps, so that other requests are answered in between. Raises the model's errors.
     """
 
     def measure_part(sentences: range) -> None:
@@ -300,7 +300,7 @@ def name_heads(heads: Sequence[Head], max_names: int = 6) -> str:
 
 
 def read_request(request: Request) -> Attention:
-    """Run the model, whose files must be on this machine. Raises what the model raises.
+    """Run the model, whose files must be on this machine. Raises the model's errors.
 
     For the unexplained quantity, recipes use the annotation of the text, if it has any.
     """
@@ -321,7 +321,7 @@ def try_read(request: Request) -> Attention | None:
 
 
 def wait_for_result(future: Future[R], label: str, model: str = "") -> R:
-    """Return the result of the future. Raises what the work raises.
+    """Return the result of the future. Raises the errors of the work.
 
     If it takes long, show ``label``, after the label of the ``model`` with this name; nothing if ``label`` is empty.
     """

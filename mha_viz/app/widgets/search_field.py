@@ -118,7 +118,7 @@ def _describe_answer(answer: HeadAnswer | StageAnswer) -> dict[str, str]:
 def find_answers(query: str) -> list[AnswerGroup | StageGroup]:
     """Return the answers to the query, the most certain kind of answer first, then stages that answer it.
 
-    The heads are those of the page's model. Raises what the model raises, and Busy.
+    The heads are those of the page's model. Raises the model's errors, and Busy.
     """
     url = address.get_url()
     model = read_model(url.location)
@@ -193,7 +193,7 @@ def _load_reading(model: catalog.Model, url: Url) -> Attention:
 
 
 def _wait_for(future: Any, name: str) -> Any:
-    """Return an answer of the model. Raises what the model raises, and Busy, about ``name``, if it takes too long."""
+    """Return an answer of the model. Raises the model's errors, and Busy, about ``name``, if it takes too long."""
     try:
         return future.result(MODEL_TIMEOUT_S)
     except NotReady:

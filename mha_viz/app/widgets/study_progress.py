@@ -22,7 +22,7 @@ def load_result(task: Task[R], key_suffix: str = "") -> R:
     A visitor who has stopped the task gets a button to continue it. ``key_suffix``: the end of the keys of the buttons,
     by default the kind of the task.
 
-    Raises what the work raises, Busy, and Cancelled if it was stopped.
+    Raises the errors of the work, Busy, and Cancelled if it was stopped.
     """
     result, key_suffix = task.find_result(), key_suffix or task.kind
     if result is not None:
@@ -42,7 +42,7 @@ def start_task(task: Task[Any]) -> None:
 def wait_for_job_result(job: Job, label: str, stop_key: str, find_result: Callable[[], R | None]) -> R:
     """Wait for a job with :func:`wait_for` and return its result.
 
-    Raises what the job raised, and Cancelled if it left no result.
+    Raises the job's error, and Cancelled if it left no result.
     """
     wait_for(job, label, stop_key)
     result = find_result()

@@ -34,7 +34,7 @@ _TIME_REMEDY = "Choose another model, or a shorter text."
 class Reader:
     """A process that holds models and answers one request at a time. Thread-safe.
 
-    Every request raises what the model raises, and ReadingFailed if the process ends or exceeds the deadline. The next
+    Every request raises the model's errors, and ReadingFailed if the process ends or exceeds the deadline. The next
     request then starts a new process, which need not import the libraries again (``app.service.reader.starting``). On
     Linux, the process has no network and can write only to a temporary folder.
     """

@@ -1,13 +1,13 @@
-"""The app: settings, then the page that the URL names."""
+"""Run the app: apply its settings, then show the page that the URL names."""
 
 import streamlit as st
 
-if __name__ == "__main__":  # a run of the page
+if __name__ == "__main__":  # Streamlit runs the page
     from mha_viz.app.widgets import frame
 
     frame.show_page()
 else:  # `streamlit run` looks for an application here, by name, and imports this file
-    from mha_viz.app.serving.handover import serve_instead
+    from mha_viz.app.serving.handover import replace_server
 
-    serve_instead()
+    replace_server()
     app = st.App(__file__)

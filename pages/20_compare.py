@@ -1,4 +1,4 @@
-"""Heads side by side: any layer, sentence and model, on one scale."""
+"""Show heads of any layer, sentence and model side by side, on one scale."""
 
 from mha_viz.app.compare import page as compare
 from mha_viz.app.url import address

@@ -1,4 +1,4 @@
-"""Inside a head: every step from x to the output, with the numbers of one sentence; what the block costs."""
+"""Show a head as one picture, from x to the words that it writes, and the cost of the attention block."""
 
 from mha_viz.app.inside import page as inside
 from mha_viz.app.url import address
@@ -6,5 +6,5 @@ from mha_viz.app.widgets import frame, request
 
 frame.ensure_frame()
 url = address.get_url()
-request.ask_text(url, hint=False)
+request.show_text_input(url, hint=False)
 inside.show_head(url)

@@ -7,7 +7,7 @@ import struct
 from typing import Any
 
 from mha_viz.app.url.address import load_examples
-from mha_viz.app.url.comparison import Pin
+from mha_viz.app.url.comparison import ComparedHead
 from mha_viz.attention import Head
 from mha_viz.request import Request
 from tests.page_session import PageSession
@@ -15,7 +15,10 @@ from tests.page_session import PageSession
 FIRST = load_examples()[0]["text"]
 WIDE = FIRST.replace("tired", "wide")
 PAGE = "pages/20_compare.py"
-L3H1, L0H2 = Pin(Request("minilm", FIRST), Head(3, 1)), Pin(Request("minilm", FIRST), Head(0, 2), "previous")
+L3H1, L0H2 = (
+    ComparedHead(Request("minilm", FIRST), Head(3, 1)),
+    ComparedHead(Request("minilm", FIRST), Head(0, 2), "previous"),
+)
 
 
 def visit(**url: Any) -> PageSession:

@@ -16,5 +16,5 @@ def new_server(*kept: str) -> None:
             entry.job._last_polls.clear()
             assert entry.job.is_stopped()
         jobs.QUEUES[kind].clear()
-    studies.server_state.clear()
+    studies.get_server_state.clear()
     trainings.load_paces.clear()

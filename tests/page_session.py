@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.app.service import caches
 from mha_viz.app.service.caches import Once
 from mha_viz.app.service.reader import Reader
-from mha_viz.app.widgets.navigation import LEAVING_KEY
+from mha_viz.app.widgets.navigation import PENDING_PAGE_KEY
 from mha_viz.app.widgets.parts import UNEXPECTED
 from mha_viz.files.assets import page_files, redirect_address
 from tests.copies import CopiesOfThis
@@ -72,13 +72,13 @@ class PageSession:
         If it shows a link to follow at once, follow it as a browser does.
         """
         self._check()
-        if LEAVING_KEY in self.at.session_state:
+        if PENDING_PAGE_KEY in self.at.session_state:
             link = self.at.get("page_link")[0].proto
             self.at.query_params.clear()
             self.at.query_params.update(parse_qsl(link.query_string))
             self.at.switch_page(str(page_files()[link.label.replace(" ", "_")])).run()
             self._check()
-        assert LEAVING_KEY not in self.at.session_state
+        assert PENDING_PAGE_KEY not in self.at.session_state
 
     def _check(self) -> None:
         assert not self.at.exception, [e.value for e in self.at.exception]

@@ -90,7 +90,7 @@ def test_links_and_calls_name_heads_alike(name: str) -> None:
         head = Head.parse(name)
     except UnknownHead:
         assert not read({"head": name}).head
-        assert "off=" in read({"off": name.replace(".", "-")}).complaints[0]
+        assert "off=" in read({"off": name.replace(".", "-")}).ignored_parameters[0]
     else:
         assert read({"head": name}).head == head
         assert read({"off": f"{name}.L0H0"}).request.off == (Head(0, 0), head)
@@ -122,14 +122,17 @@ def test_an_empty_text_is_a_text_and_an_empty_model_is_none() -> None:
 
 def test_what_is_understood_draws_no_complaint() -> None:
     for name, value in [(n, v) for n, values in GOOD.items() for v in values]:
-        assert read({name: value}).complaints == (), (name, value)
+        assert read({name: value}).ignored_parameters == (), (name, value)
 
 
 def test_what_is_not_understood_is_named_and_left_aside() -> None:
     for name, value in [(n, v) for n, values in BAD.items() for v in values]:
         where = read({name: value, "text": "kept"})
-        assert where.complaints == (f"{name}={value[:30]}",)
-        assert where == Address(Request(text="kept", part="cross"), complaints=where.complaints), (name, value)
+        assert where.ignored_parameters == (f"{name}={value[:30]}",)
+        assert where == Address(Request(text="kept", part="cross"), ignored_parameters=where.ignored_parameters), (
+            name,
+            value,
+        )
 
 
 def test_every_parameter_of_a_view_is_tried() -> None:
@@ -140,7 +143,7 @@ def test_hostile_values_never_raise() -> None:
     for name, values in hostile.URL_VALUES.items():
         for parameters in (last(values), {n: several[0] for n, several in values.items()}):
             where = read(parameters)
-            assert all(len(c) <= 40 for c in where.complaints), name
+            assert all(len(c) <= 40 for c in where.ignored_parameters), name
             if "text" in parameters:
                 assert where.request.text == beginning(parameters["text"]), name
 
@@ -149,14 +152,14 @@ def test_hostile_values_never_raise() -> None:
 def test_hostile_texts_are_kept_wherever_they_stand(text: str) -> None:
     where = read(dict.fromkeys(("text", "pair", "model", *VIEW_PATTERNS), text))
     assert where.request.texts == (beginning(text), beginning(text) if text.strip() else "")
-    assert [c.partition("=")[0] for c in where.complaints] == list(VIEW_PATTERNS)
-    "".join((*where.request.texts, where.request.model, *where.complaints)).encode()  # nothing half
+    assert [c.partition("=")[0] for c in where.ignored_parameters] == list(VIEW_PATTERNS)
+    "".join((*where.request.texts, where.request.model, *where.ignored_parameters)).encode()  # nothing half
 
 
 @given(st.dictionaries(st.sampled_from([*VIEW_PATTERNS, "text", "pair", "model", "x"]), st.text(max_size=12)))
 def test_anything_can_be_read(parameters: dict[str, str]) -> None:
     where = read(parameters)
-    odd = {c.partition("=")[0] for c in where.complaints}
+    odd = {c.partition("=")[0] for c in where.ignored_parameters}
     assert odd <= set(parameters)
     assert odd.isdisjoint(n for n, v in parameters.items() if v in GOOD.get(n, []))
 
@@ -235,7 +238,7 @@ def test_a_drawing_sets_only_what_it_may() -> None:
 
 @given(st.dictionaries(st.sampled_from([*VIEW_PATTERNS, "text"]), st.none() | st.integers() | st.text(max_size=8)))
 def test_what_a_drawing_sets_is_understood_again(view: dict[str, Any]) -> None:
-    assert read({n: v for n, v in select_accepted(view).items() if v is not None}).complaints == ()
+    assert read({n: v for n, v in select_accepted(view).items() if v is not None}).ignored_parameters == ()
 
 
 # ---- The drawing reads the same address bar ---------------------------------------------------------------
@@ -305,5 +308,5 @@ def test_a_case_names_a_head_and_a_word_as_query_or_key() -> None:
     assert str(CaseInLink(Head(3, 1), "k", 0)) == "L3H1.k0"
     for odd in ("L3H1", "L3H1.q", "q3", "L3H1.q3.q4", "L3H1.q٣"):
         assert read({"case": odd}).case is None
-        assert read({"case": odd}).complaints == (f"case={odd}",)
-    assert read({}).complaints == ()
+        assert read({"case": odd}).ignored_parameters == (f"case={odd}",)
+    assert read({}).ignored_parameters == ()

@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from mha_viz.app.url import comparison
 from mha_viz.app.url.address import load_examples
-from mha_viz.app.url.comparison import Pin
+from mha_viz.app.url.comparison import ComparedHead
 from mha_viz.attention import Head
 from mha_viz.request import Request
 from tests.browser_tab import PHONE, BrowserTab
@@ -25,7 +25,9 @@ FIRST = load_examples()[0]["text"]
 WIDE = FIRST.replace("tired", "wide")
 OLD = FIRST.replace("tired", "old")
 TWO = (
-    comparison.write([Pin(Request("minilm", FIRST), Head(3, 1)), Pin(Request("minilm", WIDE), Head(3, 1), "wide")])
+    comparison.write(
+        [ComparedHead(Request("minilm", FIRST), Head(3, 1)), ComparedHead(Request("minilm", WIDE), Head(3, 1), "wide")]
+    )
     or ""
 )
 
@@ -55,14 +57,14 @@ def panel(page: Page, number: int) -> str:
 def test_heads_go_from_explore_to_the_compared_heads(visitor: BrowserTab) -> None:
     page = visitor.explore(off="L0H1", how="uniform")
     page.get_by_text("+ Compare").click()
-    without = Pin(Request("minilm", FIRST, off=(Head(0, 1),), method="uniform"), Head(3, 1))
+    without = ComparedHead(Request("minilm", FIRST, off=(Head(0, 1),), method="uniform"), Head(3, 1))
     visitor.asked(tray=comparison.write([without]))
     page.get_by_role("button", name="Switch L0H1 on").click()
     visitor.asked(off=None)
     visitor.drawn()
     a_head_of_the_grid_is_added_by_its_key(visitor, [without])
     visitor.grid.click(position=visitor.head_at(2, 4), modifiers=["Shift"])
-    pins = [without, *(Pin(Request("minilm", FIRST), head) for head in (Head(3, 2), Head(2, 4)))]
+    pins = [without, *(ComparedHead(Request("minilm", FIRST), head) for head in (Head(3, 2), Head(2, 4)))]
     visitor.asked(tray=comparison.write(pins))
     expect(visitor.title).to_have_text("L3H1 (4-2)")  # the open head stays
     page.get_by_role("combobox", name="Quantity").select_option("rollout")
@@ -70,7 +72,7 @@ def test_heads_go_from_explore_to_the_compared_heads(visitor: BrowserTab) -> Non
     expect(page.locator(".one h2")).to_have_text("After layer 5, all heads together")
     page.get_by_text("+ Compare").click()
     expect(page.get_by_text("Added Layer 5 to My heads")).to_be_visible()
-    visitor.asked(tray=comparison.write([*pins, Pin(Request("minilm", FIRST), Head(5, 0))]))
+    visitor.asked(tray=comparison.write([*pins, ComparedHead(Request("minilm", FIRST), Head(5, 0))]))
     visitor.read("Cats sleep.")  # the compared heads outlive the text that they came from
     page.get_by_role("link", name="Compare (4)").click()
     expect(panels(page)).to_have_count(4)
@@ -81,11 +83,11 @@ def test_heads_go_from_explore_to_the_compared_heads(visitor: BrowserTab) -> Non
     expect(visitor.field).to_have_value("Cats sleep.")
 
 
-def a_head_of_the_grid_is_added_by_its_key(visitor: BrowserTab, before: list[Pin]) -> None:
+def a_head_of_the_grid_is_added_by_its_key(visitor: BrowserTab, before: list[ComparedHead]) -> None:
     visitor.grid.focus()
     visitor.page.keyboard.press("ArrowRight")
     visitor.page.keyboard.press("c")
-    visitor.asked(tray=comparison.write([*before, Pin(Request("minilm", FIRST), Head(3, 2))]))
+    visitor.asked(tray=comparison.write([*before, ComparedHead(Request("minilm", FIRST), Head(3, 2))]))
 
 
 # ---- One change is one entry of the history -------------------------------------------------------------
@@ -95,7 +97,7 @@ def test_each_change_of_the_compared_heads_is_undone_by_one_back_and_redone_by_o
     newcomer: Callable[..., BrowserTab],
 ) -> None:
     visitor = newcomer(new_tab=True)  # the history of a tab ends at 50 entries
-    pins = [Pin(Request("minilm", FIRST), head) for head in (Head(3, 1), Head(3, 2), Head(5, 0))]
+    pins = [ComparedHead(Request("minilm", FIRST), head) for head in (Head(3, 1), Head(3, 2), Head(5, 0))]
     page = visitor.visit("/compare", tray=comparison.write(pins) or "")
     states = [state(visitor, "L3H1", "L3H2", "L5H0")]
     before = page.evaluate("history.length")

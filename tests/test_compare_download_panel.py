@@ -8,7 +8,7 @@ import pytest
 
 from mha_viz import figures as figure_api
 from mha_viz.app.url import comparison
-from mha_viz.app.url.comparison import Pin
+from mha_viz.app.url.comparison import ComparedHead
 from mha_viz.app.widgets import download_panel
 from mha_viz.attention import Head
 from mha_viz.figures import Figure
@@ -21,7 +21,7 @@ from tests.compare_visits import L0H2, L3H1, PAGE, WIDE, heads, taken, visit
 from tests.page_scripts import ask_packet, ask_panels
 from tests.page_session import PageSession
 
-LONG = Pin(Request("minilm", "The animal slept. " * 12), Head(3, 1))  # 50 tokens
+LONG = ComparedHead(Request("minilm", "The animal slept. " * 12), Head(3, 1))  # 50 tokens
 
 # ---- Downloads -------------------------------------------------------------------------------------------
 
@@ -56,7 +56,11 @@ def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], m
     """The settings, the scale and the held tokens of every panel, as the script computes them and as the file states
     them."""
     made = figures_made(monkeypatch)
-    three = [L3H1, Pin(Request("minilm", WIDE), Head(3, 1)), Pin(Request("minilm", "A street, an animal."), Head(0, 2))]
+    three = [
+        L3H1,
+        ComparedHead(Request("minilm", WIDE), Head(3, 1)),
+        ComparedHead(Request("minilm", "A street, an animal."), Head(0, 2)),
+    ]
     here = taken(visit(tray=comparison.write(three), **url))
     screen = on_screen(here)
     offers = here.at.radio(key="take_figure").options
@@ -126,7 +130,7 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
         "show_download_button",
         lambda *given: made.append(given[1:3]) if given[3] == "take_zip" else None,
     )
-    wide = Pin(Request("minilm", WIDE), Head(3, 1))
+    wide = ComparedHead(Request("minilm", WIDE), Head(3, 1))
     here = taken(visit(tray=comparison.write([L3H1, wide]), diff="1-0", pin="q2", at="1", **{"as": "links"}))
     here.at.selectbox(key="take_dpi").select("150 dpi").run()
     here.at.selectbox(key="take_look").select("dark").run()
@@ -137,7 +141,9 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     make()
     expected = {"dpi": 150, "kind": "links", "diff": (1, 0), "pin_of": 1, "look": "dark", "width_mm": 85.0, "pin": "q2"}
     assert asked[-1] | expected == asked[-1]
-    here = taken(visit(tray=comparison.write([L3H1, Pin(Request("minilm", "Cats sleep."), Head(0, 0))]), diff="0-1"))
+    here = taken(
+        visit(tray=comparison.write([L3H1, ComparedHead(Request("minilm", "Cats sleep."), Head(0, 0))]), diff="0-1")
+    )
     made[-1][1]()
     assert asked[-1]["diff"] is None  # which the page refuses, too
 

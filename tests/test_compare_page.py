@@ -12,7 +12,7 @@ import mha_viz as mv
 from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.url import address, comparison, minimal_pair
 from mha_viz.app.url.address import LONG_PARAMETERS, MAX_ENCODED
-from mha_viz.app.url.comparison import Pin
+from mha_viz.app.url.comparison import ComparedHead
 from mha_viz.app.widgets.download_panel import Offer
 from mha_viz.attention import Head
 from mha_viz.figures.layout import Size
@@ -31,7 +31,7 @@ MARKUP = hostile.KINDS["closing script"]
 SOME = [clean(text) for text in hostile.KINDS.values() if 0 < len(text) < 1500]  # bytes that a URL can carry
 
 
-def pinned(of: PageSession) -> tuple[Pin, ...]:
+def pinned(of: PageSession) -> tuple[ComparedHead, ...]:
     pins, whole = comparison.read(of.url.get("tray"))
     assert whole
     return pins
@@ -47,7 +47,7 @@ def edit(of: PageSession, action: str, index: int, **more: Any) -> None:
 def test_a_head_is_set_aside_on_explore_and_stands_on_compare() -> None:
     explore = PageSession({"head": "L0H2"})
     explore.send("mha_explorer", "compare", {"model": "minilm", "head": "L0H2"})
-    assert pinned(explore) == (Pin(Request("minilm", FIRST), Head(0, 2)),)
+    assert pinned(explore) == (ComparedHead(Request("minilm", FIRST), Head(0, 2)),)
     compare = visit(tray=explore.url["tray"])
     assert heads(compare) == ["L0H2"]
     assert panels(compare)["editable"]
@@ -121,7 +121,9 @@ def test_a_message_that_makes_no_sense_changes_nothing() -> None:
 
 
 def test_open_leads_to_the_head_on_explore() -> None:
-    here = visit(tray=comparison.write([Pin(Request("minilm", WIDE), Head(5, 11))]), scale="log", pin="q1", at="0")
+    here = visit(
+        tray=comparison.write([ComparedHead(Request("minilm", WIDE), Head(5, 11))]), scale="log", pin="q1", at="0"
+    )
     edit(here, "open", 0, text=WIDE, pair="", model="minilm", head="L5H11")
     assert here.picture is not None
     assert here.url["head"] == "L5H11"
@@ -131,10 +133,11 @@ def test_open_leads_to_the_head_on_explore() -> None:
 
 
 def test_two_compared_heads_open_with_their_difference_where_it_can_be_taken() -> None:
-    other = Pin(Request("minilm", "Cats sleep."), Head(3, 1))
+    other = ComparedHead(Request("minilm", "Cats sleep."), Head(3, 1))
     assert panels(visit(tray=comparison.write([L3H1, L0H2])))["start"]["diff"] == "0-1"
     assert (
-        panels(visit(tray=comparison.write([L3H1, Pin(Request("minilm", WIDE), Head(3, 1))])))["start"]["diff"] == "0-1"
+        panels(visit(tray=comparison.write([L3H1, ComparedHead(Request("minilm", WIDE), Head(3, 1))])))["start"]["diff"]
+        == "0-1"
     )
     for pins in ([L3H1], [L3H1, other], [L3H1, L0H2, L3H1]):
         assert not panels(visit(tray=comparison.write(pins)))["start"]["diff"]
@@ -142,7 +145,9 @@ def test_two_compared_heads_open_with_their_difference_where_it_can_be_taken() -
 
 def test_sentences_and_names_of_all_kinds_stand_side_by_side(minilm: Encoder) -> None:
     here = visit(
-        tray=comparison.write([L3H1, Pin(Request("minilm", "Cats sleep.", "Dogs too."), Head(0, 0), "<b>mine</b>")])
+        tray=comparison.write(
+            [L3H1, ComparedHead(Request("minilm", "Cats sleep.", "Dogs too."), Head(0, 0), "<b>mine</b>")]
+        )
     )
     header = panels(here)
     assert [p["reading"] for p in header["panels"]] == [0, 1]
@@ -151,8 +156,12 @@ def test_sentences_and_names_of_all_kinds_stand_side_by_side(minilm: Encoder) ->
 
 
 def test_a_head_that_cannot_be_read_is_explained_and_can_be_taken_out() -> None:
-    broken = [Pin(Request("minilm", FIRST), Head(50, 0)), Pin(Request("../../etc/passwd", FIRST), Head(0, 0)),
-              Pin(Request("minilm", ""), Head(0, 0)), Pin(Request("gpt2", FIRST), Head(0, 0))]  # fmt: skip
+    broken = [
+        ComparedHead(Request("minilm", FIRST), Head(50, 0)),
+        ComparedHead(Request("../../etc/passwd", FIRST), Head(0, 0)),
+        ComparedHead(Request("minilm", ""), Head(0, 0)),
+        ComparedHead(Request("gpt2", FIRST), Head(0, 0)),
+    ]
     here = visit(tray=comparison.write([*broken, L3H1]))
     assert heads(here) == ["L3H1"]
     for message in ("L50H0 does not exist", "is not a model", "Nothing was typed", "not been downloaded yet"):
@@ -177,7 +186,7 @@ def test_compared_heads_that_cannot_be_read_are_said(value: str) -> None:
 
 def test_texts_of_every_kind_are_pinned_and_read_again() -> None:
     for text in SOME:
-        here = visit(tray=comparison.write([Pin(Request("minilm", text), Head(0, 0))]))
+        here = visit(tray=comparison.write([ComparedHead(Request("minilm", text), Head(0, 0))]))
         assert "mha_compare" in here._drawn() or here.said, text
 
 
@@ -290,7 +299,7 @@ def test_the_texts_of_a_link_share_one_room() -> None:
     assert "too long for it" in here.said
     assert "tray" not in here.url
     assert encoded(here) <= MAX_ENCODED
-    full = PageSession({"tray": comparison.write([Pin(Request("minilm", long), Head(0, 0))])})
+    full = PageSession({"tray": comparison.write([ComparedHead(Request("minilm", long), Head(0, 0))])})
     full.read("x" * 9000)
     assert MAX_ENCODED / 2 <= encoded(full) <= MAX_ENCODED
     assert pinned(full)[0].request.text == long
@@ -359,7 +368,7 @@ def test_a_model_that_is_not_here_is_one_click_away() -> None:
 def test_any_panel_of_a_comparison_can_be_pinned() -> None:
     here = visit(show="similar")
     edit(here, "pin", 1, text=FIRST, pair="", model="minilm", head="L5H11")
-    assert pinned(here) == (Pin(Request("minilm", FIRST), Head(5, 11)),)
+    assert pinned(here) == (ComparedHead(Request("minilm", FIRST), Head(5, 11)),)
     edit(here, "pin", 1, text=FIRST, pair="", model="minilm", head="<b>")
     assert len(pinned(here)) == 1
     assert "not the name of a head" in here.said

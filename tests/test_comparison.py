@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.app.url import comparison
-from mha_viz.app.url.comparison import Pin
+from mha_viz.app.url.comparison import ComparedHead
 from mha_viz.attention import Head
 from mha_viz.errors import ComparisonFull
 from mha_viz.heads import MAX_IN_LINK
 from mha_viz.request import Request
 from tests import hostile
 
-CAT = Pin(Request("minilm", "The cat sat."), Head(3, 1))
-DOG = Pin(Request("bert-base-uncased", "A dog barked.", "It was loud."), Head(0, 2), "loud")
+CAT = ComparedHead(Request("minilm", "The cat sat."), Head(3, 1))
+DOG = ComparedHead(Request("bert-base-uncased", "A dog barked.", "It was loud."), Head(0, 2), "loud")
 REQUESTS = st.builds(
     Request,
     st.sampled_from(["minilm", "gpt2", "owner/name"]),
@@ -29,7 +29,7 @@ REQUESTS = st.builds(
     off=st.sets(st.builds(Head, st.integers(0, 30), st.integers(0, 30)), max_size=3).map(lambda s: tuple(sorted(s))),
 )
 PINS = st.builds(
-    Pin,
+    ComparedHead,
     REQUESTS,
     st.builds(Head, st.integers(0, 30), st.integers(0, 30)),
     st.text(max_size=20).filter(lambda t: "\0" not in t),
@@ -37,12 +37,12 @@ PINS = st.builds(
 
 
 @given(st.lists(PINS, max_size=comparison.MAX_HEADS))
-def test_what_is_written_is_read_again(pins: list[Pin]) -> None:
+def test_what_is_written_is_read_again(pins: list[ComparedHead]) -> None:
     assert comparison.read(comparison.write(pins)) == (tuple(pins), True)
 
 
 def test_a_sentence_stands_once_however_many_of_its_heads_are_pinned() -> None:
-    value = comparison.write([CAT, Pin(Request("minilm", "The cat sat."), Head(5, 11)), DOG])
+    value = comparison.write([CAT, ComparedHead(Request("minilm", "The cat sat."), Head(5, 11)), DOG])
     assert value is not None
     assert value.count("The cat sat.") == 1
     assert json.loads(value)["heads"] == [["L3H1", 0, ""], ["L5H11", 0, ""], ["L0H2", 1, "loud"]]
@@ -84,10 +84,12 @@ def test_readings_that_are_no_texts_are_left_aside() -> None:
 def test_heads_that_are_off_belong_to_the_reading(off: list[Any]) -> None:
     of = [["The cat sat.", "", "minilm", "", "", *off]]
     pins, is_whole = comparison.read(json.dumps({"of": of, "heads": [["L3H1", 0, ""]]}))
-    assert pins == ((Pin(replace(CAT.request, off=(Head(3, 1),)), CAT.head),) if off == ["L3H1", "zero"] else ())
+    assert pins == (
+        (ComparedHead(replace(CAT.request, off=(Head(3, 1),)), CAT.head),) if off == ["L3H1", "zero"] else ()
+    )
     assert is_whole == bool(pins)
     uniform = replace(CAT.request, off=(Head(2, 4), Head(3, 1)), method="uniform")
-    both = comparison.write([CAT, Pin(uniform, CAT.head)])
+    both = comparison.write([CAT, ComparedHead(uniform, CAT.head)])
     assert both is not None
     assert comparison.read(both)[0][1].request.off == (Head(2, 4), Head(3, 1))
     assert json.loads(both)["of"][1][3:] == ["", "", "L2H4.L3H1", "uniform"]
@@ -163,7 +165,7 @@ def test_a_ninth_head_is_refused() -> None:
 
 
 def test_texts_that_no_link_could_carry_are_refused() -> None:
-    long = Pin(Request("minilm", "猫" * 350), Head(0, 0))
+    long = ComparedHead(Request("minilm", "猫" * 350), Head(0, 0))
     with pytest.raises(ComparisonFull, match="too long"):
-        comparison.add((CAT,), Pin(Request("minilm", "猫" * 450), Head(0, 0)))
+        comparison.add((CAT,), ComparedHead(Request("minilm", "猫" * 450), Head(0, 0)))
     assert len(comparison.add((CAT,), long)) == 2

@@ -126,7 +126,9 @@ def test_the_reader_can_neither_connect_nor_write_elsewhere_nor_can_a_thread_tha
 
 @pytest.mark.skipif(not template.is_supported(), reason="this system has no templates")
 def test_neither_can_a_reader_that_is_a_copy(order: dict[str, Any]) -> None:
-    command, environment = process.build_python_command("-c", READER, order["mine"], "template", json.dumps(order))
+    command, environment = process.build_python_command(
+        "-c", READER, order["mine"], "serve_template", json.dumps(order)
+    )
     libraries = Template(command, {**environment, **children.IMPORT_THREADS})
     try:
         copy = libraries.copy(PATIENCE)

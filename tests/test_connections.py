@@ -69,14 +69,14 @@ class Deadlines:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._awaited: list[LimitedProtocol] = []
-        await_head = LimitedProtocol._await_head
+        start_deadline = LimitedProtocol._start_deadline
 
         def noted(connection: LimitedProtocol) -> None:
-            await_head(connection)
+            start_deadline(connection)
             self._awaited.append(connection)
 
         monkeypatch.setattr(connections, "HEAD_S", 600)
-        monkeypatch.setattr(LimitedProtocol, "_await_head", noted)
+        monkeypatch.setattr(LimitedProtocol, "_start_deadline", noted)
 
     async def pass_by(self, awaited: int) -> int:
         """As soon as heads were awaited so often. Returns how many deadlines there were."""
@@ -87,7 +87,7 @@ class Deadlines:
             assert one._deadline
             assert one._deadline.when() <= asyncio.get_running_loop().time() + connections.HEAD_S
             one._deadline.cancel()
-            one._abort_late()
+            one._on_deadline()
         return len(running)
 
 

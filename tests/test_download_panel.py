@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mha_viz.app.widgets import download_panel
-from mha_viz.app.widgets.download_panel import MIME, Offer, SideBySide
+from mha_viz.app.widgets.download_panel import MIME, Offer, PanelView
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import EmptyText
 from mha_viz.figures.layout import Size
@@ -41,7 +41,7 @@ class Offers:
         return self._made[-1][0]
 
     def on_compare(self, panels: Sequence[Panel]) -> tuple[Sequence[Offer], Everything]:
-        download_panel.show_panel_downloads(SideBySide(panels, View(), pair=(0, 1)), is_compared=True)
+        download_panel.show_panel_downloads(PanelView(panels, View(), pair=(0, 1)), offers_archive=True)
         offers, everything = self._made[-1]
         assert everything is not None
         return offers, everything

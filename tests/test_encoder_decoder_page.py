@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mha_viz.app.url import comparison
-from mha_viz.app.url.comparison import Pin
+from mha_viz.app.url.comparison import ComparedHead
 from mha_viz.attention import Head
 from mha_viz.request import PARTS, Request
 from tests import lanes, tiny_encoder_decoders
@@ -205,7 +205,7 @@ def test_a_head_is_put_among_the_compared_ones_and_opened_again(
     pinned_target = "" if part == "encoder" else target
     (pin,), whole = comparison.read(page.url["tray"])
     assert whole
-    assert pin == Pin(Request(model, SOURCE, target=pinned_target, part=part), Head(1, 1))
+    assert pin == ComparedHead(Request(model, SOURCE, target=pinned_target, part=part), Head(1, 1))
     beside = PageSession({"tray": page.url["tray"]}, "pages/20_compare.py")
     header = panels(beside)
     assert len(header["panels"]) == 1
@@ -215,9 +215,12 @@ def test_a_head_is_put_among_the_compared_ones_and_opened_again(
 
 
 def test_a_compared_head_of_a_part_that_there_is_not_is_lost_alone() -> None:
-    good = Pin(Request("minilm", SOURCE), Head(0, 0))
-    value = comparison.write([good, Pin(Request("t5", SOURCE, target=TARGET, part="cross"), Head(0, 0))])
-    assert comparison.read(value) == ((good, Pin(Request("t5", SOURCE, target=TARGET, part="cross"), Head(0, 0))), True)
+    good = ComparedHead(Request("minilm", SOURCE), Head(0, 0))
+    value = comparison.write([good, ComparedHead(Request("t5", SOURCE, target=TARGET, part="cross"), Head(0, 0))])
+    assert comparison.read(value) == (
+        (good, ComparedHead(Request("t5", SOURCE, target=TARGET, part="cross"), Head(0, 0))),
+        True,
+    )
     assert value
     assert comparison.read(value.replace('"cross"', '"both"')) == ((good,), False)
 
@@ -235,6 +238,6 @@ def test_heads_that_are_off_are_told_on_compare(visit: Visit) -> None:
 
 
 def test_pinned_heads_of_two_parts_keep_their_parts_in_another_quantity(model: str, visit: Visit) -> None:
-    pins = [Pin(Request(model, SOURCE, part=part), Head(0, 0)) for part in ("encoder", "decoder")]
+    pins = [ComparedHead(Request(model, SOURCE, part=part), Head(0, 0)) for part in ("encoder", "decoder")]
     page = visit("pages/20_compare.py", tray=comparison.write(tuple(pins)), shown="rollout", part="encoder")
     assert "also reads the source" in page.said

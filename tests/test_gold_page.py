@@ -19,7 +19,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.rules import RULES
 from mha_viz.analysis.syntax import Arc, find_pointers, list_arcs
 from mha_viz.analysis.unusual_heads import find_active
-from mha_viz.app.url.annotated_texts import Annotated, find_annotation, load_built_in_corpus, read_words
+from mha_viz.app.url.annotated_texts import AnnotatedText, find_annotation, load_built_in_corpus, read_words
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import CorpusError
@@ -127,8 +127,8 @@ def test_words_are_given_only_where_there_is_gold() -> None:
     assert read_words("The animal was tired.") is None
     assert read_words(PASTED) == ("She", "did", "n't", "see", "herself", ".")
     annotation = find_annotation(written(load_built_in_corpus().sentences[0]))
-    assert isinstance(annotation, Annotated)
-    assert not annotation.pasted
+    assert isinstance(annotation, AnnotatedText)
+    assert not annotation.is_pasted
 
 
 # ---- The answers of a head ------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def test_pasted_columns_are_those_that_are_declared() -> None:
     pasted = find_annotation(
         "# global.columns = ID FORM UPOS HEAD DEPREL\n1\tDogs\tNOUN\t2\tnsubj\n2\tsleep\tVERB\t0\troot"
     )
-    assert isinstance(pasted, Annotated)
+    assert isinstance(pasted, AnnotatedText)
     assert pasted.forms == ("Dogs", "sleep")
     assert [word.relation for word in pasted.sentence.words] == ["nsubj", "root"]
 

@@ -112,7 +112,9 @@ def test_names_are_read_in_both_numberings(typed: str, heads: list[str]) -> None
 def test_each_way_to_read_a_name_is_a_group_with_the_roles_of_its_head() -> None:
     groups = head_search.answer_names("4-2", head_search.parse_names("4-2"), lambda head: True, FINDINGS)
     assert [group.title for group in groups] == ["4-2, counted from 1, as in papers", "4-2, counted from 0"]
-    assert [answer.does for answer in groups[0].answers] == ["its verb → object (obj)"]  # once, not in both directions
+    assert [answer.description for answer in groups[0].answers] == [
+        "its verb → object (obj)"
+    ]  # once, not in both directions
     assert groups[1].answers == (HeadAnswer(Head(4, 2), "No role was found for this head."),)
 
 
@@ -128,7 +130,7 @@ def test_a_head_that_the_model_lacks_is_not_offered() -> None:
 def test_plain_words_give_score_baseline_and_standing() -> None:
     (answer,) = answers("pronoun")
     assert answer.head == Head(2, 4)
-    assert answer.does == "pronoun → what it refers to"
+    assert answer.description == "pronoun → what it refers to"
     assert (answer.score, answer.baseline, answer.rule) == ("73.4%", "50.0%", "better of two simple rules")
     assert answer.standing == "suggested"
 
@@ -293,7 +295,7 @@ def test_two_words_are_read_with_and_without_an_arrow(typed: str, words: tuple[s
 
 def test_heads_are_ranked_by_the_link_between_two_words() -> None:
     attention = ducks()
-    group = head_search.find_between_words(("ducks", "=x"), attention)
+    group = head_search.find_by_two_words(("ducks", "=x"), attention)
     assert group is not None
     assert len(group.answers) == MAX_LISTED == 6
     by_words = attention.by_words().weights[:, :, 1, 5]  # [layer, head]; [CLS] Ducks , +1 [SEP] =x [SEP]
@@ -305,13 +307,13 @@ def test_heads_are_ranked_by_the_link_between_two_words() -> None:
 
 
 def test_words_that_the_text_lacks_have_no_link() -> None:
-    assert head_search.find_between_words(("ducks", "geese"), ducks()) is None
-    assert head_search.find_between_words(("ducks", "ducks"), ducks()) is None  # one word, with itself
+    assert head_search.find_by_two_words(("ducks", "geese"), ducks()) is None
+    assert head_search.find_by_two_words(("ducks", "ducks"), ducks()) is None  # one word, with itself
 
 
 def test_heads_are_ranked_by_what_a_word_gets_and_gives() -> None:
     attention = ducks()  # [CLS] Ducks , +1 [SEP] =x [SEP]; “Ducks” is the pieces 1 and 2
-    to_it, from_it = head_search.find_of_word("ducks", attention)
+    to_it, from_it = head_search.find_by_one_word("ducks", attention)
     w = attention.by_words().weights  # [layer, head, query, key]
     others = {2: ",", 3: "+1", 5: "=x"}
     for group, held, strongest in (
@@ -323,7 +325,7 @@ def test_heads_are_ranked_by_what_a_word_gets_and_gives() -> None:
         assert [answer.head for answer in group.answers] == [Head(*divmod(place, 3)) for place in order[:4]]
         other = list(others.values())[int(strongest.reshape(6, 3)[order[0]].argmax())]
         first = group.answers[0]
-        assert first.does == (f"{other} → Ducks" if held == "k1" else f"Ducks → {other}")
+        assert first.description == (f"{other} → Ducks" if held == "k1" else f"Ducks → {other}")
         assert (first.score, first.baseline) == (f"{best.max():.3f}", f"{best.mean():.3f}")
         assert {answer.pin for answer in group.answers} == {held}
     assert (to_it.title, from_it.title) == ("To “ducks” in this text", "From “ducks” in this text")
@@ -331,12 +333,12 @@ def test_heads_are_ranked_by_what_a_word_gets_and_gives() -> None:
 
 @pytest.mark.parametrize("word", ["geese", "[cls]", "duck", ""])
 def test_what_is_no_word_of_the_text_gets_nothing(word: str) -> None:
-    assert head_search.find_of_word(word, ducks()) == []
+    assert head_search.find_by_one_word(word, ducks()) == []
 
 
 def test_the_only_word_of_a_text_looks_at_no_other() -> None:
     alone = Attention.from_tensors([np.full((1, 3, 3), 1 / 3)], ["[CLS]", "Hello", "[SEP]"])
-    assert head_search.find_of_word("hello", alone) == []
+    assert head_search.find_by_one_word("hello", alone) == []
 
 
 @pytest.mark.parametrize(("typed", "word"), [(" “Animal” ", "animal"), ("it animal", ""), ("", "")])
@@ -390,13 +392,13 @@ def test_a_rule_has_its_share_and_the_mean_of_all_heads() -> None:
     group = head_search.find_by_rule("full stop", RECIPES)
     assert group is not None
     first = group.answers[0]
-    assert (first.does, first.score, first.baseline) == ("the last full stop", "50.0%", "20.0%")
+    assert (first.description, first.score, first.baseline) == ("the last full stop", "50.0%", "20.0%")
 
 
 def test_a_head_without_a_role_is_answered_with_its_recipe() -> None:
     def of(name: str) -> str:
         (group,) = head_search.answer_names(name, head_search.parse_names(name), lambda _: True, (), RECIPES)
-        return group.answers[0].does
+        return group.answers[0].description
 
     assert of("L0H1") == "attends 60% to the token after, 30% to the last full stop; no rule explains 10%"
     assert of("L1H1") == "attends evenly to all tokens"
@@ -412,13 +414,13 @@ def test_heads_are_found_by_what_they_find_their_keys_by(typed: str) -> None:
     shares = {"position": (0.9, 0.2), "word": (0.1, 0.3), "earlier heads": (0.0, 0.5)}
     rows = [(0, head, group, both[head]) for group, both in shares.items() for head in (0, 1)]
     of_heads = [*load_head_shares(pd.DataFrame(rows, columns=["layer", "head", "group", "share"])).values()]
-    group = head_search.find_by_key(typed, of_heads)
+    group = head_search.find_by_dependence(typed, of_heads)
     assert group is not None
     first, second = group.answers
     assert first.head == Head(0, int("osition" not in typed or typed == "composition"))
-    assert first.does.startswith("its attention depends on ")
+    assert first.description.startswith("its attention depends on ")
     assert float(first.score.rstrip("%")) > float(first.baseline.rstrip("%")) > float(second.score.rstrip("%"))
-    assert head_search.find_by_key("subject", of_heads) is head_search.find_by_key(typed, ()) is None
+    assert head_search.find_by_dependence("subject", of_heads) is head_search.find_by_dependence(typed, ()) is None
 
 
 @pytest.mark.parametrize("typed", ["copies", " Copying  score "])
@@ -459,7 +461,7 @@ def test_heads_are_found_by_a_word_that_they_write() -> None:
         mean = float(attention.weights[:, :, query, key].mean())
         does = f"{tokens[query]} → {tokens[key]}, writes Cat, Beast"
         expected[head] = ((query, key), does, f"{weights[query]:.3f}", f"{mean:.3f}")
-    assert {a.head: (a.link, a.does, a.score, a.baseline) for a in group.answers} == expected
+    assert {a.head: (a.link, a.description, a.score, a.baseline) for a in group.answers} == expected
     assert [a.score for a in group.answers] == sorted((a.score for a in group.answers), reverse=True)
     nothing = head_search.find_by_written_word("dog", attention, named)
     assert (nothing.answers, nothing.note) == ((), "No head writes it in this text.")

@@ -23,7 +23,7 @@ from mha_viz import figures as figure_api
 from mha_viz.app.service.reader.verbs import CODEC
 from mha_viz.app.url import comparison
 from mha_viz.app.url.address import MAX_ENCODED, fit_texts, read
-from mha_viz.app.url.comparison import Pin
+from mha_viz.app.url.comparison import ComparedHead
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import EmptyText, MhaVizError
 from mha_viz.figures import Figure, files
@@ -76,7 +76,7 @@ def goes_into_a_link(typed: str) -> None:
     assert clean(typed).startswith(text)
     assert len(quote(text)) <= MAX_ENCODED
     assert read({"text": text}).request.text == text
-    pins = (Pin(Request("minilm", clean(typed)[:100]), HEAD, clean(typed)[: comparison.MAX_NAME]),)
+    pins = (ComparedHead(Request("minilm", clean(typed)[:100]), HEAD, clean(typed)[: comparison.MAX_NAME]),)
     assert comparison.read(comparison.write(pins)) == (pins, True)
 
 

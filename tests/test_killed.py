@@ -147,7 +147,7 @@ def test_a_half_written_or_damaged_profile_is_none(tiny_folder: Callable[[str], 
     folder = tmp_path / key
     profile.write(folder)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("mha_viz.app.service.profiles.get_home", lambda: tmp_path)
+        patched.setattr("mha_viz.app.service.profiles.get_root_folder", lambda: tmp_path)
         patched.setattr("mha_viz.app.service.profiles.make_key", lambda *_: key)
         model, roles = catalog.resolve(str(tiny_folder("bert"))), (folder / "roles.csv").read_bytes()
         assert studies.summarise(model).is_measured

@@ -377,7 +377,7 @@ def test_a_link_that_asks_for_heads_that_do_not_divide_is_answered_in_place() ->
     ],
 )
 def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reason: str) -> None:
-    settings = link.read(experiment, run)
+    settings = link.read_settings(experiment, run)
     jobs.get_queue("training").results.put(settings, replace(lab.load_stored(experiment), settings=settings))
     assert reason in visit(experiment=experiment, run=run).said
     page = visit(experiment=experiment)
@@ -470,9 +470,9 @@ def test_a_link_to_a_run_shows_its_numbers_until_they_are_closed() -> None:
 
 def test_a_link_carries_the_settings_of_a_run() -> None:
     for settings in (of_seed(3), replace(of_seed(0, PENALTY), weight=0.05, heads=8), of_seed(0)):
-        assert link.read(settings.experiment, link.write_settings(settings)) == settings
+        assert link.read_settings(settings.experiment, link.write_settings(settings)) == settings
     for odd in ("seed-1.5", "weight-1", "_and_"):
-        assert link.read(IDENTICAL, odd) == of_seed(0), odd
+        assert link.read_settings(IDENTICAL, odd) == of_seed(0), odd
     page = visit(experiment=PENALTY, run="weight-0.7_and_seed-5")
     assert setting(page, "weight").value == 0.7
     assert setting(page, "seed").value == 5

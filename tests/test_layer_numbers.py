@@ -16,7 +16,7 @@ import mha_viz as mv
 from mha_viz.analysis.distance import compute_divergences_from
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.unusual_heads import find_active
-from mha_viz.app.widgets.head_search import find_between_words
+from mha_viz.app.widgets.head_search import find_by_two_words
 from mha_viz.errors import MhaVizError, ShapeError, UnknownHead
 from mha_viz.figures.layout.packet import build_packet
 from mha_viz.figures.words.known_facts import describe_roles
@@ -107,7 +107,7 @@ def test_kept_heads_are_named_by_their_layers(reading: mv.Attention) -> None:
 
 
 def test_search_and_roles_say_them(reading: mv.Attention) -> None:
-    group = find_between_words(("cat", "sat"), reading)
+    group = find_by_two_words(("cat", "sat"), reading)
     assert group is not None
     strongest = max(reading.every_head(), key=lambda head: reading[head][1, 2])
     assert group.answers[0].head == strongest

@@ -253,7 +253,7 @@ def step_in_view(page: PageSession) -> int:
 
 @pytest.mark.parametrize("step", lanes.some([0, 400, 10000], 400, 10000))
 def test_scores_of_a_step_are_those_of_that_step(step: int) -> None:
-    page = seen(**{learning.PARAMETER: str(step)})
+    page = seen(**{learning.STEP_PARAMETER: str(step)})
     assert step_in_view(page) == step
     history = learning.load_history("toy")
     for place, (task, skill) in enumerate(TOY.skills.items()):
@@ -270,15 +270,15 @@ def test_scores_of_a_step_are_those_of_that_step(step: int) -> None:
 def test_the_step_of_training_in_view_is_in_the_address() -> None:
     page = learned()
     page.send("mha_player", "step", 50)
-    assert page.url[learning.PARAMETER] == "50"
+    assert page.url[learning.STEP_PARAMETER] == "50"
     assert step_in_view(page) == 50
     assert "| after 50 steps |" in page.said
     (explore,) = [link for label, link in links(page).items() if "[In Explore]" in label]
     assert "model=toy%4050" in explore.query_string
     page.send("mha_player", "step", 51)  # a step that was not kept
-    assert page.url[learning.PARAMETER] == "50"
+    assert page.url[learning.STEP_PARAMETER] == "50"
     page.send("mha_player", "step", 0)
-    assert learning.PARAMETER not in page.url
+    assert learning.STEP_PARAMETER not in page.url
 
 
 def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
@@ -381,7 +381,7 @@ def test_the_weights_in_the_sentence_are_those_of_its_maps() -> None:
 
 @pytest.mark.parametrize("odd", lanes.some(["7", "-1", "x", "400.0", ""], "7", "400.0"))
 def test_odd_steps_of_training_show_the_first(odd: str) -> None:
-    page = learned(**{learning.PARAMETER: odd})
+    page = learned(**{learning.STEP_PARAMETER: odd})
     assert step_in_view(page) == 0
 
 

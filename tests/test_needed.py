@@ -151,12 +151,12 @@ def test_heads_are_found_by_the_pairs_that_need_them() -> None:
     group = head_search.find_by_need("needed for agreement", needs)
     assert group is not None
     assert [answer.head for answer in group.answers] == [Head(1, 1), Head(0, 3)]
-    assert [answer.does for answer in group.answers] == ["needed for agreement"] * 2
+    assert [answer.description for answer in group.answers] == ["needed for agreement"] * 2
     assert [(answer.score, answer.baseline) for answer in group.answers] == [("0.0%", "100.0%"), ("85.0%", "100.0%")]
     everything = head_search.find_by_need("Heads needed", needs)
     assert everything is not None
     assert [answer.score for answer in everything.answers] == ["27.5%", "85.0%", "95.0%"]
-    assert everything.answers[2].does == "needed for sentence pairs"
+    assert everything.answers[2].description == "needed for sentence pairs"
     nothing = head_search.find_by_need("needed for Seen  word", needs_of("repeater"))
     assert nothing is not None
     assert (nothing.title, nothing.answers, nothing.note) == ("Needed for seen word", (), head_search.NONE_NEEDED)

@@ -66,8 +66,8 @@ assert "--behind" in help_of("links") and "what stands behind a word" in help_of
 assert "--behind" not in help_of("heatmap")
 assert main(["figure", "grid", {TEXT!r}, "--behind", "nothing", "--out", str(folder / "no.svg")]) == 2
 
-assert address.read({{"behind": "nothing"}}).complaints == ()
-assert address.read({{"behind": "odd"}}).complaints == ("behind=odd",)
+assert address.read({{"behind": "nothing"}}).ignored_parameters == ()
+assert address.read({{"behind": "odd"}}).ignored_parameters == ("behind=odd",)
 assert address.select_accepted({{"behind": "nothing"}})["behind"] == "nothing"
 assert "behind" not in address.select_accepted({{"behind": "nothing"}}, address.PANEL_PATTERNS)
 assert "behind" in lesson.list_foreign_parameters("compare")

@@ -10,7 +10,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.app.url import address, comparison
-from mha_viz.app.url.comparison import Pin
+from mha_viz.app.url.comparison import ComparedHead
 from mha_viz.attention.steps import parse_wordings
 from mha_viz.cli import main
 from mha_viz.errors import EmptyText, SettingError
@@ -146,6 +146,6 @@ def test_the_page_reads_it_and_its_findings_are_of_the_text_alone() -> None:
     assert header["tokens"] == list(reading.tokens)
     assert header["tokens"][1:4] == ["cross", "street", ":"]
     assert "The texts of My heads" not in PageSession({"text": TEXT, "prefix": "x : "}, "pages/20_compare.py").said
-    tray = comparison.write([Pin(Request("minilm", TEXT), mv.Head(0, 1))])
+    tray = comparison.write([ComparedHead(Request("minilm", TEXT), mv.Head(0, 1))])
     heads = PageSession({"text": TEXT, "prefix": "x : ", "tray": tray}, "pages/20_compare.py")
     assert "The texts of My heads are read without the prefix in this link." in heads.said

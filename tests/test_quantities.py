@@ -21,7 +21,7 @@ import mha_viz as mv
 from mha_viz.analysis.metrics import METRICS
 from mha_viz.app.compare import publish
 from mha_viz.app.url import comparison
-from mha_viz.app.url.comparison import Pin
+from mha_viz.app.url.comparison import ComparedHead
 from mha_viz.app.widgets.download_panel import parse_view
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.rollout import rollout
@@ -297,12 +297,15 @@ def test_a_head_is_added_before_the_session_has_drawn_anything(no_hub: None) -> 
     page = PageSession({"text": TEXT})
     del page.at.session_state["explorer_drawn"]
     page.send("mha_explorer", "compare", {"model": "minilm", "head": "L3H1"})
-    assert comparison.read(page.url["tray"]) == ((Pin(Request("minilm", TEXT), Head(3, 1)),), True)
+    assert comparison.read(page.url["tray"]) == ((ComparedHead(Request("minilm", TEXT), Head(3, 1)),), True)
 
 
 @pytest.mark.app
 def test_a_compared_head_that_cannot_be_read_can_be_removed(no_hub: None) -> None:
-    pins = [Pin(Request("minilm", TEXT), Head(3, 1)), Pin(Request("minilm", TEXT, off=(Head(9, 9),)), Head(3, 1))]
+    pins = [
+        ComparedHead(Request("minilm", TEXT), Head(3, 1)),
+        ComparedHead(Request("minilm", TEXT, off=(Head(9, 9),)), Head(3, 1)),
+    ]
     page = PageSession({"tray": comparison.write(pins) or ""}, COMPARE)
     assert "Head 2 of My heads, L3H1 (4-2), cannot be shown." in page.said
     assert len(panels_of(page)["panels"]) == 1
@@ -601,7 +604,9 @@ def test_weights_in_place_of_gradients_are_called_weights(path: str | None, mini
 
 @pytest.mark.app
 def test_compare_says_which_heads_are_off_in_all_its_panels(no_hub: None) -> None:
-    pins = [Pin(Request("minilm", TEXT, off=(Head(0, 1),), method="uniform"), Head(3, head)) for head in (1, 2)]
+    pins = [
+        ComparedHead(Request("minilm", TEXT, off=(Head(0, 1),), method="uniform"), Head(3, head)) for head in (1, 2)
+    ]
     page = PageSession({"tray": comparison.write(pins) or ""}, COMPARE)
     assert "minilm, without L0H1: uniform" in "".join(element.proto.body for element in page.at.get("html"))
 

@@ -260,13 +260,13 @@ def test_sentences_that_were_counted_when_one_failed_are_not_counted_twice(
         usual(means, texts[: len(texts) // 2])
         raise ReadingFailed("No memory.")
 
-    models.measure(name, 0, 10)
+    models.add_to_means(name, 0, 10)
     with monkeypatch.context() as patched:
         patched.setattr(Means, "add", fails_half_way)
         with pytest.raises(ReadingFailed):
-            models.measure(name, 10, 20)
+            models.add_to_means(name, 10, 20)
     with pytest.raises(MeansMissing):
-        models.measure(name, 10, 20)
+        models.add_to_means(name, 10, 20)
 
 
 def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(
@@ -320,7 +320,7 @@ def test_when_all_have_gone_what_was_kept_is_given_back(
     assert not service.has_reading(Request(model.name, "This is read and then forgotten."))
     assert service.has_reading(Request(model.name, first.text.text)), "the first picture needs no model"
     assert all(cache.bytes == 0 for cache in (service._packets, service._traces))
-    assert service._reader.loaded == frozenset(), "a model that a visitor chose is not kept for nobody"
+    assert service._reader.loaded_models == frozenset(), "a model that a visitor chose is not kept for nobody"
     assert service.ask_cached(verbs.read, Request(model.name, "This is read anew.")).result(PATIENCE).layers == 6
 
 
@@ -333,12 +333,12 @@ def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs(service
     assert running is not None
     assert service._reader._process is running
     assert running.poll() is None
-    assert service._reader.loaded == {"minilm"}
+    assert service._reader.loaded_models == {"minilm"}
 
 
 def test_nobody_starts_a_process_for_it_to_rest() -> None:
     reader = Reader()
-    reader.rest()
+    reader.free_memory()
     assert reader._process is None
 
 

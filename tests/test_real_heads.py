@@ -88,14 +88,14 @@ def test_two_heads_link_one_word_to_two_others_more_than_all_other_heads(minilm:
     words = minilm.encode(real_heads.BANK_TEXT).by_words()
     texts = [token.text for token in words.queries.tokens][1:-1]
     assert tuple(texts) == real_heads.WORDS
-    assert texts[real_heads.AT_BANK] == "bank"
+    assert texts[real_heads.BANK_INDEX] == "bank"
     assert {texts[link.key] for link in real_heads.LINKS} == {"withdrew", "river"}
     for head, key, weight in real_heads.LINKS:
-        given = words.weights[:, :, 1 + real_heads.AT_BANK, 1 + key]  # [layer, head]; [CLS] comes first
+        given = words.weights[:, :, 1 + real_heads.BANK_INDEX, 1 + key]  # [layer, head]; [CLS] comes first
         layer, number = np.unravel_index(given.argmax(), given.shape)
         assert f"L{layer}H{number}" == head
         assert given.max() == pytest.approx(weight, abs=0.005)
-        assert words[head][1 + real_heads.AT_BANK].argmax() == 1 + key, "nothing gets more from this word"
+        assert words[head][1 + real_heads.BANK_INDEX].argmax() == 1 + key, "nothing gets more from this word"
 
 
 @pytest.mark.parametrize("experiment", ["output", "cut", "count"])

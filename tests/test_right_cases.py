@@ -11,7 +11,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.app.service import role_cases, studies
 from mha_viz.app.service.role_cases import RoleCase
 from mha_viz.app.service.studies import Evidence
-from mha_viz.app.url.annotated_texts import Annotated, find_annotation
+from mha_viz.app.url.annotated_texts import AnnotatedText, find_annotation
 from mha_viz.attention import Head
 from mha_viz.figures.words.role_words import group_by_head
 from mha_viz.models.getting import catalog
@@ -82,7 +82,7 @@ def test_a_card_leads_to_a_right_case_unless_the_visitor_has_a_sentence() -> Non
     syntax = way(PageSession({"head": "L1H4"}, ROLES))
     read = find_annotation(syntax["text"])
     assert syntax["case"].startswith("L1H4.")
-    assert isinstance(read, Annotated)
+    assert isinstance(read, AnnotatedText)
     assert "”: right." in PageSession(syntax).said
 
 

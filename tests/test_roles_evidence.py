@@ -20,7 +20,7 @@ from mha_viz.app.service import studies as studies_room
 from mha_viz.app.service.jobs import get_queue
 from mha_viz.app.service.studies import load_bundled
 from mha_viz.app.url.address import MAX_ENCODED, CaseInLink
-from mha_viz.app.url.annotated_texts import Annotated, find_annotation, load_built_in_corpus
+from mha_viz.app.url.annotated_texts import AnnotatedText, find_annotation, load_built_in_corpus
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN, grammar, uploads
 from mha_viz.corpus.conllu import format_conllu
@@ -88,7 +88,7 @@ def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
         assert header["start"]["head"] == head
         (held,) = re.fullmatch(rf"{axis}(\d+)", header["start"]["pin"]).groups()  # type: ignore[union-attr]
         annotation = find_annotation(query["text"])
-        assert isinstance(annotation, Annotated)
+        assert isinstance(annotation, AnnotatedText)
         form = annotation.forms[int(word)]
         assert form.lower().startswith(header["tokens"][int(held)].lower())
         assert f"**L3H1 (4-2)** on “{form}”: " in unescaped(opened)
@@ -170,7 +170,7 @@ def test_a_link_holds_the_annotation_of_a_sentence() -> None:
     assert query is not None
     assert (query["case"], query["gold"]) == ("L3H1.q2", "coreference")
     annotation = find_annotation(query["text"])
-    assert isinstance(annotation, Annotated)
+    assert isinstance(annotation, AnnotatedText)
     assert (annotation.sentence.words, annotation.sentence.mentions) == (words, sentence.mentions)
     built_in_sentence = load_built_in_corpus().sentences[0]
     assert role_cases.make_explore_parameters(built_in_sentence, CaseInLink(Head(0, 0), "k", 1), "") == {
@@ -192,7 +192,7 @@ def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
     query = role_cases.make_explore_parameters(sentence, CaseInLink(Head(3, 1), "q", 12), "coreference")
     assert query is not None
     held = find_annotation(query["text"])
-    assert isinstance(held, Annotated)
+    assert isinstance(held, AnnotatedText)
     assert held.notes == ()
     assert held.forms == sentence.forms
     before, after = (make_chunk([one], [0]).anaphors for one in (sentence, held.sentence))

@@ -885,10 +885,10 @@ def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders
     study = studies_room.start(model, first)
     with pytest.raises(Busy):
         studies_room.start(model, second)
-    assert studies_room.find_measured_source(model, second.digest) is None
-    assert studies_room.find_measured_source(model, first.digest)
-    studies_room.server_state().measured.shrink()
-    assert studies_room.find_measured_source(model, first.digest) is None
+    assert studies_room.find_measured_corpus(model, second.digest) is None
+    assert studies_room.find_measured_corpus(model, first.digest)
+    studies_room.get_server_state().measured_corpora.shrink()
+    assert studies_room.find_measured_corpus(model, first.digest) is None
     study.cancel()
     until(lambda: study.is_finished)
 
@@ -917,7 +917,7 @@ def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
     until(lambda: study.is_finished)
     before = studies_room.find_profile(model, corpus.digest)
     everybody_goes()
-    assert jobs.get_queue("study").results.bytes == studies_room.server_state().measured.bytes == 0
+    assert jobs.get_queue("study").results.bytes == studies_room.get_server_state().measured_corpora.bytes == 0
     after = studies_room.find_profile(model, corpus.digest)
     assert before is not None
     assert after is not None

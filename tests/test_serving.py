@@ -906,8 +906,8 @@ def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.Monke
     cache = types.ModuleType("mha_viz.app.service.caches")
     cache.empty_caches = lambda: emptied.append("idle")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "mha_viz.app.service.caches", cache)
-    monkeypatch.setattr(sweeping, "TICK_S", 0.01)
-    monkeypatch.setattr(sweeping, "QUIET_S", 0.0)
+    monkeypatch.setattr(sweeping, "SWEEP_INTERVAL_S", 0.01)
+    monkeypatch.setattr(sweeping, "IDLE_S", 0.0)
 
     async def an_evening() -> list[int]:
         session_limit, rounds, counts = SessionLimit(ServerSettings()), _Rounds(), []

@@ -31,23 +31,23 @@ STAGES = {
 
 @pytest.mark.parametrize("typed", STAGES)
 def test_plain_words_lead_to_the_stage_that_answers_them(typed: str) -> None:
-    group = stage_search.find_by_word(typed, is_alone=False)
+    group = stage_search.find_by_word(typed, splits_phrase=False)
     assert group is not None
     assert group.answers[0].name == STAGES[typed]
     assert all(answer.question.endswith((".", "?")) for answer in group.answers)
 
 
 def test_of_a_sentence_one_word_is_enough_if_nothing_else_answers() -> None:
-    assert stage_search.find_by_word("are heads redundant?", is_alone=False) is None
-    group = stage_search.find_by_word("are heads redundant?", is_alone=True)
+    assert stage_search.find_by_word("are heads redundant?", splits_phrase=False) is None
+    group = stage_search.find_by_word("are heads redundant?", splits_phrase=True)
     assert group is not None
     assert group.answers[0].parameters["experiment"] == "removal"
-    assert stage_search.find_by_word("zebra crossing", is_alone=True) is None
+    assert stage_search.find_by_word("zebra crossing", splits_phrase=True) is None
 
 
 def test_every_word_has_an_answer_on_a_page() -> None:
-    for typed in stage_search.WORDS:
-        group = stage_search.find_by_word(typed, is_alone=False)
+    for typed in stage_search.ANSWERS_BY_PHRASE:
+        group = stage_search.find_by_word(typed, splits_phrase=False)
         assert group is not None
         assert len({answer.question for answer in group.answers}) == len(group.answers)
         for answer in group.answers:

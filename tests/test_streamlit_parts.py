@@ -100,7 +100,7 @@ def check_messages(patch: Patch) -> None:
         return msg
 
     assert run(large("a"), large("b"), ForwardMsg(hash="small")) == []
-    for _ in range(messages.LATEST_RUNS - 1):
+    for _ in range(messages.MAX_RUNS - 1):
         assert run() == ["a", "b"]
     assert run(ForwardMsg(ref_hash="b")) == ["a", "b"]
     assert run() == ["b"]
@@ -220,7 +220,7 @@ CHECKS: dict[str, Callable[[Patch], None]] = {
     "mha_viz.app.serving.click_downloads:name_files_by_button": check_names,
     "mha_viz.app.serving.click_downloads:wait_for_rerun": check_waiting,
     "mha_viz.app.serving.sweeping:keep_unfetched_files": check_fetched,
-    "mha_viz.app.serving.sweeping:end_lost_sessions": check_sessions,
+    "mha_viz.app.serving.sweeping:store_waiting_sessions": check_sessions,
     "mha_viz.app.serving.connections:limit_connections": check_limits,
     "mha_viz.app.serving.media_addresses:make_addresses_unguessable": check_addresses,
 }
@@ -246,7 +246,7 @@ def test_each_replacement_does_its_work_alone_and_among_all(
 def test_browsers_keep_messages_for_longer() -> None:
     """Runs may end while a browser's request is on its way."""
     settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text("utf-8"))
-    assert settings["global"]["maxCachedMessageAge"] >= 2 * messages.LATEST_RUNS
+    assert settings["global"]["maxCachedMessageAge"] >= 2 * messages.MAX_RUNS
 
 
 # ---- What is not there -----------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def test_probabilities_that_are_not_numbers_are_refused_and_the_rest_stays(tmp_p
 def test_values_that_a_link_cannot_have_are_named() -> None:
     where = read({"in": "sideways", "place": "x"})
     assert (where.request.off_in, where.request.place) == ("both", None)
-    assert len(where.complaints) == 2
+    assert len(where.ignored_parameters) == 2
     assert "Ignored in this link: in=sideways" in visit(**{"in": "sideways"}).said
     assert "Ignored in this link" not in visit(order="most", effect="answer", want="sees", seed="2", more="1").said
 

@@ -311,7 +311,7 @@ def test_a_link_that_names_no_heads_switches_none_off() -> None:
         where = read({"off": off, "how": "sideways"})
         assert where.request.off == (), off
         assert where.request.method == "zero"
-        assert [complaint.partition("=")[0] for complaint in where.complaints] == ["off", "how"], off
+        assert [complaint.partition("=")[0] for complaint in where.ignored_parameters] == ["off", "how"], off
     page = visit(off="<b>")
     assert page.at.multiselect(key="off").value == []
     assert "Ignored in this link" in page.said

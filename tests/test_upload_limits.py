@@ -28,7 +28,7 @@ async def stores(scope: Scope, receive: Receive, send: Send) -> None:
 def middleware(monkeypatch: pytest.MonkeyPatch) -> Uploads:
     monkeypatch.setattr(uploads, "_count_stored_bytes", lambda: 0)
     monkeypatch.setattr(uploads, "_is_same_browser", lambda *_: True)
-    monkeypatch.setattr(uploads, "_trim", lambda _: None)
+    monkeypatch.setattr(uploads, "_delete_oldest_files", lambda _: None)
     return Uploads(stores)
 
 
@@ -72,7 +72,7 @@ def test_uploads_that_are_announced_and_never_sent_take_no_room(middleware: Uplo
     async def visit() -> tuple[int, str]:
         idle = [asyncio.create_task(put(middleware, f"idle{number}", silent)) for number in range(40)]
         await asyncio.sleep(0)  # all of them have begun
-        assert len(middleware._arriving) == 40
+        assert len(middleware._received_bytes) == 40
         answer = await put(middleware, "other", chunks(b"x" * SIZE))
         for task in idle:
             task.cancel()
@@ -80,7 +80,7 @@ def test_uploads_that_are_announced_and_never_sent_take_no_room(middleware: Uplo
         return answer
 
     assert run(visit()) == (200, str(SIZE))
-    assert middleware._arriving == {}
+    assert middleware._received_bytes == {}
 
 
 def test_an_upload_that_takes_too_long_is_ended(middleware: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_an_upload_that_takes_too_long_is_ended(middleware: Uploads, monkeypatch
     status, text = run(put(middleware, "slow", silent))
     assert status == 408
     assert "took longer than" in text
-    assert middleware._arriving == {}
+    assert middleware._received_bytes == {}
 
 
 def test_an_upload_ends_where_all_of_them_together_are_too_large(
@@ -96,19 +96,19 @@ def test_an_upload_ends_where_all_of_them_together_are_too_large(
 ) -> None:
     """Each alone had room when it began."""
     monkeypatch.setattr(uploads, "ALL_BYTES", SIZE + 1)
-    middleware._arriving["another"] = 0
+    middleware._received_bytes["another"] = 0
     pieces = chunks(b"x" * (SIZE - 10), b"x" * 10)
 
     async def receive() -> Message:
-        middleware._arriving["another"] += 1
+        middleware._received_bytes["another"] += 1
         return await pieces()
 
     status, text = run(put(middleware, "one", receive))
     assert status == 429
     assert "cannot store more" in text
-    assert middleware._arriving == {"another": 2}
+    assert middleware._received_bytes == {"another": 2}
 
 
 def test_an_upload_that_is_broken_off_is_no_error(middleware: Uploads) -> None:
     assert run(put(middleware, "gone", broken_off)) == (0, "")
-    assert middleware._arriving == {}
+    assert middleware._received_bytes == {}

@@ -1,4 +1,4 @@
-"""The Compare page: the choice of what to compare, and the compared heads. The URL holds both."""
+"""The Compare page: the control that selects a comparison, and the panels. The URL holds the choice and the heads."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from mha_viz.app.compare import patched_texts, publish
 from mha_viz.app.service.caches import get_model_service, is_ready
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.address import Address, Url
-from mha_viz.app.url.comparison import Comparison, Pin
+from mha_viz.app.url.comparison import ComparedHead, Comparison
 from mha_viz.app.url.minimal_pair import replace_word
 from mha_viz.app.widgets import asking, download_panel, inference, navigation, request
 from mha_viz.app.widgets.asking import change_second_text
-from mha_viz.app.widgets.components import compare as component
-from mha_viz.app.widgets.download_panel import PageChart, SideBySide
+from mha_viz.app.widgets.components import draw_comparison
+from mha_viz.app.widgets.download_panel import PageChart, PanelView
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import (
     escape_markdown,
     read_message,
     report_errors,
-    report_unused,
+    report_ignored,
     show_error,
     show_error_later,
     show_pending_error,
     show_remark,
 )
-from mha_viz.app.widgets.request import ask_part, set_part
+from mha_viz.app.widgets.request import set_part, show_part_controls
 from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
@@ -57,7 +57,7 @@ COMPARISONS = {
     "off": "Heads switched off",
 }
 OLD_COMPARISONS = {"map": "similar"}  # names in older links
-SIMILAR_COUNT = 5
+SIMILAR_COUNT = 5  # heads to compare a head with
 DEFAULT_SPECIAL = "hide"  # how special tokens are shown, unless the URL says otherwise
 # Comparisons of two panels that open with their difference.
 OPEN_DIFFERENCES = dict.fromkeys(("word", "models", "off"), "0-1")
@@ -81,24 +81,24 @@ NOTHING_OPEN = OpeningState()
 
 
 def show_comparison(url: Url) -> None:
-    """Show the choice of what to compare, and the comparison."""
+    """Show the control that selects a comparison, and the comparison."""
     show_pending_error()
-    ignored = ((name, url.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
-    report_unused([f"{name}={value}" for name, value in ignored if value in SINGLE_HEAD_VALUES[name]])
-    pins, is_complete = comparison.read(url.location.tray)
+    single_head_settings = ((name, url.parameters.get(name)) for name in SINGLE_HEAD_VALUES)
+    report_ignored([f"{name}={value}" for name, value in single_head_settings if value in SINGLE_HEAD_VALUES[name]])
+    heads, is_complete = comparison.read(url.location.tray)
     with _make_controls_container():
-        choice = _choose_comparison(pins)
+        choice = _choose_comparison(heads)
         _show_quantity_control(url.location, is_of_weights=choice in WEIGHT_COMPARISONS, has_second=choice != "word")
     if not is_complete:
-        others = "; the others are shown" if pins else ""
-        show_remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
+        others_note = "; the others are shown" if heads else ""
+        show_remark(f"{'Some of the' if heads else 'The'} heads in this link could not be read{others_note}.")
     if choice == "tray":
-        report_unused(url.location.list_unused("compare"))
+        report_ignored(url.location.list_ignored("compare"))
         if url.location.request.prefix:
             show_remark("The texts of My heads are read without the prefix in this link.")
-        _show_my_heads(pins, url.location)
+        _show_my_heads(heads, url.location)
         return
-    ask_part(url.location)
+    show_part_controls(url.location)
     other = "" if choice == "word" else url.location.request.other  # this comparison has a second sentence of its own
     location = url.location.with_request(off=(), other=other)
     page = inference.read_whole_model(url) if choice in WEIGHT_COMPARISONS else inference.read_nearest(url, location)
@@ -114,29 +114,29 @@ def _make_controls_container() -> Any:
 
 
 def _show_ready_made_comparison(page: PageReading, choice: str) -> None:
-    """Show a ready-made comparison: of the reading with another reading, or of its heads with each other."""
+    """Compare the reading with another reading, or heads of the reading with each other."""
     head = request.read_linked_head(page.url, page.attention, "compare")
     _show_sentence(page.attention, head)
     inference.report_cut_text(page)
-    builder = {
+    make_panels = {
         "layer": _make_layer_panels,
         "similar": _make_similar_panels,
         "word": _make_word_panels,
         "models": _make_model_panels,
         "off": _make_ablation_panels,
     }[choice]
-    panels = builder(page, head)
-    start = OpeningState(OPEN_DIFFERENCES.get(choice, ""))
+    panels = make_panels(page, head)
+    opening = OpeningState(OPEN_DIFFERENCES.get(choice, ""))
     if choice == "word" and len(panels) == 2:
-        start = start._replace(pin=find_most_changed(panels[0], panels[1], View(special=DEFAULT_SPECIAL)))
-    _draw(panels, start=start, is_patched=choice == "word" and not page.attention.is_cross)
+        opening = opening._replace(pin=find_most_changed(panels[0], panels[1], View(special=DEFAULT_SPECIAL)))
+    _draw(panels, opening=opening, is_patched=choice == "word" and not page.attention.is_cross)
 
 
 def _show_sentence(attention: Attention, head: Head | None = None) -> None:
     """Show the sentence and whose heads are compared, with a link to change them."""
     owner = f"{format_head(head)} of {shorten_name(attention.model)}" if head else shorten_name(attention.model)
-    request_of_reading = attention.request
-    owner += f", {list_applied_steps(attention)}" if request_of_reading is not None and request_of_reading.off else ""
+    is_ablated = attention.request is not None and bool(attention.request.off)
+    owner += f", {list_applied_steps(attention)}" if is_ablated else ""
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
     pair = f"{' → ' * attention.is_cross} {_quote_html(second)}" if second else ""
@@ -156,20 +156,20 @@ def _quote_html(text: str) -> str:
     return f'<q title="{escape(text)}">{escape(text)}</q>'
 
 
-def _choose_comparison(pins: Comparison) -> str:
-    """Show the choice of what to compare, and return it.
+def _choose_comparison(heads: Comparison) -> str:
+    """Show the control that selects a comparison, and return the choice.
 
-    By default it is the compared heads if there are any, else the sentence with a word replaced.
+    The default is the compared heads if there are any, else the sentence with a word replaced.
     """
-    labels = COMPARISONS | {"tray": f"My heads ({len(pins)})"}
-    current = read_option("show", [*COMPARISONS, *OLD_COMPARISONS], r"\w+") or ("tray" if pins else "word")
-    current = OLD_COMPARISONS.get(current, current)
+    labels = COMPARISONS | {"tray": f"My heads ({len(heads)})"}
+    choice = read_option("show", [*COMPARISONS, *OLD_COMPARISONS], r"\w+") or ("tray" if heads else "word")
+    choice = OLD_COMPARISONS.get(choice, choice)
     bind_control(
-        st.segmented_control, "What to compare", "show", current, list(COMPARISONS),
-        change=lambda choice: {"show": choice, **_reset_panels(choice)},
+        st.segmented_control, "What to compare", "show", choice, list(COMPARISONS),
+        change=lambda name: {"show": name, **_reset_panels(name)},
         format_func=labels.__getitem__, required=True, label_visibility="collapsed", wrap=True, width="content",
     )  # fmt: skip
-    return current
+    return choice
 
 
 def _reset_panels(choice: str) -> dict[str, str | None]:
@@ -180,8 +180,8 @@ def _reset_panels(choice: str) -> dict[str, str | None]:
 # ---- The compared heads -----------------------------------------------------------------------------------------
 
 
-def _show_my_heads(pins: Comparison, location: Address) -> None:
-    if not pins:
+def _show_my_heads(heads: Comparison, location: Address) -> None:
+    if not heads:
         st.markdown(
             "No heads chosen yet. In Explore, press **+ Compare**, or **c** on a head of the grid. You can compare up "
             "to eight heads, of any layer, sentence and model."
@@ -189,42 +189,44 @@ def _show_my_heads(pins: Comparison, location: Address) -> None:
         label = ":primary[Choose heads in Explore]"
         st.page_link(navigation.find_page("explore"), label=label, query_params=address.get_parameters())
         return
-    if QUANTITIES[location.request.quantity].with_all_heads and any(pin.request.off for pin in pins):
+    if QUANTITIES[location.request.quantity].with_all_heads and any(
+        compared_head.request.off for compared_head in heads
+    ):
         inference.report_all_heads_on(location)
-    panel_of = {number: _load_panel(pin, number, location) for number, pin in enumerate(pins)}
-    panels = {number: panel for number, panel in panel_of.items() if panel is not None}
-    if len({pins[number].request for number in panels}) == 1:
+    all_panels = {number: _load_panel(compared_head, number, location) for number, compared_head in enumerate(heads)}
+    panels = {number: panel for number, panel in all_panels.items() if panel is not None}
+    if len({heads[number].request for number in panels}) == 1:
         _show_sentence(next(iter(panels.values())).attention)
     if panels:
-        shown_panels = list(panels.values())
+        available_panels = list(panels.values())
         # Open the difference of two panels if it is defined: people compare two heads to see it.
-        is_a_pair = len(shown_panels) == 2 and not explain_mismatch(
-            shown_panels[0].attention, shown_panels[1].attention, View()
+        has_difference = len(available_panels) == 2 and not explain_mismatch(
+            available_panels[0].attention, available_panels[1].attention, View()
         )
-        _draw(shown_panels, tuple(panels), OpeningState("0-1" if is_a_pair else ""))
+        _draw(available_panels, tuple(panels), OpeningState("0-1" if has_difference else ""))
 
 
-def _load_panel(pin: Pin, number: int, location: Address) -> Panel | None:
-    """Read a compared head again and return its panel; None, with a remark on the reason, if it is unavailable."""
+def _load_panel(compared_head: ComparedHead, number: int, location: Address) -> Panel | None:
+    """Read a compared head again and return its panel; None, with a remark that says why, if that is impossible."""
     try:
-        model = catalog.resolve(pin.request.model)
-        if is_ready(model) or get_model_service().has_reading(pin.request):
-            attention = inference.read_request(inference.set_quantity(pin.request, location))
-            head = Head(pin.head.layer, 0) if QUANTITIES[attention.quantity].of_layers else pin.head
+        model = catalog.resolve(compared_head.request.model)
+        if is_ready(model) or get_model_service().has_reading(compared_head.request):
+            attention = inference.read_request(inference.set_quantity(compared_head.request, location))
+            head = Head(compared_head.head.layer, 0) if QUANTITIES[attention.quantity].of_layers else compared_head.head
             _ = attention[head]
-            return Panel(attention, head, pin.name)
+            return Panel(attention, head, compared_head.name)
         _report_missing_head(model, f"Head {number + 1} of My heads needs")
     except MhaVizError as error:
-        show_remark(f"Head {number + 1} of My heads, {format_head(pin.head)}, cannot be shown.")
+        show_remark(f"Head {number + 1} of My heads, {format_head(compared_head.head)}, cannot be shown.")
         show_error(error)
-    st.button(f"Remove {pin.head} from My heads", key=f"remove_{number}", on_click=_on_remove, args=(number,))
+    st.button(f"Remove {compared_head.head} from My heads", key=f"remove_{number}", on_click=_on_remove, args=(number,))
     return None
 
 
 @report_errors()
 def _on_remove(number: int) -> None:
-    pins, _ = comparison.read(address.get_parameters().get("tray"))
-    address.go(tray=comparison.write(comparison.remove(pins, number)))
+    heads, _ = comparison.read(address.get_parameters().get("tray"))
+    address.go(tray=comparison.write(comparison.remove(heads, number)))
 
 
 def _report_missing_head(model: catalog.Model, subject: str) -> None:
@@ -243,24 +245,26 @@ def _on_edit() -> None:
     event = read_message("compare", "edit")
     try:
         if event.get("action") == "open":
-            navigation.leave("explore", _select_shared_parameters() | _make_explore_parameters(_parse_pin(event)))
+            navigation.open_page(
+                "explore", _select_shared_parameters() | _make_explore_parameters(_parse_edited_head(event))
+            )
             return
-        pins, _ = comparison.read(address.get_parameters().get("tray"))
+        heads, _ = comparison.read(address.get_parameters().get("tray"))
         view = event.get("view")
         view_changes = address.select_accepted(view, address.PANEL_PATTERNS) if isinstance(view, dict) else {}
-        address.go(tray=comparison.write(_apply_edit(pins, event)), **view_changes)
+        address.go(tray=comparison.write(_apply_edit(heads, event)), **view_changes)
     except MhaVizError as error:
         show_error_later(error)
 
 
-def _parse_pin(event: dict[str, object]) -> Pin:
+def _parse_edited_head(event: dict[str, object]) -> ComparedHead:
     """Return the head that a message describes. Raises UnknownHead."""
     names = ("text", "pair", "model", "head", "target", "part")
     text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
     if part in PARTS:
-        return Pin(Request(model, text, pair, target=target, part=part), Head.parse(head))
-    text = address.get_url().get_pin_text(text)
-    return Pin(replace(Request(model, text, pair), **address.read_switched_off(event)), Head.parse(head))
+        return ComparedHead(Request(model, text, pair, target=target, part=part), Head.parse(head))
+    text = address.get_url().get_full_text(text)
+    return ComparedHead(replace(Request(model, text, pair), **address.read_switched_off(event)), Head.parse(head))
 
 
 def _select_shared_parameters() -> dict[str, str]:
@@ -271,26 +275,28 @@ def _select_shared_parameters() -> dict[str, str]:
     return {name: value for name, value in address.get_parameters().items() if name in names}
 
 
-def _make_explore_parameters(pin: Pin) -> dict[str, str]:
+def _make_explore_parameters(compared_head: ComparedHead) -> dict[str, str]:
     """Return the URL parameters with which Explore shows a head."""
-    text, pair = address.fit_texts(*pin.request.texts)
-    model = pin.request.model if pin.request.model != catalog.choose_default().name else ""
-    return {"head": str(pin.head), "text": text} | replace(pin.request, model=model, text=text, pair=pair).in_link()
+    text, pair = address.fit_texts(*compared_head.request.texts)
+    model = compared_head.request.model if compared_head.request.model != catalog.choose_default().name else ""
+    return {"head": str(compared_head.head), "text": text} | replace(
+        compared_head.request, model=model, text=text, pair=pair
+    ).in_link()
 
 
-def _apply_edit(pins: Comparison, event: dict[str, object]) -> Comparison:
+def _apply_edit(heads: Comparison, event: dict[str, object]) -> Comparison:
     action, index, destination, name = (event.get(key) for key in ("action", "index", "to", "name"))
     if action == "pin":
-        return comparison.add(pins, _parse_pin(event))
+        return comparison.add(heads, _parse_edited_head(event))
     if not isinstance(index, int):
-        return pins
+        return heads
     if action == "remove":
-        return comparison.remove(pins, index)
+        return comparison.remove(heads, index)
     if action == "duplicate":
-        return comparison.duplicate(pins, index)
+        return comparison.duplicate(heads, index)
     if action == "move" and isinstance(destination, int):
-        return comparison.move(pins, index, destination)
-    return comparison.rename(pins, index, str(name or "")) if action == "rename" else pins
+        return comparison.move(heads, index, destination)
+    return comparison.rename(heads, index, str(name or "")) if action == "rename" else heads
 
 
 @report_errors()
@@ -355,13 +361,13 @@ def _make_ablation_panels(page: PageReading, head: Head) -> list[Panel]:
     # By default, switch off the previous layer: the head reads its outputs.
     previous_layer = tuple(other for other in attention.every_head() if other.layer == head.layer - 1)
     text = attention.queries
-    request = replace(page.whole_request, text=text.text, pair=text.pair, off=off or previous_layer)
+    request = replace(page.plain_request, text=text.text, pair=text.pair, off=off or previous_layer)
     request = replace(request, **url.location.get_method_fields(text.text))
-    names = inference.name_heads(off) if off else f"layer {head.layer - 1} ({head.layer})"
+    off_phrase = inference.name_heads(off) if off else f"layer {head.layer - 1} ({head.layer})"
     with st.container(horizontal=True, vertical_alignment="center"):
         if request.off:
             manner = escape_markdown(request.manner)
-            st.markdown(f"Second panel: the same head with {names} switched off ({manner}).", width="content")
+            st.markdown(f"Second panel: the same head with {off_phrase} switched off ({manner}).", width="content")
         else:
             show_remark("No head is switched off.")
         parameters = {**address.get_parameters(), "off": str(url.parameters.get("off") or NONE)}
@@ -378,31 +384,31 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
     If the text is read by an encoder–decoder, the other head is in the same part, or else in its encoder.
     """
     attention, offered_models = page.attention, {m.name: m for m in catalog.list_offered()}
-    others = [m for m in offered_models.values() if m.name != page.model.name]
-    if not others:
+    other_models = [m for m in offered_models.values() if m.name != page.model.name]
+    if not other_models:
         show_remark("This server offers only one model.")
         return [Panel(attention, head)]
-    names = [m.name for m in others]
-    ready_names = [m.name for m in others if is_ready(m)]
-    wanted_model = read_option("with", [*offered_models], ".+")
-    current = wanted_model if wanted_model in names else (ready_names or names)[0]
-    labels = {m.name: m.label for m in others}  # menus render no Markdown
+    names = [m.name for m in other_models]
+    ready_names = [m.name for m in other_models if is_ready(m)]
+    linked_model = read_option("with", [*offered_models], ".+")
+    chosen_name = linked_model if linked_model in names else (ready_names or names)[0]
+    labels = {m.name: m.label for m in other_models}  # menus render no Markdown
     bind_control(
         st.selectbox,
         "Second model",
         "with",
-        current,
+        chosen_name,
         names,
         change=lambda name: {"with": name, **_reset_panels("models")},
         format_func=labels.__getitem__,
         width=340,
     )
-    model = offered_models[current]
+    model = offered_models[chosen_name]
     if not is_ready(model):
         _report_missing_head(model, "This comparison needs")
         return [Panel(attention, head)]
     location = page.url.location if page.is_part else page.url.location.with_request(part=ENCODER)
-    other_attention = inference.try_read(set_part(replace(page.whole_request, model=model.name), model, location))
+    other_attention = inference.try_read(set_part(replace(page.plain_request, model=model.name), model, location))
     if other_attention is None:
         return [Panel(attention, head)]
     similar_head, nats = get_model_service().find_most_similar_head(attention, head, other_attention)
@@ -415,8 +421,8 @@ def _make_model_panels(page: PageReading, head: Head) -> list[Panel]:
 
 def _draw(
     panels: Sequence[Panel],
-    places: tuple[int, ...] | None = None,
-    start: OpeningState = NOTHING_OPEN,
+    positions: tuple[int, ...] | None = None,
+    opening: OpeningState = NOTHING_OPEN,
     charts: Sequence[PageChart] = (),
     is_patched: bool = False,
 ) -> None:
@@ -424,44 +430,46 @@ def _draw(
 
     Args:
         panels: the panels.
-        places: their places in the list of compared heads; None if they are not from it. If None, the
-            page offers to add the panels to that list.
-        start: how they open.
+        positions: their positions in the list of compared heads; None if the panels are not from that list, so that the
+            page offers to add them.
+        opening: how they open.
         charts: further charts to download.
         is_patched: whether to patch heads of the first text with outputs from the second.
     """
     numbers = [str(number) for number in range(len(panels))]
     pairs = [f"{first}-{other}" for first in numbers for other in numbers if first != other]
     read_option("at", numbers, address.PANEL_PATTERNS["at"])
-    read_option("diff", [*pairs, "none", start.diff], address.PANEL_PATTERNS["diff"])
-    packet = get_model_service().pack_panels(panels, places, diff=start.diff, pin=start.pin, special=DEFAULT_SPECIAL)
-    component(packet, "compare", _on_view, _on_edit)
+    read_option("diff", [*pairs, "none", opening.diff], address.PANEL_PATTERNS["diff"])
+    packet = get_model_service().pack_panels(
+        panels, positions, diff=opening.diff, pin=opening.pin, special=DEFAULT_SPECIAL
+    )
+    draw_comparison(packet, "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
-        charts = patched_texts.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
-    side_by_side = parse_panel_view(address.get_parameters(), panels, start)
-    download_panel.show_panel_downloads(side_by_side, is_compared=places is not None, charts=charts)
-    publish.show_publishing(side_by_side)
+        charts = patched_texts.show_patching(panels[0].attention, panels[1].attention, panels[0].head)
+    panel_view = parse_panel_view(address.get_parameters(), panels, opening)
+    download_panel.show_panel_downloads(panel_view, offers_archive=positions is not None, charts=charts)
+    publish.show_publishing(panel_view)
 
 
 def parse_panel_view(
-    parameters: Mapping[str, str], panels: Sequence[Panel], start: OpeningState = NOTHING_OPEN
-) -> SideBySide:
+    parameters: Mapping[str, str], panels: Sequence[Panel], opening: OpeningState = NOTHING_OPEN
+) -> PanelView:
     """Return the panels as a URL shows them, like ``parseTogether`` of ``browser/compare/together.js``."""
-    parameters = {"pin": start.pin, **parameters}
-    compared = {name: value for name, value in parameters.items() if name in address.PANEL_PATTERNS}
+    parameters = {"pin": opening.pin, **parameters}
+    view_parameters = {name: value for name, value in parameters.items() if name in address.PANEL_PATTERNS}
     tokens = max((len(axis) for panel in panels for axis in (panel.attention.queries, panel.attention.keys)), default=0)
-    view = download_panel.parse_view({"special": DEFAULT_SPECIAL, **compared}, tokens=tokens)
+    view = download_panel.parse_view({"special": DEFAULT_SPECIAL, **view_parameters}, tokens=tokens)
     if view.scale == "row":  # a separate scale for each row is not a common scale
         view = replace(view, scale="head" if tokens > LONG_TOKENS else "")
-    pair = address.parse_pair(parameters.get("diff") or start.diff, len(panels))
+    pair = address.parse_pair(parameters.get("diff") or opening.diff, len(panels))
     kind: PanelKind = "links" if parameters.get("as") == "links" else "heatmap"
     panel_number = parameters.get("at", "")
     pin_of = int(panel_number) if re.fullmatch(address.PANEL_PATTERNS["at"], panel_number, flags=re.ASCII) else 0
     if view.pin and pin_of < len(panels):
         axes = panels[pin_of].attention.queries, panels[pin_of].attention.keys
         if all((token or 0) < len(axis) for token, axis in zip(view.pinned, axes, strict=True)):
-            return SideBySide(panels, view, pin_of, pair, kind)
-    return SideBySide(panels, replace(view, pin=""), 0, pair, kind)
+            return PanelView(panels, view, pin_of, pair, kind)
+    return PanelView(panels, replace(view, pin=""), 0, pair, kind)
 
 
 def _show_quantity_control(location: Address, is_of_weights: bool, has_second: bool) -> None:
@@ -472,8 +480,8 @@ def _show_quantity_control(location: Address, is_of_weights: bool, has_second: b
     """
     if is_of_weights:
         if location.request.quantity != DEFAULTS["shown"]:
-            drawn_so = "My heads, A whole layer and Swap a word can show"
-            show_remark(f"Weights are compared here. {drawn_so} {QUANTITIES[location.request.quantity].label}.")
+            alternatives = "My heads, A whole layer and Swap a word can show"
+            show_remark(f"Weights are compared here. {alternatives} {QUANTITIES[location.request.quantity].label}.")
         return
     bind_control(
         st.selectbox, "Quantity", "shown", location.request.quantity, list(QUANTITIES), change=_change_quantity,

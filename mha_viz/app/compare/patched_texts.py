@@ -1,6 +1,6 @@
 """Find the heads that carry the difference between two texts, by activation patching.
 
-The output of one head is taken from the other text, either for the whole model or only for one side of a later head.
+One head's output is taken from the other text, either for the whole model or for one side of a later head only.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ MIN_SHARE = 0.05  # heads with a smaller share are not named
 WAIT_NOTE = "Patching heads from the other text…"
 
 
-def show_patched(first: Attention, second: Attention, pinned: Head) -> list[PageChart]:
+def show_patching(first: Attention, second: Attention, pinned_head: Head) -> list[PageChart]:
     """Show how much of the second text's answer each head restores when it alone is patched into the first text.
 
-    Also show the paths from earlier heads to the head ``pinned``. Everything is in an expander. Return the charts.
+    Also show the paths from earlier heads to the head ``pinned_head``. Everything is in an expander. Return the charts.
     """
     charts: list[PageChart] = []
     with st.expander("Which heads carry the difference?", on_change="rerun", key="patched") as box:
@@ -54,25 +54,25 @@ def show_patched(first: Attention, second: Attention, pinned: Head) -> list[Page
         request = Request(name, text, method=TEXT, source=source, other=location.third_text.strip())
         with report_errors(show_error):
             patched = inference.wait_for_result(get_model_service().ask_cached(verbs.patch_outputs, request), WAIT_NOTE)
-            charts.append(_show_head_shares(patched, pinned, location.third_text))
+            charts.append(_show_head_shares(patched, pinned_head, location.third_text))
         bind_control(
             st.text_input, "Measure the similarity of both to a third sentence", "like", location.third_text,
-            change=_set_third_sentence, keeps=True, max_chars=2_000,
+            change=_set_third_sentence, keeps_text=True, max_chars=2_000,
         )  # fmt: skip
         _report_unread_text(request.model, location.third_text)
-        if not charts or not pinned.layer or not _choose_side(pinned, location.path):
+        if not charts or not pinned_head.layer or not _choose_side(pinned_head, location.path):
             return charts
         with report_errors(show_error):
-            paths = get_model_service().ask_cached(verbs.patch_outputs, request, str(pinned), location.path)
+            paths = get_model_service().ask_cached(verbs.patch_outputs, request, str(pinned_head), location.path)
             charts.append(_show_paths(inference.wait_for_result(paths, WAIT_NOTE), location.third_text))
     return charts
 
 
-def _show_head_shares(patched: Patched, pinned: Head, reference: str) -> PageChart:
-    words = f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
+def _show_head_shares(patched: Patched, pinned_head: Head, reference: str) -> PageChart:
+    note = f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
     pin_hint = "Click a head to pin it; click again to unpin it."
-    st.markdown(f"Run the first text with one head’s output taken from the second: {words}. {pin_hint}")
-    chart = _draw(patched, "patched_heads", pinned, reference)
+    st.markdown(f"Run the first text with one head’s output taken from the second: {note}. {pin_hint}")
+    chart = _draw(patched, "patched_heads", pinned_head, reference)
     correlation = decimal(patched.correlation)
     show_remark(
         f"The answer is {patched.score}: {decimal(patched.before)} (0%) on the first text, "
@@ -83,24 +83,24 @@ def _show_head_shares(patched: Patched, pinned: Head, reference: str) -> PageCha
     return chart
 
 
-def _set_third_sentence(typed: str) -> UrlChanges:
+def _set_third_sentence(sentence: str) -> UrlChanges:
     """Return the URL parameter for a third sentence."""
-    return make_text_change("like")(typed) if typed.strip() else {"like": None}
+    return make_text_change("like")(sentence) if sentence.strip() else {"like": None}
 
 
-def _report_unread_text(model: str, third: str) -> None:
+def _report_unread_text(model: str, sentence: str) -> None:
     """Report unknown words of the third sentence, and whether the model reads only its beginning."""
-    if third.strip() and (attention := inference.try_read(Request(model, third))) is not None:
+    if sentence.strip() and (attention := inference.try_read(Request(model, sentence))) is not None:
         inference.report_unknown_words(attention)
         if attention.keys.cut is not None:
             show_remark(f"Only the first {attention.keys.cut.limit:,} tokens of the third sentence are read.")
 
 
-def _choose_side(pinned: Head, side: str) -> str:
+def _choose_side(pinned_head: Head, side: str) -> str:
     """Show the control for the side of the pinned head at which paths end, and return the side; none by default."""
     bind_control(
         st.segmented_control,
-        f"Where paths from earlier heads enter {format_head(pinned)}",
+        f"Where paths from earlier heads enter {format_head(pinned_head)}",
         "path",
         side or None,
         SIDES,
@@ -112,8 +112,8 @@ def _choose_side(pinned: Head, side: str) -> str:
 def _show_paths(paths: Patched, reference: str) -> PageChart:
     """Show the shares of single paths. All other heads keep their outputs on the first text."""
     end = f"the {paths.side} of {format_head(paths.to or Head(0, 0))}"
-    words = f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
-    st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {words}.")
+    note = f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
+    st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {note}.")
     return _draw(paths, "patched_paths", paths.to, reference)
 
 
@@ -126,13 +126,13 @@ def _name_largest(patched: Patched) -> str:
     )
 
 
-def _draw(patched: Patched, key: str, pinned: Head | None, reference: str) -> PageChart:
+def _draw(patched: Patched, key: str, pinned_head: Head | None, reference: str) -> PageChart:
     path_words = f" through the {patched.side} of {patched.to}" if patched.to else ""
     label = f"How much of the other text’s answer each head alone restores{path_words}"
-    draw = partial(_draw_chart, patched.shares, pinned)
+    draw = partial(_draw_chart, patched.shares, pinned_head)
     show_head_grid(draw(get_theme()), key, f"{label}.", partial(_on_square_click, key))
-    cited = cite_model(patched.model, patched.revision)
-    description = f"“{patched.text}”, each head alone from “{patched.other}”{path_words}; {patched.score}; {cited}."
+    citation = cite_model(patched.model, patched.revision)
+    description = f"“{patched.text}”, each head alone from “{patched.other}”{path_words}; {patched.score}; {citation}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
     options = f", similar_to={reference.strip()!r}{path}" if reference.strip() else path
     texts = f"{patched.text!r}, {patched.other!r}"
@@ -140,8 +140,8 @@ def _draw(patched: Patched, key: str, pinned: Head | None, reference: str) -> Pa
     return PageChart(label, key, draw, description, lambda: _make_table(patched, description), code, patched.text)
 
 
-def _draw_chart(shares: Numbers, pinned: Head | None, colours: Theme) -> Chart:
-    return draw_head_grid(shares, "", (), colours, written=_write_share, pinned=pinned, top=1.0)
+def _draw_chart(shares: Numbers, pinned_head: Head | None, colours: Theme) -> Chart:
+    return draw_head_grid(shares, "", (), colours, written=_write_share, pinned=pinned_head, top=1.0)
 
 
 def _write_share(share: float) -> str:

@@ -10,7 +10,7 @@ import streamlit as st
 from mha_viz import figures as figure_api
 from mha_viz.app.url import address
 from mha_viz.app.widgets import download_panel
-from mha_viz.app.widgets.download_panel import SideBySide
+from mha_viz.app.widgets.download_panel import PanelView
 from mha_viz.app.widgets.parts import report_errors
 from mha_viz.figures.file_names import name_for_heads
 from mha_viz.figures.layout.caption import name_in_model
@@ -22,7 +22,7 @@ REMARKS_KEY = "publish_remarks"  # session key: the typed texts by field, which 
 MAX_REMARKS = 64  # maximum number of remarks per visit
 
 
-def show_publishing(shown: SideBySide) -> None:
+def show_publishing(panel_view: PanelView) -> None:
     """Show the expander with a title, a remark on each head, and the button that creates the file."""
     if address.is_class_view():
         return
@@ -33,23 +33,23 @@ def show_publishing(shown: SideBySide) -> None:
         title = _ask_text("title", "Title", MOST_TITLE, TITLE)
         introduction = _ask_text("introduction", "Introduction", MOST_REMARK)
         texts: dict[str, str] = {}
-        for number, panel in enumerate(shown.panels, 1):
+        for number, panel in enumerate(panel_view.panels, 1):
             if _make_field_name(panel) not in texts:  # a head may be on the page twice
                 texts[_make_field_name(panel)] = _ask_text(
                     _make_field_name(panel), f"Remark on panel {number}, {_name_panel(panel)}", MOST_REMARK
                 )
-        remarks = [texts[_make_field_name(panel)] for panel in shown.panels]
+        remarks = [texts[_make_field_name(panel)] for panel in panel_view.panels]
         make_file = partial(
             figure_api.publication,
-            list(shown.panels),
+            list(panel_view.panels),
             title=title,
             introduction=introduction,
             remarks=remarks,
-            pin_of=shown.pin_of,
-            diff=shown.pair,
-            **asdict(shown.view),
+            pin_of=panel_view.pin_of,
+            diff=panel_view.pair,
+            **asdict(panel_view.view),
         )
-        name = name_for_heads([(panel.attention, panel.head) for panel in shown.panels], "page")
+        name = name_for_heads([(panel.attention, panel.head) for panel in panel_view.panels], "page")
         download_panel.show_download_button("Download the page (HTML)", f"{name}.html", make_file, "publish_page")
 
 

@@ -56,8 +56,8 @@ def show_averages(page: PageReading) -> list[PageChart]:
         measurements = _measure_sentences(page.model.name, sentences[:MAX_LINES])
         heads = measurements[0][0] if measurements else ()
         means = average_measures([values for _, values in measurements])
-        cited = cite_model(page.model.name, page.attention.revision)
-        return [_show_average(means, heads, len(measurements), cited)] if measurements else []
+        citation = cite_model(page.model.name, page.attention.revision)
+        return [_show_average(means, heads, len(measurements), citation)] if measurements else []
 
 
 def _measure_sentences(model: str, sentences: tuple[str, ...]) -> list[_Measurement]:
@@ -82,14 +82,14 @@ def _measure(request: Request) -> _Measurement:
     return attention.every_head(), measure_all(attention)
 
 
-def _show_average(means: Mapping[str, PerHead], heads: Sequence[Head], count: int, model: str) -> PageChart:
+def _show_average(means: Mapping[str, PerHead], heads: Sequence[Head], count: int, citation: str) -> PageChart:
     name = st.segmented_control(
         "Measure", list(METRICS), default="previous", key="averaged", required=True,
         format_func=lambda metric_name: METRICS[metric_name].label,
     )  # fmt: skip
     metric = METRICS[name or "previous"]
     unit = "nats" if metric.unit == "nats" else "of the attention"
-    description = f"{metric.help} Means over {count} sentences, each counted once; {model}."
+    description = f"{metric.help} Means over {count} sentences, each counted once; {citation}."
     st.markdown(f"{description} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
     format_value = _format_nats if metric.unit == "nats" else _format_percent
     chart = PageChart(
@@ -109,9 +109,9 @@ def _show_average(means: Mapping[str, PerHead], heads: Sequence[Head], count: in
 
 def _fill_layers(values: PerHead, heads: Sequence[Head]) -> PerHead:
     """Return the values as [layer, head] with all layers up to the last. Layers without attention are NaN."""
-    filled: PerHead = np.full((heads[-1].layer + 1, values.shape[1]), np.nan)
-    filled[sorted({head.layer for head in heads})] = values
-    return filled
+    all_layers: PerHead = np.full((heads[-1].layer + 1, values.shape[1]), np.nan)
+    all_layers[sorted({head.layer for head in heads})] = values
+    return all_layers
 
 
 def _format_percent(share: float) -> str:

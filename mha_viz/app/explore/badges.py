@@ -1,7 +1,7 @@
-"""Encode what Explore shows about heads in addition to their attention.
+"""Encode the facts about heads that Explore shows in addition to their attention.
 
-This covers each head's roles and whether it shows them in this text, the earlier heads that its scores come from, its
-recipe, and the cells that each rule of the recipe predicts.
+For each head: its roles and whether this text shows them, the earlier heads that its scores come from, its recipe, and
+the cells that each rule of the recipe predicts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LINK_NOTE = (
 
 
 def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
-    """Return what the explorer shows about heads, as JSON.
+    """Return the facts about heads for the explorer, as JSON.
 
     Keys:
         "kinds": the colour number of each kind of role.
@@ -70,21 +70,19 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
     gold, full_heads = page.gold and page.gold.sentence, tuple(choose_full_heads(attention, page.heads))
 
     def encode_text() -> bytes:
-        are_active = find_active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
-        roles = (
-            _make_role_badges(attention, dict(zip(summary.roles, are_active, strict=True)), gold) if are_active else []
-        )
+        activity = find_active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
+        roles = _make_role_badges(attention, dict(zip(summary.roles, activity, strict=True)), gold) if activity else []
         role_fields = {"kinds": COLOURS, "on": summary.corpora, "measured": summary.is_measured, "roles": roles}
         encoded_findings = _encode_findings(
-            attention, find_unusual(attention, summary.roles, are_active, summary.habits, hides_answer)
+            attention, find_unusual(attention, summary.roles, activity, summary.habits, hides_answer)
         )
         recipes = encode_recipes(attention, full_heads, gold)
         return json.dumps({**role_fields, "unusual": encoded_findings, "recipes": recipes}).encode()
 
     cache_key = (summary.roles, summary.corpora, summary.is_measured, gold, hides_answer, full_heads)
-    encoded = get_model_service().derive(attention, cache_key, encode_text)
+    encoded_text = get_model_service().derive(attention, cache_key, encode_text)
     return b"%b, %b" % (
-        encoded.removesuffix(b"}"),
+        encoded_text.removesuffix(b"}"),
         json.dumps({"quiet": hides_answer, **view_fields}).encode().removeprefix(b"{"),
     )
 
@@ -100,8 +98,8 @@ def describe_view(page: PageReading, open_count: int, off: str | None) -> dict[s
         "off": the data of the mode in which heads are switched off; None outside that mode.
         "arrows": the arrows between heads; None if they were not requested or a head is off.
     """
-    first, parameters = address.load_examples()[0], page.url.parameters
-    turns = "" if parameters or page.opening.head != first["head"] else first["turns"]
+    first_example, parameters = address.load_examples()[0], page.url.parameters
+    turns = "" if parameters or page.opening.head != first_example["head"] else first_example["turns"]
     arrows = load_arrows(page) if off is None and not page.is_part else None
     return {
         "tour": parameters.get(navigation.TOUR, "")[:20],
@@ -141,19 +139,22 @@ def _encode_findings(attention: Attention, findings: Iterable[Unusual]) -> list[
 
 
 def _make_role_badges(
-    attention: Attention, is_active: Mapping[Finding, bool], gold: Sentence | None
+    attention: Attention, activity: Mapping[Finding, bool], gold: Sentence | None
 ) -> list[dict[str, Any]]:
-    """Return the roles as a list for the browser. ``is_active`` tells whether the text shows a role.
+    """Return the roles as a list for the browser, each head's best-known role first.
 
-    Each head's best-known role comes first.
+    ``activity`` tells whether the text shows a role.
     """
-    roles = _describe_roles(tuple(is_active), attention.heads, attention.layer_numbers)
+    roles = _describe_roles(tuple(activity), attention.heads, attention.layer_numbers)
     hits = _count_hits([*roles], attention, gold)
     entries = []
-    for finding, words in roles.items():
-        is_here, explanation = _explain_activity(finding, is_active[finding], hits)
-        status = {"words": f"{words['words']}. {explanation}", "standing": words["standing"] if is_here else "not here"}
-        entries.append({**words, **status, "active": is_here})
+    for finding, fields in roles.items():
+        is_shown, explanation = _explain_activity(finding, activity[finding], hits)
+        status = {
+            "words": f"{fields['words']}. {explanation}",
+            "standing": fields["standing"] if is_shown else "not here",
+        }
+        entries.append({**fields, **status, "active": is_shown})
     return entries
 
 
@@ -175,15 +176,17 @@ def _count_hits(
     findings: Sequence[Finding], attention: Attention, gold: Sentence | None
 ) -> dict[Finding, tuple[int, int]]:
     """Return, for each syntactic role, how many of its gold cases the head gets right, and how many there are."""
-    syntactic = [f for f in findings if f.role == "syntax"]
-    if gold is None or not syntactic:
+    syntax_findings = [f for f in findings if f.role == "syntax"]
+    if gold is None or not syntax_findings:
         return {}
-    block = select_word_weights(attention, [f.head for f in syntactic])
+    block = select_word_weights(attention, [f.head for f in syntax_findings])
     if block.shape[-1] != len(gold.words):
         return {}
-    pointed = find_pointers(block)
-    cases = [list_arcs(gold, pointed, number, *f.detail.split()) for number, f in enumerate(syntactic)]
-    return {f: (sum(arc.is_right for arc in links), len(links)) for f, links in zip(syntactic, cases, strict=True)}
+    pointers = find_pointers(block)
+    cases = [list_arcs(gold, pointers, number, *f.detail.split()) for number, f in enumerate(syntax_findings)]
+    return {
+        f: (sum(arc.is_right for arc in links), len(links)) for f, links in zip(syntax_findings, cases, strict=True)
+    }
 
 
 # ---- Composition ----------------------------------------------------------------------------------------------
@@ -199,7 +202,7 @@ def load_arrows(page: PageReading) -> tuple[Arrow, ...] | None:
     if page.url.parameters.get("arrows") != "on" or QUANTITIES[page.attention.quantity].of_layers:
         return None
     with report_errors(show_error):
-        future = get_model_service().ask_cached(verbs.find_composition, page.whole_request)
+        future = get_model_service().ask_cached(verbs.find_composition, page.plain_request)
         try:
             arrows: tuple[Arrow, ...] = inference.wait_for_result(future, f"Opening {page.model.label}…")
             return arrows
@@ -226,8 +229,8 @@ def encode_recipes(
     recipe_fields = collect_recipes(attention.model, attention.revision, (attention.layers, attention.heads))
     if recipe_fields is None or len(attention.queries) > MAX_TOKENS:
         return recipe_fields
-    is_drawn = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made
-    gold = gold if gold and is_drawn and has_same_words(gold, attention) else None
+    uses_gold = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made
+    gold = gold if gold and uses_gold and has_same_words(gold, attention) else None
     recipes, per_layer = list_head_recipes(attention.model, attention.revision), attention.heads
     numbers = {part.rule for head in full_heads for part in recipes[head.place(per_layer)].parts}
     text = make_rule_text(attention, gold)
@@ -238,11 +241,11 @@ def encode_recipes(
         **recipe_fields,
         "rules": rule_fields,
         "annotated": gold is not None,
-        **_describe_recipe(attention, gold, recipe_fields["heads"], recipes),
+        **_compute_explained_shares(attention, gold, recipe_fields["heads"], recipes),
     }
 
 
-def _describe_recipe(
+def _compute_explained_shares(
     attention: Attention, gold: Sentence | None, heads: Sequence[Mapping[str, Any]], recipes: Sequence[HeadRecipe]
 ) -> dict[str, Any]:
     """Return the explained shares of recipes in this text.
@@ -252,8 +255,8 @@ def _describe_recipe(
     none.
     """
     if attention.quantity == "unexplained":
-        explained = 1 - np.abs(attention.weights).sum(axis=3).mean(axis=2) / 2
-        return {"here": [round(float(share), 4) for share in explained.ravel()]}
+        explained_shares = 1 - np.abs(attention.weights).sum(axis=3).mean(axis=2) / 2
+        return {"here": [round(float(share), 4) for share in explained_shares.ravel()]}
     if attention.quantity != "weight":
         return {"here": None}
     shares = explain_by_rule(attention, gold)
@@ -261,5 +264,5 @@ def _describe_recipe(
         [round(float(rule_shares[part.rule]), 4) for part in recipe.parts]
         for rule_shares, recipe in zip(shares, recipes, strict=True)
     ]
-    with_parts = [{**head, "here": part} for head, part in zip(heads, parts, strict=True)]
-    return {"here": [round(float(share), 4) for share in shares.sum(axis=1)], "heads": with_parts}
+    head_fields = [{**head, "here": part} for head, part in zip(heads, parts, strict=True)]
+    return {"here": [round(float(share), 4) for share in shares.sum(axis=1)], "heads": head_fields}

@@ -1,4 +1,4 @@
-"""Let a causal model continue the text on the Explore page, and mark what it wrote."""
+"""Let a causal model continue the text on the Explore page, and mark the words that it wrote."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from mha_viz.request import Request
 
 LENGTHS = (4, 8, 16, 32)  # words
 # Session keys: the control, and the requested continuation.
-LENGTH_KEY, WANTED_KEY = "words_to_write", "continue_wanted"
+LENGTH_KEY, REQUEST_KEY = "words_to_write", "continue_wanted"
 STEPS_PER_CALL = 4  # subwords that the model writes before it checks again whether anybody is waiting
 
 
 def show_continue_button(url: Url) -> None:
     """Show the button that continues the text, if the model can.
 
-    It must be causal, its files must be here, and there must be only one text.
+    The model must be causal, its files must be on this machine, and there must be only one text.
     """
     model = None
     with suppress(MhaVizError):  # reading the text reports the error
@@ -44,11 +44,11 @@ def show_continue_button(url: Url) -> None:
             format_func=lambda words: f"by {words} words",
         )  # fmt: skip
         progress = st.empty()  # created in every run, so that the elements below do not move while the model writes
-    requested_words = st.session_state.pop(WANTED_KEY, None)
-    if requested_words is not None and requested_words[0] == (model.name, url.text):
+    continue_request = st.session_state.pop(REQUEST_KEY, None)
+    if continue_request is not None and continue_request[0] == (model.name, url.text):
         with report_errors(show_error):
             with progress:
-                changes = _write_words(model, url, requested_words[1])
+                changes = _write_words(model, url, continue_request[1])
             if changes:
                 address.go(**dict.fromkeys(address.TEXT_PARAMETERS) | changes)
                 st.rerun()
@@ -68,13 +68,13 @@ def _on_continue() -> None:
     """Request words from the model; they are written once the page is drawn, where progress can be shown."""
     url, words = address.get_url(), st.session_state.get(LENGTH_KEY)
     if words in LENGTHS:
-        st.session_state[WANTED_KEY] = (read_model(url.location).name, url.text), words
+        st.session_state[REQUEST_KEY] = (read_model(url.location).name, url.text), words
 
 
 def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
     """Let the model write words after the text, shown as they appear, and return the URL parameters of the longer text.
 
-    Empty if the model ends the text. Another click stops it. Raises TextError, and what the model raises.
+    Empty if the model ends the text. Another click stops it. Raises TextError, and the model's errors.
     """
     request = Request(model.name, url.text, prefix=url.location.request.prefix)
     state, label = Continuation(), f"{escape_markdown(model.label)} is writing"
@@ -96,17 +96,14 @@ def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
 def mark_written_text(page: PageReading) -> PageReading:
     """Return the reading with a step that records which part of the text the model wrote, and show a remark on it.
 
-    Unchanged if the link does not say that the model wrote any.
+    If the URL does not say that the model wrote any of it, return the reading unchanged.
     """
-    # Created in every run, so that the drawing below does not move.
-    place, written = (
-        st.container(),
-        page.url.location.written_characters,
-    )
-    if not written or not page.is_requested:
+    container = st.container()  # created in every run, so that the drawing below does not move
+    length = page.url.location.written_characters
+    if not length or not page.is_requested:
         return page
-    marked_attention = mark_written(page.attention, written)
+    marked_attention = mark_written(page.attention, length)
     if marked_attention is not page.attention:
-        with place:
-            show_remark(f"Written by the model: “{marked_attention.queries.text[-written:].strip()}”")
+        with container:
+            show_remark(f"Written by the model: “{marked_attention.queries.text[-length:].strip()}”")
     return replace(page, attention=marked_attention)

@@ -26,10 +26,9 @@ LINKING_ROLES = ("coreference", "syntax", "position")  # roles that link words
 
 
 def find_cases(page: PageReading) -> list[Example]:
-    """Return the shortest cases of the open head, first those that it gets right, then those that it gets wrong.
+    """Return the shortest cases of the open head: up to ``MAX_RIGHT`` right ones, then up to ``MAX_WRONG`` wrong ones.
 
-    These are at most ``MAX_RIGHT`` and ``MAX_WRONG`` cases. Empty for models without stored cases, for roles without
-    links between words, and in the view for a class.
+    Empty for models without stored cases, for roles without links between words, and in the view for a class.
     """
     if page.is_part or page.attention.quantity != WEIGHT or address.is_class_view() or page.url.location.request.off:
         return []
@@ -56,10 +55,10 @@ def describe_cases(page: PageReading, cases: list[Example]) -> dict[str, Any]:
 def _describe_case(case: Example) -> dict[str, Any]:
     ends = (case.answer, case.word) if case.detail.endswith("head_to_dep") else (case.word, case.answer)
     forms = case.sentence.forms
-    positions = [place for place in range(len(forms)) if any(abs(place - end) <= CONTEXT_WORDS for end in ends)]
-    are_adjacent = [place - 1 in (previous, -1) for previous, place in zip([-1, *positions], positions, strict=False)]
+    positions = [i for i in range(len(forms)) if any(abs(i - end) <= CONTEXT_WORDS for end in ends)]
+    are_adjacent = [i - 1 in (previous, -1) for previous, i in zip([-1, *positions], positions, strict=False)]
     words = [
-        forms[place] if is_next else f"… {forms[place]}" for place, is_next in zip(positions, are_adjacent, strict=True)
+        forms[i] if is_adjacent else f"… {forms[i]}" for i, is_adjacent in zip(positions, are_adjacent, strict=True)
     ]
     words[-1] += "" if positions[-1] == len(forms) - 1 else " …"
     begin, end = map(positions.index, ends)
@@ -80,15 +79,15 @@ def _load_cases(name: str) -> dict[Head, list[Example]]:
         if not table.is_file():
             continue
         rows = [*csv.DictReader(table.read_text("utf-8").splitlines())]
-        wanted_spans = sorted({(int(row["first"]), int(row["last"])) for row in rows})
+        spans = sorted({(int(row["first"]), int(row["last"])) for row in rows})
         is_built_in = (
             json.loads((folder / "profile.json").read_text("utf-8"))["sha256"] == load_built_in_corpus().digest
         )
         if texts.is_file():
             sentences = read_conllu(texts.read_text("utf-8"), SENTENCES_FILE).sentences
         else:
-            sentences = extract_excerpts(load_built_in_corpus().sentences, wanted_spans) if is_built_in else ()
-        sentence_by_span = dict(zip(wanted_spans, sentences, strict=False))
+            sentences = extract_excerpts(load_built_in_corpus().sentences, spans) if is_built_in else ()
+        sentence_by_span = dict(zip(spans, sentences, strict=False))
         for row in rows:
             span = int(row["first"]), int(row["last"])
             case = make_example({**row, "right": row["right"] == "True"}, sentence_by_span.get(span))

@@ -14,7 +14,7 @@ from mha_viz.analysis.coreference import Anaphor, make_chunk
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import DIRECTIONS, find_pointers, list_arcs
 from mha_viz.app.url import address
-from mha_viz.app.url.annotated_texts import Annotated
+from mha_viz.app.url.annotated_texts import AnnotatedText
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import escape_markdown, get_theme, show_drawing, show_remark
 from mha_viz.attention import Attention, Head, Weights
@@ -22,7 +22,7 @@ from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.layout.arcs import Span, draw_sentence
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import label_relation
-from mha_viz.figures.words.role_words import DIRECTIONS as IN_WORDS
+from mha_viz.figures.words.role_words import DIRECTIONS as DIRECTION_LABELS
 from mha_viz.numerals import format_weight
 
 COREFERENCE = "coreference"
@@ -32,7 +32,7 @@ TARGET_WIDTH = 1300  # width of a picture on a wide page, in pixels
 # ---- Gold arcs ------------------------------------------------------------------------------------------
 
 
-def show_gold(page: PageReading, gold: Annotated) -> None:
+def show_gold(page: PageReading, gold: AnnotatedText) -> None:
     """Show the sentence with its ``gold`` arcs and the answers of the open head."""
     attention, head = page.attention, page.heads[0]
     if not is_fully_read(gold, attention):
@@ -65,7 +65,7 @@ def show_gold(page: PageReading, gold: Annotated) -> None:
             list(DIRECTIONS),
             index=DIRECTIONS.index(default_direction),
             key=f"gold_way_{default_direction}",
-            format_func=IN_WORDS.__getitem__,
+            format_func=DIRECTION_LABELS.__getitem__,
         )
         direction = direction or default_direction
     spans = compare_arcs(gold.sentence, attention, head, relation, direction)
@@ -85,7 +85,7 @@ def _label_relation(relation: str) -> str:
     return escape_markdown(label_relation(relation))
 
 
-def is_fully_read(gold: Annotated, attention: Attention) -> bool:
+def is_fully_read(gold: AnnotatedText, attention: Attention) -> bool:
     """Return whether the model read every word of an annotated sentence, so that its arcs can be drawn."""
     words = attention.by_words().without_special() if len(attention.text) else attention
     return len(words.text) == len(gold.forms)
@@ -102,10 +102,10 @@ def compare_arcs(sentence: Sentence, attention: Attention, head: Head, relation:
 
 
 def _choose_directions(roles: Iterable[Finding], head: Head) -> dict[str, str]:
-    """Return relations with their directions.
+    """Return relations with their directions, in the order in which the page prefers them.
 
-    The relation in the link to a case comes first, then those of the head's roles, strongest first. Coreference has no
-    direction: an empty string.
+    The relation in the URL comes first, then those of the head's roles, strongest first. The direction of coreference
+    is an empty string.
     """
     relation, _, direction = address.get_parameters().get("gold", "").partition(".")
     directions = {relation: direction if direction in DIRECTIONS else DIRECTIONS[0]} if relation else {}
@@ -141,16 +141,16 @@ def _compare_dependencies(
     sentence: Sentence, attention: Attention, head: Head, relation: str, direction: str
 ) -> list[Span]:
     block = select_word_weights(attention, [head])
-    weights, pointed = block[0].copy(), find_pointers(block)
+    weights, pointers = block[0].copy(), find_pointers(block)
     spans = []
-    for arc in list_arcs(sentence, pointed, 0, relation, direction):
+    for arc in list_arcs(sentence, pointers, 0, relation, direction):
         link = (arc.pointed, arc.word) if direction == "head_to_dep" else (arc.word, arc.pointed)
-        points = weights[link] > 0  # a causal model gives no weight to later words
-        if arc.is_right and points:
+        has_weight = weights[link] > 0  # a causal model gives no weight to later words
+        if arc.is_right and has_weight:
             spans.append(Span(arc.word, arc.pointed, arc.relation, "hit"))
             continue
         spans += [Span(arc.word, gold, arc.relation, "miss") for gold in arc.gold[:1]]
-        spans += [Span(arc.word, arc.pointed, "", "extra")] if points else []
+        spans += [Span(arc.word, arc.pointed, "", "extra")] if has_weight else []
     return spans
 
 
@@ -170,9 +170,9 @@ def _describe_choices(sentence: Sentence, attention: Attention, head: Head) -> l
     With a single candidate, any head is right.
     """
     return [
-        f"“{escape_markdown(sentence.forms[anaphor.word])}” gives {format_weight(largest)} of its attention to "
+        f"“{escape_markdown(sentence.forms[anaphor.word])}” gives {format_weight(weight)} of its attention to "
         f"“{escape_markdown(sentence.forms[candidate])}”, {_describe_candidate_count(len(anaphor.candidates))}."
-        for anaphor, candidate, largest in _choose_candidates(sentence, attention, head)
+        for anaphor, candidate, weight in _choose_candidates(sentence, attention, head)
     ]
 
 
@@ -194,6 +194,7 @@ def _compare_coreference(sentence: Sentence, attention: Attention, head: Head) -
 
 
 def show_arcs(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
+    """Show a sentence with arcs between its words; ``alt`` describes them for screen readers."""
     picture = draw_sentence(words, spans, get_theme(), alt)
     show_drawing(picture, round(picture.width * max(1.33, min(1.8, TARGET_WIDTH / picture.width))))
 
@@ -223,20 +224,22 @@ def show_case(page: PageReading) -> None:
     spans = [span for span in all_spans if span.start == case.word]
     if not spans:
         return
-    part = cut_excerpt(annotation.forms, spans)
-    agrees = any(span.kind == "hit" for span in spans)
+    excerpt = cut_excerpt(annotation.forms, spans)
+    is_right = any(span.kind == "hit" for span in spans)
     st.markdown(
         f"**{format_head(case.head)}** on “{escape_markdown(annotation.forms[case.word])}”: "
-        f"{'right' if agrees else 'wrong'}."
+        f"{'right' if is_right else 'wrong'}."
     )
-    show_arcs(part.words, part.spans, f"The gold arc of “{annotation.forms[case.word]}”, and where the head points.")
+    show_arcs(
+        excerpt.words, excerpt.spans, f"The gold arc of “{annotation.forms[case.word]}”, and where the head points."
+    )
 
 
 def cut_excerpt(forms: Sequence[str], spans: Sequence[Span]) -> ArcExcerpt:
     """Return the words around the given arcs, with the arcs renumbered."""
-    ends = [end for span in spans for end in (span.start, span.end)]
-    first, last = max(0, min(ends) - CONTEXT_WORDS), min(len(forms), max(ends) + CONTEXT_WORDS + 1)
-    leading, trailing = ("…",) * (first > 0), ("…",) * (last < len(forms))
-    shift = len(leading) - first
-    shifted = (span._replace(start=span.start + shift, end=span.end + shift) for span in spans)
-    return ArcExcerpt((*leading, *forms[first:last], *trailing), tuple(shifted))
+    ends = [index for span in spans for index in (span.start, span.end)]
+    start, end = max(0, min(ends) - CONTEXT_WORDS), min(len(forms), max(ends) + CONTEXT_WORDS + 1)
+    left_mark, right_mark = ("…",) * (start > 0), ("…",) * (end < len(forms))
+    shift = len(left_mark) - start
+    shifted_spans = (span._replace(start=span.start + shift, end=span.end + shift) for span in spans)
+    return ArcExcerpt((*left_mark, *forms[start:end], *right_mark), tuple(shifted_spans))

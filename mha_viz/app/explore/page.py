@@ -20,7 +20,7 @@ from mha_viz.app.service.studies import make_built_in_corpus
 from mha_viz.app.url import address, comparison
 from mha_viz.app.url.address import Address, Url
 from mha_viz.app.url.annotated_texts import find_annotation
-from mha_viz.app.url.comparison import Pin
+from mha_viz.app.url.comparison import ComparedHead
 from mha_viz.app.widgets import asking, download_panel, inference, navigation, search_field
 from mha_viz.app.widgets.components import apply_style, draw_explorer, exchange_reasons
 from mha_viz.app.widgets.download_panel import PageChart, parse_view
@@ -31,7 +31,7 @@ from mha_viz.app.widgets.parts import (
     read_message,
     read_sent_value,
     report_errors,
-    report_unused,
+    report_ignored,
     set_title,
     show_error,
     show_error_later,
@@ -64,14 +64,14 @@ class PageMode(Protocol):
     """A mode of the page, such as switching heads off.
 
     Attributes:
-        drawn: its part of the drawing, as JSON.
+        drawing_json: its part of the drawing, as JSON.
 
-    ``say`` shows text above the drawing and returns charts to download.
+    ``show`` shows text above the drawing and returns charts to download.
     """
 
     @property
-    def encoded(self) -> str: ...
-    def show(self, opened: Head) -> list[PageChart]: ...
+    def drawing_json(self) -> str: ...
+    def show(self, open_head: Head) -> list[PageChart]: ...
 
 
 def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None], on_toggle: Callable[[], None]) -> None:
@@ -86,13 +86,13 @@ def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None],
     set_title(str(page.heads[0]), quote_for_title(page.url.sentence))
     _report_limits(page)
     gold.show_case(page)
-    _ask_question(page)
+    _show_question(page)
     explains = _has_reasons(page)
     charts = _show_heads(page, mode, on_toggle, explains)
     charts += _show_below(page)
     download_panel.show_reading_downloads(page.attention, page.heads, partial(_read_view, page), charts)
     if explains:
-        _answer_browser(page.whole_request, page.attention.key)
+        _answer_browser(page.plain_request, page.attention.key)
 
 
 def _report_limits(page: PageReading) -> None:
@@ -105,8 +105,8 @@ def _report_limits(page: PageReading) -> None:
     inference.report_unknown_text(attention)
     unread_parameters = ["tray"] if location.tray and not comparison.read(location.tray)[1] else []
     missing_tokens = [f"token {token}" for token in location.tokens if token >= page.tokens]
-    missing_heads = [str(head) for head, is_there in page.requested_heads.items() if not is_there]
-    report_unused([*missing_heads, *location.list_unused("explore"), *missing_tokens, *unread_parameters])
+    missing_heads = [str(head) for head, exists in page.requested_heads.items() if not exists]
+    report_ignored([*missing_heads, *location.list_ignored("explore"), *missing_tokens, *unread_parameters])
     describe_part(attention)
     if is_coarse(attention):
         show_remark(
@@ -125,7 +125,8 @@ def _show_heads(
     """
     st.session_state[DRAWN_KEY] = _identify_request(page.url), compute_view_key(page.attention)
     mode_container = st.container()
-    view_fields = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.encoded if mode else None)
+    open_count = st.session_state.get(search_field.OPEN_COUNT_KEY, 0)
+    view_fields = describe_view(page, open_count, mode.drawing_json if mode else None)
     packet = get_model_service().pack_reading(page.attention, page.heads, _find_ranked_link(page), page.opening)
     callbacks = {
         "view": _on_view,
@@ -176,7 +177,7 @@ def _show_below(page: PageReading) -> list[PageChart]:
     return averages.show_averages(page) if "\n" in page.url.text else []
 
 
-def _ask_question(page: PageReading) -> None:
+def _show_question(page: PageReading) -> None:
     """Say which score a gradient belongs to, and show the controls of its question; nothing for other quantities."""
     location = page.url.location
     if not QUANTITIES[location.request.quantity].of_answer:
@@ -185,14 +186,14 @@ def _ask_question(page: PageReading) -> None:
         asking.show_controls(None, location)
         return
     with report_errors(show_error):
-        question = asking.show_panel(page.model, page.attention, location)
+        question = asking.show_question(page.model, page.attention, location)
         if question is not None:
             show_remark(f"Each number is what a link adds to {question.score}, to first order.")
 
 
 @report_errors()
 def _on_view() -> None:
-    """Apply a change of the view. A message about the view of an earlier text is ignored."""
+    """Apply a change of the view, unless the message is about an earlier text."""
     view = read_message("explorer", "view")
     url = address.get_url()
     if _is_drawn(view, url):
@@ -237,12 +238,12 @@ def _on_compare() -> None:
         request = Request(name, url.sentence, url.location.request.pair)
         request = set_part(request, catalog.resolve(name), url.location)
         if not request.part:
-            request = replace(request, text=url.get_pin_text(url.sentence), **address.read_switched_off(event))
+            request = replace(request, text=url.get_full_text(url.sentence), **address.read_switched_off(event))
         if url.location.request.prefix:
             st.toast("The texts of My heads are read without the prefix in this link.")
-        pins, _ = comparison.read(url.location.tray)
+        heads, _ = comparison.read(url.location.tray)
         layer = f"Layer {head.layer}" if QUANTITIES[url.location.request.quantity].of_layers else ""
-        address.go(tray=comparison.write(comparison.add(pins, Pin(request, head), layer)))
+        address.go(tray=comparison.write(comparison.add(heads, ComparedHead(request, head), layer)))
     except MhaVizError as error:
         st.toast(escape_markdown(str(error)))  # the button may be far from where errors are shown
         show_error_later(error)
@@ -254,7 +255,7 @@ def _on_card() -> None:
     with suppress(UnknownHead):
         head = Head.parse(str(read_sent_value("explorer", "card")))
         parameters = {name: value for name, value in address.get_parameters().items() if name not in ("on", "corpus")}
-        navigation.leave("roles", {**parameters, "head": str(head)})
+        navigation.open_page("roles", {**parameters, "head": str(head)})
 
 
 @report_errors()
@@ -272,26 +273,26 @@ def _on_elsewhere() -> None:
 @report_errors()
 def _on_why() -> None:
     """Open the page *Why heads differ*."""
-    navigation.leave("why heads differ", {})
+    navigation.open_page("why heads differ", {})
 
 
 def warm_up() -> None:
-    """Load the default model after the first picture was sent. Errors are reported when the model is requested."""
+    """Load the default model after the first picture was sent; errors are reported when the model is requested."""
     with suppress(MhaVizError):
-        first = catalog.choose_default()
-        if is_ready(first):
-            get_model_service().warm(first)
+        model = catalog.choose_default()
+        if is_ready(model):
+            get_model_service().warm(model)
 
 
 def read_page(url: Url) -> PageReading | None:
-    """Read what the page shows (:func:`inference.read_nearest`), with a placeholder until it is drawn."""
+    """Return the reading of the page (:func:`inference.read_nearest`); show a placeholder until it is drawn."""
     apply_style("skeleton")
     skeleton = st.empty()
     skeleton.html(_SKELETON)
     page = None
     try:
         with st.container():  # one container, so that remarks that come and go do not redraw what is below
-            page = inference.read_nearest(url, url.location, says_source=False)
+            page = inference.read_nearest(url, url.location, reports_source=False)
     finally:
         if page is None:
             skeleton.empty()
@@ -364,9 +365,9 @@ def _answer_browser(request: Request, key: str) -> None:
     """
     open_question = st.session_state.get(ASKED_KEY, {})  # kept until it is answered: another run may end this one
     answer: dict[str, Any] = {}
-    place = st.container()  # made in any case, so that what follows keeps its place
+    container = st.container()  # created in every run, so that the elements below do not move
     if open_question.get("key") == key:
-        with place, suppress(MhaVizError):
+        with container, suppress(MhaVizError):
             head = Head.parse(str(open_question.get("head")))
             future = get_model_service().ask_cached(verbs.explain_links, request, head)
             answer = {"key": key, "head": str(head)} | _pack_reasons(inference.wait_for_result(future, ""))

@@ -42,10 +42,10 @@ def compute_softmax_row(trace: Trace, head: int, query: int, is_divided: bool) -
     """Compute the softmax of a row step by step. If not ``is_divided``, omit the division by √d_k."""
     products = trace.scores[head, query].astype(np.float64)
     scores = products * trace.scaling if is_divided else products
-    is_open = ~trace.mask[query]
-    largest = float(scores[is_open].max())
+    is_visible = ~trace.mask[query]
+    largest = float(scores[is_visible].max())
     shift = largest if largest > LARGEST_UNSHIFTED_SCORE else 0.0
-    powers = np.where(is_open, np.exp(np.where(is_open, scores, shift) - shift), 0)
+    powers = np.where(is_visible, np.exp(np.where(is_visible, scores, shift) - shift), 0)
     return SoftmaxRow(products, scores, shift, powers, powers / powers.sum())
 
 
@@ -64,14 +64,14 @@ def format_softmax_table(trace: Trace, head: int, query: int, key: int, tokens: 
         values = [*(cells if is_divided else cells[:2]), _format_power(row.powers[token]), percent(row.shares[token])]
         lines.append([f"**{cell}**" for cell in values] if token == key else values)
     middle_cells = [""] * (len(columns) - 3)
-    others = sorted(set(range(trace.n)) - set(tokens))
-    if others:
+    other_tokens = sorted(set(range(trace.n)) - set(tokens))
+    if other_tokens:
         lines.append(
             [
-                f"{len(others)} more",
+                f"{len(other_tokens)} more",
                 *middle_cells,
-                _format_power(row.powers[others].sum()),
-                percent(row.shares[others].sum()),
+                _format_power(row.powers[other_tokens].sum()),
+                percent(row.shares[other_tokens].sum()),
             ]
         )
     lines.append(
@@ -96,7 +96,7 @@ def _format_power(value: float) -> str:
     return decimal(value, 3) if value < 1000 else f"{value:,.0f}"
 
 
-def show_marked(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], theme: Theme) -> None:
+def show_marked_text(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], theme: Theme) -> None:
     """Show the text above the picture, with the query and the key marked."""
     marks = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
     if query == key:

@@ -1,4 +1,4 @@
-"""Calculate the cost of the attention block for the visitor's sizes, beside that of the page's model."""
+"""Calculate the cost of an attention block of the visitor's sizes, next to the cost of the page's model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import streamlit as st
 from mha_viz.analysis.costs import PAPER_SHAPE, Costs, compute_costs
 from mha_viz.app.url import address
 from mha_viz.app.widgets.download_panel import PageChart
-from mha_viz.app.widgets.parts import escape_markdown, report_unused, show_error
+from mha_viz.app.widgets.parts import escape_markdown, report_ignored, show_error
 from mha_viz.app.widgets.url_controls import UrlChanges, bind_control
 from mha_viz.attention import Attention
 from mha_viz.attention.trace import Trace
@@ -62,12 +62,12 @@ def matches_paper(trace: Trace) -> bool:
 
 
 def _read_settings() -> tuple[int, int, int]:
-    """Return d_model, h and n from the URL; missing ones are those of the paper."""
+    """Return d_model, h and n from the URL, or else from the paper."""
     number = r"(-?\d{1,15})"
     value = address.get_parameters().get("costs", "")
     match = re.fullmatch(f"{number},{number},{number}", value, re.ASCII)
     if not match:
-        report_unused([f"costs={value[:20]}"] if value else [])
+        report_ignored([f"costs={value[:20]}"] if value else [])
         return PAPER_SETTINGS
     d_model, heads, n = map(int, match.groups())
     return d_model, heads, n
@@ -84,8 +84,8 @@ def _show_inputs(settings: tuple[int, int, int]) -> None:
 
 def _encode_settings(_: int | None) -> UrlChanges:
     """Return the one URL parameter for the three fields."""
-    entered = [st.session_state[f"costs_{name}"] for name in ("d_model", "h", "n")]
-    numbers = tuple(max(-MAX_NUMBER, min(MAX_NUMBER, int(number or 0))) for number in entered)
+    inputs = [st.session_state[f"costs_{name}"] for name in ("d_model", "h", "n")]
+    numbers = tuple(max(-MAX_NUMBER, min(MAX_NUMBER, int(number or 0))) for number in inputs)
     return {"costs": None if numbers == PAPER_SETTINGS else ",".join(map(str, numbers))}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.app.inside import calculator
-from mha_viz.app.inside.by_hand import show_marked
+from mha_viz.app.inside.by_hand import show_marked_text
 from mha_viz.app.inside.open_stage import OpenStage
 from mha_viz.app.inside.picture import build_picture
 from mha_viz.app.inside.stages import STAGES, STAGES_OF_OLD_LINKS
@@ -32,12 +32,12 @@ from mha_viz.app.widgets.parts import (
     read_control_number,
     read_sent_value,
     report_errors,
-    report_unused,
+    report_ignored,
     set_title,
     show_error,
     show_pending_error,
 )
-from mha_viz.app.widgets.request import refuse_encoder_decoder
+from mha_viz.app.widgets.request import report_encoder_decoder
 from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer
@@ -58,7 +58,7 @@ def show_head(url: Url) -> None:
     """Show the page for the request in the URL."""
     apply_style("inside")
     show_pending_error()
-    if refuse_encoder_decoder(url.location, "the steps inside a head are shown"):
+    if report_encoder_decoder(url.location, "the steps inside a head are shown"):
         return
     page = inference.read_whole_model(url)
     if page is None:
@@ -77,9 +77,9 @@ def show_head(url: Url) -> None:
     else:
         d_model = trace.d_model if calculator.matches_paper(trace) else 0
         charts = _show_inside(page, trace, head)
-    stage_container = st.container()
+    downloads_container = st.container()
     costs = calculator.show_costs(attention, d_model)
-    with stage_container if charts else st.container():
+    with downloads_container if charts else st.container():
         download_panel.show_chart_downloads([*charts, *costs])
 
 
@@ -94,15 +94,15 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
     with choices:
         _show_choices(attention, head, query, key)
     with choices:
-        show_marked(trace, head.head, query, key, tokens, get_theme())
+        show_marked_text(trace, head.head, query, key, tokens, get_theme())
     description, code = _describe_charts(attention, head, query, key), _write_code(attention, head, query)
     is_divided = read_option("divide", ("no",), ".+") != "no"
     stage = OpenStage(
         name, trace, head.head, query, key, tokens, is_divided, get_theme(), description, code, parts, output
     )
-    of_key = None if trace.mask[query, key] else _try_to_ask(partial(parts, (key,)))
-    answer = _ask_answer(page, trace, head, query) if name == ANSWER_STAGE else None
-    _show_picture(stage, build_picture(stage, of_key[0] if of_key else None, answer))
+    key_parts = None if trace.mask[query, key] else _try_to_ask(partial(parts, (key,)))
+    answer = _ask_for_answer(page, trace, head, query) if name == ANSWER_STAGE else None
+    _show_picture(stage, build_picture(stage, key_parts[0] if key_parts else None, answer))
     if name == COST_STAGE:
         return []
     with st.container(key="inside_stage"):
@@ -139,12 +139,12 @@ def _describe_charts(attention: Attention, head: Head, query: int, key: int) -> 
 
 
 def _ask_model(page: PageReading, verb: Callable[..., Any], *values: Any) -> Any:
-    """Call a verb with the request of the page and return its result. Raises what the model raises."""
-    return _ask(page, verb, page.whole_request, *values)
+    """Call a verb with the request of the page and return its result. Raises the model's errors."""
+    return _ask(page, verb, page.plain_request, *values)
 
 
 def _ask(page: PageReading, verb: Callable[..., Any], request: Request, *values: Any) -> Any:
-    """Call a verb with a request and return its result. Raises what the model raises."""
+    """Call a verb with a request and return its result. Raises the model's errors."""
     future = get_model_service().ask_cached(verb, request, *values)
     return inference.wait_for_result(future, f"Opening {page.model.label}…")
 
@@ -158,12 +158,12 @@ def _explain(page: PageReading, head: Head, query: int) -> HeadOutput | str:
     return output
 
 
-def _ask_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answer | None:
+def _ask_for_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answer | None:
     """Return the model's answer at the query, with and without the head; None if it predicts nothing there."""
     is_last = trace.causal and query == trace.n - 1
     if not is_last and not MASK_NAME.fullmatch(trace.text.tokens[query].text):
         return None
-    answer_request = replace(page.whole_request, place=None if is_last else query)
+    answer_request = replace(page.plain_request, place=None if is_last else query)
     with suppress(MhaVizError):
         question: Question = _ask(page, verbs.prepare_question, answer_request)
         answer: Answer = _ask(page, verbs.answer_question, replace(answer_request.about(question), off=(head,)))
@@ -197,7 +197,7 @@ def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
         if "pin" in parameters and any(t and _parse_token(t, n) is None for t in pinned_tokens)
         else []
     )
-    report_unused(ignored_parameters, "the strongest link")
+    report_ignored(ignored_parameters, "the strongest link")
     tokens = (
         (_parse_token(parameters.get(name), n), _parse_token(pinned, n))
         for name, pinned in zip("qk", pinned_tokens, strict=True)

@@ -1,4 +1,4 @@
-"""The numbers of the picture of a head: what each stage between x and the words that the head writes shows."""
+"""Compute the numbers that the picture of a head shows at its stages, from x to the words that it writes."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ _Vector = npt.NDArray[np.float32]
 def build_picture(o: OpenStage, parts: ScoreParts | None, answer: Answer | None) -> Mapping[str, Any]:
     """Return the numbers of every stage, for one query and one key.
 
-    ``parts``: those of the score; None if it cannot be split or is masked. ``answer``: that of the model at the query,
-    with and without the head; None if it predicts nothing there.
+    ``parts``: the parts of the score; None if it cannot be split or is masked. ``answer``: the model's answer at the
+    query, with and without the head; None if it predicts nothing there.
     """
     trace, head, query, key, output = o.trace, o.head, o.query, o.key, o.output
     names = [_shorten(trace, token) for token in (query, key)]
     q, k, v = trace.q[head, query], trace.k[head, key], trace.v[head, key]
     weights = trace.weights[head, query]
+    q_row, k_row = _make_row(f"q of {names[0]}", q), _make_row(f"k of {names[1]}", k)
     strongest_keys = [*np.argsort(-weights, kind="stable")[:MAX_KEYS]]
     moved_rows = [
-        _row(_shorten(trace, int(token)), weights[token] * trace.v[head, token], percent(float(weights[token])))
+        _make_row(_shorten(trace, int(token)), weights[token] * trace.v[head, token], percent(float(weights[token])))
         for token in strongest_keys
         if weights[token] > 0
     ]
     is_seen, score = not trace.mask[query, key], float(trace.scores[head, query, key])
     return {
         "names": names,
-        "x": [_row(name, trace.x[token]) for name, token in zip(names, (query, key), strict=True)],
-        "projected": [_row(f"q of {names[0]}", q), _row(f"k of {names[1]}", k), _row(f"v of {names[1]}", v)],
-        "products": [_row(f"q of {names[0]}", q), _row(f"k of {names[1]}", k), _row("product", q * k)],
+        "x": [_make_row(name, trace.x[token]) for name, token in zip(names, (query, key), strict=True)],
+        "projected": [q_row, k_row, _make_row(f"v of {names[1]}", v)],
+        "products": [q_row, k_row, _make_row("product", q * k)],
         "score": {
             "sum": decimal(score),
             "scaled": decimal(float(trace.scaled[head, query, key] if is_seen else score * trace.scaling)),
@@ -53,7 +54,7 @@ def build_picture(o: OpenStage, parts: ScoreParts | None, answer: Answer | None)
         "shares": [
             {"token": token, "name": _shorten(trace, token), "weight": float(weights[token])} for token in o.tokens
         ],
-        "moved": [*moved_rows, _row("sum", trace.context[head, query])],
+        "moved": [*moved_rows, _make_row("sum", trace.context[head, query])],
         "layer": _list_shares(compute_links(trace, head, query).heads),
         "written": output if isinstance(output, str) else _describe_words(output, key),
         "answer": [] if answer is None else _list_answers(answer),
@@ -65,7 +66,7 @@ def _shorten(trace: Trace, token: int) -> str:
     return trace.text.tokens[token].drawn[:16]
 
 
-def _row(name: str, numbers: _Vector, value: str = "") -> dict[str, Any]:
+def _make_row(name: str, numbers: _Vector, value: str = "") -> dict[str, Any]:
     """Return a vector as a row of shades, −100 to 100 of its largest number."""
     if len(numbers) > MAX_NUMBERS:
         groups = np.array_split(numbers, MAX_NUMBERS)
@@ -82,7 +83,7 @@ def _sum_reasons(parts: ScoreParts) -> list[dict[str, Any]]:
 
 
 def _list_shares(shares: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
-    """Return the share of each head in what the layer adds, and that of the bias."""
+    """Return the shares of the heads and of the bias in the output of the layer."""
     names = [str(head) for head in range(len(shares) - 1)] + [BIAS]
     return [
         {"name": name, "number": share, "value": percent(share)}
@@ -92,8 +93,8 @@ def _list_shares(shares: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
 
 def _list_answers(answer: Answer) -> list[dict[str, Any]]:
     """Return the most probable words, with their probabilities before and after the head is switched off."""
-    ends = zip(answer.words, answer.before.tolist(), answer.after.tolist(), strict=True)
-    largest = sorted(ends, key=lambda end: -max(end[1:]))[:MAX_ANSWERS]
+    word_rows = zip(answer.words, answer.before.tolist(), answer.after.tolist(), strict=True)
+    largest = sorted(word_rows, key=lambda row: -max(row[1:]))[:MAX_ANSWERS]
     return [
         {
             "name": word,

@@ -80,12 +80,12 @@ def _explain_norms(rotation: Rotation) -> str:
 
 def _compute_by_hand(o: OpenStage, rotation: Rotation) -> str:
     """Write out the rotation of the first pair of the query's numbers."""
-    half, query_before = _count_pairs(o.trace), o.trace.before_turn[0][o.head, o.query]
+    pair_count, query_before = _count_pairs(o.trace), o.trace.before_turn[0][o.head, o.query]
     query_after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
     return (
         f"For q of {o.quote_token(o.query)}, at position {o.query}, and i = 0, cos is {decimal(cos, 3)} and sin "
         f"{decimal(sin, 3)}: {decimal(query_before[0], 3)} × {decimal(cos, 3)} − "
-        f"{_format_factor(query_before[half])} × {_format_factor(sin)} = **{decimal(query_after[0], 3)}**."
+        f"{_format_factor(query_before[pair_count])} × {_format_factor(sin)} = **{decimal(query_after[0], 3)}**."
     )
 
 

@@ -73,10 +73,10 @@ def _write_sentence(o: OpenStage, parts: ScoreParts, names: list[str]) -> str:
     largest = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above_mean.shape), strict=True)]
     query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].drawn[:24])}</bdi>”" for token in (o.query, parts.key))
     reasons = [
-        f"{_link_head(o, parts, a, names)}{f' of {query}' * first} meets {_link_head(o, parts, b, names)}"
-        f"{f' of {key}' * first} (<b>+{decimal(above_mean[a, b])}</b>: {decimal(parts.values[a, b])}, mean "
+        f"{_link_head(o, parts, a, names)}{f' of {query}' * is_first} meets {_link_head(o, parts, b, names)}"
+        f"{f' of {key}' * is_first} (<b>+{decimal(above_mean[a, b])}</b>: {decimal(parts.values[a, b])}, mean "
         f"{decimal(parts.means[a, b])})"
-        for first, (a, b) in zip((True, False, False), largest, strict=False)
+        for is_first, (a, b) in zip((True, False, False), largest, strict=False)
         if above_mean[a, b] > 0
     ]
     explanation = f"because {', '.join(reasons)}" if reasons else "although nothing raises this score"

@@ -40,7 +40,7 @@ STAGES: Mapping[str, Stage] = MappingProxyType(
         "writes": Stage("Writes", lambda t: "words", True, (show_words,)),
     }
 )
-# The stages to which older links lead: in these, each part has a name of its own.
+# The stages for names in older links, which name the parts of stages.
 STAGES_OF_OLD_LINKS: Mapping[str, str] = MappingProxyType(
     {
         **{"linear": "project", "turn": "project", "products": "score", "scale": "score", "mask": "score"},

@@ -31,7 +31,7 @@ def show_values(o: OpenStage) -> None:
     t = o.trace
     text, charts = split_columns()
     row = t.weights[o.head, o.query]
-    top = int(row.argmax())
+    top_key = int(row.argmax())
     lengths = row * np.linalg.norm(t.v[o.head], axis=-1)
     longest_key = int(lengths.argmax())
     with text:
@@ -46,8 +46,8 @@ $$\mathrm{head} = A\,v$$
     with text, make_more_expander():
         st.markdown(
             f"""What a token hands over is not its x but its value; {o.quote_token(o.query)} gives each its weight.
-The result is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.quote_token(top)}
-({percent(row[top])}); the longest weighted value is that of {o.quote_token(longest_key)}
+The result is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.quote_token(top_key)}
+({percent(row[top_key])}); the longest weighted value is that of {o.quote_token(longest_key)}
 ({percent(lengths[longest_key] / lengths.sum())} of their lengths). Queries and keys decide *where* a head looks, values
 decide *what* it takes from there.
 """
@@ -63,7 +63,7 @@ def show_concatenation(o: OpenStage) -> None:
     t = o.trace
     text, charts = split_columns()
     first = o.head * t.d_k
-    width = ", as wide as x was" if t.heads * t.d_k == t.d_model else f"; x had {t.d_model}"
+    width_note = ", as wide as x was" if t.heads * t.d_k == t.d_model else f"; x had {t.d_model}"
     with text:
         st.markdown(
             f"""## The heads side by side
@@ -73,7 +73,7 @@ Each head has computed {t.d_k} numbers for {o.quote_token(o.query)}. Nothing is 
         show_shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
     with text, make_more_expander():
         st.markdown(
-            f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{width}. Columns {first} to
+            f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{width_note}. Columns {first} to
 {first + t.d_k - 1} are head {o.head}'s. This is also where training makes heads differ: the gradient of a head comes
 back through its own columns and the rows of $W_O$ that multiply them.
 """
@@ -121,9 +121,9 @@ All {t.heads} terms and the bias together differ from the output of the model it
     )
     alt = "What each head adds to the output"
     draw_chart(charts, o, "contributions", alt, lambda theme: draw.draw_contributions(t, o.head, o.query, theme))
-    lengths = "Weights, and lengths of the weighted values"
+    norms_alt = "Weights, and lengths of the weighted values"
     selection = (o.head, o.query, o.tokens, o.key)
-    draw_chart(charts, o, "norms", lengths, lambda theme: draw.draw_weights_and_norms(t, *selection, theme))
+    draw_chart(charts, o, "norms", norms_alt, lambda theme: draw.draw_weights_and_norms(t, *selection, theme))
 
 
 def show_words(o: OpenStage) -> None:

@@ -1,4 +1,4 @@
-"""The parts of the stages from x to the attention weights. Each function shows an explanation and charts."""
+"""The parts of the stages from x to the attention weights. Each function shows an more_text and charts."""
 
 from __future__ import annotations
 
@@ -109,22 +109,22 @@ def _explain_shared_keys(o: OpenStage) -> str:
     if t.key_heads == t.heads:
         return ""
     size = t.heads // t.key_heads
-    first = o.head // size * size
+    first_head = o.head // size * size
     return (
         f"\n**Heads share keys and values here** ([Ainslie et al. 2023](https://arxiv.org/abs/2305.13245)): $W_K$ and "
-        f"$W_V$ have columns for only {t.key_heads} of them. Heads {first} to {first + size - 1} share one k and v, "
-        "but their queries differ.\n"
+        f"$W_V$ have columns for only {t.key_heads} of them. Heads {first_head} to {first_head + size - 1} share one k "
+        "and v, but their queries differ.\n"
     )
 
 
 def _show_product_shapes(t: Trace) -> None:
     head_shape = f"{t.n} × {t.d_k}"
     if t.key_heads == t.heads:
-        products_shape, wide = f"q, k, v {t.heads} heads × {head_shape}", f"{t.heads * t.d_k}"
+        products_shape, width = f"q, k, v {t.heads} heads × {head_shape}", f"{t.heads * t.d_k}"
     else:
         products_shape = f"q {t.heads} heads × {head_shape}; k, v {t.key_heads} × {head_shape}"
-        wide = f"{t.heads * t.d_k} or {t.key_heads * t.d_k}"
-    show_shapes(f"x {t.n} × {t.d_model}", f"x W {t.n} × {wide}", products_shape)
+        width = f"{t.heads * t.d_k} or {t.key_heads * t.d_k}"
+    show_shapes(f"x {t.n} × {t.d_model}", f"x W {t.n} × {width}", products_shape)
 
 
 def _compare_with_loop(t: Trace) -> None:
@@ -257,7 +257,7 @@ def show_softmax(o: OpenStage) -> None:
     weights = t.weights[o.head] if o.is_divided else t.undivided(o.head)
     text, charts = split_columns()
     with text:
-        formula, words = (
+        formula, more_text = (
             _write_softmax(o) if o.is_divided else _write_undivided_softmax(o, float(weights[o.query, o.key]))
         )
         st.markdown(formula)
@@ -267,7 +267,7 @@ def show_softmax(o: OpenStage) -> None:
                 "The map shows what this head would do. Explore, and the stages after this, show the model itself."
             )
         show_shapes(f"A {t.heads} heads × {t.n} × {t.n}")
-        make_more_expander().markdown(words)
+        make_more_expander().markdown(more_text)
         report_omitted_tokens(o)
     with charts, st.container(key="wide_inside_by_hand"):
         st.markdown(
@@ -292,30 +292,30 @@ def _make_row_chart(o: OpenStage) -> PageChart:
 
 
 def _write_softmax(o: OpenStage) -> tuple[str, str]:
-    """Return the formula of the softmax, and an explanation with the numbers of this row."""
+    """Return the formula of the softmax, and an more_text with the numbers of this row."""
     t = o.trace
     share = percent(float(t.weights[o.head, o.query, o.key]))
     formula = rf"""## Scores become shares
 $$A = \mathrm{{softmax}}\left({_write_scaled_scores(t)}\right)$$
 """
-    words = rf"""Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1
+    more_text = rf"""Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1
 ({ONE_HEAD}). {o.quote_token(o.query)} gives **{share}** of its attention to {o.quote_token(o.key)}. This is the matrix
 that Explore draws; the model's own differs from what is computed here by at most {format_small(t.agreement.weights)}.
 """
-    return formula, words
+    return formula, more_text
 
 
 def _write_undivided_softmax(o: OpenStage, share: float) -> tuple[str, str]:
-    """Return the formula and an explanation without the division."""
+    """Return the formula and an more_text without the division."""
     t, scores_tex = o.trace, _write_scaled_scores(o.trace)
     formula = rf"""## Scores become shares, here without the division
 $$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({scores_tex}\right)$$
 """
-    words = rf"""Every score s, as it is, becomes $e^s$ and is divided by the sum of its row. The paper divides
+    more_text = rf"""Every score s, as it is, becomes $e^s$ and is divided by the sum of its row. The paper divides
 ({ONE_HEAD}). {o.quote_token(o.query)} would give **{percent(share)}** of its attention to
 {o.quote_token(o.key)}; in the model it gives {percent(float(t.weights[o.head, o.query, o.key]))}.
 """
-    return formula, words
+    return formula, more_text
 
 
 def _write_scaled_scores(t: Trace) -> str:

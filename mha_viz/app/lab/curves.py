@@ -17,38 +17,38 @@ from mha_viz.lab.record import Result, TrainingRun
 from mha_viz.lab.statements import list_pairs, select_pairs
 from mha_viz.lab.tasks import CHANCE, TWO_RELATIONS
 
-CACHED_CHARTS = 128  # cached charts; six of them show one training at one step
+CACHED_CHARTS = 128  # maximum cached charts; one training at one step has six
 
 
-class WholeChart(NamedTuple):
+class ResultChart(NamedTuple):
     """A chart of a whole result: its title, and a function that draws it in the colours of a theme."""
 
     title: str
     draw: Callable[[Theme], Any]
 
 
-def make_run_charts(result: Result) -> dict[str, WholeChart]:
+def make_result_charts(result: Result) -> dict[str, ResultChart]:
     """Return the charts of the whole result; empty unless it has several trainings or removes heads."""
-    whole_charts: dict[str, WholeChart] = {}
+    result_charts: dict[str, ResultChart] = {}
     if result.settings.experiment in (COUNT, CUT):
         labels = [str(arm.heads) if result.settings.experiment == COUNT else arm.label for arm in result.runs]
         shares = np.array([[*arm.accuracy[-1], arm.both[-1]] for arm in result.runs])  # [training, label]
         chart_data = (labels, shares, (*TWO_RELATIONS.relations, "both"), CHANCE)
         is_ordered = result.settings.experiment == COUNT
-        whole_charts["accuracies"] = WholeChart(
+        result_charts["accuracies"] = ResultChart(
             "Right answers of each training", lambda t: charts.draw_accuracies(*chart_data, t, is_ordered)
         )
     if result.removal is not None:
         removal = result.removal
         curves = partial(charts.draw_removal_curves, removal.least, removal.most, removal.random)
-        whole_charts["removal"] = WholeChart("Right answers as heads are removed", curves)
-        whole_charts["importance"] = WholeChart(
+        result_charts["removal"] = ResultChart("Right answers as heads are removed", curves)
+        result_charts["importance"] = ResultChart(
             "Importance of each head", partial(charts.draw_importance, removal.importance, removal.order)
         )
-    return whole_charts
+    return result_charts
 
 
-# The charts of one training at one step, by their keys.
+# The charts of one training at one step: a function that returns the curves, and options of ``draw_curves``.
 CURVES: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[TrainingCurve]], Mapping[str, Any]]] = {
     "loss": (
         lambda result, arm: [TrainingCurve(run.label, run.loss, i, run is arm) for i, run in enumerate(result.runs)],
@@ -68,7 +68,7 @@ CURVES: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[TrainingCurv
 }
 
 
-# The titles of these charts, in two rows.
+# Titles of the charts about single heads, and of the charts about pairs of heads.
 TRAINING_TITLES = {
     "loss": "**Loss**, nats, logarithmic",
     "right": "**Right answers**",
@@ -87,8 +87,8 @@ def draw_curve(key: str, result: Result, arm: TrainingRun, step_index: int, them
 
     Cached, so callers must not change it.
     """
-    make_lines, options = CURVES[key]
-    return charts.draw_curves([int(step) for step in arm.steps], make_lines(result, arm), step_index, theme, **options)
+    make_curves, options = CURVES[key]
+    return charts.draw_curves([int(step) for step in arm.steps], make_curves(result, arm), step_index, theme, **options)
 
 
 def list_titles(arm: TrainingRun) -> dict[str, str]:

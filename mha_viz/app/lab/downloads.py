@@ -23,7 +23,7 @@ from mha_viz.lab.record import Result, TrainingRun
 
 
 def show_downloads(result: Result, arm: TrainingRun, step_index: int, origin: str) -> None:
-    """Show the expander for the training ``arm`` of a result at the recorded step number ``step_index``."""
+    """Show the downloads for the training ``arm`` of a result at recorded step number ``step_index``."""
     download_panel.show_chart_downloads(
         make_charts(result, arm, step_index, origin), [_offer_heads(result, arm, step_index)]
     )
@@ -40,7 +40,7 @@ def make_charts(result: Result, arm: TrainingRun, step_index: int, origin: str) 
     )
     page_charts = [
         PageChart(title, name, draw, description, None, code)
-        for name, (title, draw) in curves.make_run_charts(result).items()
+        for name, (title, draw) in curves.make_result_charts(result).items()
     ]
     for name, title in curves.list_titles(arm).items():
         draw = partial(curves.draw_curve, name, result, arm, step_index)
@@ -80,7 +80,7 @@ def _offer_heads(result: Result, arm: TrainingRun, step_index: int) -> Offer:
     panels = [(attention, head) for head in attention.every_head()]
 
     def make_figure(size: Size, **rows: Any) -> Figure:
-        options: Mapping[str, Any] = {name: getattr(size, name) for name in size.__dataclass_fields__}
+        options: Mapping[str, Any] = {field: getattr(size, field) for field in size.__dataclass_fields__}
         return replace(figure_api.compare(panels, **rows, **options), name=name)
 
     return Offer(f"Heads at step {step:,}", name, arm.heads * len(result.words) ** 2, make_figure, None, arm.heads)

@@ -14,7 +14,7 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.app.lab import real_heads, stage
-from mha_viz.app.lab.stage import FollowingStep
+from mha_viz.app.lab.stage import NextScene
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.url import address
 from mha_viz.app.url.annotated_texts import load_built_in_corpus
@@ -39,7 +39,7 @@ from mha_viz.models.getting import snapshots
 from mha_viz.numerals import counted, format_weight, percent
 
 TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words only"}
-TRAINING, PARAMETER = "trained", "snapshot"  # parameters of the URL
+TRAINING_PARAMETER, STEP_PARAMETER = "trained", "snapshot"  # parameters of the URL
 MIN_GAIN = 0.1  # minimum gain over the baseline for a head to count as doing a task
 LENGTHS = range(9, 14)  # possible word counts of the drawn sentence
 
@@ -55,69 +55,69 @@ class Toy(NamedTuple):
     """A toy model as the stage shows it.
 
     Attributes:
-        short: the title.
+        title: its title.
         question: the question that it answers.
-        about: a sentence about the model.
+        description: a sentence about the model.
         prediction: the question about what will happen.
         options: the possible predictions.
         outcome: returns the outcome of the training with a given name.
         skills: the tasks, by their names in its history.
-        places: returns, for each task, the word that each word of the sentence should attend to.
+        find_targets: returns, for each task, the word to which each word of the sentence should attend.
         answer: the answer to the question.
         source: the source of the answer.
-        trainings: what each training was trained on, by name.
-        loss: which words the loss is about.
-        measured: what the scores measure, in words.
+        trainings: what the model was trained on, by the name of the training.
+        loss: the label of the loss curve.
+        score_name: what the scores measure, in words.
         off: heads to switch off in a link to Explore.
         is_divided: whether to draw the best head of each task large, because the division of work is the point.
     """
 
-    short: str
+    title: str
     question: str
-    about: str
+    description: str
     prediction: str
     options: Mapping[str, str]
     outcome: Callable[[str], Outcome]
     skills: Mapping[str, Skill]
-    places: Callable[[], list[dict[int, int]]]
+    find_targets: Callable[[], list[dict[int, int]]]
     answer: str
     source: str
     trainings: Mapping[str, str]
     loss: str = "loss"
-    measured: str = "right"
+    score_name: str = "right"
     off: str = ""
     is_divided: bool = False
 
 
-def show_toy(name: str, following: FollowingStep | None) -> None:
+def show_toy(name: str, next_scene: NextScene | None) -> None:
     """Show the training of a toy model."""
     toy = TOYS[name]
-    stage.ask_question(toy.short, toy.question)
+    stage.show_question(toy.title, toy.question)
     guess = stage.ask_guess(name, toy.prediction, toy.options)
-    _show_training(name, guess, get_theme(), navigation.find_page("explore"), following)
+    _show_training(name, guess, get_theme(), navigation.find_page("explore"), next_scene)
 
 
 @st.fragment
 @report_errors(show_error)
-def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, following: FollowingStep | None) -> None:
+def _show_training(name: str, guess: str | None, colours: Theme, explore: Any, next_scene: NextScene | None) -> None:
     toy, model = TOYS[name], read_training(name)
-    read_option(TRAINING, toy.trainings, ".+")
+    read_option(TRAINING_PARAMETER, toy.trainings, ".+")
     saved_steps, step = snapshots.list_steps(asset_path(name)), read_step_in_view(name)
-    read_option(PARAMETER, [*map(str, saved_steps)], r"\d+")
+    read_option(STEP_PARAMETER, [*map(str, saved_steps)], r"\d+")
     verdict = write_verdict(toy.options, toy.outcome(model), guess, describe_maps(name, model))
     stage.play(
         record_training(name, model, colours),
         saved_steps.index(step),
         verdict,
         partial(_make_step_parameters, saved_steps[0]),
-        following,
+        next_scene,
     )
     if len(toy.trainings) > 1:
         stage.choose_variant(
             "Trained on",
-            TRAINING,
+            TRAINING_PARAMETER,
             model,
-            {m: f"{'trained ' if m == name else ''}on {w}" for m, w in toy.trainings.items()},
+            {key: f"{'trained ' if key == name else ''}on {data}" for key, data in toy.trainings.items()},
             name,
         )
     stage.show_answer(name, toy.answer, toy.source)
@@ -157,18 +157,18 @@ def make_charts(name: str) -> list[PageChart]:
 def read_step_in_view(toy: str) -> int:
     """Return the training step in the URL if it was saved, else the first saved step."""
     saved_steps = snapshots.list_steps(asset_path(toy))
-    value = address.get_parameters().get(PARAMETER, "")
+    value = address.get_parameters().get(STEP_PARAMETER, "")
     return int(value) if value in map(str, saved_steps) else saved_steps[0]
 
 
 def read_training(name: str) -> str:
     """Return the name of the training that the URL asks for."""
-    value = address.get_parameters().get(TRAINING, "")
+    value = address.get_parameters().get(TRAINING_PARAMETER, "")
     return value if value in TOYS[name].trainings else name
 
 
-def _make_step_parameters(first: int, step: int) -> dict[str, str | None]:
-    return {PARAMETER: None if step == first else str(step)}
+def _make_step_parameters(first_step: int, step: int) -> dict[str, str | None]:
+    return {STEP_PARAMETER: None if step == first_step else str(step)}
 
 
 # ---- Measurements -----------------------------------------------------------------------------------------
@@ -190,8 +190,8 @@ def _select_history(model: str, task: str) -> Any:
 def find_best_row(model: str, task: str, step: int | None = None) -> Any:
     """Return the row of the best head for a task at a step, by default the last."""
     table = _select_history(model, task)
-    at_step = table[table["step"] == (table["step"].max() if step is None else step)]
-    return at_step.loc[at_step["accuracy"].idxmax()]
+    step_rows = table[table["step"] == (table["step"].max() if step is None else step)]
+    return step_rows.loc[step_rows["accuracy"].idxmax()]
 
 
 def read_head(row: Any) -> Head:
@@ -211,24 +211,24 @@ def find_first_step(model: str, task: str) -> int | None:
 @cache_results(6)
 def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
     """Return the data of all steps for the browser. Cached, so callers must not change it."""
-    toy, bundled = TOYS[name], toy_maps.load_bundled(model)
+    toy, toy_data = TOYS[name], toy_maps.load_bundled(model)
     trainings = [toy_maps.load_bundled(training) for training in toy.trainings]
-    count, steps, heads = len(bundled.words), bundled.steps.tolist(), _list_heads(bundled)
+    count, steps, heads = len(toy_data.words), toy_data.steps.tolist(), _list_heads(toy_data)
     rows = [[find_best_row(model, task, step) for step in steps] for task in toy.skills]
     recording = Recording(
         key=model,
         steps=steps,
-        words=bundled.words,
+        words=toy_data.words,
         names=heads,
-        maps=bundled.maps.reshape(len(steps), len(heads), count, count),
+        maps=toy_data.maps.reshape(len(steps), len(heads), count, count),
         relations=[skill.name for skill in toy.skills.values()],
-        asked=toy.about,
-        places=_find_marked_places(toy, count),
+        asked=toy.description,
+        places=_find_marked_keys(toy, count),
         notes=[[f"{read_head(row)} {percent(row['accuracy'])}" for row in task_rows] for task_rows in rows],
         curves=Curves(toy.loss, scale_losses([training.loss for training in trainings], [*toy.trainings].index(model))),
         strip=Strip(
             "W_Q",
-            bundled.queries.reshape(len(steps), len(heads), -1),
+            toy_data.queries.reshape(len(steps), len(heads), -1),
             max(float(np.abs(training.queries).max()) for training in trainings),
         ),
         large=_list_best_heads(name, model) if toy.is_divided else (),
@@ -242,13 +242,13 @@ def _list_best_heads(name: str, model: str) -> list[int]:
     return list(dict.fromkeys(heads.index(str(read_head(find_best_row(model, task)))) for task in TOYS[name].skills))
 
 
-def _list_heads(bundled: ToyMaps) -> list[str]:
-    return [str(Head(*place)) for place in np.ndindex(*bundled.maps.shape[1:3])]
+def _list_heads(toy_data: ToyMaps) -> list[str]:
+    return [str(Head(*indices)) for indices in np.ndindex(*toy_data.maps.shape[1:3])]
 
 
-def _find_marked_places(toy: Toy, count: int) -> Array:
-    """Return the marked key of each skill and query, [skill, query]; −1 where there is no mark."""
-    return np.array([[keys.get(word, -1) for word in range(count)] for keys in toy.places()])
+def _find_marked_keys(toy: Toy, count: int) -> Array:
+    """Return the index of the marked key of each skill and query, [skill, query]; −1 where there is no mark."""
+    return np.array([[keys.get(word, -1) for word in range(count)] for keys in toy.find_targets()])
 
 
 def describe_maps(name: str, model: str) -> str:
@@ -256,16 +256,16 @@ def describe_maps(name: str, model: str) -> str:
 
     The maps are of one sentence, so this is an example only.
     """
-    bundled = toy_maps.load_bundled(model)
-    count, heads = len(bundled.words), _list_heads(bundled)
-    maps = bundled.maps[-1].reshape(len(heads), count, count)
-    jobs = describe_jobs(heads, maps, _find_marked_places(TOYS[name], count).T)
+    toy_data = toy_maps.load_bundled(model)
+    count, heads = len(toy_data.words), _list_heads(toy_data)
+    maps = toy_data.maps[-1].reshape(len(heads), count, count)
+    jobs = describe_jobs(heads, maps, _find_marked_keys(TOYS[name], count).T)
     return f"On these maps: {jobs}" if jobs else ""
 
 
 def _draw_scores(name: str, model: str, task: str, step: int, colours: Theme) -> Any:
-    words = TOYS[name].skills[task].name
-    return draw_score_curves(_select_history(model, task), step, f"{words[:1].upper()}{words[1:]}", colours)
+    title = TOYS[name].skills[task].name
+    return draw_score_curves(_select_history(model, task), step, f"{title[:1].upper()}{title[1:]}", colours)
 
 
 def _tabulate_step(name: str, model: str, step: int) -> list[str]:
@@ -273,17 +273,17 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
 
     Its columns are the head, its score beside that of the simple rule, and one of its weights in the sentence.
     """
-    toy, bundled = TOYS[name], toy_maps.load_bundled(model)
-    maps = bundled.maps[bundled.steps.tolist().index(step)]  # [layer, head, query, key]
+    toy, toy_data = TOYS[name], toy_maps.load_bundled(model)
+    maps = toy_data.maps[toy_data.steps.tolist().index(step)]  # [layer, head, query, key]
     lines = [
-        f"| after {counted(step, 'step')} | best head | {toy.measured} | simple rule | its weight in the sentence |",
+        f"| after {counted(step, 'step')} | best head | {toy.score_name} | simple rule | its weight in the sentence |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for (task, skill), places in zip(toy.skills.items(), toy.places(), strict=True):
+    for (task, skill), targets in zip(toy.skills.items(), toy.find_targets(), strict=True):
         row = find_best_row(model, task, step)
-        query, key = max(places.items())
+        query, key = max(targets.items())
         link = (
-            f"“{bundled.words[query]}” → “{bundled.words[key]}”: {format_weight(maps[(*read_head(row), query, key)])}"
+            f"“{toy_data.words[query]}” → “{toy_data.words[key]}”: {format_weight(maps[(*read_head(row), query, key)])}"
         )
         score, rule = (percent(row[name]) for name in ("accuracy", "baseline"))
         score_cells = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"
@@ -298,7 +298,7 @@ def _tabulate_end(name: str) -> list[str]:
     was good.
     """
     toy = TOYS[name]
-    names = " | ".join(f"trained on {words}" for words in toy.trainings.values())
+    names = " | ".join(f"trained on {task}" for task in toy.trainings.values())
     lines = [
         f"| best head at the end | simple rule | {names} |",
         f"| --- | --- {'| --- ' * len(toy.trainings)}|",
@@ -334,10 +334,10 @@ def find_drawn_sentence() -> DrawnSentence:
     """
     for sentence in load_built_in_corpus().sentences:
         if len(sentence.forms) in LENGTHS:
-            subject, pronoun = _find_subject(sentence), _find_pronoun(sentence)
-            if subject and pronoun:
-                before = (subject[1], subject[1] - 1)
-                pairs = {"previous_token": before, "verb_subject": subject, "pronoun_antecedent": pronoun}
+            verb_link, pronoun_link = _find_subject(sentence), _find_pronoun(sentence)
+            if verb_link and pronoun_link:
+                previous_link = (verb_link[1], verb_link[1] - 1)
+                pairs = {"previous_token": previous_link, "verb_subject": verb_link, "pronoun_antecedent": pronoun_link}
                 return DrawnSentence(sentence, pairs)
     raise AssertionError("the grammar no longer generates such a sentence")
 
@@ -346,7 +346,7 @@ def _find_subject(sentence: Sentence) -> tuple[int, int] | None:
     """Return the positions of a subject and its verb that have a noun between them; None if there are none."""
     for position, word in enumerate(sentence.words):
         verb = word.head if word.base == "nsubj" and word.upos == "NOUN" else None
-        if verb is not None and "NOUN" in [between_word.upos for between_word in sentence.words[position + 1 : verb]]:
+        if verb is not None and "NOUN" in [inner_word.upos for inner_word in sentence.words[position + 1 : verb]]:
             return position, verb
     return None
 
@@ -359,12 +359,12 @@ def _find_pronoun(sentence: Sentence) -> tuple[int, int] | None:
     nouns = [position for position, word in enumerate(sentence.words) if word.upos == "NOUN"]
     for mention in sentence.mentions:
         if sentence.words[mention.word].upos == "PRON":
-            coreferent = {
+            coreferent_words = {
                 other_mention.word for other_mention in sentence.mentions if other_mention.chain == mention.chain
             }
-            earlier = [noun for noun in nouns if noun < mention.word]
-            if coreferent & set(earlier) and earlier[-1] not in coreferent:
-                return mention.word, max(coreferent & set(earlier))
+            earlier_nouns = [noun for noun in nouns if noun < mention.word]
+            if coreferent_words & set(earlier_nouns) and earlier_nouns[-1] not in coreferent_words:
+                return mention.word, max(coreferent_words & set(earlier_nouns))
     return None
 
 
@@ -372,17 +372,17 @@ def _find_pronoun(sentence: Sentence) -> tuple[int, int] | None:
 
 
 def _judge_division(model: str) -> Outcome:
-    """Return whether the learned tasks have different best heads."""
-    learned = [task for task in TOYS[toy_maps.TOY].skills if find_first_step(model, task) is not None]
-    heads = {read_head(find_best_row(model, task)) for task in learned}
+    """Judge whether the learned tasks have different best heads."""
+    learned_tasks = [task for task in TOYS[toy_maps.TOY].skills if find_first_step(model, task) is not None]
+    heads = {read_head(find_best_row(model, task)) for task in learned_tasks}
     signs = dict(zip(TOYS[toy_maps.TOY].skills, SIGNS, strict=True))
-    jobs = [f"{signs[task]} {read_head(find_best_row(model, task))}" for task in learned]
-    option = "divided" if len(heads) == len(learned) else "shared"
+    jobs = [f"{signs[task]} {read_head(find_best_row(model, task))}" for task in learned_tasks]
+    option = "divided" if len(heads) == len(learned_tasks) else "shared"
     return Outcome(option, f"most often right on new sentences: {', '.join(jobs)}")
 
 
-def _list_repeats() -> list[dict[int, int]]:
-    """Return, for the two tasks of repeated words, the previous word and what followed this word before."""
+def _find_repeat_targets() -> list[dict[int, int]]:
+    """Map words to targets, for both tasks: the previous word, and the word after the previous occurrence."""
     words = toy_maps.load_bundled(toy_maps.REPEATER).words
     period = words.index(words[0], 1)
     return [
@@ -392,16 +392,16 @@ def _list_repeats() -> list[dict[int, int]]:
 
 
 def _judge_layers(model: str) -> Outcome:
-    """Return which layer contains the head that is best at continuing repetitions."""
+    """Judge which layer contains the head that is best at continuing repetitions."""
     return Outcome("first" if find_best_row(model, "induction")["layer"] == 0 else "second")
 
 
 TOYS: Mapping[str, Toy] = MappingProxyType(
     {
         toy_maps.TOY: Toy(
-            short="Roles appear",
+            title="Roles appear",
             question="Which roles do heads learn by themselves?",
-            about="It reads simple English.",
+            description="It reads simple English.",
             prediction="Nobody tells a head what to do. In the end …",
             options={"divided": "the work is divided among heads", "shared": "one head does it all"},
             outcome=_judge_division,
@@ -410,7 +410,7 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
                 "verb_subject": Skill("a subject’s verb", "best fixed offset"),
                 "pronoun_antecedent": Skill("who a pronoun refers to", "nearest candidate"),
             },
-            places=lambda: [dict([pair]) for pair in find_drawn_sentence().pairs.values()],
+            find_targets=lambda: [dict([pair]) for pair in find_drawn_sentence().pairs.values()],
             answer="Asked four questions (which word is hidden, which came before, who a pronoun refers to, what "
             "a subject does), different heads take on different questions. Asked the first alone, from the same "
             "start, a head still finds the word before and the verb by itself, but none finds the pronoun’s noun.",
@@ -420,9 +420,9 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
             is_divided=True,
         ),
         toy_maps.REPEATER: Toy(
-            short="Two layers",
+            title="Two layers",
             question="How do heads of two layers work together?",
-            about="A model with two layers learns to continue repeated words.",
+            description="A model with two layers learns to continue repeated words.",
             prediction="Which layer finds what came next last time?",
             options={"first": "the first layer finds it", "second": "the second layer finds it"},
             outcome=_judge_layers,
@@ -430,13 +430,13 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
                 "previous": Skill(BEFORE, "chance"),
                 "induction": Skill("what followed this word last time", "chance"),
             },
-            places=_list_repeats,
+            find_targets=_find_repeat_targets,
             answer="Heads of one layer work side by side on the same x; a layer is fed what the layer before it put "
             "out. Here heads of the first layer bring each word the word before it, and with that a head of the second "
             "finds what comes next.",
             source="Olsson et al. 2022, *In-context Learning and Induction Heads*.",
             trainings={toy_maps.REPEATER: "repeated words"},
-            measured="mean weight",
+            score_name="mean weight",
             off="L0H0.L0H3",  # both attend to the previous word: without one the answer stays, without both it is lost
         ),
     }

@@ -13,7 +13,7 @@ DEFAULT = "default"  # the value of the parameter for the default run
 _PARAMETERS = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.[0-9]{1,8})?)", re.ASCII)
 
 
-def read(experiment: str, run: str | None) -> Settings:
+def read_settings(experiment: str, run: str | None) -> Settings:
     """Return the settings in a link; missing or invalid ones are replaced by defaults."""
     changes: dict[str, Any] = {
         name: float(value) + 0.0 if name == "weight" else int(value)  # + 0.0 turns -0 into 0
@@ -23,14 +23,14 @@ def read(experiment: str, run: str | None) -> Settings:
 
 
 def list_unread_parts(experiment: str, run: str | None) -> list[str]:
-    """Return the parts of the parameter that are no settings of the experiment."""
+    """Return the parts of the parameter that are not settings of the experiment."""
     return [
         part for part, setting in _parse_parts(experiment, run).items() if setting is None and part not in ("", DEFAULT)
     ]
 
 
 def _parse_parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] | None]:
-    """Return the name and value in each part; None for a part that is no setting of the experiment."""
+    """Return the name and value in each part; None for a part that is not a setting of the experiment."""
     parts = {part: _PARAMETERS.fullmatch(part) for part in (run or "").split("_and_")}
     return {
         part: (match[1], match[2])
@@ -43,8 +43,8 @@ def _parse_parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] 
 def write_settings(settings: Settings) -> str | None:
     """Return the value of the parameter ``run``: the settings that differ from the default; None if none does."""
     experiment = EXPERIMENTS[settings.experiment]
-    changed = [name for name in experiment.asks if getattr(settings, name) != getattr(experiment.default, name)]
-    return "_and_".join(f"{name}-{_format_number(getattr(settings, name))}" for name in changed) or None
+    changed_names = [name for name in experiment.asks if getattr(settings, name) != getattr(experiment.default, name)]
+    return "_and_".join(f"{name}-{_format_number(getattr(settings, name))}" for name in changed_names) or None
 
 
 def _format_number(value: float) -> str:

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import streamlit as st
 
 from mha_viz.app.lab import learning, questions, result, settings, small_tasks, stage, trainings
-from mha_viz.app.lab.link import list_unread_parts, read
-from mha_viz.app.lab.stage import FollowingStep
+from mha_viz.app.lab.link import list_unread_parts, read_settings
+from mha_viz.app.lab.stage import NextScene
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.parts import (
     format_formulas,
     get_theme,
-    report_unused,
+    report_ignored,
     show_error,
     show_pending_error,
     show_remark,
@@ -31,11 +31,11 @@ from mha_viz.lab.record import Result, Settings
 class Scene(NamedTuple):
     """A scene of the stage: its title, and a function that shows it.
 
-    The function takes the name of the scene and the following step.
+    The function takes the name of the scene and the scene that follows.
     """
 
-    short: str
-    show: Callable[[str, FollowingStep | None], None]
+    title: str
+    show: Callable[[str, NextScene | None], None]
 
 
 def show_lab() -> None:
@@ -46,55 +46,51 @@ def show_lab() -> None:
     name = value if value in SCENES else lab.find_experiment(value)
     bind_control(
         st.pills, "Experiment", "experiment", name, list(SCENES), change=_change_experiment, key="lab_experiment",
-        format_func=lambda name: format_formulas(SCENES[name].short), label_visibility="collapsed",
+        format_func=lambda name: format_formulas(SCENES[name].title), label_visibility="collapsed",
     )  # fmt: skip
     with st.container():  # always one container: expanders close when their position on the page changes
-        SCENES[name].show(name, _find_following_step(name))
+        SCENES[name].show(name, _find_next_scene(name))
     questions.show_questions()
 
 
 def _change_experiment(choice: str | None) -> UrlChanges | None:
-    # A second click on the same one must not deselect it.
+    # A second click on an experiment must not deselect it.
     return None if choice is None else stage.make_scene_parameters(choice)
 
 
-def _find_following_step(name: str) -> FollowingStep | None:
+def _find_next_scene(name: str) -> NextScene | None:
     """Return the scene that comes after this one; None after the last."""
     later_names = [*SCENES][[*SCENES].index(name) + 1 :]
-    return (
-        FollowingStep(SCENES[later_names[0]].short, stage.make_scene_parameters(later_names[0]))
-        if later_names
-        else None
-    )
+    return NextScene(SCENES[later_names[0]].title, stage.make_scene_parameters(later_names[0])) if later_names else None
 
 
-def _show_experiment(name: str, following: FollowingStep | None) -> None:
-    row = EXPERIMENTS[name]
-    linked_settings = read(name, address.get_parameters().get("run"))
-    report_unused([f"run={part[:20]}" for part in list_unread_parts(name, address.get_parameters().get("run"))])
-    stage.ask_question(row.short, row.question)
-    guess = stage.ask_guess(name, row.prediction, row.options)
+def _show_experiment(name: str, next_scene: NextScene | None) -> None:
+    experiment = EXPERIMENTS[name]
+    linked_settings = read_settings(name, address.get_parameters().get("run"))
+    report_ignored([f"run={part[:20]}" for part in list_unread_parts(name, address.get_parameters().get("run"))])
+    stage.show_question(experiment.short, experiment.question)
+    guess = stage.ask_guess(name, experiment.prediction, experiment.options)
     if stage.has_numbers():
         settings.show_settings(name, linked_settings)
-    run = _load_wanted_result(linked_settings)
+    run = _load_linked_result(linked_settings)
     if run is not None:
-        result.show_result(run, guess, get_theme(), following)
+        result.show_result(run, guess, get_theme(), next_scene)
 
 
 SCENES: Mapping[str, Scene] = MappingProxyType(
-    {name: Scene(row.short, _show_experiment) for name, row in EXPERIMENTS.items()}
-    | {name: Scene(toy.short, learning.show_toy) for name, toy in learning.TOYS.items()}
+    {name: Scene(experiment.short, _show_experiment) for name, experiment in EXPERIMENTS.items()}
+    | {name: Scene(toy.title, learning.show_toy) for name, toy in learning.TOYS.items()}
     | {small_tasks.SCENE: Scene("Small tasks", small_tasks.show_small_tasks)}
 )
 
 
-def _load_wanted_result(linked_settings: Settings) -> Result | None:
+def _load_linked_result(linked_settings: Settings) -> Result | None:
     """Return the result that the URL asks for if this server has it, else the default run that comes with the app."""
     default = EXPERIMENTS[linked_settings.experiment].default
     if "run" in address.get_parameters():
-        wanted_result = trainings.find_result(linked_settings)
-        if wanted_result is not None:
-            return wanted_result
+        linked_result = trainings.find_result(linked_settings)
+        if linked_result is not None:
+            return linked_result
         is_waiting = trainings.find_running(linked_settings) is not None
         if linked_settings != default and not is_waiting and not lab.find_faults(linked_settings):
             show_remark(

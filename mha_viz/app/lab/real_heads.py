@@ -35,17 +35,17 @@ REAL_HEADS: Mapping[str, RealHead] = MappingProxyType(
 
 # Two heads link one word to two different words: of all heads, L0H4 gives most to "river" and L5H9 most to "withdrew".
 BANK_TEXT = "She withdrew money from the bank by the river."
-WORDS, AT_BANK = ("She", "withdrew", "money", "from", "the", "bank", "by", "the", "river", "."), 5
+WORDS, BANK_INDEX = ("She", "withdrew", "money", "from", "the", "bank", "by", "the", "river", "."), 5
 LINKS = (WordLink("L5H9", 1, 0.39), WordLink("L0H4", 8, 0.72))
 
 
 def draw_two_heads(theme: Theme) -> Sequence[Drawing]:
     """Draw how two heads of MODEL link one word to two others."""
-    return [draw_links(theme, WORDS, AT_BANK, LINKS)]
+    return [draw_links(theme, WORDS, BANK_INDEX, LINKS)]
 
 
 def show_real_heads(relations: Iterable[str]) -> None:
-    """Show links to the real heads that follow these relations. The relations have signs in this order."""
+    """Show links to the real heads that follow these relations, with the sign of each relation in this order."""
     links = [
         (sign, REAL_HEADS[relation]) for sign, relation in zip(SIGNS, relations, strict=False) if relation in REAL_HEADS
     ]

@@ -13,7 +13,7 @@ import streamlit as st
 
 from mha_viz.app.lab import curves, downloads, real_heads, stage, trainings
 from mha_viz.app.lab.seeds import choose_seeds, list_other_seeds, show_side_by_side
-from mha_viz.app.lab.stage import FollowingStep
+from mha_viz.app.lab.stage import NextScene
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.widgets.parts import PERCENT, escape_markdown, format_formulas, report_errors, show_error, show_remark
 from mha_viz.app.widgets.url_controls import read_option
@@ -39,7 +39,7 @@ from mha_viz.lab.statements import Statement
 from mha_viz.numerals import percent
 
 CACHED_RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
-SLICES = (
+GRADIENT_NOTE = (
     r"The gradient of head $i$ is $\partial L/\partial\,\mathrm{out} \cdot W_O^{(i)\top}$; only the second factor is "
     r"its own. *Weights*: all of a head, its slice of $W_O$ included. *Gradients*: of the loss without a penalty; "
     r"cosines over $W_Q$, $W_K$, $W_V$."
@@ -62,39 +62,39 @@ def describe_settings(settings: Settings) -> str:
 
 @st.fragment
 @report_errors(show_error)
-def show_result(result: Result, guess: str | None, theme: Theme, following: FollowingStep | None) -> None:
+def show_result(result: Result, guess: str | None, theme: Theme, next_scene: NextScene | None) -> None:
     """Show the heads of a result at one step and, on request, its numbers."""
     arm = _read_arm(result)
     steps = [str(int(step)) for step in arm.steps]
-    wanted_step = read_option("step", steps, r"\d+")
-    step_index = steps.index(wanted_step) if wanted_step else 0
+    linked_step = read_option("step", steps, r"\d+")
+    step_index = steps.index(linked_step) if linked_step else 0
     removed_count = read_option("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
     if removed_count:
         step_index = len(steps) - 1 + int(removed_count)
-    number = next(number for number, run in enumerate(result.runs) if run is arm)
+    arm_index = next(index for index, run in enumerate(result.runs) if run is arm)
 
     seeds = list_other_seeds(result)
     other_start = None if stage.has_numbers() else _find_other_start(result)
     shown_results = (result, *filter(None, map(trainings.find_result, seeds)))
 
-    def play(shown: Result, follows: str = "") -> None:
+    def play(played_result: Result, follower_key: str = "") -> None:
         has_numbers = stage.has_numbers() and not seeds
         if other_start is None:
-            arms = tuple(shown_result.runs[number] for shown_result in shown_results)
-            recording = _record_frames(shown, shown.runs[number], theme, has_numbers, arms)
-            verdict = lab.compare_with_guess(guess, shown, number)
+            arms = tuple(shown_result.runs[arm_index] for shown_result in shown_results)
+            recording = _record_frames(played_result, played_result.runs[arm_index], theme, has_numbers, arms)
+            verdict = lab.compare_with_guess(guess, played_result, arm_index)
         else:
             recording, verdict = (
-                _record_two_rows(shown, other_start, theme),
-                lab.compare_with_other(guess, shown, other_start),
+                _record_two_rows(played_result, other_start, theme),
+                lab.compare_with_other(guess, played_result, other_start),
             )
         stage.play(
             {**recording, "beside": bool(seeds)},
             step_index,
             verdict,
-            partial(_make_step_parameters, shown.settings.experiment, int(arm.steps[-1])),
-            None if follows else following,
-            follows,
+            partial(_make_step_parameters, played_result.settings.experiment, int(arm.steps[-1])),
+            None if follower_key else next_scene,
+            follower_key,
         )
 
     if stage.has_numbers():
@@ -105,7 +105,7 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
         play(result)
     experiment = EXPERIMENTS[result.settings.experiment]
     real_heads.show_real_heads(experiment.task.relations)
-    _show_arm_control(result, number)
+    _show_arm_control(result, arm_index)
     draw_answer = DRAWINGS.get(result.settings.experiment)
     stage.show_answer(
         result.settings.experiment, experiment.answer, experiment.source, draw_answer(theme) if draw_answer else ()
@@ -117,9 +117,9 @@ def show_result(result: Result, guess: str | None, theme: Theme, following: Foll
 
 
 def _make_step_parameters(experiment: str, last_step: int, step: int) -> dict[str, str | None]:
-    """Return the URL parameters for a step. Steps after the ``last_step`` one stand for removed heads.
+    """Return the URL parameters for a step. Steps after ``last_step`` stand for removed heads.
 
-    They include the experiment, because other pages have steps too.
+    The parameters include the experiment, because other pages have steps too.
     """
     if not step:
         return {"step": None, "removed": None}
@@ -139,11 +139,11 @@ def _show_numbers(result: Result, arm: TrainingRun, step_index: int, theme: Them
                 _show_statement(statement)
     if (lab.find_marked_keys(result) >= 0).any():
         st.caption(RULE)
-    whole_charts = curves.make_run_charts(result)
-    stage.show_charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in whole_charts.items()})
-    if "accuracies" in whole_charts:
+    result_charts = curves.make_result_charts(result)
+    stage.show_charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in result_charts.items()})
+    if "accuracies" in result_charts:
         _show_costs(result)
-    st.markdown(SLICES)
+    st.markdown(GRADIENT_NOTE)
     titles = curves.list_titles(arm)
     stage.show_charts(
         {key: (title, curves.draw_curve(key, result, arm, step_index, theme)) for key, title in titles.items()}
@@ -205,15 +205,15 @@ def _find_default_arm(result: Result) -> str:
     return str(EXPERIMENTS[result.settings.experiment].shown)
 
 
-def _show_arm_control(result: Result, number: int) -> None:
+def _show_arm_control(result: Result, arm_index: int) -> None:
     """Show the control that chooses whose heads are shown, if there are several trainings."""
     if len(result.runs) > 1:
         names = {str(index): arm.label for index, arm in enumerate(result.runs)}
-        stage.choose_variant("Training", "arm", str(number), names, _find_default_arm(result))
+        stage.choose_variant("Training", "arm", str(arm_index), names, _find_default_arm(result))
 
 
 def _find_other_start(result: Result) -> Result | None:
-    """Return the result with the other initialisation that is played below this one; None if there is none yet."""
+    """Return the result with the other initialisation, which is played below this result; None if there is none yet."""
     name = EXPERIMENTS[result.settings.experiment].below
     if not name:
         return None
@@ -228,22 +228,22 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
     Cached, so callers must not change it.
     """
     results = (result, lower_result)
-    runs = tuple(one_result.runs[0] for one_result in results)
-    first, second = (_make_recording(one_result, one_result.runs[0], False, runs) for one_result in results)
+    runs = tuple(row_result.runs[0] for row_result in results)
+    first, second = (_make_recording(row_result, row_result.runs[0], False, runs) for row_result in results)
     assert first.strip
     assert second.strip
     rows = [
         RecordedRow(
-            EXPERIMENTS[one_result.settings.experiment].short,
-            [percent(share) for share in one_result.runs[0].accuracy.mean(axis=1)],
-            is_dashed=one_result is result,
+            EXPERIMENTS[row_result.settings.experiment].short,
+            [percent(share) for share in row_result.runs[0].accuracy.mean(axis=1)],
+            is_dashed=row_result is result,
         )
-        for one_result in results
+        for row_result in results
     ]
     curves = [
         line
-        for one_result in results
-        for line in scale_losses([one_result.runs[0].loss], 0, [run.loss for run in runs])
+        for row_result in results
+        for line in scale_losses([row_result.runs[0].loss], 0, [run.loss for run in runs])
     ]
     recording = first._replace(
         key=f"{first.key}|{second.key}",
@@ -261,7 +261,7 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
 def _record_frames(
     result: Result, arm: TrainingRun, theme: Theme, has_numbers: bool, shown_runs: tuple[TrainingRun, ...]
 ) -> Mapping[str, Any]:
-    """Return the data of one training for the browser, scaled for all trainings that are shown ``shown_runs``.
+    """Return the data of one training for the browser, on scales that fit all of ``shown_runs``.
 
     Cached, so callers must not change it.
     """
@@ -274,7 +274,7 @@ def _make_recording(
     task = EXPERIMENTS[result.settings.experiment].task
     removed_count = 0 if result.removal is None else arm.heads
     last_step = int(arm.steps[-1])
-    largest = max(float(np.abs(run.queries).max()) for run in shown_runs)
+    max_number = max(float(np.abs(run.queries).max()) for run in shown_runs)
     run_losses = [run.loss for run in result.runs]
 
     def extend(values: Array) -> Array:
@@ -282,7 +282,7 @@ def _make_recording(
         return np.concatenate([values, np.repeat(values[-1:], removed_count, axis=0)])
 
     recording = Recording(
-        key=f"{result.settings}|{arm.label}|{has_numbers}|{largest}",
+        key=f"{result.settings}|{arm.label}|{has_numbers}|{max_number}",
         steps=[*arm.steps.tolist(), *range(last_step + 1, last_step + 1 + removed_count)],
         words=result.words,
         names=lab.name_heads(arm),
@@ -293,7 +293,7 @@ def _make_recording(
         places=lab.find_marked_keys(result).T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
         curves=Curves("loss", scale_losses(run_losses, result.runs.index(arm), [run.loss for run in shown_runs])),
-        strip=Strip("W_Q", extend(arm.queries), largest),
+        strip=Strip("W_Q", extend(arm.queries), max_number),
     )
     if result.removal is not None:
         recording = recording._replace(**_record_removal(result, arm))

@@ -18,7 +18,7 @@ SEED_CHOICES = ("1", "2", "3")
 
 
 def list_other_seeds(result: Result) -> list[Settings]:
-    """Return copies of the settings with the next seeds, as many as the link asks for.
+    """Return copies of the settings with the next seeds, as many as the URL asks for.
 
     Empty if the experiment has no seed, or while numbers are hidden.
     """
@@ -37,7 +37,7 @@ def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Res
 
     ``play`` draws a result under a separate key. A seed that is being trained shows its progress instead.
     """
-    is_busy = any(trainings.find_running(run) is not None for run in seeds)  # a visitor trains one at a time
+    is_training = any(trainings.find_running(run) is not None for run in seeds)  # a visitor trains one at a time
     for number, (column, run) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
         finished_result = result if number == 0 else trainings.find_result(run)
         training = trainings.find_running(run)
@@ -51,7 +51,7 @@ def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Res
                 st.button(
                     f"Train seed {run.seed}",
                     key=f"lab_train_{number}",
-                    disabled=is_busy,
+                    disabled=is_training,
                     on_click=report_errors()(_train),
                     args=(run,),
                 )

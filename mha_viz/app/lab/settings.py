@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.analysis.costs import list_divisors
 from mha_viz.app.lab import trainings
-from mha_viz.app.lab.link import DEFAULT, read, write_settings
+from mha_viz.app.lab.link import DEFAULT, read_settings, write_settings
 from mha_viz.app.service.jobs import Job, get_queue
 from mha_viz.app.url import address
 from mha_viz.app.widgets.parts import format_formulas, report_errors, show_error, show_error_later, show_remark
@@ -46,9 +46,9 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
                     "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start,
                     args=(linked_settings,), help=None if faults else "Trains on this server.", width=92,
                 )  # fmt: skip
-        linked_faults = lab.find_faults(linked_settings)  # values in the link that the controls do not offer
-        misfits = {name: linked_faults[name] for name in linked_faults if name in ("heads", "d_model")}
-        for error in (misfits | faults).values():
+        linked_faults = lab.find_faults(linked_settings)  # the link may hold sizes that the controls do not offer
+        size_faults = {name: linked_faults[name] for name in linked_faults if name in ("heads", "d_model")}
+        for error in (size_faults | faults).values():
             show_error(error)
         if not faults:
             _show_estimate(replace(linked_settings, **values), linked_settings)
@@ -57,9 +57,9 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
 
 
 def _list_choices(linked_settings: Settings) -> Mapping[SettingName, Sequence[int]]:
-    """Return the values that d_model and the number of heads can take.
+    """Return the values that the controls for d_model and the number of heads offer.
 
-    A control that has another value is set to the nearest allowed one.
+    Set a control with any other value to the nearest of these.
     """
     choices: dict[SettingName, Sequence[int]] = {"d_model": WIDTHS}
     width = _set_nearest("d_model", linked_settings, WIDTHS)
@@ -90,10 +90,10 @@ def _show_control(name: SettingName, linked_settings: Settings, choices: Mapping
     step_options: dict[str, Any] = (
         {"step": 0.1, "format": "%g"} if name == "weight" else {"step": 100 if name == "steps" else 1}
     )
-    entered: float = st.number_input(
+    number: float = st.number_input(
         format_formulas(label), value=getattr(linked_settings, name), **options, **step_options
     )
-    return entered
+    return number
 
 
 def _show_estimate(entered_settings: Settings, linked_settings: Settings) -> None:
@@ -108,10 +108,7 @@ def _show_estimate(entered_settings: Settings, linked_settings: Settings) -> Non
 
 
 def _is_saved(settings: Settings) -> bool:
-    """Return whether the result exists: from the app, or from an earlier run here.
-
-    Equal settings give equal numbers.
-    """
+    """Return whether a result with these settings is bundled with the app, or cached from an earlier run."""
     return settings == EXPERIMENTS[settings.experiment].default or trainings.find_result(settings) is not None
 
 
@@ -129,8 +126,8 @@ def _start(linked_settings: Settings) -> None:
     """Run the entered settings unless their result exists, and write them into the URL."""
     experiment = linked_settings.experiment
     values = {name: st.session_state[_make_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
-    # Rounded as in a link.
-    settings = read(experiment, write_settings(replace(EXPERIMENTS[experiment].default, **values)))
+    # Round the values as a link does.
+    settings = read_settings(experiment, write_settings(replace(EXPERIMENTS[experiment].default, **values)))
     try:
         if _is_saved(settings):
             st.toast("This run is saved and shown here. Change the seed to train a new one.")

@@ -26,22 +26,22 @@ PLAYER_KEY = "lab_player"
 MAX_NARROW_MAPS = 4  # with more heads, maps at the full size of the class view do not fit a projector's low window
 GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
 # Session keys: how often an answer started the player; the parameters of the last step.
-_PLAYS, _END = "lab_plays", "lab_end"
+_PLAY_COUNT, _LAST_STEP = "lab_plays", "lab_end"
 
 
-class FollowingStep(NamedTuple):
-    """The step that comes next: its title, and the URL parameters that open it."""
+class NextScene(NamedTuple):
+    """The scene or task that comes next: its title, and the URL parameters that open it."""
 
     title: str
     changes: UrlChanges
 
 
-def make_scene_parameters(name: str, **others: str) -> UrlChanges:
+def make_scene_parameters(name: str, **parameters: str) -> UrlChanges:
     """Return the URL parameters that open another scene and remove those of the current one."""
-    return {**dict.fromkeys(address.SCENE_PARAMETERS), "experiment": name, **others}
+    return {**dict.fromkeys(address.SCENE_PARAMETERS), "experiment": name, **parameters}
 
 
-def ask_question(title: str, question: str, has_switch: bool = True) -> None:
+def show_question(title: str, question: str, has_switch: bool = True) -> None:
     """Show the question as the title, with a switch for the numbers if the scene has any."""
     set_title("Why heads differ", title)
     read_option(NUMBERS, ("0", "1"), ".+")
@@ -58,8 +58,8 @@ def has_numbers() -> bool:
 
     They are if the URL says so, or if it asks for a run with settings of its own.
     """
-    url = address.get_parameters()
-    return url.get(NUMBERS, "1" if "run" in url else "0") == "1"
+    parameters = address.get_parameters()
+    return parameters.get(NUMBERS, "1" if "run" in parameters else "0") == "1"
 
 
 def _switch_numbers(is_on: bool) -> UrlChanges:
@@ -72,7 +72,7 @@ def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | N
     Choosing an answer starts the playback.
     """
     guess = read_option(GUESS, options, ".+") or None
-    st.session_state.pop(_END, None)  # set again when the training is drawn
+    st.session_state.pop(_LAST_STEP, None)  # set again when the training is drawn
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown(format_formulas(prediction), width="content")
         bind_control(
@@ -85,12 +85,13 @@ def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | N
 def _save_guess(guess: str | None) -> UrlChanges | None:
     if guess is None:  # a second click on the same answer
         return None
-    st.session_state[_PLAYS] = st.session_state.get(_PLAYS, 0) + 1
-    return {GUESS: guess, **st.session_state.get(_END, {})}  # the last step, so that the end adds no history entry
+    st.session_state[_PLAY_COUNT] = st.session_state.get(_PLAY_COUNT, 0) + 1
+    last_step = st.session_state.get(_LAST_STEP, {})  # set now, so that the end adds no entry to the history
+    return {GUESS: guess, **last_step}
 
 
 def choose_variant(label: str, name: str, value: str, names: Mapping[str, str], default: str) -> str:
-    """Show a choice among trainings of one experiment, bound to the parameter ``name``. Return a key of ``names``."""
+    """Show a control for the training, bound to the URL parameter ``name``; return the choice, a key of ``names``."""
     choice: str | None = bind_control(
         st.segmented_control, label, name, value, list(names), default=default, required=True, wrap=True,
         key=f"lab_{name}_{'|'.join(names.values())}", format_func=names.__getitem__, label_visibility="collapsed",
@@ -103,20 +104,20 @@ def play(
     step_index: int,
     verdict: str,
     on_step: Callable[[int], Mapping[str, str | None]],
-    following: FollowingStep | None = None,
-    follows: str = "",
+    next_scene: NextScene | None = None,
+    follower_key: str = "",
 ) -> None:
     """Show a recorded training with Play and Pause.
 
     Args:
         recording: the data for the browser.
         step_index: the number of the recorded step in view.
-        verdict: shown once the training was played to its end, with the link to the ``following`` step.
+        verdict: shown once the training was played to its end, with the link to the ``next_scene``.
         on_step: returns the URL parameters for the step at which the visitor stops.
-        following: the step that comes next.
-        follows: the key of a drawing that moves along with the one on the stage; empty for the stage itself.
+        next_scene: the scene or task that comes next.
+        follower_key: the key of a player that moves along with the one on the stage; empty for the stage itself.
     """
-    key = follows or PLAYER_KEY
+    key = follower_key or PLAYER_KEY
 
     @report_errors()
     def save_step() -> None:
@@ -124,35 +125,35 @@ def play(
         if step in recording["steps"]:
             address.go(**on_step(int(step or 0)))
 
-    st.session_state[_END] = dict(on_step(recording["steps"][-1]))
-    plays = {"play": 0 if follows else st.session_state.get(_PLAYS, 0), "follows": bool(follows)}
-    has_many = len(recording["heads"]) > MAX_NARROW_MAPS and not follows
+    st.session_state[_LAST_STEP] = dict(on_step(recording["steps"][-1]))
+    options = {"play": 0 if follower_key else st.session_state.get(_PLAY_COUNT, 0), "follows": bool(follower_key)}
+    has_many_heads = len(recording["heads"]) > MAX_NARROW_MAPS and not follower_key
     with (
-        st.container(key=f"{follows}_stage" if follows else "lab_stage"),
-        st.container(key="lab_many") if has_many else nullcontext(),
+        st.container(key=f"{follower_key}_stage" if follower_key else "lab_stage"),
+        st.container(key="lab_many") if has_many_heads else nullcontext(),
     ):
-        show_player({**recording, **plays, "at": step_index, "verdict": verdict}, key, following, save_step)
+        show_player({**recording, **options, "at": step_index, "verdict": verdict}, key, next_scene, save_step)
 
 
 def show_player(
-    recording: Mapping[str, Any], key: str, following: FollowingStep | None, on_stop: Callable[[], None] = lambda: None
+    recording: Mapping[str, Any], key: str, next_scene: NextScene | None, on_stop: Callable[[], None] = lambda: None
 ) -> None:
-    """Show the player, with the link to the ``following`` step beside its verdict.
+    """Show the player, with the link to the ``next_scene`` beside its verdict.
 
     ``on_stop`` is called when the visitor stops at a step.
     """
 
     @report_errors()
-    def go_on() -> None:
-        if following:
-            address.go(**following.changes)
+    def open_next_scene() -> None:
+        if next_scene:
+            address.go(**next_scene.changes)
 
-    draw_player({**recording, "next": following.title if following else ""}, key, on_stop, go_on)
+    draw_player({**recording, "next": next_scene.title if next_scene else ""}, key, on_stop, open_next_scene)
 
 
-def show_answer(step: str, answer: str, source: str, drawings: Sequence[Drawing] = ()) -> None:
+def show_answer(scene: str, answer: str, source: str, drawings: Sequence[Drawing] = ()) -> None:
     """Show the answer from the papers in a closed expander, with its drawings."""
-    with st.expander("Answer", key=f"answer_of_{step}"):
+    with st.expander("Answer", key=f"answer_of_{scene}"):
         show_drawings(drawings)
         st.markdown(f"{format_formulas(answer)}  \n*{format_formulas(source)}*")
 
@@ -168,9 +169,9 @@ def show_charts(charts: Mapping[str, tuple[str, Any]]) -> None:
     """Show charts in rows of three: a title and the chart, by keys."""
     from mha_viz.figures.charts.plotly_settings import CONFIG
 
-    rows = list(charts.items())
-    for row in range(0, len(rows), 3):  # on a phone, one follows the other
-        for column, (key, (title, chart)) in zip(st.columns(3, gap="medium"), rows[row : row + 3], strict=False):
+    entries = list(charts.items())
+    for start in range(0, len(entries), 3):  # on a phone, one follows the other
+        for column, (key, (title, chart)) in zip(st.columns(3, gap="medium"), entries[start : start + 3], strict=False):
             with column:
                 st.markdown(title)
                 alt = f"{title.replace('*', '')}, at each step"

@@ -15,7 +15,7 @@ KIND = "training"
 
 @Once
 def load_paces() -> list[float]:
-    """Return a list with one number, the seconds per unit of work in the last run here.
+    """Return a list with one number: the seconds per unit of work in the last run on this server.
 
     Before the first run, it is measured on a tiny run.
     """
@@ -23,10 +23,7 @@ def load_paces() -> list[float]:
 
 
 def estimate_seconds(settings: Settings) -> float:
-    """Return about how many seconds a run with these settings takes.
-
-    Estimated from the last run here, or before that from a tiny measurement.
-    """
+    """Estimate how many seconds a run with these settings takes, from the pace of the last run on this server."""
     return load_paces()[-1] * estimate.estimate_seconds(settings)
 
 

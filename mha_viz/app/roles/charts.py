@@ -29,8 +29,8 @@ MENTION_RULES = ("nearest", "same form", "agreement", "untrained")  # columns of
 def make_charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[PageChart]:
     """Return all charts of the page, in its order."""
     profile = evidence.profiles[0]
-    cited = cite_model(profile.model, str(profile.facts.get("revision", "")))
-    description = f"Heads of {cited}, measured on {evidence.label}."
+    citation = cite_model(profile.model, str(profile.facts.get("revision", "")))
+    description = f"Heads of {citation}, measured on {evidence.label}."
     page_charts = [_make_map(evidence, head, description)] if evidence.findings() else []
     page_charts += (
         [*_make_card_charts(evidence, head, description), *_make_link_map(model, evidence, head)] if head else []
@@ -49,14 +49,14 @@ def make_charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> 
 
 
 def make_repeat_charts(model: catalog.Model) -> list[PageChart]:
-    """Return the chart of the open measure on repeated tokens, with the numbers of all four measures."""
+    """Return the chart of the selected measure on repeated tokens, with the numbers of all four measures."""
     heads = repeat_roles.load_heads(model)
     if heads is None:
         return []
     measure = repeat_roles.read_measure()
     label = f"{repeat_roles.LABELS[measure]}: mean weight of each head"
-    cited = cite_model(model.name, heads.revision)
-    description = f"Heads of {cited} on {DRAWS} sequences of {LENGTH} random tokens, each of which occurs twice."
+    citation = cite_model(model.name, heads.revision)
+    description = f"Heads of {citation} on {DRAWS} sequences of {LENGTH} random tokens, each of which occurs twice."
     code = f"import mha_viz as mv\n\nheads = mv.find_induction_heads({heads.model!r})\nheads.table()\n"
     draw = partial(repeat_roles.draw_weights, heads, measure)
     return [
@@ -68,10 +68,10 @@ def _make_map(evidence: Evidence, head: Head | None, description: str) -> PageCh
     kinds = filters.read_filters().kinds
     findings, profile = overview.filter_findings(evidence, kinds), evidence.profiles[0]
     recipes = list_head_recipes(profile.model, str(profile.facts.get("revision", "")))
-    needed = overview.find_needed(evidence)
+    needed_heads = overview.find_needed(evidence)
 
     def draw(theme: Theme) -> Any:
-        return draw_role_map(findings, profile.heads(), head, theme, recipes, needed)
+        return draw_role_map(findings, profile.heads(), head, theme, recipes, needed_heads)
 
     return PageChart(
         "Map of roles",
@@ -87,14 +87,14 @@ def _make_card_charts(evidence: Evidence, head: Head, description: str) -> list[
     position, delimiter = (select_head_rows(evidence.table(name), head) for name in ("position", "delimiter"))
     if position is None or delimiter is None:
         return []
-    places = position["offset"].astype(int).tolist()
+    offsets = position["offset"].astype(int).tolist()
     weights = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
     head_caption = f"{format_head(head)}. {description}"
     return [
         PageChart(
             f"Where {head} looks, in tokens from the token itself",
             f"offsets-{head}",
-            lambda theme: draw_offsets(position["mass"], position["share_of_maxima"], places, theme),
+            lambda theme: draw_offsets(position["mass"], position["share_of_maxima"], offsets, theme),
             head_caption,
         ),
         PageChart(
@@ -113,8 +113,10 @@ def _make_link_map(model: catalog.Model, evidence: Evidence, head: Head) -> list
         return []
     profile = evidence.profiles[0]
     revision = str(profile.facts.get("revision", "")) if profile.model == model.name else ""
-    cited = cite_model(model.name, revision)
-    description = f"{format_head(head)} of {cited}: queries and keys of {len(groups.links)} links from {groups.corpus}."
+    citation = cite_model(model.name, revision)
+    description = (
+        f"{format_head(head)} of {citation}: queries and keys of {len(groups.links)} links from {groups.corpus}."
+    )
     draw = partial(draw_link_map, groups, method=link_groups.read_method(groups))
     code = (
         f"import mha_viz as mv\n\ngroups = mv.roles.group_links('grammar', '{head}', {model.name!r})\ngroups.table()\n"
@@ -133,12 +135,12 @@ def _make_link_map(model: catalog.Model, evidence: Evidence, head: Head) -> list
 
 
 def _make_rule_chart(
-    label: str, file: str, table: Any, names: str, rules: Sequence[str], description: str
+    label: str, file: str, table: Any, name_column: str, rules: Sequence[str], description: str
 ) -> list[PageChart]:
-    """Return a table of best heads as a chart of bars with the scores of simple rules, and all its numbers."""
+    """Return a bar chart of the best heads in a table, with the scores of simple rules; empty if the table is."""
     if not len(table):
         return []
-    heads = [f"{name}: {head.split()[0]}" for name, head in zip(table[names], table["best head"], strict=True)]
+    heads = [f"{name}: {head.split()[0]}" for name, head in zip(table[name_column], table["best head"], strict=True)]
     marks: Mapping[str, Any] = {rule: table[rule].tolist() for rule in rules}
     scores = table["score"].tolist()
     draw = lambda theme: draw_against_rules(heads, scores, marks, theme)  # noqa: E731

@@ -1,4 +1,4 @@
-"""The filters of the Roles page. The URL holds them: controls show the URL, and only callbacks write it."""
+"""The filters of the Roles page. The URL holds them: controls show its values, and only callbacks write it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Filters(NamedTuple):
     Attributes:
         kinds: kinds of roles, empty for all.
         relation: the typed part of a relation's name.
-        level: the kind of relations.
+        level: how relations are grouped, a key of LEVELS.
     """
 
     kinds: tuple[str, ...] = ()
@@ -40,15 +40,15 @@ def read_filters() -> Filters:
 
 
 def make_model_parameters(name: str) -> UrlChanges:
-    """Return the URL parameters to change when the model changes."""
-    other_name = None if name == catalog.choose_default().name else name
-    return {"model": other_name, "corpus": None, "before": None, **dict.fromkeys(address.MODEL_PARAMETERS)}
+    """Return the URL parameters to change when the model ``name`` is chosen."""
+    parameter = None if name == catalog.choose_default().name else name
+    return {"model": parameter, "corpus": None, "before": None, **dict.fromkeys(address.MODEL_PARAMETERS)}
 
 
-def show_relation_filter(place: Any) -> str:
-    """Show the field for part of a relation's name at ``place``; return the text in lower case."""
+def show_relation_filter(container: Any) -> str:
+    """Show the field for part of a relation's name in ``container``; return the text in lower case."""
     text = bind_control(
-        place.text_input,
+        container.text_input,
         "Filter relations",
         "relation",
         read_filters().relation,
@@ -60,11 +60,11 @@ def show_relation_filter(place: Any) -> str:
     return str(text).strip().lower()
 
 
-def show_level_control(place: Any) -> str:
-    """Show the choice of the kind of relations at ``place``; return the chosen kind."""
+def show_level_control(container: Any) -> str:
+    """Show the control for the level of relations in ``container``; return the chosen level."""
     read_option("level", LEVELS, ".+")
     level = bind_control(
-        place.segmented_control,
+        container.segmented_control,
         "Level",
         "level",
         read_filters().level,

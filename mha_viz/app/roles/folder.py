@@ -20,10 +20,10 @@ from mha_viz.models.getting import catalog
 from mha_viz.quotes import join_names
 from mha_viz.study.own_profiles import find_own_profiles, iter_unopened
 
-CHOICE = "folder"  # the URL parameter
-SLIDER = "training_step"
-MAX_OPEN = 8  # profiles kept in memory
-STEP = re.compile(r"(.*\D)(\d{1,12})")
+CHOICE = "folder"  # the value of the URL parameter "corpus"
+SLIDER_KEY = "training_step"
+MAX_OPEN = 8  # maximum profiles in memory
+NAME_WITH_STEP = re.compile(r"(.*\D)(\d{1,12})")
 
 
 def load_evidence(model: str) -> Evidence | None:
@@ -42,12 +42,12 @@ def load_evidence(model: str) -> Evidence | None:
 
 
 @lru_cache(maxsize=MAX_OPEN)
-def _read_profile(folder: Path, _: int) -> Profile:
+def _read_profile(folder: Path, _mtime_ns: int) -> Profile:
     return read_profile(folder)
 
 
-def show_unopened() -> None:
-    """Report profiles that cannot be opened. Does nothing on a public server, because the report names folders."""
+def report_unopened_profiles() -> None:
+    """Report profiles that cannot be opened; do nothing on a public server, because the report names folders."""
     if not catalog.is_hosted():
         for sentence in iter_unopened():
             show_remark(sentence)
@@ -59,21 +59,21 @@ def list_steps(model: str) -> dict[int, str]:
     Their names differ only in the number at the end, like toy@0 and toy@400. Empty if there is only one.
     """
     training, _ = _split_name(model)
-    steps = {step: name for name in find_own_profiles() for start, step in [_split_name(name)] if start == training}
+    steps = {step: name for name in find_own_profiles() for prefix, step in [_split_name(name)] if prefix == training}
     return dict(sorted(steps.items())) if training and len(steps) > 1 and model in find_own_profiles() else {}
 
 
 def _split_name(name: str) -> tuple[str, int]:
-    match = STEP.fullmatch(name)
+    match = NAME_WITH_STEP.fullmatch(name)
     return (match[1], int(match[2])) if match else ("", 0)
 
 
 def show_steps(model: str) -> None:
     """Show a slider over the steps of the model's training, if there are several."""
-    by_step = list_steps(model)
-    if by_step:
+    models_by_step = list_steps(model)
+    if models_by_step:
         bind_control(
-            st.select_slider, "Training step", "model", _split_name(model)[1], [*by_step], key=SLIDER, go=go,
-            change=lambda step: {"model": by_step[step], "corpus": CHOICE},  # the open head stays open
+            st.select_slider, "Training step", "model", _split_name(model)[1], [*models_by_step], key=SLIDER_KEY, go=go,
+            change=lambda step: {"model": models_by_step[step], "corpus": CHOICE},  # the open head stays open
             format_func="{:,}".format,
         )  # fmt: skip

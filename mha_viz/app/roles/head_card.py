@@ -1,4 +1,4 @@
-"""The card of a head: its roles, its measurements, and the sentences in which it is right most and least often."""
+"""The card of a head: its roles, measurements, and the sentences in which it is right most and least often."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         show_key_shares(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
-            relation_words = (
+            relation_names = (
                 f"{len(details)} relations" if len(details) > 1 else describe_link(details[0]).partition(",")[0]
             )
-            st.caption(describe_unused(escape_markdown(relation_words), effects["measure"].iloc[0]))
+            st.caption(describe_unused(escape_markdown(relation_names), effects["measure"].iloc[0]))
         need = find_needs(evidence.table(NEEDED)).get(head)
         if need is not None:
             st.markdown(escape_markdown(describe_need(need)), help=escape_markdown(explain_need(need)))
@@ -105,14 +105,17 @@ def _explain_missing_relation(evidence: Evidence, recipe: HeadRecipe, findings: 
 
     For example " Its relations concern few words (≤ 8.3%)."; empty if it needs no explanation.
     """
-    relations, source = {finding.detail for finding in findings if finding.role == SYNTAX}, evidence.source("syntax")
-    if not relations or source is None or any(RULES[part.rule].kind == SYNTAX for part in recipe.parts):
+    relations, profile = (
+        {finding.detail for finding in findings if finding.role == SYNTAX},
+        evidence.find_profile("syntax"),
+    )
+    if not relations or profile is None or any(RULES[part.rule].kind == SYNTAX for part in recipe.parts):
         return ""
-    table = source.tables["syntax"]
+    table = profile.tables["syntax"]
     cases = table.loc[(table["relation"] + " " + table["direction"]).isin(relations), "n"].max()
-    share = percent(cases / source.facts["counts"]["words"])
-    few = f"few words (≤\N{NO-BREAK SPACE}{share})" if len(relations) > 1 else f"few words ({share})"
-    return f" Its relation{'s concern' if len(relations) > 1 else ' concerns'} {few}."
+    share = percent(cases / profile.facts["counts"]["words"])
+    word_share = f"few words (≤\N{NO-BREAK SPACE}{share})" if len(relations) > 1 else f"few words ({share})"
+    return f" Its relation{'s concern' if len(relations) > 1 else ' concerns'} {word_share}."
 
 
 def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
@@ -157,11 +160,9 @@ def _show_patterns(evidence: Evidence, head: Head) -> None:
         bars = draw_shares(tuple(DELIMITERS.values()), values, colours)
         alt = f"Weight of {format_head(head)} on delimiters."
         st.plotly_chart(draw_legible(bars), key="card_delimiters", theme=None, config=CONFIG, alt=alt)
-    line, untrained = entropy.iloc[0], select_head_rows(evidence.profiles[0].untrained.get("entropy"), head)
-    comparison = "" if untrained is None else f"; with random weights {untrained.iloc[0]['normalised']:.2f}"
-    st.markdown(
-        f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible{comparison}."
-    )
+    row, untrained_rows = entropy.iloc[0], select_head_rows(evidence.profiles[0].untrained.get("entropy"), head)
+    comparison = "" if untrained_rows is None else f"; with random weights {untrained_rows.iloc[0]['normalised']:.2f}"
+    st.markdown(f"Entropy **{row['nats']:.2f}** nats, **{row['normalised']:.2f}** of the largest possible{comparison}.")
 
 
 def _show_key_shares(evidence: Evidence, head: Head) -> None:
@@ -177,10 +178,10 @@ def _show_key_shares(evidence: Evidence, head: Head) -> None:
 
 def _show_recipe_source(evidence: Evidence, head: Head) -> None:
     """Show the sentences on which the head's recipe was chosen, and how similar a recipe from another corpus is."""
-    recipe, measured = load_recipes(evidence).get(head), find_recipes(*identify_weights(evidence))
-    if recipe and measured:
+    recipe, bundled_recipes = load_recipes(evidence).get(head), find_recipes(*identify_weights(evidence))
+    if recipe and bundled_recipes:
         overlap_note = "" if isnan(recipe.overlap) else f"; on other text, {percent(recipe.overlap, 0)} are the same"
-        st.markdown(f"**Rules chosen on** {escape_markdown(measured.where)}{overlap_note}.")
+        st.markdown(f"**Rules chosen on** {escape_markdown(bundled_recipes.where)}{overlap_note}.")
 
 
 def _select_rows(evidence: Evidence, name: str, head: Head) -> Any:
@@ -210,7 +211,7 @@ def _show_relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
         return None
     st.markdown("**Relations it comes closest to**, over all sentences, with simple rules")
     _show_scores(table)
-    _show_numbers(table)
+    _show_all_numbers(table)
     return _choose_relation(head, zip(table["relation"], table["direction"], strict=True))
 
 
@@ -218,17 +219,17 @@ def _show_scores(table: Any) -> None:
     rules = {name: column for name, column in BASELINES.items() if column in table}
     rows = [
         ScoreRow(
-            label_link(f"{line['relation']} {line['direction']}"),
-            DIRECTIONS[line["direction"]],
-            float(line["accuracy"]),
-            tuple(line[list(rules.values())]),
+            label_link(f"{row['relation']} {row['direction']}"),
+            DIRECTIONS[row["direction"]],
+            float(row["accuracy"]),
+            tuple(row[list(rules.values())]),
         )
-        for _, line in table.iterrows()
+        for _, row in table.iterrows()
     ]
-    score_rows.draw_rows("Relation", rules, rows, second="Direction", bar="this head")
+    score_rows.draw_rows("Relation", rules, rows, second_heading="Direction", bar_owner="this head")
 
 
-def _show_numbers(table: Any) -> None:
+def _show_all_numbers(table: Any) -> None:
     labels = {
         "accuracy": "right",
         "ci_low": "low",
@@ -288,26 +289,27 @@ def _show_best_and_worst(model: catalog.Model, head: Head, index: int, relation:
     name = relation if relation != "all without punct" else "all"
     cases = [
         SentenceAnswers(number, links)
-        for number, (sentence, pointers_of_sentence) in enumerate(
+        for number, (sentence, sentence_pointers) in enumerate(
             zip(load_built_in_corpus().sentences, pointers, strict=True)
         )
-        if pointers_of_sentence is not None
-        and (links := list_arcs(sentence, pointers_of_sentence, index, name, direction))
+        if sentence_pointers is not None and (links := list_arcs(sentence, sentence_pointers, index, name, direction))
     ]
     if not cases:
         st.markdown(f"The built-in sentences have no case of {escape_markdown(relation)}.")
         return
-    right_count, cases_in_all = sum(case.right_count for case in cases), sum(len(case.arcs) for case in cases)
-    st.markdown(f"In the built-in sentences it is right in **{right_count}** of **{cases_in_all}** cases.")
-    best = sorted(cases, key=lambda c: (c.right_count / len(c.arcs), len(c.arcs)), reverse=True)
-    left_side, right_side = st.columns(2, gap="large")
+    right_count, case_count = sum(case.right_count for case in cases), sum(len(case.arcs) for case in cases)
+    st.markdown(f"In the built-in sentences it is right in **{right_count}** of **{case_count}** cases.")
+    best_first = sorted(cases, key=lambda c: (c.right_count / len(c.arcs), len(c.arcs)), reverse=True)
+    left, right = st.columns(2, gap="large")
     gold = f"{name}.{direction}"
-    with left_side:
-        _show_sentences("Most often right", [case for case in best[:MAX_SENTENCES] if case.right_count], head, gold)
-    with right_side:
+    with left:
+        _show_sentences(
+            "Most often right", [case for case in best_first[:MAX_SENTENCES] if case.right_count], head, gold
+        )
+    with right:
         _show_sentences(
             "Least often right",
-            [case for case in best[::-1][:MAX_SENTENCES] if case.right_count < len(case.arcs)],
+            [case for case in best_first[::-1][:MAX_SENTENCES] if case.right_count < len(case.arcs)],
             head,
             gold,
         )
@@ -316,7 +318,7 @@ def _show_best_and_worst(model: catalog.Model, head: Head, index: int, relation:
 def _load_pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
     """Return where every head points in the built-in sentences; None if the visitor has stopped reading them.
 
-    Raises what the model raises, and Busy.
+    Raises the model's errors, and Busy.
     """
     task = studies.make_pointers_task(model)
     if task.is_cancelled and task.find_result() is None:
@@ -334,11 +336,11 @@ def _show_sentences(title: str, sentences: Sequence[SentenceAnswers], head: Head
     axis: Literal["q", "k"] = "k" if gold.endswith("head_to_dep") else "q"
     for answers in sentences:
         sentence = load_built_in_corpus().sentences[answers.number]
-        missed = [arc for arc in answers.arcs if not arc.is_right][:3]
-        case = CaseInLink(head, axis, (*missed, *answers.arcs)[0].word)
-        words = f"{' '.join(sentence.forms)}  ({answers.right_count} of {len(answers.arcs)})"
-        role_sentences.show_link(words, role_cases.make_explore_parameters(sentence, case, gold))
-        for arc in missed:
+        wrong_arcs = [arc for arc in answers.arcs if not arc.is_right][:3]
+        case = CaseInLink(head, axis, (*wrong_arcs, *answers.arcs)[0].word)
+        label = f"{' '.join(sentence.forms)}  ({answers.right_count} of {len(answers.arcs)})"
+        role_sentences.show_link(label, role_cases.make_explore_parameters(sentence, case, gold))
+        for arc in wrong_arcs:
             forms = sentence.forms
             expected_words = " or ".join(forms[i] for i in arc.gold)
             st.caption(escape_markdown(f"“{forms[arc.word]}” → “{forms[arc.pointed]}”, correct: “{expected_words}”"))

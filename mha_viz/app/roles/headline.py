@@ -17,18 +17,18 @@ from mha_viz.figures.words.role_words import OLDER_RULE, has_older_rule
 from mha_viz.figures.words.use_words import count_in_words, is_used
 from mha_viz.models.getting import catalog
 
-FEW_TOKENS = 1000  # in a corpus with fewer tokens, broad roles mean little
+MIN_TOKENS = 1000  # in a corpus with fewer tokens, broad roles mean little
 ROUNDING = 0.0005  # added to q, so that it is rounded up
-RULE = (
+NAMING_RULE = (
     "A head is named after a relation if its 95% interval begins ten points above the best fixed offset (coreference: "
     "two rules). That proves neither that the model uses it nor that it holds elsewhere."
 )
 
 
-def show_headline(model: catalog.Model, evidence: Evidence | None, is_open: bool = False) -> None:
+def show_headline(model: catalog.Model, evidence: Evidence | None, has_open_head: bool = False) -> None:
     """Show the title of the page and, once there is evidence, how many heads have a role.
 
-    Also say for which roles the corpus is too small. ``is_open``: whether a head is open.
+    Also say for which roles the corpus is too small. ``has_open_head``: whether a head is open.
     """
     layers, heads = evidence.profiles[0].shape if evidence else (0, 0)
     st.markdown(
@@ -37,17 +37,17 @@ def show_headline(model: catalog.Model, evidence: Evidence | None, is_open: bool
     )
     if evidence is None:
         return
-    st.markdown(_write_sentence(evidence, layers * heads, is_open))
-    tokens = evidence.profiles[0].facts["counts"].get("pieces", FEW_TOKENS)
-    if tokens < FEW_TOKENS:
+    st.markdown(_write_sentence(evidence, layers * heads, has_open_head))
+    tokens = evidence.profiles[0].facts["counts"].get("pieces", MIN_TOKENS)
+    if tokens < MIN_TOKENS:
         show_remark(f"This corpus has {tokens:,} tokens: too few for position, delimiter and broad roles to mean much.")
 
 
-def _write_sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
+def _write_sentence(evidence: Evidence, heads: int, has_open_head: bool) -> str:
     head_count = len({finding.head for finding in evidence.findings()})
     if not head_count:
         return f"None of the {heads} heads has a role."
-    return f"**{head_count}** have a role.{'' if is_open else f' Click one.{_describe_linking_heads(evidence)}'}"
+    return f"**{head_count}** have a role.{'' if has_open_head else f' Click one.{_describe_linking_heads(evidence)}'}"
 
 
 @cache_results(CACHED_RESULTS)
@@ -59,26 +59,26 @@ def _describe_linking_heads(evidence: Evidence) -> str:
     linking_heads = {finding.head for finding in evidence.findings() if finding.role in LINKING_ROLES}
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
     rows: list[Any] = [row for table in tables for row in table.itertuples()]
-    measured = {(row.layer, row.head) for row in rows}
+    measured_heads = {(row.layer, row.head) for row in rows}
     used_heads = {(row.layer, row.head) for row in rows if is_used(row.used)}
-    out_of = f" of {len(measured)}" if len(measured) < len(linking_heads) else ""
+    out_of = f" of {len(measured_heads)}" if len(measured_heads) < len(linking_heads) else ""
     if not linking_heads:
         return ""
-    words = f" ({count_in_words(len(used_heads), out_of, (row.measure for row in rows))})" if rows else ""
-    return f" **{len(linking_heads)}** link words{words}."
+    use_note = f" ({count_in_words(len(used_heads), out_of, (row.measure for row in rows))})" if rows else ""
+    return f" **{len(linking_heads)}** link words{use_note}."
 
 
 def _write_certainty(highest_q: float, chance: ChanceRoles | None) -> str:
-    """Describe the certainty of roles that link words, as " Linking words, against fixed offsets: q < 0.001; …".
+    """Describe the certainty of roles that link words: " Linking words, against fixed offsets: q < 0.001.".
 
-    If the largest number of roles found in a random draw is known, it follows: "chance: 0 in 20 draws".
+    If the largest number of roles found in a random draw is known, add it: "chance: 0 in 20 draws".
     """
     parts = []
     if not math.isnan(highest_q):
         parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + ROUNDING:.3f}")
     if chance is not None:
-        max_drawn = max(chance.drawn)
-        parts.append(f"chance: {'up to ' * bool(max_drawn)}{max_drawn} in {len(chance.drawn)} draws")
+        max_roles = max(chance.drawn)
+        parts.append(f"chance: {'up to ' * bool(max_roles)}{max_roles} in {len(chance.drawn)} draws")
     return f" Linking words, against fixed offsets: {'; '.join(parts)}." if parts else ""
 
 
@@ -107,16 +107,16 @@ def _write_summary(evidence: Evidence) -> tuple[str, ...]:
     findings = evidence.findings()
     head_count = len({finding.head for finding in findings})
     q = max((f.q for f in evidence.profiles[0].findings() if not math.isnan(f.q)), default=math.nan)
-    untrained_note = (
+    no_role_note = (
         f"for **{layers * heads - head_count}** no role was "
         f"found.{_write_certainty(q, find_chance_roles(evidence.profiles[0]))}"
     )
-    with_roles = f"**{head_count}** of {layers * heads} heads have a role, some several; {untrained_note}"
+    head_note = f"**{head_count}** of {layers * heads} heads have a role, some several; {no_role_note}"
     untrained = evidence.profiles[0].untrained.get("roles")
     if untrained is None:
-        return with_roles, RULE
+        return head_note, NAMING_RULE
     kinds = untrained.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
     kind_list = ", ".join(f"{count} {role}" for role, count in kinds.items())
     if list(kinds.items()) == [("broad", layers * heads)]:
         kind_list = f"all {layers * heads} heads are broad: they look everywhere"
-    return with_roles, RULE, f"With random weights: {kind_list or 'no head has a role'}."
+    return head_note, NAMING_RULE, f"With random weights: {kind_list or 'no head has a role'}."

@@ -1,4 +1,4 @@
-"""A sample of all links of a head, from the strongest to the weakest, in groups. Shown in the head's card."""
+"""Show a sample of a head's links, from the strongest to the weakest, in groups, in the head's card."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from mha_viz.analysis.link_groups import DrawnLink, LinkGroup, LinkGroups, unpack_groups
-from mha_viz.app.roles.link_search import choose_source
+from mha_viz.app.roles.link_search import choose_corpus
 from mha_viz.app.roles.role_sentences import show_link
 from mha_viz.app.service import searches
 from mha_viz.app.service.jobs import Job, get_queue
@@ -19,7 +19,7 @@ from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
 from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.parts import escape_markdown, get_theme, report_errors, show_error, show_remark
-from mha_viz.app.widgets.study_progress import show_progress, show_stopping
+from mha_viz.app.widgets.study_progress import show_progress, show_saving
 from mha_viz.app.widgets.url_controls import bind_control, read_option
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
@@ -30,7 +30,7 @@ from mha_viz.models.getting import catalog
 from mha_viz.numerals import format_done, format_weight, percent
 
 PARAMETER = "groups"
-MAX_LISTED = 6  # larger groups are shown one by one, all others in one line
+MAX_LISTED = 6  # this many of the largest groups are shown one by one, all others in one line
 SENTENCES_PER_GROUP = 3
 
 
@@ -38,31 +38,28 @@ def show_link_groups(model: catalog.Model, evidence: Evidence, head: Head) -> No
     """Show the groups of links, or a button that samples the links."""
     is_open = PARAMETER in address.get_parameters()
     with st.expander("Everything this head does", expanded=is_open):
-        source = choose_source(model, evidence)
-        link_request = make_link_request("groups", model, source.digest, head)
-        st.markdown(f"Its links in {escape_markdown(source.name)}, grouped by what they share.")
+        corpus = choose_corpus(model, evidence)
+        link_request = make_link_request("groups", model, corpus.digest, head)
+        st.markdown(f"Its links in {escape_markdown(corpus.name)}, grouped by what they share.")
         if not (is_open and _show_outcome(link_request)):
-            st.button("Sample links", key="draw_links", on_click=_start, args=(model, source, link_request))
+            st.button("Sample links", key="draw_links", on_click=_start, args=(model, corpus, link_request))
 
 
 @report_errors()
-def _start(model: catalog.Model, source: StudyCorpus, link_request: LinkRequest) -> None:
+def _start(model: catalog.Model, corpus: StudyCorpus, link_request: LinkRequest) -> None:
     address.go(groups="pca")
-    searches.start(model, source, link_request)
+    searches.start(model, corpus, link_request)
 
 
 def load_groups(model: catalog.Model, evidence: Evidence, head: Head) -> LinkGroups | None:
     """Return the groups if the URL asks for them and they are cached, else None."""
-    link_request = make_link_request("groups", model, choose_source(model, evidence).digest, head)
+    link_request = make_link_request("groups", model, choose_corpus(model, evidence).digest, head)
     result = get_queue("groups").results.get(link_request) if PARAMETER in address.get_parameters() else None
     return None if result is None else unpack_groups(result)
 
 
-def show_running(model: catalog.Model, head: Head) -> None:
-    """Show the sampling of links from the built-in sentences while it runs.
-
-    For pages whose corpus is not measured.
-    """
+def show_sampling(model: catalog.Model, head: Head) -> None:
+    """Show the progress of sampling links from the built-in sentences, on a page whose corpus is not measured."""
     link_request = make_link_request("groups", model, make_built_in_corpus().digest, head)
     if PARAMETER in address.get_parameters() and get_queue("groups").find_running(link_request) is not None:
         st.markdown(f"Sampling links of **{format_head(head)}**:")
@@ -70,18 +67,18 @@ def show_running(model: catalog.Model, head: Head) -> None:
 
 
 def _show_outcome(link_request: LinkRequest) -> bool:
-    """Show the groups or the progress of the sampling. Return whether a visitor has asked for them."""
+    """Show the groups or the progress of the sampling. Return whether links were sampled or are being sampled."""
     queue = get_queue("groups")
     result, job = queue.results.get(link_request), queue.find_running(link_request)
     if job is not None:
         show_progress(job, _describe_progress)
     elif queue.is_stopping(link_request):
-        show_stopping(partial(queue.is_stopping, link_request), "Sampling is being stopped.")
+        show_saving(partial(queue.is_stopping, link_request), "Sampling is being stopped.")
     elif result is not None:
         _show_groups(unpack_groups(result))
     else:
-        if (failed := queue.find_failed(link_request)) and failed.error:
-            show_error(failed.error)
+        if (failed_job := queue.find_failed(link_request)) and failed_job.error:
+            show_error(failed_job.error)
         return False
     return True
 
@@ -118,12 +115,12 @@ def _show_group(groups: LinkGroups, group: LinkGroup) -> None:
         _show_sentence(groups.head, groups.links[number])
 
 
-def _show_sentence(head: Head, sampled: DrawnLink) -> None:
-    ends = [end.word for end in (sampled.query, sampled.key) if end.word is not None]
-    axis: Literal["q", "k"] = "k" if sampled.query.word is None else "q"
-    query: Any = make_explore_parameters(sampled.sentence, CaseInLink(head, axis, ends[0]), "") if ends else None
-    show_link(cut_around(sampled.sentence.forms, ends or [0]), query)
-    st.caption(escape_markdown(f"{sampled.pair}, weight {format_weight(sampled.weight)}"))
+def _show_sentence(head: Head, link: DrawnLink) -> None:
+    ends = [end.word for end in (link.query, link.key) if end.word is not None]
+    axis: Literal["q", "k"] = "k" if link.query.word is None else "q"
+    parameters: Any = make_explore_parameters(link.sentence, CaseInLink(head, axis, ends[0]), "") if ends else None
+    show_link(cut_around(link.sentence.forms, ends or [0]), parameters)
+    st.caption(escape_markdown(f"{link.pair}, weight {format_weight(link.weight)}"))
 
 
 def _show_map(groups: LinkGroups) -> None:

@@ -19,7 +19,7 @@ from mha_viz.app.service.studies import Evidence, make_built_in_corpus
 from mha_viz.app.url import address
 from mha_viz.app.url.address import CaseInLink
 from mha_viz.app.widgets.parts import escape_markdown, report_errors, show_error, show_remark
-from mha_viz.app.widgets.study_progress import show_progress, show_stopping
+from mha_viz.app.widgets.study_progress import show_progress, show_saving
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.figures.words.glosses import label_relation
@@ -45,45 +45,45 @@ FIELDS = tuple(name for row in ROWS.values() for name in row)
 
 
 def show_link_search(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show the form, and the results of the search."""
+    """Show the search form and, if the URL holds a search, its results or its progress."""
     parameter = address.get_parameters().get(PARAMETER)
     with st.expander("Search this head’s links", expanded=parameter is not None):
-        source = choose_source(model, evidence)
-        conditions = read(parameter or "")
-        _show_form(model, source, head, conditions, parameter or "")
+        corpus = choose_corpus(model, evidence)
+        conditions = read_conditions(parameter or "")
+        _show_form(model, corpus, head, conditions, parameter or "")
         if parameter is not None:
-            _show_outcome(model, source, head, conditions)
+            _show_outcome(model, corpus, head, conditions)
 
 
-def read(parameter: str) -> dict[str, str]:
+def read_conditions(parameter: str) -> dict[str, str]:
     """Return the conditions in the URL parameter."""
     values = dict(parse_qsl(parameter))
     return {name: clean(values[name])[:MAX_CHARACTERS].strip() for name in FIELDS if values.get(name, "").strip()}
 
 
-def choose_source(model: catalog.Model, evidence: Evidence) -> StudyCorpus:
-    """Return the sentences to search: the visitor's own file, or else the built-in ones."""
+def choose_corpus(model: catalog.Model, evidence: Evidence) -> StudyCorpus:
+    """Return the corpus to search: the visitor's own file, or else the built-in sentences."""
     digest = evidence.profiles[0].facts["sha256"]
     names: dict[str, str] = st.session_state.get(FILES_KEY, {})
-    source = studies.find_measured_source(model, digest) if digest in names else None
-    return make_built_in_corpus() if source is None else source._replace(name=names[digest])
+    corpus = studies.find_measured_corpus(model, digest) if digest in names else None
+    return make_built_in_corpus() if corpus is None else corpus._replace(name=names[digest])
 
 
 def _show_form(
-    model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str], parameter: str
+    model: catalog.Model, corpus: StudyCorpus, head: Head, conditions: dict[str, str], parameter: str
 ) -> None:
     st.markdown(
-        f"Searches {escape_markdown(source.name)} for links from each word to the word with its largest weight. "
+        f"Searches {escape_markdown(corpus.name)} for links from each word to the word with its largest weight. "
         "Empty fields match anything."
     )
     with st.form(f"search_{head}", border=False):
         for title, row in ROWS.items():
             label, *columns = st.columns([1, *[3] * len(row)], vertical_alignment="bottom")
             label.markdown(f"**{title}**")
-            for column, (name, words) in zip(columns, row.items(), strict=True):
+            for column, (name, field_label) in zip(columns, row.items(), strict=True):
                 value = conditions.get(name, "")
-                column.text_input(words, value, key=_make_key(name, parameter), max_chars=MAX_CHARACTERS)
-        st.form_submit_button("Search", key="search_links", on_click=_start, args=(model, source, head, parameter))
+                column.text_input(field_label, value, key=_make_key(name, parameter), max_chars=MAX_CHARACTERS)
+        st.form_submit_button("Search", key="search_links", on_click=_start, args=(model, corpus, head, parameter))
 
 
 def _make_key(name: str, parameter: str) -> str:
@@ -92,33 +92,33 @@ def _make_key(name: str, parameter: str) -> str:
 
 
 @report_errors()
-def _start(model: catalog.Model, source: StudyCorpus, head: Head, parameter: str) -> None:
+def _start(model: catalog.Model, corpus: StudyCorpus, head: Head, parameter: str) -> None:
     conditions = {
         name: clean(str(st.session_state.get(_make_key(name, parameter)) or ""))[:MAX_CHARACTERS].strip()
         for name in FIELDS
     }
     parameter_value = urlencode({name: value for name, value in conditions.items() if value})
     address.go(search=parameter_value or ALL)
-    searches.start(model, source, _make_request(model, source, head, read(parameter_value)))
+    searches.start(model, corpus, _make_request(model, corpus, head, read_conditions(parameter_value)))
 
 
-def _make_request(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> LinkRequest:
-    return make_link_request("search", model, source.digest, head, tuple(Conditions(**conditions)))
+def _make_request(model: catalog.Model, corpus: StudyCorpus, head: Head, conditions: dict[str, str]) -> LinkRequest:
+    return make_link_request("search", model, corpus.digest, head, tuple(Conditions(**conditions)))
 
 
-def _show_outcome(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> None:
-    search = _make_request(model, source, head, conditions)
+def _show_outcome(model: catalog.Model, corpus: StudyCorpus, head: Head, conditions: dict[str, str]) -> None:
+    search = _make_request(model, corpus, head, conditions)
     searches_queue = get_queue("search")
     result, job = searches_queue.results.get(search), searches_queue.find_running(search)
     if job is not None:
         show_progress(job, _describe_progress)
     elif searches_queue.is_stopping(search):
-        words = "The search is being stopped; its results so far follow."
-        show_stopping(partial(searches_queue.is_stopping, search), words)
+        note = "The search is being stopped; its results so far follow."
+        show_saving(partial(searches_queue.is_stopping, search), note)
     elif result is not None:
         _show_result(result, head)
-    elif (failed := searches_queue.find_failed(search)) and failed.error:
-        show_error(failed.error)
+    elif (failed_job := searches_queue.find_failed(search)) and failed_job.error:
+        show_error(failed_job.error)
 
 
 def _describe_progress(job: Job) -> str:
@@ -136,8 +136,8 @@ def _show_result(result: dict[str, Any], head: Head) -> None:
     with left:
         for match in unpack_links(result):
             gold = ".".join(part.partition(":")[0] for part in match.relation if part)
-            words = cut_around(match.sentence.forms, (match.query, match.key))
-            show_link(words, make_explore_parameters(match.sentence, CaseInLink(head, "q", match.query), gold))
+            excerpt = cut_around(match.sentence.forms, (match.query, match.key))
+            show_link(excerpt, make_explore_parameters(match.sentence, CaseInLink(head, "q", match.query), gold))
             ends = " → ".join(f"“{match.sentence.forms[word]}”" for word in (match.query, match.key))
             st.caption(
                 escape_markdown(

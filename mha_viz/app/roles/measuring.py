@@ -1,4 +1,4 @@
-"""The measurements on the Roles page, or the controls to start them: on published, built-in or uploaded sentences."""
+"""Load the measurements for the Roles page, or show the controls that start them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from mha_viz.app.service.studies import Evidence, load_bundled, make_built_in_co
 from mha_viz.app.url import address
 from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets.parts import escape_markdown, report_errors, show_error, show_remark
-from mha_viz.app.widgets.study_progress import show_progress, show_stopping
+from mha_viz.app.widgets.study_progress import show_progress, show_saving
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import counted, format_done
 from mha_viz.text import clean
 
-GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
+GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"  # values of the URL parameter "corpus"
 POLL_INTERVAL_S = 0.1  # seconds between two polls while a file is read
-FILES_KEY = "roles_files"  # corpora measured during this visit: digest → name
+FILES_KEY = "roles_files"  # session key: the files measured during this visit, as digest → name
 CORPORA = {
     GOLD: "published",
     folder.CHOICE: "profiles of this server",
@@ -49,26 +49,27 @@ def load_evidence(model: catalog.Model, corpus: str) -> Evidence | None:
     digest = load_built_in_corpus().digest if corpus == GRAMMAR else corpus
     profile = studies.find_profile(model, digest)
     if profile is not None:
-        cause = studies.find_write_error(model, digest)
-        if cause is not None:
+        write_error = studies.find_write_error(model, digest)
+        if write_error is not None:
             show_remark(
-                f"These results will be lost when the server stops: they could not be written to disk. {cause.problem}"
+                "These results will be lost when the server stops: they could not be written to disk. "
+                f"{write_error.problem}"
             )
         return Evidence("the built-in sentences" if corpus == GRAMMAR else _name_corpus(profile), (profile,))
-    under_way = studies.find_running(model, digest)
-    if under_way is not None:
-        show_progress(under_way, partial(_describe_progress, model))
+    running_study = studies.find_running(model, digest)
+    if running_study is not None:
+        show_progress(running_study, partial(_describe_progress, model))
         return None
     if studies.is_stopping(model, digest):
-        show_stopping(
+        show_saving(
             partial(studies.is_stopping, model, digest), "Measuring is being stopped; the results so far are kept."
         )
         return None
-    failed = studies.find_failure(model, digest)
-    if failed is not None:
-        error, source = failed
+    failure = studies.find_failure(model, digest)
+    if failure is not None:
+        error, failed_corpus = failure
         show_error(error)
-        st.button("Continue", key="go_on", on_click=_start, args=(model, source))
+        st.button("Continue", key="go_on", on_click=_start, args=(model, failed_corpus))
     elif corpus == GRAMMAR:
         _offer_measurement(model)
     else:
@@ -87,14 +88,14 @@ def _offer_measurement(model: catalog.Model) -> None:
 
 
 @report_errors()
-def _start(model: catalog.Model, source: StudyCorpus) -> None:
-    studies.start(model, source)
+def _start(model: catalog.Model, corpus: StudyCorpus) -> None:
+    studies.start(model, corpus)
 
 
 def _describe_progress(model: catalog.Model, study: Job) -> str:
-    earlier = get_queue("study").count_ahead(study)
-    if earlier:
-        return f"Waiting for {counted(earlier, 'study', 'studies')} of other visitors"
+    studies_ahead = get_queue("study").count_ahead(study)
+    if studies_ahead:
+        return f"Waiting for {counted(studies_ahead, 'study', 'studies')} of other visitors"
     return f"Reading the corpus with {escape_markdown(model.label)}: {format_done(study.fraction)}"
 
 
@@ -117,39 +118,39 @@ def _show_upload(model: catalog.Model) -> None:
     if file is None:
         return
     try:
-        source = _read_source(file.getvalue(), clean(file.name)[:80])
+        corpus = _read_upload(file.getvalue(), clean(file.name)[:80])
     except MhaVizError as error:
         show_error(error)
         return
-    for line in source.left_out:
+    for line in corpus.left_out:
         show_remark(f"Left out: {line}")
     st.button(
-        f"Measure {escape_markdown(source.name)}",
+        f"Measure {escape_markdown(corpus.name)}",
         type="primary",
         key="measure_file",
         on_click=_start_file,
-        args=(model, source),
+        args=(model, corpus),
     )
 
 
-def _read_source(data: bytes, name: str) -> StudyCorpus:
-    """Read an uploaded file and return its content.
+def _read_upload(data: bytes, name: str) -> StudyCorpus:
+    """Parse an uploaded file and return its corpus.
 
-    Raises CorpusError, and Busy. Reading stops if no tab waits for it.
+    Raises CorpusError, and Busy. Parsing stops if no tab waits for it.
     """
-    source = studies.find_source(data, name)
-    if source is not None:
-        return source
-    job = studies.read(data, name)
+    corpus = studies.find_parsed_corpus(data, name)
+    if corpus is not None:
+        return corpus
+    job = studies.start_parsing(data, name)
     with st.spinner("Reading the file…", show_time=True):
         placeholder = st.empty()
         while not job.wait(POLL_INTERVAL_S):
             job.heartbeat()
             placeholder.empty()  # Streamlit ends an abandoned run here
-    source = studies.find_source(data, name)
-    if source is None:
+    corpus = studies.find_parsed_corpus(data, name)
+    if corpus is None:
         raise job.error or Cancelled("The file was not read completely.", "Choose it again.")
-    return source
+    return corpus
 
 
 def _name_corpus(profile: Profile) -> str:
@@ -159,7 +160,7 @@ def _name_corpus(profile: Profile) -> str:
 
 
 @report_errors()
-def _start_file(model: catalog.Model, source: StudyCorpus) -> None:
-    studies.start(model, source)
-    st.session_state[FILES_KEY] = {**st.session_state.get(FILES_KEY, {}), source.digest: source.name}
-    address.go(corpus=source.digest)
+def _start_file(model: catalog.Model, corpus: StudyCorpus) -> None:
+    studies.start(model, corpus)
+    st.session_state[FILES_KEY] = {**st.session_state.get(FILES_KEY, {}), corpus.digest: corpus.name}
+    address.go(corpus=corpus.digest)

@@ -1,4 +1,4 @@
-"""All roles of a model, as a map of squares, as lines, and as a table."""
+"""Show all roles of a model: as a map of squares, as lines, and as a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
 from mha_viz.app.widgets.components import apply_style
-from mha_viz.app.widgets.parts import PERCENT, report_unused, to_percentages
+from mha_viz.app.widgets.parts import PERCENT, report_ignored, to_percentages
 from mha_viz.attention import Head
 from mha_viz.figures.charts.role_map import colour_strength
 from mha_viz.figures.drawing.theme import DARK, LIGHT
@@ -51,9 +51,9 @@ from mha_viz.figures.words.role_words import (
 from mha_viz.figures.words.use_words import USE, describe_most, describe_use, explain_use, is_used
 from mha_viz.numerals import counted
 
-MAX_IN_TIP = 2  # maximum roles in a square's tooltip, so that it does not cover the map; the card shows all
+MAX_IN_TOOLTIP = 2  # maximum roles in a square's tooltip, so that it does not cover the map; the card shows all
 NEEDED_MARK = '<i class="needed"></i>'
-CACHED_MAPS = 24  # cached tables of roles: one per evidence and filter
+CACHED_MAPS = 24  # maximum cached tables of roles: one per evidence and filter
 # Columns in percent of the table of all numbers.
 PERCENTAGES = (
     "score",
@@ -69,14 +69,14 @@ PERCENTAGES = (
 )
 
 
-def show_map(evidence: Evidence, chosen: Head | None) -> None:
-    """Show a square for each head, with a symbol of what it does; a click or Enter opens the head's card.
+def show_map(evidence: Evidence, open_head: Head | None) -> None:
+    """Show a square for each head, with a symbol of its strongest role; a click or Enter opens the head's card.
 
     Below are the kinds of roles; a click on one shows those roles only.
     """
     apply_style("role_map")
     kinds = filters.read_filters().kinds
-    report_unused(
+    report_ignored(
         [
             f"kinds={kind[:20]}"
             for kind in address.get_parameters().get("kinds", "").split(".")
@@ -84,22 +84,22 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
         ]
     )
     legend = f"{_draw_legend(evidence, kinds)}{_explain_shapes(evidence)}{_draw_states(evidence, kinds)}"
-    st.html(f'<div class="mha-map">{_draw_squares(evidence, kinds, chosen)}{legend}</div>')
+    st.html(f'<div class="mha-map">{_draw_squares(evidence, kinds, open_head)}{legend}</div>')
 
 
-def _draw_squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
+def _draw_squares(evidence: Evidence, kinds: tuple[str, ...], open_head: Head | None) -> str:
     layers, heads = evidence.profiles[0].shape
     first_head = next(iter(group_by_head(filter_findings(evidence, kinds))), evidence.profiles[0].heads()[0])
-    tab_stop = chosen or first_head  # the square that the Tab key reaches
-    to_head, static_squares = _make_link(head="HEAD").removesuffix("HEAD"), _draw_static_squares(evidence, kinds)
+    tab_stop = open_head or first_head  # the square that the Tab key reaches
+    link_prefix, static_squares = _make_link(head="HEAD").removesuffix("HEAD"), _draw_static_squares(evidence, kinds)
 
-    def square(head: Head) -> str:
-        current = ' aria-current="true"' if head == chosen else ""
-        place = f'tabindex="{0 if head == tab_stop else -1}"{current}'
-        return f'<td><a href="{to_head}{head}" target="_self" {place} {static_squares[head]}</a></td>'
+    def draw_square(head: Head) -> str:
+        current_attribute = ' aria-current="true"' if head == open_head else ""
+        focus = f'tabindex="{0 if head == tab_stop else -1}"{current_attribute}'
+        return f'<td><a href="{link_prefix}{head}" target="_self" {focus} {static_squares[head]}</a></td>'
 
     rows = "".join(
-        f'<tr><th scope="row">L{layer}</th>{"".join(square(Head(layer, head)) for head in range(heads))}</tr>'
+        f'<tr><th scope="row">L{layer}</th>{"".join(draw_square(Head(layer, head)) for head in range(heads))}</tr>'
         for layer in evidence.profiles[0].layer_numbers
     )
     names = "".join(f'<th scope="col">H{head}</th>' for head in range(heads))
@@ -117,9 +117,9 @@ def _draw_static_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[
     """
     roles, profile = group_by_head(filter_findings(evidence, kinds)), evidence.profiles[0]
     recipes = load_recipes(evidence)
-    by_keys, needs = _load_key_shares(evidence), find_needed(evidence)
+    key_shares, needs = _load_key_shares(evidence), find_needed(evidence)
     return {
-        head: _draw_square(head, roles.get(head, []), recipes.get(head), by_keys.get(head), needs.get(head))
+        head: _draw_square(head, roles.get(head, []), recipes.get(head), key_shares.get(head), needs.get(head))
         for head in profile.heads()
     }
 
@@ -144,21 +144,21 @@ def _draw_square(
     head: Head,
     findings: list[Finding],
     recipe: HeadRecipe | None,
-    keys: HeadShares | None,
+    key_shares: HeadShares | None,
     need: PairsWithout | None,
 ) -> str:
     no_role = "no role was found"
-    does = "; ".join(map(summarise_role, findings)) or no_role
+    all_roles = "; ".join(map(summarise_role, findings)) or no_role
     extras = (
         need and f"needed for {name_kinds(need) or 'sentence pairs'}",
         recipe and f"on average it {recipe.words(simplify_rule)}",
-        keys and f"attention depends on {keys.words}",
+        key_shares and f"attention depends on {key_shares.words}",
     )
-    addition = "".join(f"; {words}" for words in extras if words)
-    description = escape(f"{format_head(head)}: {does}{addition}")
-    in_short = "; ".join(map(summarise_role, findings[:MAX_IN_TIP])) or no_role
-    more_note = f"; {len(findings) - MAX_IN_TIP} more" if len(findings) > MAX_IN_TIP else ""
-    tip = escape(f"{format_head(head)}: {in_short}{more_note}{addition}")
+    addition = "".join(f"; {extra}" for extra in extras if extra)
+    description = escape(f"{format_head(head)}: {all_roles}{addition}")
+    summary = "; ".join(map(summarise_role, findings[:MAX_IN_TOOLTIP])) or no_role
+    more_note = f"; {len(findings) - MAX_IN_TOOLTIP} more" if len(findings) > MAX_IN_TOOLTIP else ""
+    tooltip = escape(f"{format_head(head)}: {summary}{more_note}{addition}")
     style, symbol, state = "", "", ""
     if findings:
         state = f'class="{findings[0].state}" ' if findings[0].state else ""
@@ -167,7 +167,7 @@ def _draw_square(
         symbol = _draw_symbol(choose_glyph(findings[0]))
     dots = f"{''.join(map(_draw_dot, _list_further_kinds(findings)))}{NEEDED_MARK if need else ''}"
     content = f"{symbol}<span>{dots}</span>" if findings or need else ""
-    return f'{state}aria-label="{description}" data-tip="{tip}" style="{style}">{content}'
+    return f'{state}aria-label="{description}" data-tip="{tooltip}" style="{style}">{content}'
 
 
 def _list_further_kinds(findings: list[Finding]) -> Iterable[str]:
@@ -181,12 +181,12 @@ def _draw_dot(role: str) -> str:
 
 def show_key_shares(evidence: Evidence, head: Head) -> None:
     """Show what a head's attention depends on, as a bar with a legend. The tooltip has the shares."""
-    keys = _load_key_shares(evidence).get(head)
-    if keys is not None:
-        description = escape(f"Its attention depends on {keys.words}")
-        bar = f'<s role="img" aria-label="{description}" data-tip="{description}">{_draw_parts(keys)}</s>'
+    key_shares = _load_key_shares(evidence).get(head)
+    if key_shares is not None:
+        description = escape(f"Its attention depends on {key_shares.words}")
+        bar = f'<s role="img" aria-label="{description}" data-tip="{description}">{_draw_parts(key_shares)}</s>'
         parts = "".join(
-            f"<span>{_draw_group(group)}{group}</span>" for group, share in keys.shares.items() if share > 0
+            f"<span>{_draw_group(group)}{group}</span>" for group, share in key_shares.shares.items() if share > 0
         )
         st.html(f'<p class="mha-keys">Attention depends on{bar}<small>{parts}</small></p>')
 
@@ -196,8 +196,8 @@ def _load_key_shares(evidence: Evidence) -> Mapping[Head, HeadShares]:
     return load_head_shares(evidence.table(WHY))
 
 
-def _draw_parts(keys: HeadShares) -> str:
-    return "".join(_draw_group(group, share) for group, share in keys.shares.items() if share > 0)
+def _draw_parts(key_shares: HeadShares) -> str:
+    return "".join(_draw_group(group, share) for group, share in key_shares.shares.items() if share > 0)
 
 
 def _draw_group(group: str, share: float = 1) -> str:
@@ -223,8 +223,8 @@ def _draw_legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
     links: list[str] = []
     for role, colour in COLOURS.items():
         if role in existing_kinds:
-            others = tuple(kind for kind in kinds if kind != role)
-            shown_kinds = others if role in kinds else tuple(kind for kind in COLOURS if kind in (*kinds, role))
+            other_kinds = tuple(kind for kind in kinds if kind != role)
+            shown_kinds = other_kinds if role in kinds else tuple(kind for kind in COLOURS if kind in (*kinds, role))
             links.append(
                 f'<a href="{_make_link(kinds=".".join(shown_kinds))}" target="_self" '
                 f'aria-current="{str(role in kinds).lower()}" tabindex="{-1 if links else 0}" '
@@ -241,7 +241,7 @@ def _draw_states(evidence: Evidence, kinds: tuple[str, ...]) -> str:
     rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in filter_findings(evidence, kinds))]
     if not rules:
         return ""
-    states = "".join(f"<span>{_draw_mark(state)}{words.split()[0]}</span>" for state, words in STATE_WORDS.items())
+    states = "".join(f"<span>{_draw_mark(state)}{label.split()[0]}</span>" for state, label in STATE_WORDS.items())
     rule_names = escape(" or ".join(rules).replace("or the rule", "or"))
     return f'<div class="states" title="{rule_names}">{states}the rule</div>'
 
@@ -262,10 +262,10 @@ def _explain_shapes(evidence: Evidence) -> str:
 
 def _make_link(**changes: str) -> str:
     """Return the address of this page with these parameters, and without the pin of the open head."""
-    others = {
+    kept_parameters = {
         name: value for name, value in address.get_parameters().items() if name not in ("on", "pin", "link", *changes)
     }
-    return escape(f"?{urlencode({**others, **{name: value for name, value in changes.items() if value}})}")
+    return escape(f"?{urlencode({**kept_parameters, **{name: value for name, value in changes.items() if value}})}")
 
 
 def filter_findings(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
@@ -280,13 +280,13 @@ def show_role_lines(findings: Sequence[Finding], uses: Mapping[str, str] | None 
     With ``uses``, they are roles of one head: roles in ``uses`` are marked, with the measure of their effect,
     consecutive lines do not repeat the same measure, and the explanation of the rules can be unfolded.
     """
-    is_one_head = uses is not None
-    first_comparison = next((finding for finding in findings if finding.state), None) if is_one_head else None
+    is_card = uses is not None
+    first_comparison = next((finding for finding in findings if finding.state), None) if is_card else None
     body = "".join(
-        f"<li>{'' if is_one_head else _link_head(f.head)}<b>"
-        f"{escape(describe_in_list(f, previous if is_one_head else None))}</b>"
+        f"<li>{'' if is_card else _link_head(f.head)}<b>"
+        f"{escape(describe_in_list(f, previous if is_card else None))}</b>"
         f"{_draw_used_mark(uses[f.detail]) if uses and f.detail in uses else '; '}"
-        f"{_describe_comparison(f, previous if is_one_head else None, f == first_comparison, is_one_head)}"
+        f"{_describe_comparison(f, previous if is_card else None, f == first_comparison, is_card)}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
         f'<s class="k1" style="left:{100 * find_best_baseline(f)[1]:.1f}%"></s></div></li>'
         for f, previous in zip(findings, (None, *findings), strict=False)
@@ -303,12 +303,12 @@ def _describe_comparison(finding: Finding, previous: Finding | None, is_first: b
     rule_words = escape(describe_rule_in_list(finding, previous))
     if not finding.state:
         return rule_words
-    marked_rule, words = (
+    marked_rule, explanation = (
         f"{_draw_mark(finding.state)}&nbsp;{rule_words}",
         escape(compare_with_rule(finding, is_told=is_first)),
     )
     rule_html = f"<details class='rule'><summary>{marked_rule}</summary></details>" if is_first else marked_rule
-    return f"{rule_html}<small>{words}</small>" if has_words else marked_rule
+    return f"{rule_html}<small>{explanation}</small>" if has_words else marked_rule
 
 
 def _draw_mark(state: str) -> str:
@@ -327,7 +327,7 @@ def _link_head(head: Head) -> str:
     return f'<a href="{_make_link(head=str(head))}" target="_self">{format_head(head)}</a>'
 
 
-def show_strongest(evidence: Evidence) -> None:
+def show_strongest_roles(evidence: Evidence) -> None:
     """Show the strongest role of each kind on the map, while no head is open."""
     strongest_findings: dict[str, Finding] = {}
     for finding in sort_by_strength(filter_findings(evidence, filters.read_filters().kinds)):
@@ -337,16 +337,14 @@ def show_strongest(evidence: Evidence) -> None:
 
 
 def show_table(evidence: Evidence) -> None:
-    """Show a line for every role on the map, grouped by standing, and all numbers on request."""
+    """Show a line for every role on the map, grouped by status, and all numbers on request."""
     kinds = filters.read_filters().kinds
     findings = sort_by_strength(filter_findings(evidence, kinds))
     rows: list[ScoreRow | str] = []
     for status in (ESTABLISHED, SUGGESTED):
         status_findings = [finding for finding in findings if finding.status == status]
-        rows += (
-            [describe_standing(status, status_findings), *map(_make_row, status_findings)] if status_findings else []
-        )
-    score_rows.draw_rows("Role", ("best simple rule",), rows, second="Head", bar="this head")
+        rows += [describe_status(status, status_findings), *map(_make_row, status_findings)] if status_findings else []
+    score_rows.draw_rows("Role", ("best simple rule",), rows, second_heading="Head", bar_owner="this head")
     with st.expander("All numbers of these roles"):
         columns: dict[str, Any] = {name: st.column_config.NumberColumn(format=PERCENT) for name in PERCENTAGES}
         columns["gain in points"] = st.column_config.NumberColumn(format="%.1f")
@@ -360,8 +358,8 @@ def _make_row(finding: Finding) -> ScoreRow:
     return ScoreRow(f"{label_role(finding)}{state}", finding.head, finding.score, (find_best_baseline(finding)[1],))
 
 
-def describe_standing(status: str, findings: Sequence[Finding]) -> str:
-    """Explain a standing, and say how many roles of each kind have it."""
+def describe_status(status: str, findings: Sequence[Finding]) -> str:
+    """Explain a status, and say how many roles of each kind have it."""
     kinds = [[finding for finding in findings if finding.role == role] for role in COLOURS]
     counts = ", ".join(f"{kind[0].role} {_count_roles(kind)}" for kind in kinds if kind)
     return f"{status[:1].upper()}{status[1:]}: {counts}. {STATUS_WORDS[status]}"
@@ -370,8 +368,8 @@ def describe_standing(status: str, findings: Sequence[Finding]) -> str:
 def _count_roles(findings: Sequence[Finding]) -> str:
     heads = len({finding.head for finding in findings})
     on_heads, states = counted(heads, "head"), count_states(findings)
-    count = on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"
-    return f"{count} ({states})" if states else count
+    role_count = on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"
+    return f"{role_count} ({states})" if states else role_count
 
 
 @cache_results(CACHED_MAPS)
@@ -410,7 +408,7 @@ def _describe_uses(table: Any) -> Mapping[tuple[int, int, str, str], str]:
 
 
 def _list_shares(finding: Finding) -> tuple[float, ...]:
-    elsewhere = finding.elsewhere or OtherCorpusScore("", math.nan)
+    other_score = finding.elsewhere or OtherCorpusScore("", math.nan)
     choice = finding.beside.choice, finding.beside.nearest
-    rules = finding.baseline, finding.upos, elsewhere.upos, *choice, finding.untrained
-    return finding.score, finding.low, finding.high, elsewhere.score, *rules
+    rules = finding.baseline, finding.upos, other_score.upos, *choice, finding.untrained
+    return finding.score, finding.low, finding.high, other_score.score, *rules

@@ -1,4 +1,4 @@
-"""The Roles page: what each head does, as measured; one head in detail; two models side by side."""
+"""The Roles page: the measured roles of all heads, one head in detail, and two models side by side."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mha_viz.app.roles import (
     replications,
 )
 from mha_viz.app.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, find_bundled_evidence, load_evidence
-from mha_viz.app.roles.overview import show_map, show_strongest, show_table
+from mha_viz.app.roles.overview import show_map, show_strongest_roles, show_table
 from mha_viz.app.service.caches import is_ready
 from mha_viz.app.service.studies import Evidence
 from mha_viz.app.url import address
@@ -27,7 +27,7 @@ from mha_viz.app.url.address import Address
 from mha_viz.app.url.annotated_texts import load_built_in_corpus
 from mha_viz.app.widgets import download_panel, inference, navigation
 from mha_viz.app.widgets.parts import report_errors, show_error, show_pending_error, show_remark
-from mha_viz.app.widgets.request import read_model, refuse_encoder_decoder
+from mha_viz.app.widgets.request import read_model, report_encoder_decoder
 from mha_viz.app.widgets.url_controls import bind_control, go, read_option
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN
@@ -58,30 +58,30 @@ def show_roles(location: Address) -> None:
         title, choices = st.columns([7, 4], gap="large", vertical_alignment="bottom")
         with choices, st.container(horizontal=True):
             corpus = _show_choices(model, address.get_parameters().get("corpus"))
-        left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
+        left, right = st.columns([7, 4], gap="large")  # on a phone, the left column comes first
     with left:
-        is_here, evidence, head = is_ready(model), None, None
-        if is_here and not refuse_encoder_decoder(location, "roles are measured"):
+        has_files, evidence, head = is_ready(model), None, None
+        if has_files and not report_encoder_decoder(location, "roles are measured"):
             evidence = load_evidence(model, corpus)
         if evidence is not None:
             evidence = evidence._replace(repeats=repeat_roles.load_heads(model))
             head = _find_head(evidence, location.head)
         with title:
             headline.show_headline(model, evidence, head is not None)
-        if not is_here:
+        if not has_files:
             return inference.download(model)
         if evidence is not None:
             show_map(evidence, head)
             headline.show_corpus(evidence)
         elif location.head is not None:
-            link_groups.show_running(model, location.head)
+            link_groups.show_sampling(model, location.head)
     with right:
         if evidence is not None and head is not None:
             head_card.show_head_card(model, evidence, head)
         elif evidence is not None and evidence.findings():
-            show_strongest(evidence)
+            show_strongest_roles(evidence)
     _link_training(model)
-    repeat_roles.show_repeated(model)
+    repeat_roles.show_repeat_roles(model)
     if evidence is None:
         return download_panel.show_chart_downloads(charts.make_repeat_charts(model))
     _show_numbers(model, evidence, head)
@@ -129,9 +129,9 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
     names = [m.name for m in catalog.list_offered()]
     names += [name for name in find_own_profiles() if name not in names and not catalog.is_hosted()]
     names = names if model.name in names else [*names, model.name]
-    bundled = find_bundled_evidence(model)
-    is_built_in = bundled is not None and {p.corpus for p in bundled.profiles} <= {*BUILT_IN}
-    corpora = [c for c in CORPORA if (bundled or c != GOLD) and not (is_built_in and c == GRAMMAR)]
+    bundled_evidence = find_bundled_evidence(model)
+    is_built_in = bundled_evidence is not None and {p.corpus for p in bundled_evidence.profiles} <= {*BUILT_IN}
+    corpora = [c for c in CORPORA if (bundled_evidence or c != GOLD) and not (is_built_in and c == GRAMMAR)]
     if model.name not in find_own_profiles():
         corpora.remove(folder.CHOICE)
     read_option("corpus", corpora, "(?![0-9a-f]{64}$).+")
@@ -154,12 +154,12 @@ def _show_choices(model: catalog.Model, corpus: str | None) -> str:
     )  # fmt: skip
     if choice == folder.CHOICE:
         folder.show_steps(model.name)
-    folder.show_unopened()
+    folder.report_unopened_profiles()
     if choice not in CORPORA:
-        st.button("Change file", key="another_file", on_click=_on_file)
+        st.button("Change file", key="another_file", on_click=_change_file)
     return choice
 
 
 @report_errors()
-def _on_file() -> None:
+def _change_file() -> None:
     go(corpus=UPLOAD)

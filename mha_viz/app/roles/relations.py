@@ -30,7 +30,7 @@ from mha_viz.models.getting import catalog
 from mha_viz.numerals import signed
 
 MIN_CASES = 20  # minimum held-out cases of a listed relation
-CACHED_TABLES = 16  # cached tables: one per evidence and level
+CACHED_TABLES = 16  # maximum cached tables: one per evidence and level
 INTERVAL_HELP = "Wilson interval: cases of one document count as independent, too."
 # The columns with shares, and their help texts.
 SHARES = MappingProxyType(
@@ -66,8 +66,8 @@ def show_relations(evidence: Evidence) -> None:
 
 
 def _show_syntax(evidence: Evidence) -> None:
-    source = evidence.source("syntax_chosen")
-    st.markdown(f"## Dependency relations, on {escape_markdown(source.corpus if source else '')}")
+    profile = evidence.find_profile("syntax_chosen")
+    st.markdown(f"## Dependency relations, on {escape_markdown(profile.corpus if profile else '')}")
     st.markdown(
         "Measured on sentences that did not choose the head. The rule by parts of speech knows the gold annotation."
     )
@@ -75,12 +75,12 @@ def _show_syntax(evidence: Evidence) -> None:
     filter_text, level = filters.show_relation_filter(left), filters.show_level_control(right)
     table = tabulate_relations(evidence, level)
     if filter_text:
-        meant_relations = find_roles(filter_text)
-        contains = table["relation"].str.contains(filter_text, regex=False)
-        table = table[contains if contains.any() else table["relation"].isin(meant_relations)]
+        matching_relations = find_roles(filter_text)
+        has_text = table["relation"].str.contains(filter_text, regex=False)
+        table = table[has_text if has_text.any() else table["relation"].isin(matching_relations)]
     if not len(table):
-        matches = f" that matches “{filter_text[:40]}”" if filter_text else ""
-        show_remark(f"No relation{matches} has {MIN_CASES} held-out cases or more.")
+        condition = f" that matches “{filter_text[:40]}”" if filter_text else ""
+        show_remark(f"No relation{condition} has {MIN_CASES} held-out cases or more.")
         return
     columns = {
         "best fixed offset": "offset",
@@ -90,17 +90,17 @@ def _show_syntax(evidence: Evidence) -> None:
     score_rows.draw_rows("Relation", columns, _iter_rows(table, _label_rows(table), tuple(columns.values())))
     with st.expander("All numbers of the relations"):
         score_rows.show_all_numbers("relations", to_percentages(table, SHARES), _configure_columns())
-    beaten_rows = table[table["better"] != "the head"]
-    if len(beaten_rows):
+    beaten_heads = table[table["better"] != "the head"]
+    if len(beaten_heads):
         st.markdown(
-            f"For **{len(beaten_rows)}** of {len(table)} relations a simple rule does at least as well as the "
+            f"For **{len(beaten_heads)}** of {len(table)} relations a simple rule does at least as well as the "
             "best head."
         )
 
 
 def _label_rows(table: Any) -> list[str]:
     """Return a label for each row, such as "its verb → subject (nsubj)"."""
-    return [f"{words} ({relation})" for words, relation in zip(table["in words"], table["relation"], strict=True)]
+    return [f"{link} ({relation})" for link, relation in zip(table["in words"], table["relation"], strict=True)]
 
 
 @cache_results(CACHED_TABLES)
@@ -143,17 +143,17 @@ def tabulate_relations(evidence: Evidence, level: str) -> Any:
     return table.sort_values("gain", ascending=False)
 
 
-def _iter_rows(table: Any, words: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
-    """Yield a ScoreRow for each row of a table with the columns "best head", "score" and these baselines."""
-    for label, (_, line) in zip(words, table.iterrows(), strict=True):
-        head = Head.parse(line["best head"].split()[0])
-        yield ScoreRow(label, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
+def _iter_rows(table: Any, labels: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
+    """Yield a ScoreRow for each row of a table that has the columns "best head", "score" and ``baselines``."""
+    for label, (_, row) in zip(labels, table.iterrows(), strict=True):
+        head = Head.parse(row["best head"].split()[0])
+        yield ScoreRow(label, head, float(row["score"]), tuple(float(row[name]) for name in baselines))
 
 
 def _configure_columns() -> dict[str, Any]:
     number = st.column_config.NumberColumn
     return {
-        **{name: number(name, format=PERCENT, help=words) for name, words in SHARES.items()},
+        **{name: number(name, format=PERCENT, help=text) for name, text in SHARES.items()},
         "n": number("n", help="Held-out cases."),
         "documents": st.column_config.Column(
             "documents", help=f"Below {FEW}, the interval applies to these cases alone."
@@ -164,12 +164,12 @@ def _configure_columns() -> dict[str, Any]:
 
 def _show_coreference(evidence: Evidence) -> None:
     """Show every kind of mention, and GAP, from all profiles that measured them."""
-    sources = [p.corpus for p in list_coreference_profiles(evidence)]
-    if not sources:
+    corpora = [p.corpus for p in list_coreference_profiles(evidence)]
+    if not corpora:
         if any("gap" in p.tables for p in evidence.profiles):
             show_remark("No row of this table could be scored: in each, the pronoun refers to neither name.")
         return
-    st.markdown(f"## Coreference, on {escape_markdown(' and '.join(sources))}")
+    st.markdown(f"## Coreference, on {escape_markdown(' and '.join(corpora))}")
     st.markdown(
         "Right if, of all earlier mentions, the head looks most at one of the same person or thing; in GAP, if it "
         "looks more at the right one of the two names."
@@ -196,9 +196,9 @@ def _show_coreference(evidence: Evidence) -> None:
         score_rows.show_all_numbers(
             "coreference", to_percentages(mentions, numbers), {**columns, "better": best_column}
         )
-    beaten_rows = mentions[mentions["better"] != "the head"]
-    if len(beaten_rows):
-        kind_list = "; ".join(MENTIONS[name] for name in beaten_rows["mention"])
+    beaten_heads = mentions[mentions["better"] != "the head"]
+    if len(beaten_heads):
+        kind_list = "; ".join(MENTIONS[name] for name in beaten_heads["mention"])
         st.markdown(f"A simpler rule does at least as well as the best head for: {kind_list}.")
 
 
@@ -241,42 +241,37 @@ def tabulate_mentions(evidence: Evidence) -> Any:
 
 def show_other_model(model: catalog.Model, evidence: Evidence) -> None:
     """Show the best heads of two models for every relation, if both were measured on the same corpus."""
-    source = evidence.source("syntax_chosen") or evidence.profiles[0]
-    others = [m for m in (*catalog.list_offered(), *_list_other_models(model)) if m.name != model.name]
-    measured = {
-        m.name: other_score for m in others if (other_score := _find_profile(m, source.facts["sha256"])) is not None
-    }
+    profile = evidence.find_profile("syntax_chosen") or evidence.profiles[0]
+    models = [m for m in (*catalog.list_offered(), *_list_other_models(model)) if m.name != model.name]
+    other_profiles = {m.name: other for m in models if (other := _find_profile(m, profile.facts["sha256"])) is not None}
     with st.expander("Compare with another model"):
-        if not measured:
+        if not other_profiles:
             st.markdown(
                 "No other model has been measured on this corpus yet. Choose one above, with the built-in corpus."
             )
             return
-        name = st.selectbox("Other model", list(measured), key="other_model")
-        tables = [p.tables.get("syntax_chosen") for p in (source, measured[name])] if name else []
+        name = st.selectbox("Other model", list(other_profiles), key="other_model")
+        tables = [p.tables.get("syntax_chosen") for p in (profile, other_profiles[name])] if name else []
         if not name or any(table is None for table in tables):
             st.markdown("Models are compared by relation; this corpus has no dependencies.")
             return
-        joined_table = _join_best(tables[0], tables[1], model.name, name)
+        joined_table = _join_best_heads(tables[0], tables[1], model.name, name)
         rows = [
             ScoreRow(label, Head.parse(head.split()[0]), score, (other_score, offset))
             for label, head, score, offset, _, _, other_score, _, _ in joined_table.itertuples(index=False, name=None)
         ]
         ticks = (f"the best head of {name}", "best fixed offset")
-        score_rows.draw_rows("Relation", ticks, rows, bar=f"the best head of {model.name}")
+        score_rows.draw_rows("Relation", ticks, rows, bar_owner=f"the best head of {model.name}")
         if st.toggle("All numbers of both models", key="numbers_of_both"):
-            percents = [column for column in joined_table.columns if column.endswith(("score", "offset"))]
-            columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
+            percentages = [column for column in joined_table.columns if column.endswith(("score", "offset"))]
+            columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percentages}
             score_rows.show_all_numbers(
-                "models", to_percentages(joined_table, percents), columns, f"{model.name}: head"
+                "models", to_percentages(joined_table, percentages), columns, f"{model.name}: head"
             )
 
 
 def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
-    """Return the models outside the catalogue whose roles were shown during this visit.
-
-    ``model`` is added to them.
-    """
+    """Add ``model`` to the models outside the catalogue whose roles were shown during this visit, and return these."""
     names = st.session_state.setdefault("roles_typed", [])
     if model.name not in names and model.name not in {m.name for m in catalog.list_offered()}:
         names.append(model.name)
@@ -289,31 +284,33 @@ def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
 
 def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of another model on the corpus with this digest."""
-    bundled = load_bundled(model.name) if model.kind in ("bundled", "own") else None
-    same_corpus = [p for p in bundled.profiles if p.facts["sha256"] == digest] if bundled else []
+    bundled_evidence = load_bundled(model.name) if model.kind in ("bundled", "own") else None
+    same_corpus_profiles = (
+        [p for p in bundled_evidence.profiles if p.facts["sha256"] == digest] if bundled_evidence else []
+    )
     try:
-        return same_corpus[0] if same_corpus else studies.find_profile(model, digest)
+        return same_corpus_profiles[0] if same_corpus_profiles else studies.find_profile(model, digest)
     except MhaVizError as error:
         show_error(error)
         return None
 
 
-def _join_best(table: Any, other_table: Any, first: str, second: str) -> Any:
+def _join_best_heads(table: Any, other_table: Any, name: str, other_name: str) -> Any:
     """Return the best heads of two models, one row per relation.
 
     A row has both heads' held-out scores and cases, and the best fixed offset.
     """
     import pandas as pd
 
-    merged = table.merge(other_table, on=["level", "relation"], suffixes=("_1", "_2"))
-    merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= MIN_CASES)]
-    columns = {"relation": merged["relation"].map(label_relation)}
-    for number, name in (("1", first), ("2", second)):
-        pairs = zip(merged[f"layer_{number}"], merged[f"head_{number}"], strict=True)
-        columns[f"{name}: head"] = [format_head(Head(*pair)) for pair in pairs]
-        columns[f"{name}: score"] = merged[f"accuracy_odd_{number}"]
-        columns[f"{name}: offset"] = merged[f"offset_odd_{number}"]
-        columns[f"{name}: n"] = merged[f"n_odd_{number}"]
+    joined_table = table.merge(other_table, on=["level", "relation"], suffixes=("_1", "_2"))
+    joined_table = joined_table[(joined_table["level"] == "base") & (joined_table["n_odd_1"] >= MIN_CASES)]
+    columns = {"relation": joined_table["relation"].map(label_relation)}
+    for number, model in (("1", name), ("2", other_name)):
+        pairs = zip(joined_table[f"layer_{number}"], joined_table[f"head_{number}"], strict=True)
+        columns[f"{model}: head"] = [format_head(Head(*pair)) for pair in pairs]
+        columns[f"{model}: score"] = joined_table[f"accuracy_odd_{number}"]
+        columns[f"{model}: offset"] = joined_table[f"offset_odd_{number}"]
+        columns[f"{model}: n"] = joined_table[f"n_odd_{number}"]
     return pd.DataFrame(columns)
 
 
@@ -341,16 +338,16 @@ def _tabulate_distances(corpus: Corpus) -> Any:
 
     relations = Relations(corpus.sentences)
     counts = count_gold(relations, [*enumerate(map(relations.make_tree, corpus.sentences))])
-    n, offset = counts.n.sum(axis=0)[0], counts.offset.sum(axis=0)[0]  # [row], [row, offset]
+    cases, hits = counts.n.sum(axis=0)[0], counts.offset.sum(axis=0)[0]  # [row], [row, offset]
     rows = [
         {
             "relation": label_relation(row.relation),
-            "n": int(n[number]),
-            "distances": offset[number].tolist(),
-            "best offset": signed(OFFSETS[int(offset[number].argmax())]),
-            "best offset is right": 100 * offset[number].max() / n[number],
+            "n": int(cases[number]),
+            "distances": hits[number].tolist(),
+            "best offset": signed(OFFSETS[int(hits[number].argmax())]),
+            "best offset is right": 100 * hits[number].max() / cases[number],
         }
         for number, row in enumerate(relations.rows)
-        if row.level == "base" and n[number]
+        if row.level == "base" and cases[number]
     ]
     return pd.DataFrame(rows).sort_values("n", ascending=False)

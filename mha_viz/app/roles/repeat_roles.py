@@ -19,7 +19,7 @@ from mha_viz.figures.layout.caption import format_head
 from mha_viz.models.getting import catalog, hub
 from mha_viz.numerals import decimal
 
-MEASURE = "repeats_measure"
+MEASURE_KEY = "repeats_measure"
 DEFAULT_MEASURE = "induction"
 LABELS = {
     "induction": "Induction",
@@ -34,8 +34,8 @@ EXPLANATION = (
 )
 
 
-def show_repeated(model: catalog.Model) -> None:
-    """Show the section for a causal model whose files are here; nothing for other models."""
+def show_repeat_roles(model: catalog.Model) -> None:
+    """Show the section for a causal model whose files are on this machine; nothing for other models."""
     with report_errors(show_error):
         facts = hub.read_facts(model)
         if facts is None or not facts.causal:
@@ -55,8 +55,8 @@ def load_heads(model: catalog.Model) -> DecoderHeads | None:
 
 
 def read_measure() -> str:
-    """Return the measure that the squares show."""
-    return str(st.session_state.get(MEASURE) or DEFAULT_MEASURE)
+    """Return the measure that the grid of heads shows."""
+    return str(st.session_state.get(MEASURE_KEY) or DEFAULT_MEASURE)
 
 
 def _make_task(model: catalog.Model) -> Task[DecoderHeads]:
@@ -66,20 +66,20 @@ def _make_task(model: catalog.Model) -> Task[DecoderHeads]:
     def find_revision() -> str:
         return get_model_service().ask(verbs.find_revision, model.name).result()
 
-    words, key = "Reading repeated random tokens", (model.name, model.path)
+    label, key = "Reading repeated random tokens", (model.name, model.path)
     return Task(
-        "repeats", key, model.label, words, lambda: measure_heads(model.name, measure_part, revision=find_revision)
+        "repeats", key, model.label, label, lambda: measure_heads(model.name, measure_part, revision=find_revision)
     )
 
 
 def _measure_heads(model: catalog.Model) -> DecoderHeads | None:
     """Return the measurements, from the cache or from a job; None until the visitor asks for them.
 
-    Raises what the model raises.
+    Raises the model's errors.
     """
     task = _make_task(model)
-    is_asked = model.kind == "own" or get_queue(task.kind).find_running(task.key) is not None
-    if task.find_result() is None and (task.is_cancelled or not is_asked):
+    is_requested = model.kind == "own" or get_queue(task.kind).find_running(task.key) is not None
+    if task.find_result() is None and (task.is_cancelled or not is_requested):
         st.button("Measure these heads", key="measure_repeats", on_click=start_task, args=(task,))
         return None
     was_measured, heads = task.find_result() is not None, load_result(task)
@@ -89,7 +89,7 @@ def _measure_heads(model: catalog.Model) -> DecoderHeads | None:
 
 
 def _list_roles(heads: DecoderHeads) -> None:
-    """Say for each measure which heads have the role or, if none has it, what the highest value is."""
+    """List for each measure the heads that have the role or, if none has it, the highest value."""
     roles, chance = heads.roles(), compute_chance(heads.length)
     lines = []
     for number, measure in enumerate(MEASURES):
@@ -110,7 +110,7 @@ def _show_grid(heads: DecoderHeads) -> None:
         list(MEASURES),
         default=DEFAULT_MEASURE,
         format_func=LABELS.__getitem__,
-        key=MEASURE,
+        key=MEASURE_KEY,
         required=True,
     )
     measure = read_measure()

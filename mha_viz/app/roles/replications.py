@@ -22,7 +22,7 @@ from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.role_words import DIRECTIONS, describe_role_status, get_plain_name
 from mha_viz.models.getting import catalog
 
-CACHED_TABLES = 8  # cached tables
+CACHED_TABLES = 8  # maximum cached tables
 
 
 def show_replications(model: catalog.Model, evidence: Evidence) -> None:
@@ -49,7 +49,11 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
         "before but a simple rule does too, or the head itself does it less, or not at all."
     )
     score_rows.draw_rows(
-        "Role", ("baseline here", "score there"), map(_make_row, replications), second="Head", bar="score here"
+        "Role",
+        ("baseline here", "score there"),
+        map(_make_row, replications),
+        second_heading="Head",
+        bar_owner="score here",
     )
     number = st.column_config.NumberColumn
     shares = ("score there", "baseline there", "score here", "baseline here")
@@ -66,8 +70,8 @@ def _name_role(finding: Finding) -> str:
 
 
 def _make_row(replication: Replication) -> ScoreRow:
-    finding, measured, outcome = replication
-    scores_here = (math.nan, math.nan) if measured is None else (measured.score, measured.baseline)
+    finding, measurement, outcome = replication
+    scores_here = (math.nan, math.nan) if measurement is None else (measurement.score, measurement.baseline)
     return ScoreRow(f"{_name_role(finding)}: {outcome}", finding.head, scores_here[0], (scores_here[1], finding.score))
 
 
@@ -84,11 +88,11 @@ def _load_reference(model: catalog.Model) -> Evidence | None:
 def _offer_upload() -> None:
     with st.expander("Do these roles hold on another corpus?"):
         st.markdown("Measure your own treebank (CoNLL-U) to see which roles hold there.")
-        st.button("Choose a file", key="replicate_file", on_click=_on_file)
+        st.button("Choose a file", key="replicate_file", on_click=_open_upload)
 
 
 @report_errors()
-def _on_file() -> None:
+def _open_upload() -> None:
     go(corpus="file")
 
 
@@ -103,7 +107,7 @@ def _tabulate(reference: Evidence, profile: Profile) -> Any:
     import pandas as pd
 
     rows = []
-    for finding, measured, outcome in _find_replications(reference, profile):
+    for finding, measurement, outcome in _find_replications(reference, profile):
         row = {
             "head": format_head(finding.head),
             "role": f"{finding.role}: {_name_role(finding)}",
@@ -113,7 +117,7 @@ def _tabulate(reference: Evidence, profile: Profile) -> Any:
             "baseline there": finding.baseline,
             "n there": finding.n,
         }
-        if measured is not None:
-            row |= {"score here": measured.score, "baseline here": measured.baseline, "n here": measured.n}
+        if measurement is not None:
+            row |= {"score here": measurement.score, "baseline here": measurement.baseline, "n here": measurement.n}
         rows.append(row)
     return pd.DataFrame(rows)

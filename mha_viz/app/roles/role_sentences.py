@@ -1,4 +1,4 @@
-"""Sentences for and against the roles of a head, each a link to its gold arcs on the Explore page.
+"""Show sentences for and against the roles of a head, each a link to its gold arcs on the Explore page.
 
 The sentences are those bundled with a profile, the built-in ones, and those of the visitor's own file. A profile of
 another visitor's file contains only numbers.
@@ -31,11 +31,11 @@ from mha_viz.figures.words.role_words import DIRECTIONS, SHORT_NAMES, group_by_h
 from mha_viz.models.getting import catalog
 
 KINDS = {"right": "Right, with the largest weight", "wrong": "Wrong, with the largest weight", "random": "At random"}
-NOT_SHIPPED = (
+NOT_BUNDLED = (
     "Its licence does not allow this app to share them. Measure your own corpus{annotation}: *your file* above."
 )
 COREFERENCE = " with coreference (`Entity=`)"
-RULE = "Chosen from all cases in {corpus}."
+SELECTION_NOTE = "Chosen from all cases in {corpus}."
 
 
 def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None:
@@ -49,7 +49,7 @@ def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None
     roles = [(f.role, f.detail) for f in findings if (f.role, f.detail) in readable_roles]
     if roles:
         _show_role(head, roles, examples, corpora)
-    _explain_missing([finding for finding in findings if (finding.role, finding.detail) not in readable_roles])
+    _explain_missing_sentences([f for f in findings if (f.role, f.detail) not in readable_roles])
 
 
 def show_right_case(case: RoleCase | None) -> None:
@@ -60,12 +60,12 @@ def show_right_case(case: RoleCase | None) -> None:
         _show_case(case)
 
 
-def _explain_missing(findings: Sequence[Finding]) -> None:
+def _explain_missing_sentences(findings: Sequence[Finding]) -> None:
     """Say for which roles no sentences can be shown, by corpus, and what the visitor can do."""
     for corpora in dict.fromkeys(finding.corpora for finding in findings):
         roles = "; ".join(name_role(f.role, f.detail) for f in findings if f.corpora == corpora)
         annotation = COREFERENCE if any(f.role == "coreference" for f in findings) else ""
-        explanation = NOT_SHIPPED.format(annotation=annotation)
+        explanation = NOT_BUNDLED.format(annotation=annotation)
         if corpora == (NEUTRAL_NAME,):
             explanation = "Only the person who chose the file sees them, during the same visit."
         st.caption(
@@ -77,7 +77,7 @@ def _show_role(
     head: Head, roles: Sequence[tuple[str, str]], examples: Sequence[Example], corpora: Sequence[str]
 ) -> None:
     """Show the cases of one role, which the visitor can choose."""
-    st.caption(RULE.format(corpus=escape_markdown(" and ".join(corpora))))
+    st.caption(SELECTION_NOTE.format(corpus=escape_markdown(" and ".join(corpora))))
     role = roles[0]
     if len(roles) > 1:
         role = st.selectbox("Role", roles, key=f"card_role_{head}", format_func=lambda role: name_role(*role)) or role
@@ -137,13 +137,13 @@ def _load_sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceS
 
 def _show_case(case: RoleCase) -> None:
     """Show a sentence as a link, and the head's answer below it."""
-    show_link(case.words, case.parameters)
+    show_link(case.excerpt, case.parameters)
     st.caption(escape_markdown(case.answer))
 
 
-def show_link(words: str, query: dict[str, str] | None) -> None:
-    """Show ``words`` as a link to the Explore page with these parameters; without parameters, as plain text."""
-    if query is None:
-        st.markdown(escape_markdown(words))
+def show_link(label: str, parameters: dict[str, str] | None) -> None:
+    """Show ``label`` as a link to the Explore page with these URL parameters; without parameters, as plain text."""
+    if parameters is None:
+        st.markdown(escape_markdown(label))
     else:
-        st.page_link(navigation.find_page("explore"), label=escape_markdown(words), query_params=query)
+        st.page_link(navigation.find_page("explore"), label=escape_markdown(label), query_params=parameters)

@@ -40,12 +40,12 @@ def draw_rows(
     heading: str,
     baselines: Iterable[str],
     rows: Iterable[ScoreRow | str],
-    second: str = "Best head",
-    bar: str = "the best head",
+    second_heading: str = "Best head",
+    bar_owner: str = "the best head",
 ) -> None:
     """Draw a table with one line per row. Heads link to their cards; a string is a heading for the rows after it.
 
-    ``second``: the heading of the second column; ``bar``: whose score the bars show.
+    ``second_heading``: the heading of the second column; ``bar_owner``: whose score the bars show.
     """
     names = tuple(baselines)
     parameters = {
@@ -58,15 +58,15 @@ def draw_rows(
     body = "".join(_write_line(row, names, parameters) for row in rows)
     apply_style("score_rows")
     st.html(
-        f'<table class="mha-rows"><caption>Bar: {escape(bar)}. Ticks: {key}</caption>'
-        f"<thead><tr><th>{escape(heading)}</th><th>{escape(second)}</th><th>Right</th></tr></thead>"
+        f'<table class="mha-rows"><caption>Bar: {escape(bar_owner)}. Ticks: {key}</caption>'
+        f"<thead><tr><th>{escape(heading)}</th><th>{escape(second_heading)}</th><th>Right</th></tr></thead>"
         f"<tbody>{body}</tbody></table>"
     )
 
 
-def show_all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: str = "best head") -> None:
-    """Show a data frame. The checkbox before a row opens the card of the head in the column ``head``."""
-    heads = [name_in_row.split()[0] for name_in_row in table[head]]
+def show_all_numbers(name: str, table: Any, columns: Mapping[str, Any], head_column: str = "best head") -> None:
+    """Show a data frame. The checkbox before a row opens the card of the head in ``head_column``."""
+    heads = [name.split()[0] for name in table[head_column]]
     st.dataframe(
         table, hide_index=True, width="stretch", column_config=columns, key=f"rows_{name}", selection_mode="single-row",
         on_select=partial(_on_row, f"rows_{name}", heads),
@@ -75,7 +75,7 @@ def show_all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: st
 
 @report_errors()
 def _on_row(key: str, heads: list[str]) -> None:
-    """Open the head of a row. Also do so when the checkbox is cleared, because another head, or none, may be open."""
+    """Open the head of a row, also when its checkbox is cleared, because another head or none may be open."""
     last_key = f"{key}_last"
     match st.session_state[key]["selection"]["rows"] or st.session_state.get(last_key):
         case [int(row)] if 0 <= row < len(heads):
@@ -93,11 +93,11 @@ def _write_line(row: ScoreRow | str, names: tuple[str, ...], parameters: Mapping
     ]
     ticks = "".join(f'<s class="k{number}" style="left:{100 * value:.1f}%"></s>' for number, _, value in scores)
     score, score_text = (0.0, "–") if math.isnan(row.score) else (row.score, percent(row.score))
-    words = ", ".join(f"{name} {percent(value)}" for _, name, value in scores)
+    score_list = ", ".join(f"{name} {percent(value)}" for _, name, value in scores)
     return (
         f"<tr><td>{escape(row.subject)}</td><td>{_write_second_cell(row.head, parameters)}</td>"
-        f'<td><div class="mha-score"><div class="mha-bar" title="{escape(words)}">'
-        f'<i style="width:{100 * score:.1f}%"></i>{ticks}<span>{escape(words)}</span></div>'
+        f'<td><div class="mha-score"><div class="mha-bar" title="{escape(score_list)}">'
+        f'<i style="width:{100 * score:.1f}%"></i>{ticks}<span>{escape(score_list)}</span></div>'
         f"<b>{score_text}</b></div></td></tr>"
     )
 

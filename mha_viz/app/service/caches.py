@@ -134,7 +134,7 @@ def cache_results(max_results: int) -> Callable[[Callable[P, V]], Callable[P, V]
 
 
 def release_caches() -> None:
-    """Shrink all caches to what they keep when there are no visitors."""
+    """Shrink all caches to the entries that stay when there are no visitors."""
     with _caches_lock:
         caches = list(_caches)
     for clear in (*(bounded.shrink for bounded in caches), *_clear_functions):
@@ -146,7 +146,7 @@ def release_caches() -> None:
 READING_BYTES = 60_000_000
 PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
-FAILURES = 64  # maximum number of models whose loading errors are remembered
+MAX_FAILURES = 64  # maximum number of models whose loading errors are remembered
 FAILURE_SECONDS = 60.0  # seconds for which an error is remembered, unless somebody tries again
 WARM_DELAY_S = 1.0  # seconds after the first picture
 
@@ -163,15 +163,15 @@ class ModelService:
         self._reader = _get_reader()
         self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
         self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
-        self._failures = BoundedCache[str, tuple[float, MhaVizError]](FAILURES, lambda _: 1)
+        self._failures = BoundedCache[str, tuple[float, MhaVizError]](MAX_FAILURES, lambda _: 1)
         self._overviews = BoundedCache[str, Overview](PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
-        self._of_readings = BoundedCache[Key, bytes](PACKET_BYTES, len)
+        self._derived_results = BoundedCache[Key, bytes](PACKET_BYTES, len)
         self._traces = BoundedCache[Key, Trace](TRACE_BYTES, lambda trace: trace.bytes)
         self._parameters = BoundedCache[tuple[str, int], Parameters](
             TRACE_BYTES, lambda parameters: sum(array.nbytes for array in parameters)
         )
         self._answers = BoundedCache[Key, Any](PACKET_BYTES, estimate_size)
-        self._warming = False
+        self._is_warming = False
         self._cache_first_reading()
 
     def _cache_first_reading(self) -> None:
@@ -185,82 +185,82 @@ class ModelService:
         that.
         """
         self._cache_first_reading()
-        if self._reader.loaded - {catalog.choose_default().name}:
+        if self._reader.loaded_models - {catalog.choose_default().name}:
             self._reader.close()
-            self._warming = False
+            self._is_warming = False
         with contextlib.suppress(MhaVizError):
-            self._reader.rest()
+            self._reader.free_memory()
 
-    def ask(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **options: P.kwargs) -> Future[V]:
-        """Call a verb of ``app.service.reader.verbs`` with these values and return a Future of its result.
+    def ask(self, verb: Callable[Concatenate[Models, P], V], *arguments: P.args, **options: P.kwargs) -> Future[V]:
+        """Call a verb of ``app.service.reader.verbs`` with these arguments and return a Future of its result.
 
-        The Future raises what the model raises. Raises Busy as ``process.turns`` does.
+        The Future raises the model's errors. Raises Busy as ``process.turns`` does.
         """
-        return self._submit(lambda: self._reader.ask(verb, *values, **options), values)
+        return self._submit(lambda: self._reader.ask(verb, *arguments, **options), arguments)
 
-    def ask_cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **options: P.kwargs) -> Future[V]:
-        """Call a verb as :meth:`ask` does, or answer from the cache if the same was asked before.
+    def ask_cached(
+        self, verb: Callable[Concatenate[Models, P], V], *arguments: P.args, **options: P.kwargs
+    ) -> Future[V]:
+        """Call a verb as :meth:`ask` does, or answer from the cache if the same call was made before.
 
         The Future of a cached answer is already done. Also raises the errors of ``catalog.resolve``.
         """
         special_caches: dict[Callable[..., object], BoundedCache[Key, Any]]
         special_caches = {verbs.read: self.readings, verbs.trace: self._traces}
         verb_cache = special_caches.get(verb, self._answers)
-        key = _make_key(verb, *values, *sorted(options.items()))
+        key = _make_key(verb, *arguments, *sorted(options.items()))
 
         def work() -> V:
             value: V | None = verb_cache.get(key)  # another visitor's request may have been answered meanwhile
             if value is None:
                 value = verb_cache.put(
-                    key, self._share_parameters(self._reader.ask(verb, *_fill_words(*values), **options))
+                    key, self._share_parameters(self._reader.ask(verb, *_fill_words(*arguments), **options))
                 )
             return value
 
         value = verb_cache.get(key)
         if value is None:
-            return self._submit(work, values)
+            return self._submit(work, arguments)
         finished_future: Future[V] = Future()
         finished_future.set_result(value)
         return finished_future
 
     def pack_reading(
-        self, attention: Attention, heads: tuple[Head, ...], link: RankedLink | None, start: OpenHead
+        self, attention: Attention, heads: tuple[Head, ...], link: RankedLink | None, opening: OpenHead
     ) -> bytes:
         """Return the reading packed for the browser (``figures.layout.packet``). Raises UnknownHead."""
-        key = (attention.key, heads, link, start)
-        thumbnails = self._overviews.get(attention.key) or self._overviews.put(
-            attention.key, compute_overview(attention)
-        )
-        return self._packets.get(key) or self._packets.put(key, build_packet(attention, heads, link, start, thumbnails))
+        key = (attention.key, heads, link, opening)
+        overview = self._overviews.get(attention.key) or self._overviews.put(attention.key, compute_overview(attention))
+        return self._packets.get(key) or self._packets.put(key, build_packet(attention, heads, link, opening, overview))
 
-    def pack_panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, **start: str) -> bytes:
+    def pack_panels(self, panels: Sequence[Panel], positions: tuple[int, ...] | None, **initial_state: str) -> bytes:
         """Return heads side by side, packed for the browser.
 
         Args:
             panels: the heads.
-            places: their places in the list of compared heads; None if they are not from that list.
-            start: how they open (:func:`mha_viz.figures.layout.panels.set_initial_state`).
+            positions: their positions in the list of compared heads; None if they are not from that list.
+            initial_state: how they open (:func:`mha_viz.figures.layout.panels.set_initial_state`).
         """
-        key = (places, *sorted(start.items()), *((p.attention.key, p.head, p.name) for p in panels))
-        editable = False if places is None else places
+        key = (positions, *sorted(initial_state.items()), *((p.attention.key, p.head, p.name) for p in panels))
+        editable = False if positions is None else positions
 
         def pack_and_open() -> bytes:
             packet = pack_comparison(panels, editable=editable)
-            return set_initial_state(packet, **start)
+            return set_initial_state(packet, **initial_state)
 
         return self._packets.get(key) or self._packets.put(key, pack_and_open())
 
-    def derive(self, attention: Attention, purpose: Hashable, make: Callable[[], bytes]) -> bytes:
-        """Return the result of ``make``, cached. It must depend on nothing but the reading and ``purpose``."""
-        key = (attention.key, purpose)
-        return self._of_readings.get(key) or self._of_readings.put(key, make())
+    def derive(self, attention: Attention, subkey: Hashable, make: Callable[[], bytes]) -> bytes:
+        """Return the cached result of ``make``, which must depend on nothing but the reading and ``subkey``."""
+        key = (attention.key, subkey)
+        return self._derived_results.get(key) or self._derived_results.put(key, make())
 
     def find_similar_heads(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
         """Return the ``count`` heads most similar to ``head``, most similar first, with the divergence in nats."""
         distances = compute_divergences_from(attention, head)
-        others = find_nearest_heads(distances, attention.place(head), count)
+        neighbours = find_nearest_heads(distances, attention.place(head), count)
         heads = attention.every_head()
-        return [(heads[other], float(distances[other])) for other in others]
+        return [(heads[index], float(distances[index])) for index in neighbours]
 
     def find_most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
         """Return the head of ``other`` that is most similar to ``head`` word by word, with the divergence in nats.
@@ -271,15 +271,15 @@ class ModelService:
         layer = max(
             (candidate for candidate in other.layer_numbers if candidate <= head.layer), default=other.layer_numbers[0]
         )
-        closest = Head(layer, min(head.head, other.heads - 1))
+        default_head = Head(layer, min(head.head, other.heads - 1))
         if attention.is_cross or other.is_cross:
-            return closest, None
-        place = align(attention.text, other.text).pairs
-        if place != tuple(range(len(other.text.groups))):
-            return closest, None
+            return default_head, None
+        alignment = align(attention.text, other.text).pairs
+        if alignment != tuple(range(len(other.text.groups))):
+            return default_head, None
         matrix, words = attention.by_words()[head], other.by_words()
-        nats, best = min((divergence(matrix, words[candidate]), candidate) for candidate in other.every_head())
-        return best, nats
+        nats, best_head = min((divergence(matrix, words[candidate]), candidate) for candidate in other.every_head())
+        return best_head, nats
 
     def get_failure(self, model: catalog.Model) -> MhaVizError | None:
         """Return the error if ``model`` recently failed to load, else None.
@@ -304,8 +304,8 @@ class ModelService:
 
     def warm(self, model: catalog.Model) -> None:
         """Load ``model`` in the background after a short delay, so that the page's files are sent first."""
-        if not self._warming:
-            self._warming = True
+        if not self._is_warming:
+            self._is_warming = True
             timer = threading.Timer(WARM_DELAY_S, self._load_model, (model,))
             timer.daemon = True
             timer.start()
@@ -314,8 +314,8 @@ class ModelService:
         with contextlib.suppress(Busy):  # a visitor's request will load it
             self.ask(verbs.load, model.name)
 
-    def _submit(self, work: Callable[[], V], values: Sequence[object] = ()) -> Future[V]:
-        characters = sum(len(value.text) + len(value.pair) for value in values if isinstance(value, Request))
+    def _submit(self, work: Callable[[], V], arguments: Sequence[object] = ()) -> Future[V]:
+        characters = sum(len(r.text) + len(r.pair) for r in arguments if isinstance(r, Request))
         return self._turns.submit(work, *self.identify_asker(), characters)
 
     def _share_parameters(self, value: V) -> V:
@@ -337,24 +337,24 @@ def _identify_nobody() -> tuple[str, str]:
     return "", ""
 
 
-def _make_key(verb: Callable[..., object], *values: object) -> Key:
+def _make_key(verb: Callable[..., object], *arguments: object) -> Key:
     """Return the cache key for a call of a verb.
 
     If the model comes from a folder, the key includes the state of its files, which may change.
     """
-    model = catalog.resolve(verbs.find_model_name(*values))
+    model = catalog.resolve(verbs.find_model_name(*arguments))
     file_state = [read_stamps(Path(model.path))] if model.kind == "folder" else []
-    return (verb.__name__, *values, *file_state)
+    return (verb.__name__, *arguments, *file_state)
 
 
-def _fill_words(request: Any, *values: Any) -> tuple[Any, ...]:
-    """Return the values of a call, with the words of the text added to the request if the text defines them (CoNLL-U).
+def _fill_words(request: Any, *other_arguments: Any) -> tuple[Any, ...]:
+    """Return the arguments of a call. If the text defines its words (CoNLL-U), add them to the request.
 
     In other texts, the tokenizer finds the words.
     """
     if isinstance(request, Request) and not request.pair:
         request = replace(request, words=read_words(request.text) or ())
-    return (request, *values)
+    return (request, *other_arguments)
 
 
 @Once
@@ -370,7 +370,7 @@ def get_model_service() -> ModelService:
 
 
 def empty_caches() -> None:
-    """Free what this module and others cached for visitors; called once all visitors have left."""
+    """Shrink the caches of all modules and reset the model service; called once all visitors have left."""
     release_caches()
     get_model_service().reset()
 
@@ -383,7 +383,7 @@ def is_ready(model: catalog.Model) -> bool:
 def read_facts(model: catalog.Model) -> Facts | None:
     """Return the facts in the files of ``model``; None if the files are not on this machine.
 
-    The files of models that come with the app are read only once. Raises what ``hub.read_facts`` raises.
+    The files of models that come with the app are read only once. Raises the errors of ``hub.read_facts``.
     """
     return _read_bundled_facts(model) if model.kind in ("bundled", "own") else hub.read_facts(model)
 

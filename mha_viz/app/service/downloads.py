@@ -36,6 +36,6 @@ def _fetch(model: Model, job: Job) -> None:
     try:
         fetch(model, report)
     except Exception as error:
-        explained = explain_error(error, model)
-        get_model_service().note_failure(model, explained)  # the next run of a page may not know this job
-        raise explained from error
+        model_error = explain_error(error, model)
+        get_model_service().note_failure(model, model_error)  # the next run of a page may not know this job
+        raise model_error from error

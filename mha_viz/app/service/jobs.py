@@ -38,7 +38,7 @@ class QueueRules(NamedTuple):
     Attributes:
         singular: what a job is called.
         plural: what several jobs are called.
-        stop: the advice to visitors who must first wait for, or stop, their own job.
+        stop_advice: the advice to visitors who must wait for their own job, or stop it, before they submit another.
         max_jobs: at most this many jobs may wait or run.
         timeout_s: seconds without polling after which a visitor counts as gone.
         local_timeout_s: the timeout on the visitor's own machine, where other pages may be open meanwhile; 0 to use
@@ -55,7 +55,7 @@ class QueueRules(NamedTuple):
 
     singular: str
     plural: str
-    stop: str = "Stop it, or wait until it is done."
+    stop_advice: str = "Stop it, or wait until it is done."
     max_jobs: int = 16
     timeout_s: float = 10.0
     local_timeout_s: float = 0.0
@@ -121,7 +121,7 @@ class Job:
         name: what the job is about, for messages.
         owner: the visitor who submitted it.
         fraction: the share that is done.
-        size: the amount of work; 0 if unknown.
+        size: the amount of work, such as the bytes of a download; 0 if unknown.
         error: why it failed; None otherwise.
         has_begun: False while the job waits for a worker.
     """
@@ -194,14 +194,14 @@ class Job:
         self.fraction, self.size = fraction, size
 
     def is_stopped(self) -> bool:
-        """Return whether the job must stop because at some point nobody was waiting for it.
+        """Return whether the job must stop, because at some point nobody was waiting for it.
 
         This cannot be undone: a visitor who still wants the result must submit the job again.
         """
         self._was_stopped = self._was_stopped or not self._list_waiting_visitors()
         return self._was_stopped
 
-    def check(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raise Cancelled if the job must stop."""
         if self.is_stopped():
             raise Cancelled("Cancelled: no open page was waiting for the result.", "Open the page again.")
@@ -226,9 +226,9 @@ def run_in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
     def work(job: Job) -> R:
         def report(fraction: float) -> None:
             job.report_progress(fraction)
-            job.check()
+            job.raise_if_stopped()
 
-        job.check()
+        job.raise_if_stopped()
         return run_steps(steps(), report)
 
     return work
@@ -254,7 +254,7 @@ class JobQueue(Generic[K, R]):
         self._changed = threading.Condition()  # also guards the jobs
         self.results = BoundedCache[K, R](rules.cache_bytes, rules.size, rules.idle_bytes)
         self._entries: list[_QueuedJob[K, R]] = []  # in the order of arrival, including those that run
-        self._failed = BoundedCache[K, Job](rules.max_jobs, lambda _: 1)
+        self._failed_jobs = BoundedCache[K, Job](rules.max_jobs, lambda _: 1)
         for _ in range(rules.workers):
             threading.Thread(target=self._serve, daemon=True, name=rules.singular).start()
 
@@ -273,20 +273,20 @@ class JobQueue(Generic[K, R]):
             self._drop_stopped()
             job = self.find_running(key)
             if job is None:
-                self._check_place()
-                job = Job(self._rules, name, self._remove_stopped)
+                self._check_limits()
+                job = Job(self._rules, name, self._lock_and_drop_stopped)
                 self._entries.append(_QueuedJob(key, job, work))
                 self._changed.notify()
             job.join()
             return job
 
-    def _check_place(self) -> None:
-        """Raise Busy if this visitor or the queue may have no further job."""
+    def _check_limits(self) -> None:
+        """Raise Busy if this visitor or the queue has as many jobs as are allowed."""
         rules, visitor = self._rules, get_visitor()
         active_jobs = [entry.job for entry in self._entries if not entry.job.is_stopped()]
         own_jobs = [job for job in active_jobs if job.belongs_to(visitor)]
         if own_jobs and not (rules.allows_several_locally and not catalog.is_hosted()):
-            raise Busy(f"You already have a {rules.singular} running: {own_jobs[0].name}.", rules.stop)
+            raise Busy(f"You already have a {rules.singular} running: {own_jobs[0].name}.", rules.stop_advice)
         if len(active_jobs) >= rules.max_jobs:
             raise Busy(f"Too many {rules.plural} are waiting on this server.", "Try again in a few minutes.")
 
@@ -318,9 +318,9 @@ class JobQueue(Generic[K, R]):
 
     def find_failed(self, key: K) -> Job | None:
         """Return the last job under this key if it failed and is still recorded."""
-        return self._failed.get(key)
+        return self._failed_jobs.get(key)
 
-    def _remove_stopped(self) -> None:
+    def _lock_and_drop_stopped(self) -> None:
         with self._changed:
             self._drop_stopped()
 
@@ -360,10 +360,10 @@ class JobQueue(Generic[K, R]):
     def _close(self, entry: _QueuedJob[K, R], error: MhaVizError | None) -> None:
         """Remove a job from the queue and record how it ended."""
         if error is None:
-            self._failed.drop(entry.key)
+            self._failed_jobs.drop(entry.key)
         else:
             entry.job.error = error
-            self._failed.put(entry.key, entry.job)
+            self._failed_jobs.put(entry.key, entry.job)
         self._entries = [other for other in self._entries if other is not entry]
         entry.job.finish(error)
 
@@ -389,14 +389,14 @@ class Task(NamedTuple, Generic[R]):
         kind: one of ``jobs.KINDS``.
         key: the key of the job in its queue.
         name: what the job is about.
-        words: the text that the page shows while the job runs.
+        label: the text that the page shows while the job runs.
         steps: creates the steps.
     """
 
     kind: str
     key: Hashable
     name: str
-    words: str
+    label: str
     steps: Callable[[], Steps[R]]
 
     def find_result(self) -> R | None:

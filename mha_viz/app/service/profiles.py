@@ -24,7 +24,7 @@ SIZE_VARIABLE = PROFILES_SETTING  # the environment variable for the limit, in 1
 NAME = re.compile(r"[0-9a-f]{32}")  # name of a profile's folder; nothing with another name is ever deleted
 
 
-def get_home() -> Path:
+def get_root_folder() -> Path:
     """Return the folder that holds all profiles."""
     return assets.storage_folder() / "profiles"
 
@@ -66,16 +66,16 @@ def count_bytes(profile: Profile) -> int:
     return sum(int(table.memory_usage(deep=True).sum()) for table in tables)
 
 
-def delete_excess(at_work: Path | None = None) -> None:
+def delete_excess(active_folder: Path | None = None) -> None:
     """Delete partial sums of stopped studies after a day, and the least recently used profiles beyond the size limit.
 
-    Nothing in the folder ``at_work`` is deleted. Folders that cannot be read or written, or that another process
+    Nothing in the folder ``active_folder`` is deleted. Folders that cannot be read or written, or that another process
     deletes meanwhile, are skipped. Raises SettingError.
     """
     budget = read_budget()
-    folders = [path for path in _list_files(get_home()) if _is_profile(path)]
+    folders = [path for path in _list_files(get_root_folder()) if _is_profile(path)]
     for folder in folders:
-        if folder != at_work:
+        if folder != active_folder:
             with contextlib.suppress(OSError):
                 _delete_unfinished(folder)
     sizes = {folder: _count_folder_bytes(folder) for folder in folders}
@@ -83,7 +83,7 @@ def delete_excess(at_work: Path | None = None) -> None:
     for folder in sorted(sizes, key=_read_last_use):
         if total <= budget:
             break
-        if folder != at_work:
+        if folder != active_folder:
             shutil.rmtree(folder, ignore_errors=True)
             total -= sizes[folder]
 

@@ -28,14 +28,14 @@ class LinkRequest(NamedTuple):
     """A search or sampling of a head's links, as a key for jobs and results.
 
     Attributes:
-        kind: a kind of job, which is also the name of the work in the child process.
+        kind: the kind of job, which also names the work of the child process.
         corpus: the key of model and corpus (``profiles.make_key``).
         head: the head.
         conditions: the conditions of a search, in the order of :class:`mha_viz.analysis.links.Conditions`.
     """
 
     kind: str
-    corpus: str  # model and digest
+    corpus: str
     head: Head
     conditions: tuple[str, ...] = ()
 
@@ -47,17 +47,17 @@ def make_link_request(
     return LinkRequest(kind, profiles.make_key(model, digest), head, conditions)
 
 
-def start(model: catalog.Model, source: StudyCorpus, request: LinkRequest) -> Job:
+def start(model: catalog.Model, corpus: StudyCorpus, request: LinkRequest) -> Job:
     """Start the job, or join it if it is running or waiting. The child process packs its result. Raises Busy."""
-    name = f"{model.label} {request.head} in {source.name}"
-    return get_queue(request.kind).submit(request, name, lambda job: _run_child(model, source, request, job))
+    name = f"{model.label} {request.head} in {corpus.name}"
+    return get_queue(request.kind).submit(request, name, lambda job: _run_child(model, corpus, request, job))
 
 
-def _run_child(model: catalog.Model, source: StudyCorpus, request: LinkRequest, job: Job) -> dict[str, Any]:
+def _run_child(model: catalog.Model, corpus: StudyCorpus, request: LinkRequest, job: Job) -> dict[str, Any]:
     folder = hub.find_local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
-    order = {
+    child_request = {
         "kind": request.kind,
         "folder": str(folder),
         "name": model.name,
@@ -65,10 +65,14 @@ def _run_child(model: catalog.Model, source: StudyCorpus, request: LinkRequest, 
         "head": list(request.head),
         "conditions": list(request.conditions),
         "most": MAX_LISTED,
-        "data": source.data,
+        "data": corpus.data,
     }
     result: dict[str, Any] | None = children.run(
-        CHILD_MODULE, order, _make_bounds(folder, SUBJECTS[request.kind]), job.report_progress, cancelled=job.is_stopped
+        CHILD_MODULE,
+        child_request,
+        _make_bounds(folder, SUBJECTS[request.kind]),
+        job.report_progress,
+        cancelled=job.is_stopped,
     )
     if result is None:
         raise Cancelled(f"{SUBJECTS[request.kind]} was stopped before anything was read.", "Start it again.")

@@ -44,11 +44,11 @@ CHILD_MODULE = "mha_viz.study.child"
 SENTENCES_PER_STEP = 50  # built-in sentences per step
 CACHE_BYTES = 200_000_000  # maximum size of profiles that could not be written to disk
 UNWRITTEN_BYTES = 20_000_000  # maximum size of these profiles once all visitors have left
-SOURCE_BYTES = 60_000_000  # maximum size of uploaded files
+CORPUS_BYTES = 60_000_000  # maximum size of measured corpora, and of excerpts from them
 BYTES_PER_WORD = 500  # memory of an annotated word
 MAX_WORDS = 100_000  # maximum words of a corpus on a public server
 GRACE_S = 20.0  # seconds in which a stopped study can save its partial sums
-BUILT_IN = ("the built-in sentences",)  # the corpora of a model that was measured here
+BUILT_IN = ("the built-in sentences",)  # the corpora of a model that was measured on this server
 CACHED_RESULTS = 16  # Evidence objects whose roles and baselines are cached
 
 
@@ -69,8 +69,8 @@ class Evidence(NamedTuple):
         """Return the table ``name`` of the first profile that has it with at least one row; None if none has."""
         return next((p.tables[name] for p in self.profiles if name in p.tables and len(p.tables[name])), None)
 
-    def source(self, name: str) -> Profile | None:
-        """Return the profile from which :func:`table` takes a table."""
+    def find_profile(self, name: str) -> Profile | None:
+        """Return the first profile that has the table ``name`` with at least one row; None if none has."""
         return next((p for p in self.profiles if name in p.tables and len(p.tables[name])), None)
 
     def findings(self) -> tuple[Finding, ...]:
@@ -80,10 +80,10 @@ class Evidence(NamedTuple):
 
 @cache_results(CACHED_RESULTS)
 def _merge_findings(evidence: Evidence) -> tuple[Finding, ...]:
-    roles = merge_roles(measured.findings() for measured in evidence.profiles)
+    roles = merge_roles(profile.findings() for profile in evidence.profiles)
     known_roles = {(f.head, f.role, f.detail) for f in roles}
-    on_repeats = evidence.repeats.findings() if evidence.repeats else ()
-    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in known_roles))
+    repeat_roles = evidence.repeats.findings() if evidence.repeats else ()
+    return (*roles, *(f for f in repeat_roles if (f.head, f.role, f.detail) not in known_roles))
 
 
 _bundled_lock = threading.Lock()
@@ -120,29 +120,29 @@ class UnwrittenProfile(NamedTuple):
 class _ServerState:
     """The server's caches other than the results of jobs.
 
-    They hold profiles that could not be written to disk and, until all visitors have left, measured files and excerpts
-    of them.
+    They hold profiles that could not be written to disk and, until all visitors have left, measured corpora and
+    excerpts from uploaded files.
     """
 
     def __init__(self) -> None:
         delete_excess()
-        self.unwritten = BoundedCache[str, UnwrittenProfile](
+        self.unwritten_profiles = BoundedCache[str, UnwrittenProfile](
             CACHE_BYTES, lambda unwritten: profiles.count_bytes(unwritten.profile), UNWRITTEN_BYTES
         )
-        self.measured = BoundedCache[str, StudyCorpus](SOURCE_BYTES, estimate_size)
+        self.measured_corpora = BoundedCache[str, StudyCorpus](CORPUS_BYTES, estimate_size)
         self.excerpts = BoundedCache[str, Mapping[SentenceSpan, Sentence]](
-            SOURCE_BYTES, lambda sentences: 1000 + sum(BYTES_PER_WORD * len(s.words) for s in sentences.values())
+            CORPUS_BYTES, lambda sentences: 1000 + sum(BYTES_PER_WORD * len(s.words) for s in sentences.values())
         )
 
 
-server_state = Once(_ServerState)
+get_server_state = Once(_ServerState)
 
 
 # ---- Files ----------------------------------------------------------------------------------------------
 
 
-def find_source(data: bytes, name: str) -> StudyCorpus | None:
-    """Return the parsed file if it is cached, else None. Raises the CorpusError that reading it raised."""
+def find_parsed_corpus(data: bytes, name: str) -> StudyCorpus | None:
+    """Return the corpus in a file if it is cached, else None. Raises the CorpusError that parsing it raised."""
     key = _make_file_key(data, name)
     content, failed_job = get_queue("file").results.get(key), get_queue("file").find_failed(key)
     if content is None and failed_job is not None and isinstance(failed_job.error, CorpusError):
@@ -150,8 +150,11 @@ def find_source(data: bytes, name: str) -> StudyCorpus | None:
     return content
 
 
-def read(data: bytes, name: str) -> Job:
-    """Start reading a file, or join the job that reads it; afterwards :func:`find_source` returns it. Raises Busy."""
+def start_parsing(data: bytes, name: str) -> Job:
+    """Start parsing a file, or join the job that does. Then :func:`find_parsed_corpus` returns the corpus.
+
+    Raises Busy.
+    """
     key = _make_file_key(data, name)
     return get_queue("file").submit(key, name, lambda job: uploads.parse_in_child(data, name, job.is_stopped))
 
@@ -162,8 +165,8 @@ def read(data: bytes, name: str) -> Job:
 def find_profile(model: catalog.Model, digest: str) -> Profile | None:
     """Return the profile of a model on the corpus with this digest; None if it was not measured."""
     key = profiles.make_key(model, digest)
-    folder, unwritten = profiles.get_home() / key, server_state().unwritten.get(key)
-    profile = unwritten.profile if unwritten else get_queue("study").results.get(key)
+    folder, unwritten_profile = profiles.get_root_folder() / key, get_server_state().unwritten_profiles.get(key)
+    profile = unwritten_profile.profile if unwritten_profile else get_queue("study").results.get(key)
     if profile is None and (folder / FACTS_FILE).is_file():
         try:
             profile = get_queue("study").results.put(key, read_profile(folder))
@@ -176,20 +179,20 @@ def find_profile(model: catalog.Model, digest: str) -> Profile | None:
 
 def find_write_error(model: catalog.Model, digest: str) -> MhaVizError | None:
     """Return the error if a profile could not be written to disk and is only in memory, else None."""
-    unwritten = server_state().unwritten.get(profiles.make_key(model, digest))
-    return unwritten.error if unwritten else None
+    unwritten_profile = get_server_state().unwritten_profiles.get(profiles.make_key(model, digest))
+    return unwritten_profile.error if unwritten_profile else None
 
 
 def load_reference_evidence(model: catalog.Model) -> Evidence | None:
-    """Return the evidence that a model's roles come from: its bundled profiles, else the one of the built-in sentences.
+    """Return the profiles that a model's roles come from: the bundled ones, else the one of the built-in sentences.
 
-    None if neither exists. Raises what :func:`find_profile` raises.
+    None if neither exists. Raises the errors of :func:`find_profile`.
     """
-    bundled = load_bundled(model.name) if model.kind in ("bundled", "own") else None
-    if bundled is not None:
-        return bundled
-    measured = find_profile(model, load_built_in_corpus().digest)
-    return None if measured is None else Evidence(*BUILT_IN, (measured,))
+    bundled_evidence = load_bundled(model.name) if model.kind in ("bundled", "own") else None
+    if bundled_evidence is not None:
+        return bundled_evidence
+    profile = find_profile(model, load_built_in_corpus().digest)
+    return None if profile is None else Evidence(*BUILT_IN, (profile,))
 
 
 class RoleSummary(NamedTuple):
@@ -215,7 +218,7 @@ def summarise(model: catalog.Model) -> RoleSummary:
         return RoleSummary(
             load_bundled_roles(model.name), corpora or BUILT_IN, bool(corpora), load_bundled_habits(model.name)
         )
-    folder = profiles.get_home() / profiles.make_key(model, load_built_in_corpus().digest)
+    folder = profiles.get_root_folder() / profiles.make_key(model, load_built_in_corpus().digest)
     roles: tuple[Finding, ...] | None = None
     habits: Habits = {}
     with suppress(MhaVizError):
@@ -228,20 +231,20 @@ def summarise(model: catalog.Model) -> RoleSummary:
 # ---- Measuring ------------------------------------------------------------------------------------------
 
 
-def start(model: catalog.Model, source: StudyCorpus) -> Job:
+def start(model: catalog.Model, corpus: StudyCorpus) -> Job:
     """Start a study, or join it if it is running or waiting.
 
     Raises CorpusError if the corpus has more words than a public server measures, and Busy if this visitor has another
     study or too many are waiting.
     """
-    if catalog.is_hosted() and source.words > MAX_WORDS:
+    if catalog.is_hosted() and corpus.words > MAX_WORDS:
         raise CorpusError(
-            f"This file has {source.words:,} words; this server measures at most {MAX_WORDS:,}.",
+            f"This file has {corpus.words:,} words; this server measures at most {MAX_WORDS:,}.",
             "Split it, or measure it on your own machine: mha-viz profile.",
         )
-    key = profiles.make_key(model, source.digest)
-    job = get_queue("study").submit(key, f"{model.label} on {source.name}", partial(_measure, key, model, source))
-    server_state().measured.put(key, source._replace(name=NEUTRAL_NAME) if source.data else source)
+    key = profiles.make_key(model, corpus.digest)
+    job = get_queue("study").submit(key, f"{model.label} on {corpus.name}", partial(_measure, key, model, corpus))
+    get_server_state().measured_corpora.put(key, corpus._replace(name=NEUTRAL_NAME) if corpus.data else corpus)
     return job
 
 
@@ -261,34 +264,36 @@ def find_failure(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyC
     None if it did not fail. An uploaded file comes without its name, which only the visitor who uploaded it may see.
     """
     key = profiles.make_key(model, digest)
-    job, source = get_queue("study").find_failed(key), server_state().measured.get(key)
-    return (job.error, source) if job and job.error and source else None
+    job, corpus = get_queue("study").find_failed(key), get_server_state().measured_corpora.get(key)
+    return (job.error, corpus) if job and job.error and corpus else None
 
 
-def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> Profile:
+def _measure(key: str, model: catalog.Model, corpus: StudyCorpus, job: Job) -> Profile:
     folder = hub.find_local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
-    sums = profiles.ensure_folder(profiles.get_home() / key)
-    delete_excess(sums)
-    order = {
+    sums_folder = profiles.ensure_folder(profiles.get_root_folder() / key)
+    delete_excess(sums_folder)
+    child_request = {
         "folder": str(folder),
         "name": model.name,
         "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
-        "sums": str(sums) if sums else None,
-        "data": source.data,
+        "sums": str(sums_folder) if sums_folder else None,
+        "data": corpus.data,
     }
-    bounds = _make_bounds(folder)._replace(writable=(str(sums),) if sums else ())
-    profile = parse_profile(children.run(CHILD_MODULE, order, bounds, job.report_progress, cancelled=job.is_stopped))
+    bounds = _make_bounds(folder)._replace(writable=(str(sums_folder),) if sums_folder else ())
+    profile = parse_profile(
+        children.run(CHILD_MODULE, child_request, bounds, job.report_progress, cancelled=job.is_stopped)
+    )
     get_queue("study").results.put(key, profile)  # before writing, so that a failure does not lose it
     try:
-        if sums is None:
+        if sums_folder is None:
             raise ExportError("The folder of profiles cannot be written.")
-        profile.write(sums)
-        server_state().unwritten.drop(key)
+        profile.write(sums_folder)
+        get_server_state().unwritten_profiles.drop(key)
     except ExportError as error:
-        server_state().unwritten.put(key, UnwrittenProfile(profile, error))
-    delete_excess(sums)
+        get_server_state().unwritten_profiles.put(key, UnwrittenProfile(profile, error))
+    delete_excess(sums_folder)
     return profile
 
 
@@ -298,19 +303,19 @@ def load_excerpts(model: catalog.Model, digest: str, spans: Sequence[SentenceSpa
     The caller must make sure that the visitor has that file. Raises CorpusError.
     """
     key = profiles.make_key(model, digest)
-    source, sentences = find_measured_source(model, digest), server_state().excerpts.get(key)
-    if sentences is None and source is not None:
-        sentences = server_state().excerpts.put(key, read_excerpts(source.data, spans))
+    corpus, sentences = find_measured_corpus(model, digest), get_server_state().excerpts.get(key)
+    if sentences is None and corpus is not None:
+        sentences = get_server_state().excerpts.put(key, read_excerpts(corpus.data, spans))
     return sentences or {}
 
 
-def find_measured_source(model: catalog.Model, digest: str) -> StudyCorpus | None:
+def find_measured_corpus(model: catalog.Model, digest: str) -> StudyCorpus | None:
     """Return an uploaded file that was measured, without its name, as long as it is stored; None otherwise.
 
     Only for visitors who have that file.
     """
-    source = server_state().measured.get(profiles.make_key(model, digest))
-    return source if source is not None and source.data else None
+    corpus = get_server_state().measured_corpora.get(profiles.make_key(model, digest))
+    return corpus if corpus is not None and corpus.data else None
 
 
 # ---- Where heads point ----------------------------------------------------------------------------------
@@ -318,8 +323,8 @@ def find_measured_source(model: catalog.Model, digest: str) -> StudyCorpus | Non
 
 def make_pointers_task(model: catalog.Model) -> Task[tuple[Pointers | None, ...]]:
     """Return the task that finds where every head points in the built-in sentences."""
-    key, words = profiles.make_key(model, load_built_in_corpus().digest), "Reading the built-in sentences"
-    return Task("pointers", key, model.label, words, lambda: read_pointers(model))
+    key, label = profiles.make_key(model, load_built_in_corpus().digest), "Reading the built-in sentences"
+    return Task("pointers", key, model.label, label, lambda: read_pointers(model))
 
 
 def read_pointers(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:

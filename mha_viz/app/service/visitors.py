@@ -16,7 +16,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 COOKIE = "_streamlit_xsrf"
 TOKEN_BYTES = 16
-NOBODY = ""  # where there is no session: a worker thread, a test, a notebook
+NOBODY = ""  # the visitor and session of code outside a session: a worker thread, a test, a notebook
 
 
 def get_visitor() -> str:
@@ -52,9 +52,9 @@ def parse_token(cookie: object) -> bytes:
     """
     try:
         version, mask, masked_token, _ = str(cookie).strip("\"'").split("|")
-        key, hidden = binascii.unhexlify(mask), binascii.unhexlify(masked_token)
+        mask_bytes, token_bytes = binascii.unhexlify(mask), binascii.unhexlify(masked_token)
     except ValueError:  # binascii's error is a subclass
         return b""
-    if version != "2" or len(key) != 4 or len(hidden) != TOKEN_BYTES:
+    if version != "2" or len(mask_bytes) != 4 or len(token_bytes) != TOKEN_BYTES:
         return b""
-    return bytes(byte ^ key[place % 4] for place, byte in enumerate(hidden))
+    return bytes(byte ^ mask_bytes[index % 4] for index, byte in enumerate(token_bytes))

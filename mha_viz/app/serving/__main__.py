@@ -1,4 +1,4 @@
-"""``python -m mha_viz.app.serving``."""
+"""Run ``python -m mha_viz.app.serving``."""
 
 import signal
 import sys
@@ -8,9 +8,9 @@ from mha_viz.app.serving.streamlit_parts import PARTS
 from mha_viz.errors import MhaVizError
 from mha_viz.library_parts import check_parts
 
-signal.signal(signal.SIGINT, end_server)  # before libraries are imported, for seconds
+signal.signal(signal.SIGINT, end_server)  # before the imports, which take seconds
 try:
-    check_parts(PARTS)  # before anything of Streamlit's is imported
+    check_parts(PARTS)  # before any part of Streamlit is imported
 except MhaVizError as error:
     print(f"mha-viz: {error}", file=sys.stderr)
     sys.exit(2)

@@ -17,7 +17,7 @@ from mha_viz.browser.bundle import build_page_style
 
 _METRICS = "_stcore/metrics"
 _AGENTS = "_stcore/agent/"
-# Streamlit's login, which the app does not use and which writes to the log; and the list of the shell's files.
+# Streamlit's login, which the app does not use and which writes to the log, and the list of the frontend's files.
 _CLOSED_PATHS = ("auth/login", "auth/logout", "oauth2callback", "manifest.json")
 _NOT_FOUND_PAGE = """<!doctype html>
 <html lang="en">
@@ -37,7 +37,7 @@ class AccessControl:
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
         optional_paths = ((_METRICS, settings.metrics), (_AGENTS, config.get_option("server.enableAgentApi")))
-        self._closed = (*_CLOSED_PATHS, *(path for path, is_open in optional_paths if not is_open))
+        self._closed_paths = (*_CLOSED_PATHS, *(path for path, is_open in optional_paths if not is_open))
         self._pages = list_paths()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,7 +58,7 @@ class AccessControl:
             problem = f"This server does not answer to the name “{(host or '')[:80]}”."
             remedy = f"Its owner can add names with {HOSTS} or mha-viz serve --allowed-hosts."
             await PlainTextResponse(f"{problem} {remedy}", 400)(scope, receive, send)
-        elif f"{path}/".startswith(tuple(f"{closed.rstrip('/')}/" for closed in self._closed)):
+        elif f"{path}/".startswith(tuple(f"{closed_path.rstrip('/')}/" for closed_path in self._closed_paths)):
             await PlainTextResponse("Not found", 404)(scope, receive, send)
         elif (address := find_new_address(scope)) is not None:
             await RedirectResponse(address)(scope, receive, send)
@@ -74,14 +74,14 @@ def _reject_text(receive: Receive, send: Send) -> Receive:
     Streamlit's protocol has no text messages.
     """
 
-    async def next_message() -> Message:
+    async def receive_message() -> Message:
         message = await receive()
         if message["type"] == "websocket.receive" and message.get("bytes") is None:
             await send({"type": "websocket.close", "code": 1003})
             return {"type": "websocket.disconnect", "code": 1003}
         return message
 
-    return next_message
+    return receive_message
 
 
 class _NotFound:

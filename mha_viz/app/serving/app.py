@@ -31,16 +31,16 @@ from mha_viz.files.assets import app_root
 def create_app(settings: ServerSettings, opens_browser: bool = False) -> st.App:
     """Return the application; create it at most once per process."""
     session_limit = SessionLimit(settings)
-    failures: dict[Any, Any] = {500: Headers.make_error_handler(settings)}
+    error_handlers: dict[Any, Any] = {500: Headers.make_error_handler(settings)}
 
     @asynccontextmanager
     async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
         runtime = Runtime.instance()
-        waiting: WaitingSessions = runtime._session_mgr._session_storage  # type: ignore[attr-defined]
+        stored_sessions: WaitingSessions = runtime._session_mgr._session_storage  # type: ignore[attr-defined]
         runtime.stats_mgr.register_provider(session_limit.waits)
         if streamlit_parts.has_component_files():
             components.announce(runtime.bidi_component_registry)
-        sweeper = asyncio.create_task(sweep(session_limit, waiting, runtime.media_file_mgr))
+        sweeper = asyncio.create_task(sweep(session_limit, stored_sessions, runtime.media_file_mgr))
         if opens_browser:
             Thread(target=webbrowser.open, args=[_make_address()], daemon=True).start()
         yield {}
@@ -59,8 +59,8 @@ def create_app(settings: ServerSettings, opens_browser: bool = False) -> st.App:
             Middleware(Gate, session_limit=session_limit),
             Middleware(Uploads),
         ],
-        exception_handlers=failures,
-        on_script_error=_answer_error if streamlit_parts.has_error_sentences() else None,
+        exception_handlers=error_handlers,
+        on_script_error=_report_error if streamlit_parts.can_report_value_errors() else None,
     )
 
 
@@ -71,8 +71,8 @@ def _make_address() -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/{get_base()}"
 
 
-def _answer_error(error: Exception) -> bool:
+def _report_error(error: Exception) -> bool:
     """Let the app report an unexpected error in one sentence, and keep the page as it is."""
-    # Not loaded before the first visitor.
-    answer: Any = getattr(sys.modules.get("mha_viz.app.widgets.frame"), "on_script_error", None)
-    return answer is not None and bool(answer(error))
+    # The first visitor loads the module.
+    on_script_error: Any = getattr(sys.modules.get("mha_viz.app.widgets.frame"), "on_script_error", None)
+    return on_script_error is not None and bool(on_script_error(error))

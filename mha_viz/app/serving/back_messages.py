@@ -2,8 +2,8 @@
 
 Streamlit's protocol has kinds of messages that no page of this app sends, and no limits.
 
-A message is checked as it arrived, field by field, before it is parsed; a forbidden message is dropped as a whole. The
-table lists every kind and every field of the protocol, so that a new one is forbidden until it is listed.
+A message is checked in its encoded form, field by field, before it is parsed; a forbidden message is dropped. RULES
+lists every kind and every field of the protocol, so that new ones are forbidden until they are listed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FILE_ID = _limit_text(r"[0-9A-Za-z-]*", 64)
 _HASH = r"(?:[0-9a-f]{32,64})?"
 _DIGEST = _limit_text(_HASH, 64)
 _WORD = _limit_text(_LINE, 100)
-_FORBIDDEN = None  # no page of the app sends it
+_FORBIDDEN = None  # for fields that no page of the app sends
 
 # The fields of each message, by the name of the message in the protocol.
 RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
@@ -138,7 +138,7 @@ RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
     },
     "SortState": {"column": _FORBIDDEN, "direction": _FORBIDDEN},
 }
-# Required fields; without them, Streamlit would write to its log.
+# Required: exactly one field (1), or a field of this name. Without it, Streamlit would write to its log.
 _REQUIRED = {"BackMsg": 1, "BackendOperationRequest": "deferred_file", "DeferredFileRequestPayload": "file_id"}
 # Tokens per message of this kind; 1 for all others.
 COSTS = {
@@ -195,7 +195,7 @@ class _NotAllowedError(Exception):
 def read_allowed(data: bytes) -> AllowedMessage | None:
     """Return the message if it is allowed, else None."""
     try:
-        kind = _MessageReader(data).message(BackMsg.DESCRIPTOR, 0, len(data))
+        kind = _MessageChecker(data).check(BackMsg.DESCRIPTOR, 0, len(data))
         message = BackMsg.FromString(data)
     except (_NotAllowedError, DecodeError):
         return None
@@ -207,49 +207,49 @@ def compute_cost(kind: str, data: bytes) -> float:
     return COSTS.get(kind, 1.0) + len(data) / _BYTES_PER_TOKEN
 
 
-class _MessageReader:
+class _MessageChecker:
     """Checks a message in its encoded form."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self._left = data, MAX_FIELDS
+        self._data, self._fields_left = data, MAX_FIELDS
 
-    def message(self, kind: Descriptor, position: int, end: int) -> str:
+    def check(self, kind: Descriptor, position: int, end: int) -> str:
         """Check a message that ends at ``end``; return the name of its last field."""
-        fields, seen, name = _list_fields(kind), dict[str, int](), ""
+        fields, counts, name = _list_fields(kind), dict[str, int](), ""
         while position < end:
             key, position = self._read_number(position, end)
             field = fields.get(key >> 3)
-            self._left -= 1
-            if field is None or key & 7 != field.wire_type or self._left < 0:
+            self._fields_left -= 1
+            if field is None or key & 7 != field.wire_type or self._fields_left < 0:
                 raise _NotAllowedError
             name, rule = field.name, field.rule
-            seen[name] = seen.get(name, 0) + 1
-            if seen[name] > rule.max_count:
+            counts[name] = counts.get(name, 0) + 1
+            if counts[name] > rule.max_count:
                 raise _NotAllowedError
-            begin, position = self._find_span(field.wire_type, position, end)
-            if position - begin > rule.max_bytes:
+            start, position = self._find_span(field.wire_type, position, end)
+            if position - start > rule.max_bytes:
                 raise _NotAllowedError
             if field.content is not None:
-                self.message(field.content, begin, position)
+                self.check(field.content, start, position)
             elif field.is_text:
-                self._check_text(self._data[begin:position], rule)
+                self._check_text(self._data[start:position], rule)
         required = _REQUIRED.get(kind.full_name)
-        if (required == 1 and len(seen) != 1) or (isinstance(required, str) and required not in seen):
+        if (required == 1 and len(counts) != 1) or (isinstance(required, str) and required not in counts):
             raise _NotAllowedError
         return name
 
     def _find_span(self, wire_type: int, position: int, end: int) -> tuple[int, int]:
         """Return the start and the end of a value."""
         if wire_type == _VARINT:
-            begin, (_, after) = position, self._read_number(position, end)
+            start, (_, end_of_value) = position, self._read_number(position, end)
         elif wire_type == _LENGTH:
-            size, begin = self._read_number(position, end)
-            after = begin + size
+            size, start = self._read_number(position, end)
+            end_of_value = start + size
         else:
-            begin, after = position, position + (8 if wire_type == _FIXED else 4)
-        if after > end:
+            start, end_of_value = position, position + (8 if wire_type == _FIXED else 4)
+        if end_of_value > end:
             raise _NotAllowedError
-        return begin, after
+        return start, end_of_value
 
     def _read_number(self, position: int, end: int) -> tuple[int, int]:
         """Read a number of variable length; return it and the position after it."""

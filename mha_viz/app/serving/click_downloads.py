@@ -27,13 +27,13 @@ def name_files_by_button(original: Callable[..., str]) -> Callable[..., str]:
     def add_deferred(self: Any, *args: Any, **options: Any) -> str:
         file_id = original(self, *args, **options)
         with self._lock:
-            offered = self._deferred_callables.pop(file_id)
-            session = offered["session_id"]
-            name = sha256(f"{session} {offered['element_id'] or file_id}".encode()).hexdigest()
-            self._deferred_callables[name] = offered
+            entry = self._deferred_callables.pop(file_id)
+            session = entry["session_id"]
+            name = sha256(f"{session} {entry['element_id'] or file_id}".encode()).hexdigest()
+            self._deferred_callables[name] = entry
             self._deferred_ids_by_session[session].discard(file_id)
             self._deferred_ids_by_session[session].add(name)
-            self._files_by_session_and_coord[session][offered["coordinates"]] = name
+            self._files_by_session_and_coord[session][entry["coordinates"]] = name
         return name
 
     return add_deferred
@@ -45,9 +45,9 @@ def wait_for_rerun(original: Callable[[Any, Any, str], Awaitable[Any]]) -> Calla
     @wraps(original)
     async def handle(self: Any, request: Any, session_id: str) -> Any:
         clock = asyncio.get_running_loop().time
-        end = clock() + MAX_WAIT_S
+        deadline = clock() + MAX_WAIT_S
         await asyncio.sleep(POLL_INTERVAL_S)
-        while _is_running(session_id) and clock() < end:
+        while _is_running(session_id) and clock() < deadline:
             await asyncio.sleep(POLL_INTERVAL_S)
         return await original(self, request, session_id)
 

@@ -21,9 +21,9 @@ from mha_viz.app.serving.settings import ServerSettings, from_environment, is_lo
 from mha_viz.app.serving.sweeping import read_descriptor_limit
 
 MESSAGE_BYTES = 2_000_000  # per message from a browser; files are sent as uploads
-_GRACE_S = 2  # seconds that open connections have to close when the server stops
+_SHUTDOWN_S = 2  # seconds that open connections have to close when the server stops
 HEAD_S = 15.0  # seconds for the whole head of a request
-CONNECTIONS_PER_TAB = 8  # connections of a browser that opens a page: six for its files, one WebSocket, one to spare
+CONNECTIONS_PER_TAB = 8  # connections of a browser that opens a page: six for its files, one WebSocket, one spare
 _TOO_MANY = b"This network address has too many connections to this server. Close some tabs, then try again."
 _REFUSAL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nConnection: close\r\n"
@@ -61,82 +61,79 @@ class Connections:
 
 
 class LimitedProtocol(_BASE_PROTOCOL):  # type: ignore[misc]
-    """uvicorn's HTTP protocol with limits. ``shares`` counts the connections of one server."""
+    """uvicorn's HTTP protocol with limits. ``address_connections`` counts the connections of one server."""
 
-    shares: Connections  # not `connections`, which is an attribute of uvicorn
+    address_connections: Connections  # not `connections`, which is an attribute of uvicorn
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._address = get_client_address({"client": self.client})
-        self._await_head()
-        if self.shares.enter(self._address):
+        self._start_deadline()
+        if self.address_connections.enter(self._address):
             transport.write(_REFUSAL)
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_deadline()
-        self.shares.leave(self._address)
+        self.address_connections.leave(self._address)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
         super().data_received(data)
-        if self._lacks_head():
-            self._await_head()
+        if self._is_waiting_for_head():
+            self._start_deadline()
         else:
             self._end_deadline()
 
     def handle_websocket_upgrade(self, *event: Any) -> None:
         super().handle_websocket_upgrade(*event)
-        successor: Any = self.transport.get_protocol()
-        on_connection_lost = successor.connection_lost
+        websocket_protocol: Any = self.transport.get_protocol()
+        on_connection_lost = websocket_protocol.connection_lost
 
         def leave(exc: Exception | None) -> None:
-            self.shares.leave(self._address)
+            self.address_connections.leave(self._address)
             on_connection_lost(exc)
 
-        successor.connection_lost = leave
+        websocket_protocol.connection_lost = leave
 
-    def _lacks_head(self) -> bool:
-        is_mine = self.transport.get_protocol() is self  # and not a WebSocket's
-        return is_mine and (self.cycle is None or self.cycle.response_complete)
+    def _is_waiting_for_head(self) -> bool:
+        is_http = self.transport.get_protocol() is self  # and not a WebSocket's
+        return is_http and (self.cycle is None or self.cycle.response_complete)
 
-    def _await_head(self) -> None:
+    def _start_deadline(self) -> None:
         if self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_S, self._abort_late)
+            self._deadline = self.loop.call_later(HEAD_S, self._on_deadline)
 
     def _end_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _abort_late(self) -> None:
+    def _on_deadline(self) -> None:
         self._deadline = None
-        if self._lacks_head():
+        if self._is_waiting_for_head():
             self.transport.abort()
 
 
 def make_protocol(settings: ServerSettings) -> type[asyncio.Protocol]:
     """Return the protocol class of a server with these settings."""
-    return type("Bounded", (LimitedProtocol,), {"shares": Connections(settings)})
+    return type("Bounded", (LimitedProtocol,), {"address_connections": Connections(settings)})
 
 
 def limit_connections(original: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
-    """Give uvicorn limits for which Streamlit has no setting.
-
-    The settings of the server's owner determine the limits of connections.
-    """
+    """Pass uvicorn limits for which Streamlit has no setting, from the environment variables of the server's owner."""
     protocol_class = make_protocol(from_environment(os.environ))
 
     @wraps(original)
-    def options() -> dict[str, Any]:
+    def make_options() -> dict[str, Any]:
         return original() | {
             "ws_max_size": MESSAGE_BYTES,
-            "timeout_graceful_shutdown": _GRACE_S,
+            "timeout_graceful_shutdown": _SHUTDOWN_S,
             "server_header": False,
             "http": protocol_class,
         }
 
-    return options
+    return make_options

@@ -16,7 +16,7 @@ MAX_CHARACTERS = 400  # maximum characters of the sentence
 
 
 def draw_first_paint(path: str, query: bytes) -> str:
-    """Return the HTML element with its style sheet. The style sheet hides it once the page shows its own navigation.
+    """Return the first paint as HTML with a style sheet, which hides it once the page shows its own navigation.
 
     Args:
         path: the path of the page below that of the server; "" for the first page.
@@ -35,10 +35,10 @@ def draw_first_paint(path: str, query: bytes) -> str:
 
 def _draw_names(path: str) -> str:
     first, *_ = names = [*page_files()]
-    current = path or first
+    current_page = path or first
     titles = ((name, name.replace("_", " ").capitalize()) for name in names)
-    shown = "".join(f"<i{' class=here' if name == current else ''}>{title}</i>" for name, title in titles)
-    return f"<header><b>mha_viz</b>{shown}</header>"
+    items = "".join(f"<i{' class=here' if name == current_page else ''}>{title}</i>" for name, title in titles)
+    return f"<header><b>mha_viz</b>{items}</header>"
 
 
 @cache

@@ -11,7 +11,7 @@ import click
 from mha_viz import process
 
 
-def serve_instead() -> NoReturn:
+def replace_server() -> NoReturn:
     """Replace this ``streamlit run`` process with the app's own server, with the same options.
 
     Exit with code 2 if that is impossible, because Streamlit's server would serve the app without limits and offer

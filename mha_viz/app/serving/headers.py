@@ -38,13 +38,13 @@ class Headers:
         headers = self._policy.make_headers(scope)
         names = {name for name, _ in headers}
 
-        async def add(message: Message) -> None:
+        async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                others = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
-                message = {**message, "headers": [*others, *headers]}
+                other_headers = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
+                message = {**message, "headers": [*other_headers, *headers]}
             await send(message)
 
-        await self._app(scope, receive, add)
+        await self._app(scope, receive, add_headers)
 
     @staticmethod
     def make_error_handler(settings: ServerSettings) -> Callable[[Request, Exception], Response]:
@@ -70,10 +70,10 @@ class _Policy:
         digests = (
             hashlib.sha256(script.encode()).digest() for script in [*_INLINE_SCRIPT.findall(shell), BASE_URL_SCRIPT]
         )
-        inline = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
+        hashes = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
         ancestors = " ".join(["'self'", *settings.frames])
         # WebAssembly for the 64-bit integers of protobuf.js; it does not allow eval of text.
-        scripts = " ".join(["'self'", "'wasm-unsafe-eval'", *inline])
+        scripts = " ".join(["'self'", "'wasm-unsafe-eval'", *hashes])
         self._page = (
             f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
             "font-src 'self' data:; connect-src 'self'{sockets}; worker-src 'self' blob:; object-src 'none'; "
@@ -82,7 +82,7 @@ class _Policy:
 
     def make_headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        # This server's WebSocket address: in some browsers 'self' does not include it.
+        # In some browsers, 'self' does not include this server's WebSocket address.
         sockets = f" ws://{host.decode()} wss://{host.decode()}" if _HOST.fullmatch(host) else ""
         policy = (
             _MEDIA_POLICY if get_relative_path(scope).startswith(MEDIA) else self._page.replace("{sockets}", sockets)

@@ -20,8 +20,8 @@ def make_addresses_unguessable(original: Callable[..., str]) -> Callable[..., st
     """Derive the addresses of files from a secret of this process. Equal files still have equal addresses."""
 
     @wraps(original)
-    def address(data: bytes, mimetype: str, filename: str | None = None) -> str:
-        usual_name = original(data, mimetype, filename).encode()
-        return hashlib.blake2b(usual_name, key=_secret, digest_size=BYTES).hexdigest()
+    def make_address(data: bytes, mimetype: str, filename: str | None = None) -> str:
+        streamlit_digest = original(data, mimetype, filename).encode()
+        return hashlib.blake2b(streamlit_digest, key=_secret, digest_size=BYTES).hexdigest()
 
-    return address
+    return make_address

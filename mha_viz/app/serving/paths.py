@@ -24,7 +24,7 @@ def get_base() -> str:
 def get_relative_path(scope: Scope) -> str:
     """Return the path relative to ``server.baseUrlPath``, without a leading slash.
 
-    A path outside of it keeps its slash.
+    A path outside ``server.baseUrlPath`` keeps its slash.
     """
     base_path = get_base()
     path: str = scope["path"]
@@ -41,12 +41,12 @@ def list_paths() -> frozenset[str]:
 def find_new_address(scope: Scope) -> str | None:
     """Return the current address of a page that has moved; None for any other path.
 
-    The first page has moved from its name to the root.
+    The first page has moved from the path with its name to the root.
     """
     path = get_relative_path(scope).rstrip("/")
     old_parameters = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
     page, parameters = redirect_address(path, old_parameters)
-    place = "" if page == next(iter(page_files())) else page
-    if place == path:
+    new_path = "" if page == next(iter(page_files())) else page
+    if new_path == path:
         return None
-    return f"/{get_base()}/{place}?{urlencode(parameters)}".replace("//", "/", 1).rstrip("?")
+    return f"/{get_base()}/{new_path}?{urlencode(parameters)}".replace("//", "/", 1).rstrip("?")

@@ -59,7 +59,7 @@ class SessionLimit:
         self._tabs_by_visitor: Counter[str] = Counter()
         self._recent_departures = RecentVisitors(RETURN_S)
         self._recent_refusals = RecentVisitors(3 * RETRY_S)
-        self.emptied = time.monotonic()  # when the last WebSocket closed
+        self.last_closed = time.monotonic()  # when the last WebSocket closed
         self.waits = Waits(settings.wait)
 
     @property
@@ -68,7 +68,7 @@ class SessionLimit:
         return self._tabs_by_address.total()
 
     def find_refusal(self, address: str, is_returning: bool = False) -> str:
-        """Return why a visitor from ``address`` gets no session; "" if one is free.
+        """Return why a visitor from ``address`` gets no session; "" if a session is free.
 
         ``is_returning``: whether the visitor had a session a moment ago. Such visitors are admitted even while the
         server is slow.
@@ -80,16 +80,16 @@ class SessionLimit:
             return f"This server allows {limit:,} open tabs from one network address at a time, yours included."
         return "" if is_returning else self.waits.find_refusal()
 
-    def holds(self, visitor: str) -> bool:
+    def is_known(self, visitor: str) -> bool:
         """Return whether a visitor has a session or had one a moment ago, as when reloading a page."""
         return self._tabs_by_visitor[visitor] > 0 or visitor in self._recent_departures
 
-    def take_return(self, visitor: str) -> bool:
-        """Return whether a visitor left a session a moment ago, and forget that session."""
+    def take_departure(self, visitor: str) -> bool:
+        """Return whether a visitor left a session a moment ago, and forget that departure."""
         return self._recent_departures.take(visitor)
 
-    def note_refused(self, visitor: str) -> None:
-        """Count a visitor who was told to wait, once however often the page tries again."""
+    def count_refusal(self, visitor: str) -> None:
+        """Count a visitor who was told to wait; retries count once."""
         self.waits.refusals += visitor not in self._recent_refusals
         self._recent_refusals.note(visitor)
 
@@ -104,7 +104,7 @@ class SessionLimit:
             counts[key] -= 1
             counts += Counter()  # drops zero counts
         self._recent_departures.note(visitor or address)
-        self.emptied = time.monotonic()
+        self.last_closed = time.monotonic()
 
 
 class Gate:
@@ -126,10 +126,10 @@ class Gate:
 
     async def _serve_page(self, scope: Scope, receive: Receive, send: Send) -> None:
         address, browser = get_client_address(scope), read_browser(scope)
-        is_returning = self._session_limit.holds(browser or address)
+        is_returning = self._session_limit.is_known(browser or address)
         refusal = "" if browser and is_returning else self._session_limit.find_refusal(address, is_returning)
         if refusal:
-            self._session_limit.note_refused(browser or address)
+            self._session_limit.count_refusal(browser or address)
             headers = {"Retry-After": str(RETRY_S), "Cache-Control": "no-store"}
             page = _FULL_PAGE.format(why=refusal, retry=RETRY_S, style=build_page_style("instead"))
             await HTMLResponse(page, 503, headers)(scope, receive, send)
@@ -139,9 +139,9 @@ class Gate:
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = get_client_address(scope)
         visitor = read_browser(scope) or address
-        refusal = self._session_limit.find_refusal(address, self._session_limit.take_return(visitor))
+        refusal = self._session_limit.find_refusal(address, self._session_limit.take_departure(visitor))
         if refusal and not _is_resuming(scope):
-            self._session_limit.note_refused(visitor)
+            self._session_limit.count_refusal(visitor)
             await _refuse(scope, receive, send)
             return
         tab = _Tab(receive, send, self._session_limit.waits, visitor)
@@ -162,7 +162,7 @@ class _PacedReceiver:
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
-        self._tokens, self._at = float(BURST), time.monotonic()
+        self._tokens, self._refilled_at = float(BURST), time.monotonic()
         self._has_sent = False
 
     async def __call__(self) -> tuple[Message, AllowedMessage | None]:
@@ -173,15 +173,15 @@ class _PacedReceiver:
                 return message, None
             self._has_sent = True
             data = message.get("bytes") or b""
-            allowed = read_allowed(data)
-            await self._pay(compute_cost(allowed.kind if allowed else "", data))
-            if allowed:
-                return message, allowed
+            parsed_message = read_allowed(data)
+            await self._pay(compute_cost(parsed_message.kind if parsed_message else "", data))
+            if parsed_message:
+                return message, parsed_message
 
     async def _pay(self, tokens: float) -> None:
         now = time.monotonic()
-        self._tokens = min(BURST, self._tokens + (now - self._at) * MESSAGES_PER_SECOND) - tokens
-        self._at = now
+        self._tokens = min(BURST, self._tokens + (now - self._refilled_at) * MESSAGES_PER_SECOND) - tokens
+        self._refilled_at = now
         if self._tokens < 0:  # the tab sends too fast, so stop reading for a while
             await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
 
@@ -201,14 +201,14 @@ class _Tab:
     """
 
     def __init__(self, receive: Receive, send: Send, waits: Waits, visitor: str) -> None:
-        self._paced, self._send = _PacedReceiver(receive, send), send
+        self._receiver, self._send = _PacedReceiver(receive, send), send
         self._waits, self._visitor = waits, visitor
 
     async def receive(self) -> Message:
         """Return the next message from the tab."""
-        message, received = await self._paced()
-        if received:
-            self._waits.note_received(self, received, self._visitor)
+        message, parsed_message = await self._receiver()
+        if parsed_message:
+            self._waits.note_received(self, parsed_message, self._visitor)
         return message
 
     async def send(self, message: Message) -> None:

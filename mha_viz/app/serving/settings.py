@@ -65,8 +65,8 @@ def is_loopback(host: str) -> bool:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return False
-    inner = getattr(address, "ipv4_mapped", None)  # ::ffff:127.0.0.1
-    return (inner or address).is_loopback
+    ipv4_address = getattr(address, "ipv4_mapped", None)  # ::ffff:127.0.0.1
+    return (ipv4_address or address).is_loopback
 
 
 def _split_words(environment: Mapping[str, str], name: str) -> list[str]:

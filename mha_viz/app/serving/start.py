@@ -56,7 +56,7 @@ def _run(options: dict[str, Any], settings: ServerSettings) -> None:
     if not 0 <= port < 1 << 16:
         raise SettingError(f"The port is {port}.", "Give a number from 1 to 65535.")
     options = _choose_hosts(address, settings) | options
-    # Unless its owner allows it, a server for other machines offers no folders of this machine and no downloads. A
+    # A server for other machines offers no folders of this machine and no downloads, unless its owner allows that. A
     # server on loopback with a proxy or with host names also serves other machines.
     is_private = is_loopback(address) and not settings.proxies and not settings.hosts
     if not (is_private or catalog.has_settings()):

@@ -26,7 +26,7 @@ BASE_URL_SCRIPT = (
     'window.__streamlit = { BACKEND_BASE_URL: new URL("../..", document.querySelector("script[src]").src).href };'
 )
 _ADDED_HTML = f"<script>{BASE_URL_SCRIPT}</script>{render_older_note_with_style()}".encode()
-# Streamlit loads their code when the first such element is drawn.
+# Elements on every page. Streamlit loads their code only when the first of them is drawn.
 _COMMON_ELEMENTS = (
     "PageLink",
     "Html",
@@ -38,9 +38,9 @@ _IMPORT = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 class StreamlitFiles:
     """ASGI middleware for Streamlit's frontend.
 
-    It compresses each file at the first request and keeps the result. To pages it adds: links that preload the modules
-    they draw with, so that these do not wait for a server that is busy with the first run; the address of the server;
-    their first paint, shown until they are drawn; and a note for older browsers on why nothing is drawn.
+    It compresses each file at the first request and keeps the result. To each page it adds links that preload the
+    modules for drawing, so that the browser need not wait for a server that is busy with the first run; the address of
+    the server; a first paint, shown until the page is drawn; and a note on why older browsers draw nothing.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -49,46 +49,46 @@ class StreamlitFiles:
         self._files = {
             file.relative_to(static_folder).as_posix() for name in _CODE_PATTERNS for file in static_folder.glob(name)
         }
-        # By path: the first message and the body of the response.
-        self._answers: dict[str, tuple[Message, Message]] = {}
+        # The first message and the body of each compressed response, by path.
+        self._responses: dict[str, tuple[Message, Message]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = get_relative_path(scope) if scope["type"] == "http" else "/"
         if path in self._pages:
-            uncompressed = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
+            plain_scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
             html = _ADDED_HTML + draw_first_paint(path, scope.get("query_string", b"")).encode()
-            await self._app(uncompressed, receive, _append_to_page(send, html) if scope["method"] == "GET" else send)
+            await self._app(plain_scope, receive, _append_to_page(send, html) if scope["method"] == "GET" else send)
         elif path in self._files and _accepts_gzip(scope):
-            await self._answer(path, scope, receive, send)
+            await self._send_compressed(path, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    async def _answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _send_compressed(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         messages: list[Message] = []
-        if path not in self._answers:
+        if path not in self._responses:
 
-            async def keep(message: Message) -> None:
+            async def record(message: Message) -> None:
                 messages.append(message)
 
-            await self._app(scope, receive, keep)
-            if _is_whole(messages):
-                self._answers[path] = await asyncio.to_thread(_compress, *messages)
-        for message in self._answers.get(path, messages):
+            await self._app(scope, receive, record)
+            if _is_complete(messages):
+                self._responses[path] = await asyncio.to_thread(_compress, *messages)
+        for message in self._responses.get(path, messages):
             await send(message)
 
 
 def _append_to_page(send: Send, html: bytes) -> Send:
     """Return a sender that appends ``html`` to the page and adds the preload header."""
-    is_whole = False
+    has_page = False
 
     async def send_part(message: Message) -> None:
-        nonlocal is_whole
+        nonlocal has_page
         if message["type"] == "http.response.start" and message["status"] == 200:
-            is_whole = True
+            has_page = True
             headers = MutableHeaders(scope=message)
             headers.append("link", _make_preload_header())
             headers["content-length"] = str(int(headers["content-length"]) + len(html))
-        elif is_whole and not message.get("more_body"):
+        elif has_page and not message.get("more_body"):
             message = {**message, "body": message.get("body", b"") + html}
         await send(message)
 
@@ -107,25 +107,25 @@ def _iter_modules() -> Iterator[str]:
     """
     static_folder = Path(file_util.get_static_dir())
     folder, shell = static_folder / "static" / "js", (static_folder / "index.html").read_text("utf-8")
-    waiting = [file.name for element in _COMMON_ELEMENTS for file in folder.glob(f"{element}.*.js")]
-    seen = set(waiting)
-    while waiting:
-        name = waiting.pop()
+    queue = [file.name for element in _COMMON_ELEMENTS for file in folder.glob(f"{element}.*.js")]
+    seen_names = set(queue)
+    while queue:
+        name = queue.pop()
         if name not in shell:
             yield f"static/js/{name}"
-            imports = {*_IMPORT.findall((folder / name).read_text("utf-8"))} - seen
-            seen |= imports
-            waiting += sorted(imports)
+            imports = {*_IMPORT.findall((folder / name).read_text("utf-8"))} - seen_names
+            seen_names |= imports
+            queue += sorted(imports)
 
 
 def _accepts_gzip(scope: Scope) -> bool:
     headers = Headers(scope=scope)
-    is_whole = scope["method"] == "GET" and "range" not in headers and "if-none-match" not in headers
-    return is_whole and "gzip" in headers.get("accept-encoding", "")
+    is_full_request = scope["method"] == "GET" and "range" not in headers and "if-none-match" not in headers
+    return is_full_request and "gzip" in headers.get("accept-encoding", "")
 
 
-def _is_whole(messages: list[Message]) -> bool:
-    """Return whether the messages hold a whole file. Streamlit stops sending one when its visitor leaves."""
+def _is_complete(messages: list[Message]) -> bool:
+    """Return whether the messages hold a complete file. Streamlit stops midway when the visitor leaves."""
     return len(messages) > 1 and messages[0]["status"] == 200 and not messages[-1].get("more_body")
 
 

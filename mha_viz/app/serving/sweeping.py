@@ -1,4 +1,4 @@
-"""Free what closed tabs leave behind: file descriptors, uploads and memory."""
+"""Free the file descriptors, uploads and memory of closed tabs."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ except ImportError:  # Windows has no such limit
 
 _LOG = logging.getLogger(__name__)
 
-TICK_S = 10  # seconds between two rounds
-QUIET_S = 60  # seconds without a visitor after which caches are freed
+SWEEP_INTERVAL_S = 10  # seconds between two sweeps
+IDLE_S = 60  # seconds without a visitor after which caches are freed
 FETCH_BYTES = 256_000_000  # maximum size of all files that wait for a download; the oldest are deleted first
 FETCH_S = 60  # seconds that a browser has to download a file that was made for it
 COLLECT_S = 60  # seconds between two garbage collections while there are visitors
 MIN_ENDED = 25  # minimum ended sessions that are worth a garbage collection
 MAX_WAITING = 128  # maximum sessions that wait for a reconnect
-_DESCRIPTORS = 1 << 20
+_MAX_DESCRIPTORS = 1 << 20  # a system without a limit counts as having this one
 
 
 def raise_descriptor_limit() -> None:
@@ -42,7 +42,7 @@ def raise_descriptor_limit() -> None:
     if resource is None:
         return
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    target = _DESCRIPTORS if hard_limit == resource.RLIM_INFINITY else min(hard_limit, _DESCRIPTORS)
+    target = _MAX_DESCRIPTORS if hard_limit == resource.RLIM_INFINITY else min(hard_limit, _MAX_DESCRIPTORS)
     if soft_limit != resource.RLIM_INFINITY and soft_limit < target:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard_limit))
@@ -53,13 +53,13 @@ def raise_descriptor_limit() -> None:
 def read_descriptor_limit() -> int:
     """Return how many files and connections this process may have open."""
     if resource is None:
-        return _DESCRIPTORS
+        return _MAX_DESCRIPTORS
     soft_limit: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return _DESCRIPTORS if soft_limit == resource.RLIM_INFINITY else soft_limit
+    return _MAX_DESCRIPTORS if soft_limit == resource.RLIM_INFINITY else soft_limit
 
 
 class WaitingSessions(SessionStorage):
-    """Sessions whose WebSocket is closed, kept for a reconnect and shut down when their time is over.
+    """Sessions whose WebSocket is closed, kept for a reconnect and shut down when they expire.
 
     Streamlit's own storage only drops its reference; the session then holds three descriptors, its files and its memory
     until it happens to be garbage collected. Like Streamlit's, this storage is used on the event loop's thread.
@@ -67,13 +67,13 @@ class WaitingSessions(SessionStorage):
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._stored: dict[str, tuple[SessionInfo, float]] = {}  # session and end of its time, by id, the oldest first
-        self.ended = 0
+        self._stored: dict[str, tuple[SessionInfo, float]] = {}  # session and when it expires, by id, the oldest first
+        self.ended_count = 0
 
     def get(self, session_id: str) -> SessionInfo | None:
-        """Return the session; None if there is none or its time is over."""
-        info, end = self._stored.get(session_id, (None, 0.0))
-        return info if end > time.monotonic() else None
+        """Return the session; None if there is none or it has expired."""
+        info, expiry = self._stored.get(session_id, (None, 0.0))
+        return info if expiry > time.monotonic() else None
 
     def save(self, session_info: SessionInfo) -> None:
         """Store a session; shut down the oldest ones if there are too many."""
@@ -91,22 +91,22 @@ class WaitingSessions(SessionStorage):
         return [info for info, _ in self._stored.values()]
 
     def end_expired(self) -> None:
-        """Shut down the sessions whose time is over."""
+        """Shut down the sessions that have expired."""
         now = time.monotonic()
-        for session_id in [name for name, (_, end) in self._stored.items() if end <= now]:
+        for session_id in [name for name, (_, expiry) in self._stored.items() if expiry <= now]:
             self._end(session_id)
 
     def _end(self, session_id: str) -> None:
         info, _ = self._stored.pop(session_id)
         info.session.shutdown()
-        self.ended += 1
+        self.ended_count += 1
 
 
-async def sweep(session_limit: SessionLimit, waiting: WaitingSessions, downloads: MediaFileManager) -> None:
+async def sweep(session_limit: SessionLimit, stored_sessions: WaitingSessions, downloads: MediaFileManager) -> None:
     """Sweep until the server ends. An error in one round is logged and does not stop the next."""
-    sweeper = _Sweeper(session_limit, waiting, downloads)
+    sweeper = _Sweeper(session_limit, stored_sessions, downloads)
     while True:
-        await asyncio.sleep(TICK_S)
+        await asyncio.sleep(SWEEP_INTERVAL_S)
         try:
             await sweeper.sweep()
         except Exception:
@@ -116,26 +116,28 @@ async def sweep(session_limit: SessionLimit, waiting: WaitingSessions, downloads
 class _Sweeper:
     """Frees resources in rounds."""
 
-    def __init__(self, session_limit: SessionLimit, waiting: WaitingSessions, downloads: MediaFileManager) -> None:
-        self._session_limit, self._waiting, self._downloads = session_limit, waiting, downloads
-        self._collected_at, self._collected, self._freed = time.monotonic(), 0, True
+    def __init__(
+        self, session_limit: SessionLimit, stored_sessions: WaitingSessions, downloads: MediaFileManager
+    ) -> None:
+        self._session_limit, self._sessions, self._downloads = session_limit, stored_sessions, downloads
+        self._collected_at, self._ended_before, self._is_swept = time.monotonic(), 0, True
 
     async def sweep(self) -> None:
-        """Free what is due in this round."""
-        self._waiting.end_expired()
+        """End expired sessions, delete orphaned files and, from time to time, free memory."""
+        self._sessions.end_expired()
         self._downloads.remove_orphaned_files()  # also while no page runs
         now = time.monotonic()
         if self._session_limit.open_count:
-            self._freed = False
-            if now - self._collected_at >= COLLECT_S and self._waiting.ended - self._collected >= MIN_ENDED:
-                self._collected_at, self._collected = now, self._waiting.ended
+            self._is_swept = False
+            if now - self._collected_at >= COLLECT_S and self._sessions.ended_count - self._ended_before >= MIN_ENDED:
+                self._collected_at, self._ended_before = now, self._sessions.ended_count
                 gc.collect()
-        elif not self._freed and now - self._session_limit.emptied >= QUIET_S:
-            self._freed, self._collected_at, self._collected = True, now, self._waiting.ended
+        elif not self._is_swept and now - self._session_limit.last_closed >= IDLE_S:
+            self._is_swept, self._collected_at, self._ended_before = True, now, self._sessions.ended_count
             await asyncio.to_thread(_free_memory)
 
 
-def end_lost_sessions(original: Callable[..., None]) -> Callable[..., None]:
+def store_waiting_sessions(original: Callable[..., None]) -> Callable[..., None]:
     """Make the session manager store sessions that wait for a reconnect in :class:`WaitingSessions`."""
 
     @wraps(original)
@@ -150,7 +152,7 @@ def keep_unfetched_files(original: Callable[[Any], set[str]]) -> Callable[[Any],
 
     Streamlit assigns such a file to no session, so the second run of any visitor would delete it.
     """
-    # When each file was first seen without a session; a file that is made again counts as new.
+    # When each file was first seen without a session; a file that is created again counts as new.
     first_seen: WeakKeyDictionary[MediaFileMetadata, float] = WeakKeyDictionary()
 
     @wraps(original)
@@ -175,7 +177,7 @@ def _count_bytes(files: MediaFileManager, name: str) -> int:
 
 def _free_memory() -> None:
     """Empty the caches and return free memory to the system; called when there are no visitors."""
-    # Loaded by the first visitor.
+    # The first visitor loads the module.
     free_caches: Any = getattr(sys.modules.get("mha_viz.app.service.caches"), "empty_caches", None)
     if free_caches is not None:
         free_caches()

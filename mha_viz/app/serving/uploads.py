@@ -16,16 +16,16 @@ from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_N
 
 from mha_viz.app.serving.paths import UPLOADS, get_relative_path
 
-MAX_FILES = 2  # per session: the one in use and the one that replaces it
+MAX_FILES = 2  # per session: the file in use and the file that replaces it
 SESSION_BYTES = 16_000_000
 ALL_BYTES = 256_000_000
 UPLOAD_S = 120.0  # maximum duration of an upload: 8 MB at half a megabit per second
-_FRAMING = 1_000_000  # the maximum number of bytes of a request besides its file
+_OVERHEAD_BYTES = 1_000_000  # maximum bytes of a request in addition to its file
 
-_TOO_MANY = "Another file of yours is still being uploaded. Wait until it is done, then try again."
-_FULL = "The server cannot store more uploaded files now. Try again in a minute."
+_BUSY = "Another file of yours is still being uploaded. Wait until it is done, then try again."
+_STORE_FULL = "The server cannot store more uploaded files now. Try again in a minute."
 _SLOW = f"The upload took longer than {UPLOAD_S:g} seconds. Try again on a faster connection, or with a smaller file."
-_NOT_YOURS = "This upload belongs to another visitor."
+_WRONG_VISITOR = "This upload belongs to another visitor."
 
 
 class Uploads:
@@ -36,7 +36,7 @@ class Uploads:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._arriving: dict[str, int] = {}  # bytes received of unfinished uploads, by session
+        self._received_bytes: dict[str, int] = {}  # bytes received of unfinished uploads, by session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = get_relative_path(scope) if scope["type"] == "http" else ""
@@ -45,7 +45,7 @@ class Uploads:
             return
         session = path.removeprefix(UPLOADS).partition("/")[0]
         if not _is_same_browser(session, Request(scope)):
-            await PlainTextResponse(_NOT_YOURS, 403)(scope, receive, send)
+            await PlainTextResponse(_WRONG_VISITOR, 403)(scope, receive, send)
         elif scope["method"] == "DELETE":
             await self._app(scope, receive, send)
         elif refusal := self._check_upload(session, _read_announced_size(scope)):
@@ -56,8 +56,8 @@ class Uploads:
     def _check_upload(self, session: str, size: int) -> Response | None:
         if size > _compute_max_request():
             return PlainTextResponse(f"The file is larger than {config.get_option('server.maxUploadSize')} MB.", 413)
-        if session in self._arriving:
-            return PlainTextResponse(_TOO_MANY, 429, {"Retry-After": "5"})
+        if session in self._received_bytes:
+            return PlainTextResponse(_BUSY, 429, {"Retry-After": "5"})
         return self._check_room(size)
 
     def _check_room(self, size: int = 0) -> Response | None:
@@ -65,13 +65,13 @@ class Uploads:
 
         Bytes that other uploads have announced but not sent do not count.
         """
-        if _count_stored_bytes() + sum(self._arriving.values()) + size > ALL_BYTES:
-            return PlainTextResponse(_FULL, 429, {"Retry-After": "60"})
+        if _count_stored_bytes() + sum(self._received_bytes.values()) + size > ALL_BYTES:
+            return PlainTextResponse(_STORE_FULL, 429, {"Retry-After": "60"})
         return None
 
     async def _receive(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass an upload on, and end it if it takes too long or too much room. An interrupted upload is no error."""
-        self._arriving[session] = 0
+        """Pass an upload on, and end it if it takes too long or too much space. An interrupted upload is no error."""
+        self._received_bytes[session] = 0
         deadline = asyncio.get_running_loop().time() + UPLOAD_S
         refusal: Response | None = None
 
@@ -83,13 +83,13 @@ class Uploads:
             except TimeoutError:
                 refusal = PlainTextResponse(_SLOW, 408)
             else:
-                self._arriving[session] += len(message.get("body", b""))
+                self._received_bytes[session] += len(message.get("body", b""))
                 refusal = self._check_room()
             return {"type": "http.disconnect"} if refusal else message
 
         async def send_part(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _trim(session)
+                _delete_oldest_files(session)
             if refusal is None:
                 await send(message)
 
@@ -99,7 +99,7 @@ class Uploads:
             if refusal is not None:
                 await refusal(scope, receive, send)
         finally:
-            del self._arriving[session]
+            del self._received_bytes[session]
 
 
 def _get_store() -> MemoryUploadedFileManager:
@@ -112,7 +112,7 @@ def _count_stored_bytes() -> int:
     return sum(len(file.data) for files in list(_get_store().file_storage.values()) for file in list(files.values()))
 
 
-def _trim(session: str) -> None:
+def _delete_oldest_files(session: str) -> None:
     """Delete the oldest files of a session until it is within the limits."""
     files = list(_get_store().file_storage.get(session, {}).values())
     while len(files) > MAX_FILES or sum(len(file.data) for file in files) > SESSION_BYTES:
@@ -121,7 +121,7 @@ def _trim(session: str) -> None:
 
 def _compute_max_request() -> int:
     """Return the maximum size of a request in bytes."""
-    return int(config.get_option("server.maxUploadSize")) * 1024 * 1024 + _FRAMING
+    return int(config.get_option("server.maxUploadSize")) * 1024 * 1024 + _OVERHEAD_BYTES
 
 
 def _read_announced_size(scope: Scope) -> int:
@@ -135,6 +135,6 @@ def _is_same_browser(session: str, request: Request) -> bool:
     client = Runtime.instance().get_client(session)
     if client is None or client.client_context is None:  # Streamlit refuses an unknown session
         return True
-    expected = client.client_context.cookies.get(XSRF_COOKIE_NAME, "")
-    sent = request.cookies.get(XSRF_COOKIE_NAME, "")
-    return decode_xsrf_token_string(expected)[0] == decode_xsrf_token_string(sent)[0]
+    session_cookie = client.client_context.cookies.get(XSRF_COOKIE_NAME, "")
+    request_cookie = request.cookies.get(XSRF_COOKIE_NAME, "")
+    return decode_xsrf_token_string(session_cookie)[0] == decode_xsrf_token_string(request_cookie)[0]

@@ -21,7 +21,7 @@ from streamlit.runtime.stats import CounterStat, GaugeStat, Stat
 
 from mha_viz.app.serving.back_messages import AllowedMessage
 
-RECENT_S = 30.0  # seconds for which waits count
+RECENT_S = 30.0  # seconds for which a wait counts
 MIN_WAITS = 20  # with fewer recent waits, the numbers mean nothing
 MIN_SLOW_VISITORS = 3  # refuse new visitors only if this many wait too long; fewer may have caused it themselves
 MAX_MODELS = 256  # maximum number of models to remember as loaded
@@ -33,14 +33,14 @@ class _Action(NamedTuple):
     """An action of a visitor that has not been answered yet.
 
     Attributes:
-        began: when it arrived.
+        start: when it arrived.
         visitor: the visitor who sent it.
         model: the model that it needs.
         is_counted: whether its wait counts. The first action of a tab and the first for a model also wait for files and
             libraries, which says nothing about how busy the server is.
     """
 
-    began: float
+    start: float
     visitor: str
     model: str
     is_counted: bool
@@ -49,7 +49,7 @@ class _Action(NamedTuple):
 class _Wait(NamedTuple):
     """A wait that has ended: its end, its visitor and its duration in seconds."""
 
-    ended: float
+    end: float
     visitor: str
     seconds: float
 
@@ -58,29 +58,29 @@ class Waits:
     """Measures the time from each action of a visitor to the end of its run, and provides it as metrics."""
 
     def __init__(self, max_wait_s: float) -> None:
-        self._max_wait_s = max_wait_s  # refuse new visitors while others wait longer
+        self._max_wait_s = max_wait_s  # refuse new visitors while others wait longer than this
         self.actions = self.refusals = 0
-        self._ended: deque[_Wait] = deque()
+        self._recent_waits: deque[_Wait] = deque()
         self._unanswered: dict[object, _Action] = {}  # the unanswered action of each tab
         self._active_tabs: set[object] = set()  # open tabs that have sent an action
-        self._answering_models: set[str] = set()  # models that have answered a current visitor, so they are loaded
+        self._loaded_models: set[str] = set()  # models that have answered a current visitor, so they are loaded
 
-    def note_received(self, tab: object, received: AllowedMessage, visitor: str = "") -> None:
+    def note_received(self, tab: object, message: AllowedMessage, visitor: str = "") -> None:
         """Record a message from a visitor's tab. A new action replaces the previous one, whose run it ends."""
-        rerun = received.message.rerun_script
-        if received.kind != "rerun_script" or rerun.is_auto_rerun:  # a timed rerun, for which nobody waits
+        rerun = message.message.rerun_script
+        if message.kind != "rerun_script" or rerun.is_auto_rerun:  # a timed rerun, for which nobody waits
             return
         self.actions += 1
         model = next(iter(parse_qs(rerun.query_string).get("model", [])), "")
-        is_counted = tab in self._active_tabs and model in self._answering_models
+        is_counted = tab in self._active_tabs and model in self._loaded_models
         self._unanswered[tab] = _Action(time.monotonic(), visitor, model, is_counted)
         self._active_tabs.add(tab)
 
-    def note_sent(self, tab: object, message: Message, blocked: float = 0.0) -> None:
+    def note_sent(self, tab: object, message: Message, blocked_s: float = 0.0) -> None:
         """Record a message to a tab.
 
-        ``blocked`` are the seconds for which it could not be sent because the tab did not read; they are not the
-        server's fault.
+        ``blocked_s``: the seconds for which it could not be sent because the tab did not read. They do not count as a
+        wait.
         """
         if tab not in self._unanswered:
             return
@@ -92,20 +92,20 @@ class Waits:
             and forward_message.WhichOneof("type") == "script_finished"
         )
         if not is_end or forward_message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
-            began = min(now, action.began + blocked)
-            self._unanswered[tab] = _Action(began, action.visitor, action.model, action.is_counted)
+            start = min(now, action.start + blocked_s)
+            self._unanswered[tab] = _Action(start, action.visitor, action.model, action.is_counted)
             return
         if action.is_counted:
-            self._ended.append(_Wait(now, action.visitor, max(0.0, now - action.began - blocked)))
-        if len(self._answering_models) < MAX_MODELS:
-            self._answering_models.add(action.model)
+            self._recent_waits.append(_Wait(now, action.visitor, max(0.0, now - action.start - blocked_s)))
+        if len(self._loaded_models) < MAX_MODELS:
+            self._loaded_models.add(action.model)
 
     def forget(self, tab: object) -> None:
         """Record that a tab was closed."""
         self._unanswered.pop(tab, None)
         self._active_tabs.discard(tab)
         if not self._active_tabs:  # without visitors, models may be unloaded
-            self._answering_models.clear()
+            self._loaded_models.clear()
 
     @property
     def p95(self) -> float:
@@ -123,18 +123,16 @@ class Waits:
         keep everybody out.
         """
         now = time.monotonic()
-        while self._ended and self._ended[0].ended < now - RECENT_S:
-            self._ended.popleft()
+        while self._recent_waits and self._recent_waits[0].end < now - RECENT_S:
+            self._recent_waits.popleft()
         waits = defaultdict[str, list[float]](list)
-        for wait in self._ended:
+        for wait in self._recent_waits:
             waits[wait.visitor].append(wait.seconds)
-        longest_unanswered: dict[str, float] = {}
+        longest_waits: dict[str, float] = {}
         for action in self._unanswered.values():
             if action.is_counted:
-                longest_unanswered[action.visitor] = max(
-                    now - action.began, longest_unanswered.get(action.visitor, 0.0)
-                )
-        for visitor, seconds in longest_unanswered.items():
+                longest_waits[action.visitor] = max(now - action.start, longest_waits.get(action.visitor, 0.0))
+        for visitor, seconds in longest_waits.items():
             waits[visitor].append(seconds)
         return sorted(map(median, waits.values())) if sum(map(len, waits.values())) >= MIN_WAITS else []
 
@@ -152,7 +150,7 @@ class Waits:
 
     def get_stats(self, family_names: Sequence[str] | None = None) -> Mapping[str, Sequence[Stat]]:
         """Return the named metrics, by default all."""
-        # Loaded by the first visitor.
+        # The first visitor loads the module.
         reader = getattr(sys.modules.get("mha_viz.app.service.reader.client"), "Reader", None)
         stats: tuple[Stat, ...] = (
             CounterStat(ACTIONS, self.actions, help="Actions of visitors."),

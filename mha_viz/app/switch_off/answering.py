@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
 
@@ -23,10 +22,6 @@ from mha_viz.numerals import decimal, percent
 from mha_viz.quotes import join_names
 from mha_viz.request import BOTH, COSINE, MASK, Question, Request
 
-if TYPE_CHECKING:
-    pass
-
-R = TypeVar("R")
 MAX_BARS = 5  # maximum words with a bar
 EFFECT_TARGETS = {"sentence": "the sentence vector", "answer": "the answer"}
 
@@ -43,12 +38,14 @@ def show_answer(attention: Attention, request: Request, description: str) -> lis
 
     ``description`` becomes the caption of the chart.
 
-    Raises what the model raises.
+    Raises the model's errors.
     """
     answer, off = load_answer(request), request.off
     bars = _select_largest(answer)
-    st.markdown(_write_sentence(answer, off, _describe_place(attention, answer.question), [word for word, _ in bars]))
-    _show_bars(bars, max(max(ends) for _, ends in bars) if answer.words else 1.0)
+    st.markdown(
+        _write_sentence(answer, off, _describe_position(attention, answer.question), [word for word, _ in bars])
+    )
+    _show_bars(bars, max(max(values) for _, values in bars) if answer.words else 1.0)
     if not answer.words:
         return []
     draw = partial(charts.draw_word_bars, answer, bool(off))
@@ -57,13 +54,13 @@ def show_answer(attention: Attention, request: Request, description: str) -> lis
 
 
 def load_answer(request: Request) -> Answer:
-    """Return the answer, from the cache or from the model. Raises what the model raises."""
+    """Return the answer, from the cache or from the model. Raises the model's errors."""
     if request.off:
         inference.measure_means(request)
     return inference.wait_for_result(get_model_service().ask_cached(verbs.answer_question, request), WAIT_NOTE)
 
 
-def _describe_place(attention: Attention, question: Question) -> str:
+def _describe_position(attention: Attention, question: Question) -> str:
     """Say where the model answers, such as "In place of “[MASK]”"; with the token's number if its word occurs twice."""
     tokens = [token.text for token in attention.text.tokens]
     if question.kind != MASK or question.place is None or question.place >= len(tokens):
@@ -73,23 +70,23 @@ def _describe_place(attention: Attention, question: Question) -> str:
     return f"In place of “{escape_markdown(word)}”{number_note}"
 
 
-def _write_sentence(answer: Answer, off: tuple[Head, ...], place: str, bars: Collection[str]) -> str:
+def _write_sentence(answer: Answer, off: tuple[Head, ...], position: str, bar_words: Collection[str]) -> str:
     value_before, value_after = answer.followed
     condition = f"Without {name_heads(off)}{describe_off_texts(answer.question)}"
     if answer.question.kind == COSINE:
         change = f" {condition}, **{decimal(value_after, 3)}**." if off else ""
         return f"The vectors of the two texts have a cosine of **{decimal(value_before, 3)}**.{change}"
     first, second = (escape_markdown(word) for word in answer.best)
-    sentence = f"{place} the model answers **{first}**."
+    sentence = f"{position} the model answers **{first}**."
     if not off:
         return sentence
     sentence += f" {condition}, still **{second}**." if first == second else f" {condition}, **{second}**."
     followed_word = answer.question.word
-    changes = (
+    change = (
         f" The probability of **{escape_markdown(followed_word)}** goes from {percent(value_before)} to "
         f"{percent(value_after)}."
     )
-    return sentence if followed_word in bars else sentence + changes
+    return sentence if followed_word in bar_words else sentence + change
 
 
 def name_heads(off: Sequence[Head]) -> str:
@@ -113,26 +110,23 @@ def _select_largest(answer: Answer) -> list[tuple[str, tuple[float, float]]]:
     return sorted(shares, key=lambda share: -max(share[1]))[:MAX_BARS]
 
 
-def _show_bars(bars: Sequence[tuple[str, tuple[float, float]]], top: float) -> None:
+def _show_bars(bars: Sequence[tuple[str, tuple[float, float]]], max_value: float) -> None:
     """Show bars that slide from the values before to those after heads are switched off."""
-    st.html(f'<ul class="mha-slide">{"".join(_draw_bar(word, *ends, top) for word, ends in bars)}</ul>')
+    st.html(f'<ul class="mha-slide">{"".join(_draw_bar(word, *values, max_value) for word, values in bars)}</ul>')
 
 
-def _draw_bar(word: str, value_before: float, value_after: float, top: float) -> str:
+def _draw_bar(word: str, value_before: float, value_after: float, max_value: float) -> str:
     change = (
         percent(value_after)
         if percent(value_before) == percent(value_after)
         else f"{percent(value_before)} → {percent(value_after)}"
     )
-    ends = f"--before:{max(0, value_before) / top:.4f};--after:{max(0, value_after) / top:.4f}"
-    return f'<li style="{ends}"><span>{escape(word)}</span><i></i><small>{change}</small></li>'
+    style = f"--before:{max(0, value_before) / max_value:.4f};--after:{max(0, value_after) / max_value:.4f}"
+    return f'<li style="{style}"><span>{escape(word)}</span><i></i><small>{change}</small></li>'
 
 
 def name_unit(question: Question | None) -> str:
-    """Return the unit of an effect on what the question asks.
-
-    Without a question, it is an effect on the sentence vector.
-    """
+    """Return the unit of an effect on the answer to the question; without a question, on the sentence vector."""
     if question is None:
         return "thousandths (1 − cosine)"
     return "thousandths (change of the cosine)" if question.kind == COSINE else "thousandths of a nat"

@@ -1,4 +1,4 @@
-"""Controls to choose the heads that are off and what replaces their outputs; callbacks for clicks on squares."""
+"""Controls to choose the heads that are off and the replacement of their outputs; callbacks for clicks on squares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mha_viz.heads import MAX_IN_LINK, NONE, format_heads
 from mha_viz.request import BOTH, COSINE, METHOD_WORDS, METHODS, OFF_CHOICES, RECIPE, RESAMPLE, TEXT, Request
 
 OFF_IN_LABELS = {BOTH: "both texts", "first": "the first", "second": "the second"}
-SWITCH_ALL_ON = "Switch all heads back on"  # label of all buttons that do this
+SWITCH_ALL_ON = "Switch all heads back on"  # the label of a button
 MODE_PARAMETERS = dict.fromkeys(("off", "how", "from", "in"))
 METHOD_HELP = {
     "zero": "*zeros*: a head that is off adds nothing.",
@@ -32,7 +32,7 @@ METHOD_HELP = {
 
 
 def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Request) -> None:
-    """Show the controls for which heads are off and what replaces their outputs.
+    """Show the controls for the heads that are off and the replacement of their outputs.
 
     ``head_request`` is the request for switching off each head alone; it holds the current method.
     """
@@ -77,7 +77,7 @@ def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Req
 
 
 def ask_other_text(source: str) -> None:
-    """Show the field for the text that outputs are taken from, and say if it is empty."""
+    """Show the field for the text that replacement outputs come from, and report if it is empty."""
     bind_control(
         st.text_input, "Type the other text, then press Enter", "from", source, change=asking.make_text_change("from"),
         max_chars=2_000,
@@ -87,7 +87,7 @@ def ask_other_text(source: str) -> None:
 
 
 def _make_off_changes(off: Sequence[Head]) -> UrlChanges:
-    """Return the parameters that switch off exactly these heads. Raises SettingError if they are too many."""
+    """Return the URL parameters that switch off exactly these heads. Raises SettingError if there are too many."""
     count = len(set(off))
     if count > MAX_IN_LINK:
         raise SettingError(
@@ -106,13 +106,13 @@ def _add_layer(name: str | None, heads: int) -> UrlChanges | None:
 
 @report_errors()
 def _on_random(layers: int, heads: int, count: int) -> None:
-    heads_of_model = [Head(layer, head) for layer in range(layers) for head in range(heads)]
-    address.go(**_make_off_changes(random.sample(heads_of_model, min(count, len(heads_of_model)))))
+    all_heads = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    address.go(**_make_off_changes(random.sample(all_heads, min(count, len(all_heads)))))
 
 
 @report_errors()
 def toggle_head() -> None:
-    """Switch the head that the message names off or on; switching the last one on ends the mode.
+    """Switch the head that the message names off or on; when the last head is switched on, end the mode.
 
     The message comes from the switch of the open head, or from the key x on a square.
     """

@@ -25,7 +25,7 @@ from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.inference import PageReading
 from mha_viz.app.widgets.parts import report_errors, show_error
-from mha_viz.app.widgets.request import refuse_encoder_decoder
+from mha_viz.app.widgets.request import report_encoder_decoder
 from mha_viz.app.widgets.study_progress import load_result
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
@@ -46,17 +46,16 @@ TOY_EXAMPLE = {
     "model": "toy",
     "text": "the dog [MASK] the girl .",
 }
-ALL_ON = dict.fromkeys(("off", "how", "from", "in"))
 OTHER_TEXT_PARAMETERS = dict.fromkeys(("head", "on", "pair", *address.TEXT_PARAMETERS))
 
 
-def begin_mode(page: PageReading) -> SwitchOffMode | None:
+def make_mode(page: PageReading) -> SwitchOffMode | None:
     """Return the mode for the page; None if heads cannot be switched off.
 
     Heads cannot be switched off in an encoder–decoder, or while another model stands in for the requested one. Pasted
     CoNLL-U is read as the sentence that it contains.
     """
-    if refuse_encoder_decoder(page.url.location, "heads are switched off") or not page.is_requested:
+    if report_encoder_decoder(page.url.location, "heads are switched off") or not page.is_requested:
         return None
     whole_model = inference.read_whole_model(Url({**page.url.parameters, "text": page.url.sentence}))
     return None if whole_model is None else SwitchOffMode(page, whole_model.attention)
@@ -76,26 +75,26 @@ class SwitchOffMode:
         request = Request(
             whole_attention.model, text.text, text.pair, question=self.question, prefix=location.request.prefix
         )
-        each_head = replace(request, **location.get_method_fields(text.text))
-        self.head_request, self.request = each_head, replace(each_head, off=self.off)
+        single_request = replace(request, **location.get_method_fields(text.text))
+        self.head_request, self.request = single_request, replace(single_request, off=self.off)
 
     @property
-    def encoded(self) -> str:
+    def drawing_json(self) -> str:
         """The mode's part of the drawing, as JSON for the explorer.
 
         Keys:
-            "off": the places of the heads that are off.
+            "off": the indices of the heads that are off, among all heads.
             "moved": the change of each head's attention, as a share of the largest divergence; None for heads that
                 cannot have changed.
         """
         off = () if inference.lacks_source(self.location) else self.off
-        places, divergence = [head.place(self.whole_attention.heads) for head in off], np.array([])
+        indices, divergence = [head.place(self.whole_attention.heads) for head in off], np.array([])
         if off and self.attention.quantity == self.whole_attention.quantity:
             divergence = compute_head_divergences(self.whole_attention, self.attention)
             divergence[: off[0].layer + 1] = np.nan
-        largest = np.nanmax(divergence, initial=0) or 1
-        shares = [None if np.isnan(value) else round(float(value / largest), 3) for value in divergence.ravel()]
-        return json.dumps({"off": places, "moved": shares})
+        max_divergence = np.nanmax(divergence, initial=0) or 1
+        shares = [None if np.isnan(value) else round(float(value / max_divergence), 3) for value in divergence.ravel()]
+        return json.dumps({"off": indices, "moved": shares})
 
     def show(self, open_head: Head) -> list[PageChart]:
         """Say what the model answers and which head changes the answer most, and show the controls for the heads.
@@ -115,7 +114,7 @@ class SwitchOffMode:
         else:
             answer, effect = st.columns([3, 2], gap="large")
         with effect:  # a separate container, so that the popover beside it stays open while the text changes
-            sentence_place = st.container(width="content")
+            sentence_container = st.container(width="content")
             links_row = st.container(horizontal=True, width="content")
         with report_errors(show_error):
             if self.question is not None:
@@ -123,7 +122,7 @@ class SwitchOffMode:
                     page_charts = answering.show_answer(
                         self.whole_attention, self.request, self._describe_charts(self.off)
                     )
-            with sentence_place:
+            with sentence_container:
                 effects = _measure_effects(self.whole_attention, self.head_request)
                 st.markdown(self._write_sentence(effects), width="content")
             page_charts.append(self._make_effects_chart(effects))
@@ -143,7 +142,7 @@ class SwitchOffMode:
             if not QUANTITIES[
                 self.location.request.quantity
             ].of_answer:  # for gradients, the question is already above the drawing
-                asking.show_panel(self.model, self.whole_attention, self.location)
+                asking.show_question(self.model, self.whole_attention, self.location)
             st.caption(CAUTION)
 
     def _show_switch_on_button(self, open_head: Head) -> None:
@@ -151,12 +150,12 @@ class SwitchOffMode:
         if self.off in ((), (open_head,)):
             return
         label = SWITCH_ALL_ON if len(self.off) > 1 else f"Switch {self.off[0]} on"
-        st.button(f":primary[{label}]", key="switch_on", type="tertiary", on_click=address.go, kwargs=ALL_ON)
+        st.button(f":primary[{label}]", key="switch_on", type="tertiary", on_click=address.go, kwargs=MODE_PARAMETERS)
 
     def _write_sentence(self, effects: Effects) -> str:
         """Say which heads change the vector or the prediction most and least when they are switched off.
 
-        If heads are off, compare them with the head that changes it most. Raises what the model raises, and Busy.
+        If heads are off, compare them with the head that changes it most. Raises the model's errors, and Busy.
         """
         target = "sentence" if self.question is None else "answer"
         changes = f"changes {answering.name_effect_target(self.question)}"
@@ -164,17 +163,17 @@ class SwitchOffMode:
         largest_effect = f"Removing **{format_head(ranked_heads[0])}** {changes} most here"
         if not self.off:
             return f"{largest_effect}; removing **{format_head(ranked_heads[-1])}**, least."
-        largest = max(values[ranked_heads[0]], 1e-12)
+        max_effect = max(values[ranked_heads[0]], 1e-12)
         if len(self.off) > 1:
             future = get_model_service().ask_cached(verbs.measure_losses, self.request, (self.off,))
             loss = inference.wait_for_result(future, "Running the model without these heads…")
-            share = float((loss.sentence if target == "sentence" else loss.answer)[0]) / largest
+            share = float((loss.sentence if target == "sentence" else loss.answer)[0]) / max_effect
             comparison = f"{percent(share, 0)} as much as" if share < LARGE_RATIO else "far more than"
             largest_alone = f"removing **{ranked_heads[0]}**, the head that alone changes it most"
             return f"Removing **{name_heads(self.off)}** together {changes} {comparison} {largest_alone}."
         if self.off[0] == ranked_heads[0]:
             return f"{largest_effect}."
-        share = values[self.off[0]] / largest
+        share = values[self.off[0]] / max_effect
         caution = f" {PATTERN_NOTE}" if share < SMALL_SHARE else ""
         return f"{largest_effect}; removing **{self.off[0]}**, {percent(share, 0)} as much.{caution}"
 
@@ -183,13 +182,13 @@ class SwitchOffMode:
         target = "sentence" if self.question is None else "answer"
         label, description = f"Effect of each head on {answering.EFFECT_TARGETS[target]}", self._describe_charts(())
         values, unit = effects.on(target), answering.name_unit(self.question)
-        measured = [name for name in answering.EFFECT_TARGETS if name == "sentence" or self.question is not None]
-        columns = ("head", *(f"effect_on_{name}" for name in measured))
+        targets = [name for name in answering.EFFECT_TARGETS if name == "sentence" or self.question is not None]
+        columns = ("head", *(f"effect_on_{name}" for name in targets))
         draw = partial(charts.draw_head_grid, values, unit, self.off)
 
         def make_table() -> Table:
             heads = self.whole_attention.every_head()
-            values = [[float(effects.on(target)[head]) for head in heads] for target in measured]
+            values = [[float(effects.on(target)[head]) for head in heads] for target in targets]
             return Table(columns, tuple(zip(map(str, heads), *values, strict=True)), {"caption": description})
 
         return PageChart(label, "effects", draw, description, make_table, text=self.request.text)
@@ -209,26 +208,26 @@ def _open_toy_example() -> None:
 
 
 def _load_question(attention: Attention, location: Address) -> Question | None:
-    """Return the question in the URL, or else the one about the model's own answer; None if nothing can be asked."""
+    """Return the question in the URL, or else about the model's own answer; None if nothing can be asked."""
     request = Request(attention.model, attention.text.text, location.request.pair, prefix=location.request.prefix)
-    for place in (location, location.with_request(word="")):
+    for candidate in (location, location.with_request(word="")):
         with suppress(MhaVizError):
-            return inference.load_question(request, place)
+            return inference.load_question(request, candidate)
     return None
 
 
 def _measure_effects(attention: Attention, request: Request) -> Effects:
     """Measure the effect of each head on the text in steps that can be stopped, unless the result is cached.
 
-    Raises what the model raises, Busy, and Cancelled.
+    Raises the model's errors, Busy, and Cancelled.
     """
 
     def measure_part(layer: int, heads: range) -> Effects:
         return get_model_service().ask(verbs.measure_effects, request, layer, heads).result()
 
     steps = partial(measure_all_effects, attention.layers, attention.heads, len(attention.text), measure_part)
-    words = "Switching off each head in turn"
-    task = Task("each_head", (attention.key, request), request.text[:40], words, steps)
+    label = "Switching off each head in turn"
+    task = Task("each_head", (attention.key, request), request.text[:40], label, steps)
     if task.find_result() is None:
         inference.measure_means(request)
     return load_result(task, "each_head")

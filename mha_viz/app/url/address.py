@@ -1,7 +1,7 @@
 """The URL as the state of a page: what it may contain, and what it contains now.
 
 Each run of a page reads the URL once (:func:`read_once`); no other module reads or writes it. Reading never raises:
-values that are unknown or out of range are ignored and listed in ``complaints``.
+values that are unknown or out of range are ignored and listed in ``ignored_parameters``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.app.url import comparison, lesson
-from mha_viz.app.url.annotated_texts import Annotated, find_annotation, format_bare_conllu, read_words
+from mha_viz.app.url.annotated_texts import AnnotatedText, find_annotation, format_bare_conllu, read_words
 from mha_viz.app.url.minimal_pair import replace_word
 from mha_viz.attention import Head
 from mha_viz.attention.answers import SIDES
@@ -105,7 +105,7 @@ class Address:
         third_text: the text that two others are compared with.
         case: the case of a role that is open.
         written_characters: the number of characters at the end of the text that the model wrote.
-        complaints: the parameters that were ignored, as ``name=value``.
+        ignored_parameters: the parameters that were ignored, as ``name=value``.
     """
 
     request: Request = field(default=Request(part=CROSS))
@@ -122,7 +122,7 @@ class Address:
     third_text: str = ""
     case: CaseInLink | None = None
     written_characters: int = 0
-    complaints: tuple[str, ...] = field(default=())
+    ignored_parameters: tuple[str, ...] = field(default=())
 
     def get_method_fields(self, text: str) -> dict[str, Any]:
         """Return the fields of a request that say how heads are switched off in ``text``.
@@ -132,12 +132,12 @@ class Address:
         source = self.request.source if self.request.source or self.is_source_empty else replace_word(text)
         return {"method": self.request.method} | ({"source": source} if self.request.method == TEXT else {})
 
-    def list_unused(self, page: str) -> list[str]:
-        """Return the complaints about parameters that this page reads."""
+    def list_ignored(self, page: str) -> list[str]:
+        """Return the ignored parameters that this page would have read, as ``name=value``."""
         return [
-            complaint
-            for complaint in self.complaints
-            if complaint.partition("=")[0] not in lesson.list_foreign_parameters(page)
+            parameter
+            for parameter in self.ignored_parameters
+            if parameter.partition("=")[0] not in lesson.list_foreign_parameters(page)
         ]
 
     def with_request(self, **fields: Any) -> Address:
@@ -162,7 +162,7 @@ def load_examples() -> tuple[dict[str, str], ...]:
 
 
 class Url:
-    """A URL's parameters, cut to the length that is read, with the address and the text in them."""
+    """A URL's parameters, cut to the accepted length, and the address and text that they describe."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self.parameters = cut_parameters(parameters)
@@ -178,21 +178,18 @@ class Url:
         return self.location.request.text if "text" in self.parameters else load_examples()[0]["text"]
 
     @cached_property
-    def gold(self) -> Annotated | None:
+    def gold(self) -> AnnotatedText | None:
         """The annotation of the text; None if it has none or it cannot be read."""
         annotation = None if self.location.request.pair else find_annotation(self.text)
-        return annotation if isinstance(annotation, Annotated) else None
+        return annotation if isinstance(annotation, AnnotatedText) else None
 
     @cached_property
     def sentence(self) -> str:
-        """The text as a sentence. For pasted CoNLL-U these are its words."""
-        return self.gold.text if self.gold and self.gold.pasted else self.text
+        """The text; for pasted CoNLL-U, its words joined by spaces."""
+        return self.gold.text if self.gold and self.gold.is_pasted else self.text
 
-    def get_pin_text(self, shown_text: str) -> str:
-        """Return the text to store with a compared head, from which the same words are read again.
-
-        For CoNLL-U this is the annotation instead of ``shown_text``.
-        """
+    def get_full_text(self, shown_text: str) -> str:
+        """Return the text to store with a compared head: ``shown_text`` or, for CoNLL-U, lines that hold its words."""
         words = read_words(self.text) if shown_text == self.sentence and not self.location.request.pair else None
         return format_bare_conllu(words) if words and words != read_words(shown_text) else shown_text
 
@@ -208,16 +205,14 @@ def read_once() -> Iterator[list[str]]:
     remark.
     """
     parameters = _read_parameters()
-    current = Url(parameters)
-    if current.parameters != parameters:
+    url = Url(parameters)
+    if url.parameters != parameters:
         # All at once, because each single change would send the whole URL.
-        st.query_params.from_dict(current.parameters)
+        st.query_params.from_dict(url.parameters)
     sentence_names = ("text", "pair", "typed")
-    token = _url_of_run.set(current)
+    token = _url_of_run.set(url)
     try:
-        yield [
-            n for n in parameters if len(current.parameters.get(n, "")) < len(parameters[n]) and n not in sentence_names
-        ]
+        yield [n for n in parameters if len(url.parameters.get(n, "")) < len(parameters[n]) and n not in sentence_names]
     finally:
         _url_of_run.reset(token)
 
@@ -271,12 +266,12 @@ def _make_address(parameters: Mapping[str, str]) -> Address:
     matched_values, ignored_names = _match_patterns(parameters, VIEW_PATTERNS | PANEL_PATTERNS)
     off, case = parse_heads(parameters.get("off", "")), _parse_case(parameters.get("case"))
     is_method = parameters.get("how", METHODS[0]) in METHODS
-    ignored_names += _list_misfits(
+    ignored_names += _list_invalid(
         off=off is not None, how=is_method, case=case is not None or "case" not in parameters
     )
     answer_values, unmatched_names = _match_patterns(parameters, ANSWER_PATTERNS)
     ignored_names += [
-        name for name in unmatched_names if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))
+        name for name in unmatched_names if not (name == lesson.OLD_VIEW_PARAMETER and lesson.is_old_number(parameters))
     ]
     return Address(
         request=_make_request(parameters, off or (), {**matched_values, **answer_values}),
@@ -293,7 +288,7 @@ def _make_address(parameters: Mapping[str, str]) -> Address:
         third_text=_read_text(parameters, "like"),
         case=case,
         written_characters=int(answer_values.get("written", 0)),
-        complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored_names),
+        ignored_parameters=tuple(f"{name}={clean(parameters[name])[:30]}" for name in ignored_names),
     )
 
 
@@ -311,8 +306,8 @@ def choose_scale(quantity: str | None) -> str | None:
 
     Quantities whose values are not shares of 1 have a scale per head.
     """
-    row = QUANTITIES.get(quantity or DEFAULTS["shown"])
-    return choose_default_scale(row.name) if row and not row.is_share else None
+    shown = QUANTITIES.get(quantity or DEFAULTS["shown"])
+    return choose_default_scale(shown.name) if shown and not shown.is_share else None
 
 
 def _match_patterns(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -413,7 +408,7 @@ def go(**changes: str | None) -> None:
     if _count_encoded(new_parameters, ["tray"]) > max(
         _count_encoded(old_parameters, ["tray"]), MAX_ENCODED - _count_encoded(new_parameters, LONG_PARAMETERS[:-1])
     ):
-        raise comparison.make_too_long_error()
+        raise comparison.make_length_error()
     open_at(new_parameters)
 
 
@@ -431,9 +426,9 @@ def _parse_head(name: str | None) -> Head | None:
         return None
 
 
-def _list_misfits(**fits: bool) -> list[str]:
-    """Return the names of the parameters whose values do not fit."""
-    return [name for name, is_fit in fits.items() if not is_fit]
+def _list_invalid(**validity: bool) -> list[str]:
+    """Return the names of the parameters whose values are invalid."""
+    return [name for name, is_valid in validity.items() if not is_valid]
 
 
 def _parse_case(value: str | None) -> CaseInLink | None:

@@ -22,11 +22,11 @@ def load_built_in_corpus() -> Corpus:
     return grammar.corpus()
 
 
-class Annotated(NamedTuple):
+class AnnotatedText(NamedTuple):
     """A sentence with its gold annotation. Its words are those that the model reads."""
 
     sentence: Sentence
-    pasted: bool  # whether it was pasted as CoNLL-U
+    is_pasted: bool  # whether it was pasted as CoNLL-U
     notes: tuple[str, ...] = ()  # what was left out of the pasted text
 
     @property
@@ -41,7 +41,7 @@ class Annotated(NamedTuple):
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def find_annotation(text: str) -> Annotated | CorpusError | None:
+def find_annotation(text: str) -> AnnotatedText | CorpusError | None:
     """Return the gold annotation of pasted CoNLL-U or of a sentence of the built-in corpus; None for other texts.
 
     If CoNLL-U cannot be read, even with spaces in place of tabs, or if the tree of its first sentence is invalid,
@@ -52,25 +52,25 @@ def find_annotation(text: str) -> Annotated | CorpusError | None:
             corpus = read_conllu(text, "The pasted text")
         except CorpusError as error:
             return CorpusError(error.problem, error.remedy)
-        first_sentence, others = corpus.sentences[0], len(corpus.sentences) - 1
+        first_sentence, other_count = corpus.sentences[0], len(corpus.sentences) - 1
         if corpus.left_out and all(word.head is None for word in first_sentence.words):
             return CorpusError(f"The pasted text, {corpus.left_out[0]}", "Correct it and paste it again.")
-        more_note = (f"You pasted {others + 1} sentences; only the first is shown.",) if others else ()
-        return Annotated(first_sentence, True, (*more_note, *corpus.left_out[:3]))
+        more_note = (f"You pasted {other_count + 1} sentences; only the first is shown.",) if other_count else ()
+        return AnnotatedText(first_sentence, True, (*more_note, *corpus.left_out[:3]))
     return _index_built_in().get(text.strip()) if text.rstrip().endswith((" .", " !", " ?")) else None
 
 
 @cache
-def _index_built_in() -> dict[str, Annotated]:
+def _index_built_in() -> dict[str, AnnotatedText]:
     return {
-        (annotation := Annotated(sentence, False)).text: annotation for sentence in load_built_in_corpus().sentences
+        (annotation := AnnotatedText(sentence, False)).text: annotation for sentence in load_built_in_corpus().sentences
     }
 
 
 def read_words(text: str) -> tuple[str, ...] | None:
     """Return the words of a text that defines them, such as CoNLL-U; None if the tokenizer splits the text."""
     annotation = find_annotation(text)
-    return annotation.forms if isinstance(annotation, Annotated) else None
+    return annotation.forms if isinstance(annotation, AnnotatedText) else None
 
 
 def format_bare_conllu(words: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 The parameter ``tray`` is JSON: ``{"of": [[text, pair, model], …], "heads": [["L3H1", 0, "name"], …]}``. Heads refer to
 their reading by its position, so that a sentence shared by eight heads is stored once. The reading of an
 encoder–decoder is [text, pair, model, target, part]; with heads off it is [text, pair, model, "", "", "L2H4.L3H1",
-"zero"], with the text that outputs are taken from after "text".
+"zero"]. If the method is "text", the text that outputs are taken from follows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_ENCODED = 3_500  # maximum bytes of the list in a link, percent-encoded: hal
 
 
 @dataclass(frozen=True)
-class Pin:
+class ComparedHead:
     """A compared head: the request for its reading, and the user's name for it, which may be empty."""
 
     request: Request
@@ -37,7 +37,7 @@ class Pin:
     name: str = ""
 
 
-Comparison = tuple[Pin, ...]
+Comparison = tuple[ComparedHead, ...]
 
 
 def read(value: str | None) -> tuple[Comparison, bool]:
@@ -47,23 +47,23 @@ def read(value: str | None) -> tuple[Comparison, bool]:
     if len(value) > MAX_ENCODED:  # longer than any list that the app writes
         return (), False
     try:
-        parsed = json.loads(value)
-        readings, heads = parsed["of"], parsed["heads"]
+        content = json.loads(value)
+        readings, heads = content["of"], content["heads"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return (), False
     if not isinstance(heads, list):
         return (), False
-    pins = [_parse_pin(entry, readings) for entry in heads[: 4 * MAX_HEADS]]
-    valid_pins = [pin for pin in pins if pin is not None]
-    return tuple(valid_pins[:MAX_HEADS]), len(valid_pins) == len(heads) <= MAX_HEADS
+    compared_heads = [_parse_head(entry, readings) for entry in heads[: 4 * MAX_HEADS]]
+    valid_heads = [compared_head for compared_head in compared_heads if compared_head is not None]
+    return tuple(valid_heads[:MAX_HEADS]), len(valid_heads) == len(heads) <= MAX_HEADS
 
 
-def _parse_pin(entry: Any, readings: Any) -> Pin | None:
+def _parse_head(entry: Any, readings: Any) -> ComparedHead | None:
     with suppress(ValueError, TypeError, IndexError, KeyError, MhaVizError):
-        head, number, name = entry
-        if number < 0:
+        head, reading_index, name = entry
+        if reading_index < 0:
             return None
-        text, pair, model, *optional_fields = readings[number]
+        text, pair, model, *optional_fields = readings[reading_index]
         target, part, off, method, source = optional_fields + ["", "", "", METHODS[0], ""][len(optional_fields) :]
         texts = (head, name, text, pair, model, target, off, source)
         heads = parse_heads(off) if all(isinstance(value, str) for value in texts) else None
@@ -74,77 +74,80 @@ def _parse_pin(entry: Any, readings: Any) -> Pin | None:
             request = Request(
                 clean(model)[:300], clean(text), clean(pair), target=clean(target), part=part, **off_fields
             )
-            return Pin(request.checked(), Head.parse(head), clean(name)[:MAX_NAME])
+            return ComparedHead(request.checked(), Head.parse(head), clean(name)[:MAX_NAME])
     return None
 
 
-def write(pins: Sequence[Pin]) -> str | None:
+def write(heads: Sequence[ComparedHead]) -> str | None:
     """Return the value of the URL parameter; None for an empty list, so that the parameter is removed."""
-    if not pins:
+    if not heads:
         return None
-    requests = list(dict.fromkeys(pin.request for pin in pins))
-    heads = [[str(pin.head), requests.index(pin.request), pin.name] for pin in pins]
+    requests = list(dict.fromkeys(compared_head.request for compared_head in heads))
+    entries = [
+        [str(compared_head.head), requests.index(compared_head.request), compared_head.name] for compared_head in heads
+    ]
     return json.dumps(
-        {"of": [*map(_write_request, requests)], "heads": heads}, ensure_ascii=False, separators=(",", ":")
+        {"of": [*map(_write_request, requests)], "heads": entries}, ensure_ascii=False, separators=(",", ":")
     )
 
 
 def _write_request(request: Request) -> list[str]:
-    """Return a request as the URL stores it; :func:`_parse_pin` reads it."""
+    """Return a request as the URL stores it; :func:`_parse_head` reads it."""
     texts = [request.text, request.pair, request.model]
     parts = [request.target, request.part] if request.part or request.off else []
     off = [format_heads(request.off), request.method, request.source] if request.off else []
     return texts + parts + (off if request.source else off[:2])
 
 
-def add(pins: Comparison, pin: Pin, name: str = "") -> Comparison:
-    """Append a head to the list, and tell the user, by ``name`` if given. Raises ComparisonFull."""
-    new_pins = _check_limits((*pins, pin))
-    copies = sum((p.request, p.head) == (pin.request, pin.head) for p in new_pins)
+def add(heads: Comparison, new_head: ComparedHead, name: str = "") -> Comparison:
+    """Append a head to the list, and confirm it in a toast, which shows ``name`` if given. Raises ComparisonFull."""
+    new_heads = _check_limits((*heads, new_head))
+    copies = sum(
+        (compared_head.request, compared_head.head) == (new_head.request, new_head.head) for compared_head in new_heads
+    )
     repetition = " again" if copies > 1 else ""
-    st.toast(f"Added {name or pin.head} to My heads{repetition}: {len(new_pins)} of {MAX_HEADS}.")
-    return new_pins
+    st.toast(f"Added {name or new_head.head} to My heads{repetition}: {len(new_heads)} of {MAX_HEADS}.")
+    return new_heads
 
 
-def remove(pins: Comparison, index: int) -> Comparison:
+def remove(heads: Comparison, index: int) -> Comparison:
     """Return the list without the head at ``index``."""
-    return pins[:index] + pins[index + 1 :] if 0 <= index < len(pins) else pins
+    return heads[:index] + heads[index + 1 :] if 0 <= index < len(heads) else heads
 
 
-def move(pins: Comparison, index: int, position: int) -> Comparison:
+def move(heads: Comparison, index: int, position: int) -> Comparison:
     """Return the list with the head at ``index`` moved to place ``position``, which is clipped to the list."""
-    if not 0 <= index < len(pins):
-        return pins
-    others = remove(pins, index)
-    position = max(0, min(len(others), position))
-    return (*others[:position], pins[index], *others[position:])
+    if not 0 <= index < len(heads):
+        return heads
+    other_heads = remove(heads, index)
+    position = max(0, min(len(other_heads), position))
+    return (*other_heads[:position], heads[index], *other_heads[position:])
 
 
-def duplicate(pins: Comparison, index: int) -> Comparison:
+def duplicate(heads: Comparison, index: int) -> Comparison:
     """Return the list with the head at ``index`` repeated after itself. Raises ComparisonFull."""
-    if not 0 <= index < len(pins):
-        return pins
-    return _check_limits((*pins[: index + 1], pins[index], *pins[index + 1 :]))
+    if not 0 <= index < len(heads):
+        return heads
+    return _check_limits((*heads[: index + 1], heads[index], *heads[index + 1 :]))
 
 
-def rename(pins: Comparison, index: int, name: str) -> Comparison:
+def rename(heads: Comparison, index: int, name: str) -> Comparison:
     """Return the list with the head at ``index`` renamed. Raises ComparisonFull if the link becomes too long."""
-    if not 0 <= index < len(pins):
-        return pins
-    pin = pins[index]
-    renamed_pin = replace(pin, name=" ".join(clean(name).split())[:MAX_NAME])
-    return _check_limits((*pins[:index], renamed_pin, *pins[index + 1 :]))
+    if not 0 <= index < len(heads):
+        return heads
+    renamed_head = replace(heads[index], name=" ".join(clean(name).split())[:MAX_NAME])
+    return _check_limits((*heads[:index], renamed_head, *heads[index + 1 :]))
 
 
-def _check_limits(pins: Comparison) -> Comparison:
-    if len(pins) > MAX_HEADS:
+def _check_limits(heads: Comparison) -> Comparison:
+    if len(heads) > MAX_HEADS:
         raise ComparisonFull(f"At most {MAX_HEADS} heads can be compared.", "Remove one of them first.")
-    if len(quote(write(pins) or "")) > MAX_ENCODED:
-        raise make_too_long_error()
-    return pins
+    if len(quote(write(heads) or "")) > MAX_ENCODED:
+        raise make_length_error()
+    return heads
 
 
-def make_too_long_error() -> ComparisonFull:
+def make_length_error() -> ComparisonFull:
     """Return the error for a list that is too long for a link."""
     return ComparisonFull(
         "My heads are kept in the page’s link, and their texts together are too long for it.",

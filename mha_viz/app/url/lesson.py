@@ -21,14 +21,14 @@ from mha_viz.files.assets import page_files, redirect_address
 from mha_viz.text import clean
 from mha_viz.view.settings import list_owned_settings
 
-PARAMETER, NUMBER, OLD_NUMBER = "lesson", "view", "part"
+LESSON_PARAMETER, VIEW_PARAMETER, OLD_VIEW_PARAMETER = "lesson", "view", "part"
 MAX_VIEWS = 12  # maximum views
 MAX_REMARK = 300  # maximum characters of a remark
 MAX_ENCODED = 3_000  # maximum characters of the parameter
 MAX_DECODED = 30_000  # maximum bytes after decompression; larger values are rejected
 MAX_PARAMETERS = 20  # maximum URL parameters of a view
-CLASS_PARAMETERS = (PARAMETER, NUMBER, "class", "tour", "before", "reveal")  # never part of a view
-_SUBJECT_PARAMETERS = ("text", "pair", "model", "show", "experiment", "task")  # what a view is about
+CLASS_PARAMETERS = (LESSON_PARAMETER, VIEW_PARAMETER, "class", "tour", "before", "reveal")  # never part of a view
+_SUBJECT_PARAMETERS = ("text", "pair", "model", "show", "experiment", "task")  # the subject of a view
 _ANSWER_PARAMETERS = ("place", "word", "second")  # parameters of the question to the model
 # Parameters that only these pages read, in addition to the settings of drawings (mha_viz.view). Links to other pages
 # also contain them; a lesson's views of other pages do not.
@@ -72,8 +72,8 @@ def _decode_entries(value: str) -> list[Any] | None:
         compressed = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
         decompressor = zlib.decompressobj()
         text = decompressor.decompress(compressed, MAX_DECODED)
-        parsed = json.loads(text) if decompressor.eof else None
-        return parsed if isinstance(parsed, list) else None
+        entries = json.loads(text) if decompressor.eof else None
+        return entries if isinstance(entries, list) else None
     return None
 
 
@@ -95,10 +95,10 @@ def list_foreign_parameters(page: str) -> set[str]:
 
 
 def _select_own_parameters(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
-    others = list_foreign_parameters(page)
+    foreign_names = list_foreign_parameters(page)
     if page == "inside_a_head" and parameters.get("step", "").isdecimal():  # a training step, of another page
-        others.add("step")
-    return {name: value for name, value in parameters.items() if name not in others.union(CLASS_PARAMETERS)}
+        foreign_names.add("step")
+    return {name: value for name, value in parameters.items() if name not in foreign_names.union(CLASS_PARAMETERS)}
 
 
 def write(lesson: Sequence[LessonView]) -> str | None:
@@ -138,11 +138,11 @@ def move(lesson: Lesson, number: int, position: int) -> Lesson:
     """
     if not {number, position} <= {*range(1, len(lesson) + 1)}:
         return lesson
-    others = remove(lesson, number)
-    return (*others[: position - 1], lesson[number - 1], *others[position - 1 :])
+    other_views = remove(lesson, number)
+    return (*other_views[: position - 1], lesson[number - 1], *other_views[position - 1 :])
 
 
-def is_left(view: LessonView, page: str, parameters: Mapping[str, str], shown_parameters: Mapping[str, str]) -> bool:
+def has_left(view: LessonView, page: str, parameters: Mapping[str, str], shown_parameters: Mapping[str, str]) -> bool:
     """Return whether the visitor has left a view: whether another page or another subject is open.
 
     ``shown_parameters`` holds the URL's parameters and the defaults that the page opens.
@@ -155,10 +155,10 @@ def is_left(view: LessonView, page: str, parameters: Mapping[str, str], shown_pa
 
 def is_old_number(parameters: Mapping[str, str]) -> bool:
     """Return whether ``part`` is the number of a view, as in older links to lessons."""
-    return PARAMETER in parameters and parameters.get(OLD_NUMBER, "").isdecimal()
+    return LESSON_PARAMETER in parameters and parameters.get(OLD_VIEW_PARAMETER, "").isdecimal()
 
 
 def read_number(parameters: Mapping[str, str], lesson: Lesson) -> int | None:
     """Return the number of the open view, from 1; None if the URL names no view of this lesson."""
-    value = parameters.get(NUMBER) or (parameters[OLD_NUMBER] if is_old_number(parameters) else "")
+    value = parameters.get(VIEW_PARAMETER) or (parameters[OLD_VIEW_PARAMETER] if is_old_number(parameters) else "")
     return int(value) if value in map(str, range(1, len(lesson) + 1)) else None

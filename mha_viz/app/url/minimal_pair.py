@@ -33,8 +33,8 @@ def replace_word(text: str) -> str:
 
 def _pair_grammar_words() -> dict[str, str]:
     """Map each noun and name of the grammar to another of the same kind, if possible of the other gender."""
-    people = [(noun, _find_partner(noun)) for noun in NOUNS]
-    forms = [(word[form], other[form]) for word, other in people for form in (0, 1)]  # singular, plural
+    noun_pairs = [(noun, _find_partner(noun)) for noun in NOUNS]
+    forms = [(word[form], other[form]) for word, other in noun_pairs for form in (0, 1)]  # singular, plural
     names = [*zip(NAMES["Fem"], NAMES["Masc"], strict=True), *zip(NAMES["Masc"], NAMES["Fem"], strict=True)]
     return {word.lower(): other for word, other in (*forms, *names)}
 
@@ -42,8 +42,8 @@ def _pair_grammar_words() -> dict[str, str]:
 def _find_partner(noun: Noun) -> Noun:
     genders = {"Fem": "Masc", "Masc": "Fem"}
     same_kind = [other for other in NOUNS if (other.kind, other.gender) == (noun.kind, noun.gender)]
-    others = [other for other in NOUNS if (other.kind, other.gender) == (noun.kind, genders.get(noun.gender))]
-    return (others or [*same_kind[1:], same_kind[0]])[same_kind.index(noun)]
+    other_gender = [other for other in NOUNS if (other.kind, other.gender) == (noun.kind, genders.get(noun.gender))]
+    return (other_gender or [*same_kind[1:], same_kind[0]])[same_kind.index(noun)]
 
 
 GRAMMAR_PAIRS = _pair_grammar_words()

@@ -1,4 +1,4 @@
-"""The question that the page asks the model about the text, and its controls. The URL holds the question."""
+"""The question to the model about the text, and its controls. The URL holds the question."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_question(model: catalog.Model, attention: Attention, location: Address)
     return read_question(model, attention, location.with_request(word="")) if location.request.word else None
 
 
-def show_panel(model: catalog.Model, attention: Attention, location: Address) -> Question | None:
+def show_question(model: catalog.Model, attention: Attention, location: Address) -> Question | None:
     """Show the controls of the question, and return it."""
     question = read_question(model, attention, location)
     show_controls(question, location)
@@ -71,7 +71,7 @@ def show_controls(question: Question | None, location: Address) -> None:
             )
         bind_control(
             st.text_input, "Second text, to compare", "second", location.request.other,
-            change=change_second_text, key="second_text", keeps=True, max_chars=2_000,
+            change=change_second_text, key="second_text", keeps_text=True, max_chars=2_000,
         )  # fmt: skip
 
 

@@ -16,11 +16,11 @@ from mha_viz.app.widgets.parts import format_formulas, set_title
 from mha_viz.app.widgets.url_controls import bind_control, read_option
 from mha_viz.files.assets import app_root
 
-_SITE_ONLY = re.compile(r"^::: |when the page was built", re.MULTILINE)  # occurs in chapters that need `make docs`
+_NEEDS_BUILD = re.compile(r"^::: |when the page was built", re.MULTILINE)  # occurs in chapters that need `make docs`
 _BLOCK = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(`[^`\n]+`)")
-_LINK = re.compile(r"\[([^\]]*)\]\(([^):#]*)(#[\w-]+)?\)")  # to another file, or within this one
-_INDEX = re.compile(r"([A-Za-z])<sub>(\w+)</sub>")
+_LINK = re.compile(r"\[([^\]]*)\]\(([^):#]*)(#[\w-]+)?\)")  # to another file, or within the same file
+_SUBSCRIPT = re.compile(r"([A-Za-z])<sub>(\w+)</sub>")
 _HEADING = re.compile(r"^#(?=#)", re.MULTILINE)
 _TITLE = re.compile(r"^# (.+)\n")
 
@@ -33,8 +33,10 @@ def list_chapters() -> Mapping[str, Path]:
     """
     folder = app_root() / "docs"
     files = {path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.md")}
-    readable = (name for name in files if not _SITE_ONLY.search(files[name].read_text("utf-8")))
-    return MappingProxyType({name: files[name] for name in sorted(readable, key=lambda name: ("/" in name, name))})
+    readable_names = (name for name in files if not _NEEDS_BUILD.search(files[name].read_text("utf-8")))
+    return MappingProxyType(
+        {name: files[name] for name in sorted(readable_names, key=lambda name: ("/" in name, name))}
+    )
 
 
 def read_chapter_name() -> str:
@@ -43,7 +45,7 @@ def read_chapter_name() -> str:
 
 
 def show_chapter(name: str) -> None:
-    """Show the chapter, a way back, and a menu of all chapters.
+    """Show the chapter, a link back, and a menu of all chapters.
 
     No HTML in the chapter is rendered. Links to other hosts stay plain links.
     """
@@ -54,7 +56,7 @@ def show_chapter(name: str) -> None:
         st.markdown("[← What the pictures show](?chapter=)", width="content")
         bind_control(
             st.selectbox, "Chapter", "chapter", name, list(list_chapters()), required=True, width=320,
-            label_visibility="collapsed", format_func=lambda other: _read_chapter(other)[0],
+            label_visibility="collapsed", format_func=lambda chapter: _read_chapter(chapter)[0],
         )  # fmt: skip
     with st.container(key=f"chapter_{name.replace('/', '_')}"):
         st.header(title, anchor=False)
@@ -74,17 +76,17 @@ def _read_chapter(name: str) -> tuple[str, str]:
 def _render_prose(markdown: str, folder: str) -> str:
     """Adapt prose to the app.
 
-    Headings move one level down, indices are written without HTML, and links to chapters become links of the app. A
-    link to any other file is replaced by its words.
+    Headings move one level down, subscripts are written without HTML, and links to chapters become links of the app. A
+    link to any other file is replaced by its label.
     """
 
     def replace_link(link: re.Match[str]) -> str:
-        words, file, anchor = link[1], link[2], link[3] or ""
+        label, file, anchor = link[1], link[2], link[3] or ""
         if not file:
             return link[0]
         name = normpath(f"{folder}/{file}".lstrip("/")).removesuffix(".md")
-        return f"[{words}](?chapter={name}{anchor})" if name in list_chapters() else words
+        return f"[{label}](?chapter={name}{anchor})" if name in list_chapters() else label
 
     parts = _CODE.split(_LINK.sub(replace_link, _HEADING.sub("##", markdown)))
-    parts[::2] = [format_formulas(_INDEX.sub(r"\1_\2", part)) for part in parts[::2]]
+    parts[::2] = [format_formulas(_SUBSCRIPT.sub(r"\1_\2", part)) for part in parts[::2]]
     return "".join(parts)

@@ -14,20 +14,20 @@ from urllib.parse import quote, urlencode, urlsplit
 import streamlit as st
 
 from mha_viz.app.url import address, lesson
-from mha_viz.app.url.lesson import NUMBER, OLD_NUMBER, PARAMETER, Lesson, LessonView
+from mha_viz.app.url.lesson import LESSON_PARAMETER, OLD_VIEW_PARAMETER, VIEW_PARAMETER, Lesson, LessonView
 from mha_viz.app.widgets import request
 from mha_viz.app.widgets.components import apply_style
 from mha_viz.app.widgets.navigation import get_page_name
-from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_unused, show_remark
-from mha_viz.app.widgets.search_field import OPENED
+from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_ignored, show_remark
+from mha_viz.app.widgets.search_field import OPEN_COUNT_KEY
 from mha_viz.figures.charts.chart import Chart
 from mha_viz.numerals import counted
 
-WAYS_KEY = "class_ways"  # the key of the controls of a lesson: "next" and "back" (browser/scheme/lesson.js)
+CONTROLS_KEY = "class_ways"  # the key of the controls of a lesson: "next" and "back" (browser/scheme/lesson.js)
 TEXT_SCALE = 1.2  # enlargement of letters in charts and drawings
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Width in pixels of a QR code's square, for a camera at the back of a room, and maximum width of the whole code.
-MODULE_PIXELS, WIDEST_PIXELS = 7, 540
+MODULE_PIXELS, MAX_PIXELS = 7, 540
 _ANIMAL = "The animal didn't cross the street because it was too tired."
 _WOMAN = "The old woman saw the young man with a small telescope."
 FIRST_HOUR = (  # the ready-made lesson, "What do heads do?"
@@ -62,7 +62,7 @@ FIRST_HOUR = (  # the ready-made lesson, "What do heads do?"
         "Four heads start at random. Will two of them end with the same job?",
     ),
 )
-TEXT_PAGES = ("explore", "compare", "inside_a_head")  # pages whose sentence and head a link must name
+TEXT_PAGES = ("explore", "compare", "inside_a_head")  # pages with a sentence and a head, which a link must name
 
 
 def draw_legible(chart: Chart) -> Any:
@@ -85,37 +85,38 @@ def hide_answer(label: str = "Answer") -> Iterator[None]:
 
 
 def show_class_view(pages: Sequence[Any], current_page: Any, show_links: Callable[[], None]) -> None:
-    """Show the lesson's current step above the page and, at the window's edge, icons for everything else.
+    """Show the lesson's current view above the page and, at the window's edge, icons for everything else.
 
-    These are the links to the pages, the QR code, the lesson builder, and the way out.
+    The icons are for the pages, the QR code, the lesson builder, and leaving the class view.
     """
-    url = address.get_parameters()
-    views, is_complete = lesson.read(url.get(PARAMETER))
-    ignored = [address.CLASS] if address.CLASS in url and not address.is_class_view() else []
-    ignored += [NUMBER] if NUMBER in url and lesson.read_number(url, views) is None else []
-    report_unused([f"{name}={url[name][:30]}" for name in ignored])
+    parameters = address.get_parameters()
+    views, is_complete = lesson.read(parameters.get(LESSON_PARAMETER))
+    ignored_names = [address.CLASS] if address.CLASS in parameters and not address.is_class_view() else []
+    if VIEW_PARAMETER in parameters and lesson.read_number(parameters, views) is None:
+        ignored_names.append(VIEW_PARAMETER)
+    report_ignored([f"{name}={parameters[name][:30]}" for name in ignored_names])
     if not address.is_class_view():
         return
     apply_style("classroom", {"var(--larger)": str(TEXT_SCALE)})
     if not is_complete:
         show_remark("Some views of this lesson could not be read; the others are shown.")
-    _show_edge(pages, current_page, views, url, show_links)
+    _show_edge(pages, current_page, views, parameters, show_links)
     if not views:
         return
     with st.container(key="classroom"):
-        number = lesson.read_number(url, views)
-        is_left = number is not None and lesson.is_left(
-            views[number - 1], get_page_name(current_page), url, _read_shown(get_page_name(current_page))
+        number, page_name = lesson.read_number(parameters, views), get_page_name(current_page)
+        has_left = number is not None and lesson.has_left(
+            views[number - 1], page_name, parameters, _read_full_parameters(page_name)
         )
-        if number is not None and not is_left:
-            words = escape(views[number - 1].remark)
-            st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
-        with st.container(key=WAYS_KEY, horizontal=True, vertical_alignment="center", width="content"):
-            _show_view_controls(pages, current_page, views, url, is_left)
+        if number is not None and not has_left:
+            remark = escape(views[number - 1].remark)
+            st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {remark}</p>')
+        with st.container(key=CONTROLS_KEY, horizontal=True, vertical_alignment="center", width="content"):
+            _show_view_controls(pages, current_page, views, parameters, has_left)
 
 
 def _show_edge(
-    pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], show_links: Callable[[], None]
+    pages: Sequence[Any], current_page: Any, views: Lesson, parameters: dict[str, str], show_links: Callable[[], None]
 ) -> None:
     """Show the icons at the window's edge."""
     with st.container(key="edge", horizontal=True, width="content"):
@@ -130,14 +131,14 @@ def _show_edge(
             st.container(key="pages"),
         ):
             show_links()
-            st.page_link(pages[-1], query_params=url)
+            st.page_link(pages[-1], query_params=parameters)
         with (
             st.container(key="class_code", width="content"),
             st.popover("QR code", icon=":material/qr_code_2:", type="tertiary", help="QR code"),
         ):
             _show_code(current_page)
         _show_builder(pages, current_page, views)
-        exit_changes = dict.fromkeys((address.CLASS, PARAMETER, NUMBER, *_find_old_number(url)))
+        exit_changes = dict.fromkeys((address.CLASS, LESSON_PARAMETER, VIEW_PARAMETER, *_find_old_number(parameters)))
         label = "Leave the class view"
         icon = ":material/close:"
         st.button(
@@ -149,13 +150,13 @@ def _show_edge(
 
 
 def _show_view_controls(
-    pages: Sequence[Any], current_page: Any, views: Lesson, url: dict[str, str], is_left: bool
+    pages: Sequence[Any], current_page: Any, views: Lesson, parameters: dict[str, str], has_left: bool
 ) -> None:
     """Show buttons for the next and the previous view, or a button back to the view that was left."""
-    number = lesson.read_number(url, views)
+    number = lesson.read_number(parameters, views)
     if views and number is None:
         _show_view_control(pages, current_page, views, 1, ":primary[**Begin the lesson →**]")
-    if number is not None and is_left:
+    if number is not None and has_left:
         _show_view_control(pages, current_page, views, number, f":primary[**← View {number} of {len(views)}**]")
     elif number is not None and number > 1:
         _show_view_control(pages, current_page, views, number - 1, "← Back")
@@ -179,13 +180,13 @@ def _show_view_control(pages: Sequence[Any], current_page: Any, views: Lesson, n
 
 def _open_view(parameters: dict[str, str]) -> None:
     """Open another view on this page; the drawing follows it."""
-    st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
+    st.session_state[OPEN_COUNT_KEY] = st.session_state.get(OPEN_COUNT_KEY, 0) + 1
     address.open_at(parameters)
 
 
 def _make_view_parameters(views: Lesson, number: int) -> dict[str, str]:
     """Return the URL parameters of a view, with those of its lesson."""
-    lesson_parameters = {PARAMETER: lesson.write(views) or "", NUMBER: str(number), address.CLASS: "1"}
+    lesson_parameters = {LESSON_PARAMETER: lesson.write(views) or "", VIEW_PARAMETER: str(number), address.CLASS: "1"}
     return {**views[number - 1].parameters, **lesson_parameters}
 
 
@@ -198,9 +199,9 @@ def _find_page(pages: Sequence[Any], name: str) -> Any:
     return next(page for page in pages if get_page_name(page) == name)
 
 
-def _find_old_number(url: dict[str, str]) -> list[str]:
+def _find_old_number(parameters: dict[str, str]) -> list[str]:
     """Return the parameter that an older link uses for the number of its view, as a list; empty for newer links."""
-    return [OLD_NUMBER] if lesson.is_old_number(url) else []
+    return [OLD_VIEW_PARAMETER] if lesson.is_old_number(parameters) else []
 
 
 # ---- The lesson builder -------------------------------------------------------------------------------------
@@ -238,12 +239,12 @@ def _show_builder(pages: Sequence[Any], current_page: Any, views: Lesson) -> Non
 
 @report_errors()
 def _add(page: str) -> None:
-    views, _ = lesson.read(address.get_parameters().get(PARAMETER))
-    longer = lesson.add(views, page, _read_shown(page), str(st.session_state.get("lesson_remark", "")))
+    views, _ = lesson.read(address.get_parameters().get(LESSON_PARAMETER))
+    new_lesson = lesson.add(views, page, _read_full_parameters(page), str(st.session_state.get("lesson_remark", "")))
     address.go(
         **{
-            PARAMETER: lesson.write(longer),
-            NUMBER: str(len(longer)),
+            LESSON_PARAMETER: lesson.write(new_lesson),
+            VIEW_PARAMETER: str(len(new_lesson)),
             **dict.fromkeys(_find_old_number(address.get_parameters())),
         }
     )
@@ -252,23 +253,26 @@ def _add(page: str) -> None:
 
 @report_errors()
 def _remove(number: int) -> None:
-    views, _ = lesson.read(address.get_parameters().get(PARAMETER))
-    remaining = lesson.write(lesson.remove(views, number))
-    address.go(**{PARAMETER: remaining, NUMBER: None, **dict.fromkeys(_find_old_number(address.get_parameters()))})
+    views, _ = lesson.read(address.get_parameters().get(LESSON_PARAMETER))
+    lesson_parameter = lesson.write(lesson.remove(views, number))
+    old_parameter = dict.fromkeys(_find_old_number(address.get_parameters()))
+    address.go(**{LESSON_PARAMETER: lesson_parameter, VIEW_PARAMETER: None, **old_parameter})
 
 
 @report_errors()
 def _move(number: int, step: int) -> None:
     """Move a view up or down. The open view stays open."""
-    views, _ = lesson.read(address.get_parameters().get(PARAMETER))
+    views, _ = lesson.read(address.get_parameters().get(LESSON_PARAMETER))
     open_number = lesson.read_number(address.get_parameters(), views)
-    swapped = {number: number + step, number + step: number}
-    view_parameter = {} if open_number is None else {NUMBER: str(swapped.get(open_number, open_number))}
-    old = dict.fromkeys(_find_old_number(address.get_parameters()))
-    address.go(**{PARAMETER: lesson.write(lesson.move(views, number, number + step)), **view_parameter, **old})
+    new_numbers = {number: number + step, number + step: number}
+    view_parameter = {} if open_number is None else {VIEW_PARAMETER: str(new_numbers.get(open_number, open_number))}
+    old_parameter = dict.fromkeys(_find_old_number(address.get_parameters()))
+    address.go(
+        **{LESSON_PARAMETER: lesson.write(lesson.move(views, number, number + step)), **view_parameter, **old_parameter}
+    )
 
 
-def _read_shown(page: str) -> dict[str, str]:
+def _read_full_parameters(page: str) -> dict[str, str]:
     """Return the URL's parameters and, for a page with a text, the defaults that it opens."""
     return {
         **(request.list_full_parameters(address.get_url()) if page in TEXT_PAGES else {}),
@@ -284,7 +288,7 @@ def _show_code(page: Any) -> None:
     base = _find_base_address(page)
     if not base:
         return
-    picture = draw_qr_code(f"{base}/{page.url_path}?{_encode_query(_read_shown(get_page_name(page)))}")
+    picture = draw_qr_code(f"{base}/{page.url_path}?{_encode_query(_read_full_parameters(get_page_name(page)))}")
     if picture is None:
         show_remark("This view’s link is too long for a QR code. Use a shorter sentence or lesson.")
         return
@@ -302,7 +306,7 @@ def draw_qr_code(link: str) -> str | None:
     except segno.DataOverflowError:
         return None
     modules = code.symbol_size()[0]
-    side = modules * min(MODULE_PIXELS, WIDEST_PIXELS // modules)
+    side = modules * min(MODULE_PIXELS, MAX_PIXELS // modules)
     picture = escape(code.svg_data_uri(scale=MODULE_PIXELS))
     return f'<img class="mha-code" alt="QR code of this view" width="{side}" src="{picture}">'
 

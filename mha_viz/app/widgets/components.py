@@ -104,7 +104,7 @@ def draw_sentence(
     )
 
 
-def compare(packet: bytes, key: str, on_view: Callable[[], None], on_edit: Callable[[], None]) -> None:
+def draw_comparison(packet: bytes, key: str, on_view: Callable[[], None], on_edit: Callable[[], None]) -> None:
     """Draw heads side by side on one colour scale, with linked hover and signed differences
     (``figures.layout.panels``).
 
@@ -143,7 +143,7 @@ def draw_player(content: dict[str, Any], key: str, on_step: Callable[[], None], 
     """Draw a training step by step (:func:`mha_viz.figures.layout.frames.build_frames`), with Play, Pause and a slider.
 
     In the callback ``on_step``, ``st.session_state[key].step`` is the step at which the visitor stopped. ``on_next`` is
-    called when the visitor goes on to the following step.
+    called when the visitor goes on to the following scene.
     """
     _get_renderer("player")(key=key, data=content, on_step_change=on_step, on_next_change=on_next)
 
@@ -191,12 +191,12 @@ def draw_more_menu(full_parameters: Mapping[str, str], file: str, key: str, on_c
     )
 
 
-def lead_to_step(step: str, place: str) -> None:
+def scroll_to_step(step: str, selector: str) -> None:
     """Scroll to an element and move the keyboard focus there, once per ``step`` of the tour.
 
-    ``place``: the CSS selector of the element; ``… *::part(…)`` selects a part of a drawing inside it.
+    ``selector``: the CSS selector of the element; ``… *::part(…)`` selects a part of a drawing inside it.
     """
-    _get_renderer("tour")(key="tour_lead", data={"step": step, "place": place}, width="content")
+    _get_renderer("tour")(key="tour_lead", data={"step": step, "place": selector}, width="content")
 
 
 def watch_page(page: int, on_linked: Callable[[], None]) -> None:

@@ -45,9 +45,9 @@ WIDTHS = {
     "2 columns, 178 mm": TWO_COLUMNS_MM,
     "Other": 0.0,
 }
-MAX_TEXT_WEIGHTS = 2_000_000  # maximum weights in a text file: 60 MB, which take seconds in which other visitors wait
+MAX_TEXT_WEIGHTS = 2_000_000  # maximum weights in a text file: 60 MB take seconds, during which other visitors wait
 _file_slots = threading.BoundedSemaphore(2)  # two files at a time, for all visitors together
-AS_FIT = "automatic"
+AUTOMATIC = "automatic"
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
 
 
@@ -120,17 +120,19 @@ def show_reading_downloads(
 
 
 def _offer_heads(attention: Attention, heads: Sequence[Head], view: View) -> list[Offer]:
-    first = heads[0]
+    first_head = heads[0]
     view = _drop_invalid_pin(attention, view)
     settings = {kind: keep_accepted(kind, _list_options(view)) for kind in ("heatmap", "links", "grid")}
     weights = _count_weights(attention)
     return [
         Offer(
-            f"Heatmap of {first}",
-            name_for_heads([(attention, first)]),
+            f"Heatmap of {first_head}",
+            name_for_heads([(attention, first_head)]),
             weights,
-            lambda size: figure_api.heatmap(attention, heads=[first], **settings["heatmap"], **_list_options(size)),
-            lambda size, file: recipe.write_head_recipe(attention, "heatmap", [first], view, size, file),
+            lambda size: figure_api.heatmap(
+                attention, heads=[first_head], **settings["heatmap"], **_list_options(size)
+            ),
+            lambda size, file: recipe.write_head_recipe(attention, "heatmap", [first_head], view, size, file),
         ),
         Offer(
             f"Links of {', '.join(map(str, heads))}",
@@ -149,13 +151,13 @@ def _offer_heads(attention: Attention, heads: Sequence[Head], view: View) -> lis
     ]
 
 
-class SideBySide(NamedTuple):
-    """Panels as a page shows them.
+class PanelView(NamedTuple):
+    """The panels on a page and how they are shown.
 
     Attributes:
         panels: the panels.
-        view: their view; its pin counts the tokens of panel ``pin_of``.
-        pin_of: the number of that panel.
+        view: the view of all panels.
+        pin_of: the number of the panel whose tokens the pin of the view counts.
         pair: the panels whose difference is open, if any.
         kind: how they are drawn.
     """
@@ -167,12 +169,12 @@ class SideBySide(NamedTuple):
     kind: PanelKind = "heatmap"
 
 
-def show_panel_downloads(shown: SideBySide, is_compared: bool, charts: Sequence[PageChart] = ()) -> None:
+def show_panel_downloads(panel_view: PanelView, offers_archive: bool, charts: Sequence[PageChart] = ()) -> None:
     """Show the downloads of Compare: the comparison, the open difference, and the page’s charts.
 
-    If the panels are the compared heads, also offer all of them in one file.
+    ``offers_archive``: whether to offer all panels in one zip file, as for the compared heads.
     """
-    panels, view, pin_of, pair, kind = shown
+    panels, view, pin_of, pair, kind = panel_view
     view = _drop_invalid_pin(panels[pin_of].attention, view)
     options: dict[str, Any] = ({} if kind == "heatmap" else {"kind": kind}) | _make_pin_option(pin_of)
     compare_options = options | ({"diff": pair} if pair else {})
@@ -202,7 +204,7 @@ def show_panel_downloads(shown: SideBySide, is_compared: bool, charts: Sequence[
             diff = None  # the page says why these two cannot be subtracted
         return figure_api.archive(panels, dpi, diff=diff, **options, **rows, **accepted_options, **_list_options(size))
 
-    _show_expander(lambda: offers, make_archive if is_compared else None, f"{name}.zip")
+    _show_expander(lambda: offers, make_archive if offers_archive else None, f"{name}.zip")
 
 
 def _offer_difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:
@@ -253,7 +255,7 @@ def parse_view(parameters: Mapping[str, str], pin: str | None = None, tokens: in
 
 
 def _list_options(source: View | Size) -> dict[str, Any]:
-    """Return the options of a figure. With the default theme, an interactive page follows its reader's colours."""
+    """Return the options of a figure, without the default theme, so that HTML files follow the reader's colours."""
     options = {name: getattr(source, name) for name in source.__dataclass_fields__}
     return {name: value for name, value in options.items() if (name, value) != ("look", LOOKS[0])}
 
@@ -295,7 +297,7 @@ def _choose_rows(panels: int) -> dict[str, int]:
     """
     if panels < 2:
         return {}
-    count = st.selectbox("Panels per row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
+    count = st.selectbox("Panels per row", [AUTOMATIC, *range(1, panels + 1)], key="take_columns", width=160)
     return {"columns": count} if isinstance(count, int) else {}
 
 
@@ -323,8 +325,8 @@ def _choose_size() -> Size:
             "Unit", ["mm", "inches"], key="take_unit", horizontal=True, label_visibility="collapsed"
         )
         limits = (20.0, 500.0, 120.0, 1.0) if unit == "mm" else (0.8, 20.0, 4.5, 0.1)
-        entered = columns[0].number_input(f"Width ({unit})", *limits, key=f"take_{unit}")
-        width = entered if unit == "mm" else 25.4 * entered
+        entered_width = columns[0].number_input(f"Width ({unit})", *limits, key=f"take_{unit}")
+        width = entered_width if unit == "mm" else 25.4 * entered_width
     font = columns[1].number_input("Label size (pt)", 4.0, 20.0, 8.0, 0.5, "%g", key="take_font")
     max_height = columns[2].number_input("Maximum height (mm)", 20.0, 10_000.0, PAGE_MM, 10.0, "%g", key="take_height")
     look = columns[3].selectbox("Theme", LOOKS, key="take_look")

@@ -1,4 +1,4 @@
-"""The frame of every page: settings, navigation and fonts."""
+"""The frame of every page: settings, masthead and navigation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 from mha_viz import process
 from mha_viz.app.service import caches, visitors
 from mha_viz.app.url import address, comparison
-from mha_viz.app.url.lesson import NUMBER
+from mha_viz.app.url.lesson import VIEW_PARAMETER
 from mha_viz.app.widgets import classroom, navigation, request, search_field, url_controls
 from mha_viz.app.widgets.components import SCHEME, apply_style, draw_more_menu, watch_page
 from mha_viz.app.widgets.navigation import make_pages
@@ -41,7 +41,7 @@ _LOG = logging.getLogger(__name__)
 SAVED_KINDS = {"explore": "html", "compare": "html", "about": ""}
 MORE_KEY = "more_menu"
 ICON = str(asset_path("icon.svg"))
-_prepare = cache(process.set_environment)
+_set_environment = cache(process.set_environment)
 _inside_frame: ContextVar[bool] = ContextVar("inside_frame")
 
 HEAD_PAGES = ("compare", "roles", "inside_a_head")  # pages that show the head that the URL names
@@ -49,27 +49,27 @@ HEAD_PAGES = ("compare", "roles", "inside_a_head")  # pages that show the head t
 
 def show_page() -> None:
     """Apply the settings, draw the navigation, and run the page that the URL names."""
-    _prepare()  # for servers that did not do it, as under `streamlit run app.py`
+    _set_environment()  # for servers that did not do it, as under `streamlit run app.py`
     warnings.simplefilter("ignore", MissingGlyphWarning)  # the page shows it; the log must not contain visitors' words
     st.set_page_config(page_icon=ICON, layout="wide")
     caches.get_model_service().identify_asker = visitors.identify_asker
-    with address.read_once() as cut_short:
-        _show_frame(cut_short)
+    with address.read_once() as cut_parameters:
+        _show_frame(cut_parameters)
 
 
-def _show_frame(cut_short: Sequence[str]) -> None:
+def _show_frame(cut_parameters: Sequence[str]) -> None:
     pages = make_pages()
     current_page = st.navigation(pages, position="hidden")
-    navigation.follow_departure(current_page)
+    navigation.show_pending_link(current_page)
     apply_style("frame")
     set_title(current_page.title, *_list_title_words())
     _show_masthead(pages, current_page)
     st.html(f'<h1 class="mha-heading">{escape(current_page.title)}</h1>')
-    if cut_short:
-        parameter_names = ", ".join(name[:30] for name in cut_short[:5])
+    if cut_parameters:
+        parameter_names = ", ".join(name[:30] for name in cut_parameters[:5])
         show_remark(f"This link is too long. These parts were shortened: {parameter_names}.")
     navigation.show_tour(pages, current_page)
-    if {address.CLASS, NUMBER} & address.get_url().parameters.keys():
+    if {address.CLASS, VIEW_PARAMETER} & address.get_url().parameters.keys():
         classroom.show_class_view(pages, current_page, partial(_show_links, pages, current_page))
     token = _inside_frame.set(True)
     try:
@@ -89,7 +89,7 @@ def on_script_error(error: Exception) -> bool:
     context = get_script_run_ctx()
     if context is None:
         return False
-    _forget_unreadable(context)
+    _delete_unreadable_values(context)
     if context.fragment_ids_this_run:
         return True  # this part of the page stays as it was
     show_error_later(make_fault())
@@ -114,7 +114,7 @@ def _list_title_words() -> list[str]:
     return subject
 
 
-def _forget_unreadable(context: ScriptRunContext) -> None:
+def _delete_unreadable_values(context: ScriptRunContext) -> None:
     """Delete values that no control can read, because Streamlit would raise the same error in every run."""
     values = context.session_state._state._new_widget_state
     for name in list(values):
@@ -150,23 +150,23 @@ def _show_links(pages: list[st.Page], current_page: st.Page) -> None:
     """Show links to all pages except the last."""
     parameters = address.get_parameters()
     heads = len(comparison.read(parameters["tray"])[0]) if "tray" in parameters else 0
-    compared = f" ({heads})" if heads else ""
-    opening = request.open_on_first_view() if current_page.title == pages[0].title else {}
+    head_count = f" ({heads})" if heads else ""
+    opening = request.list_opening_parameters() if current_page.title == pages[0].title else {}
     for page in pages[:-1]:
-        label = f"{page.title}{compared}" if page.url_path == "compare" else page.title
-        carried = opening if page.url_path in HEAD_PAGES else {}
-        st.page_link(page, label=label, query_params=parameters | carried)
+        label = f"{page.title}{head_count}" if page.url_path == "compare" else page.title
+        extra_parameters = opening if page.url_path in HEAD_PAGES else {}
+        st.page_link(page, label=label, query_params=parameters | extra_parameters)
 
 
 @report_errors()
 def _on_linked() -> None:
-    target = read_message(SCHEME, "linked")
-    if "chapter" in target:
-        url_controls.go(chapter=str(target["chapter"]) or None)
-    elif "head" in target:
-        url_controls.go(head=str(Head.parse(str(target["head"]))), on=None, pin=None, link=None)
+    message = read_message(SCHEME, "linked")
+    if "chapter" in message:
+        url_controls.go(chapter=str(message["chapter"]) or None)
+    elif "head" in message:
+        url_controls.go(head=str(Head.parse(str(message["head"]))), on=None, pin=None, link=None)
     else:
-        url_controls.go(kinds=str(target.get("kinds") or "") or None)
+        url_controls.go(kinds=str(message.get("kinds") or "") or None)
 
 
 def _list_full_parameters(name: str) -> dict[str, str]:
@@ -189,7 +189,7 @@ def _on_more() -> None:
     if page == navigation.get_page_name(make_pages()[0]):
         address.open_at(parameters)
     else:
-        navigation.leave(page, parameters)
+        navigation.open_page(page, parameters)
 
 
 def ensure_frame() -> None:

@@ -35,15 +35,15 @@ from mha_viz.figures.words.role_words import (
 from mha_viz.heads import list_heads
 from mha_viz.numerals import counted, decimal, format_weight, percent
 
-MAX_LISTED = 6  # heads per answer
-MAX_PER_WORD = 4  # heads listed for each direction of a word
+MAX_LISTED = 6  # maximum heads in a group of answers
+MAX_PER_WORD = 4  # maximum heads for each direction of a word
 MIN_CASES = 20  # minimum held-out cases of a listed relation
-NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
+NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"  # standings of an answer
 SCORES = "share of its scores over a corpus"
 PAIRS = "sentence pairs that are right without it"
 NONE_NEEDED = "No head was shown to be needed for this."
 # Other names that visitors may type for the groups of :class:`HeadShares`.
-FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
+GROUP_SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "position": ("positions", "position embedding"),
         "word": ("words", "content", "word embedding"),
@@ -54,7 +54,7 @@ FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 WRITING_VERBS = ("write", "writes", "writing")
 COPYING_NAMES = ("copies", "copy", "copying", "copying head", "copying heads", "copying score", "copying scores")
 NOT_WRITTEN = "No head writes it in this text."
-BY_WEIGHTS = "copying score, from its weights"
+COPYING_SCORE = "copying score, from its weights"
 QUERY_HELP = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, comma, writes beast"
 RULES = {
     "best fixed offset": "offset_odd",
@@ -85,7 +85,7 @@ class HeadAnswer(NamedTuple):
 
     Attributes:
         head: the head.
-        does: what it does, in plain words.
+        description: what it does, in plain words.
         score: its score, formatted; empty if nothing was measured.
         baseline: the baseline, formatted in the same way.
         rule: the name of the baseline.
@@ -96,7 +96,7 @@ class HeadAnswer(NamedTuple):
     """
 
     head: Head
-    does: str
+    description: str
     score: str = ""
     baseline: str = ""
     rule: str = ""
@@ -128,14 +128,14 @@ def parse_names(query: str) -> dict[str, Head]:
     if not numbers:
         return {}
     first, second = int(numbers[1]), int(numbers[2])
-    papers = {"counted from 1, as in papers": Head(first - 1, second - 1)} if first and second else {}
-    return {**papers, "counted from 0": Head(first, second)}
+    paper_heads = {"counted from 1, as in papers": Head(first - 1, second - 1)} if first and second else {}
+    return {**paper_heads, "counted from 0": Head(first, second)}
 
 
 def answer_names(
     query: str,
     heads: dict[str, Head],
-    exists: Callable[[Head], bool],
+    has_head: Callable[[Head], bool],
     findings: Sequence[Finding],
     recipes: Sequence[HeadRecipe] = (),
 ) -> list[AnswerGroup]:
@@ -146,45 +146,47 @@ def answer_names(
     groups = [
         AnswerGroup(f"{query.strip()}, {counting}" if counting else str(head), _answer_roles(head, findings, recipes))
         for counting, head in heads.items()
-        if exists(head)
+        if has_head(head)
     ]
     return groups or [AnswerGroup(query.strip(), note="This model has no such head.")]
 
 
 def _answer_roles(head: Head, findings: Sequence[Finding], recipes: Sequence[HeadRecipe]) -> tuple[HeadAnswer, ...]:
-    head_roles = _drop_repeated(finding for finding in sort_by_strength(findings) if finding.head == head)
-    does = next((recipe.words(simplify_rule) for recipe in recipes if recipe.head == head), "")
-    return tuple(map(_make_answer, head_roles)) or (HeadAnswer(head, does or "No role was found for this head."),)
+    head_roles = _drop_duplicates(finding for finding in sort_by_strength(findings) if finding.head == head)
+    description = next((recipe.words(simplify_rule) for recipe in recipes if recipe.head == head), "")
+    return tuple(map(_make_answer, head_roles)) or (
+        HeadAnswer(head, description or "No role was found for this head."),
+    )
 
 
 # ---- By what it does ----------------------------------------------------------------------------------
 
 
-def find_by_role(query: str, findings: Sequence[Finding], table: Callable[[str], Any]) -> AnswerGroup | None:
+def find_by_role(query: str, findings: Sequence[Finding], load_table: Callable[[str], Any]) -> AnswerGroup | None:
     """Return the heads that do what the typed words describe; None if the words describe no known role.
 
     If no head has the intended role, the first answer is the head that comes closest to it in the tables of the
-    profile, with its baseline. ``table`` returns a table by name, or None.
+    profile, with its baseline. ``load_table`` returns a table by name, or None.
     """
     details = find_roles(query)
-    meaning = find_gloss(details[0]) if details else None
-    if meaning is None:
+    gloss = find_gloss(details[0]) if details else None
+    if gloss is None:
         return None
-    roles = _drop_repeated(finding for finding in sort_by_strength(findings) if _get_detail(finding) in details)
+    roles = _drop_duplicates(finding for finding in sort_by_strength(findings) if _get_detail(finding) in details)
     roles.sort(key=lambda finding: details.index(_get_detail(finding)))
     answers = [_make_answer(finding)._replace(role=(finding.role, finding.detail)) for finding in roles]
     note = ""
     if not roles or _get_detail(roles[0]) != details[0]:
-        note = f"No head has a role for “{meaning.link}” here."
+        note = f"No head has a role for “{gloss.link}” here."
         measure = MEASURES.get(details[0])
-        closest = (
-            _find_best(details[0], table("syntax_chosen"))
+        closest_heads = (
+            _find_best(details[0], load_table("syntax_chosen"))
             if measure is None
-            else _find_highest(details[0], *measure, table)
+            else _find_highest(details[0], *measure, load_table)
         )
-        answers = [*closest, *answers]
-    meaning_words = explain_relation(details[0])
-    return AnswerGroup(f"{meaning_words[:1].upper()}{meaning_words[1:]}", tuple(answers[:MAX_LISTED]), note)
+        answers = [*closest_heads, *answers]
+    explanation = explain_relation(details[0])
+    return AnswerGroup(f"{explanation[:1].upper()}{explanation[1:]}", tuple(answers[:MAX_LISTED]), note)
 
 
 def _get_detail(finding: Finding) -> str:
@@ -193,9 +195,9 @@ def _get_detail(finding: Finding) -> str:
 
 def _make_answer(finding: Finding) -> HeadAnswer:
     rule, baseline = find_best_baseline(finding)
-    does = _describe_detail(finding.detail)
-    standing_words = f"{describe_role_status(finding)}{compare_elsewhere(finding, 1)}"
-    return HeadAnswer(finding.head, does, percent(finding.score), percent(baseline), rule, standing_words)
+    description = _describe_detail(finding.detail)
+    standing = f"{describe_role_status(finding)}{compare_elsewhere(finding, 1)}"
+    return HeadAnswer(finding.head, description, percent(finding.score), percent(baseline), rule, standing)
 
 
 def _describe_detail(detail: str) -> str:
@@ -207,10 +209,10 @@ def _describe_detail(detail: str) -> str:
 
 
 def _find_highest(
-    detail: str, name: str, column: str, offset: int | None, table: Callable[[str], Any]
+    detail: str, name: str, column: str, offset: int | None, load_table: Callable[[str], Any]
 ) -> list[HeadAnswer]:
     """Return the head with the highest value of a measure. The baseline is the mean of all heads."""
-    rows = table(name)
+    rows = load_table(name)
     if rows is None:
         return []
     rows = rows if offset is None else rows[rows["offset"] == offset]
@@ -237,7 +239,7 @@ def _find_best(relation: str, chosen_rows: Any) -> list[HeadAnswer]:
     return [HeadAnswer(head, _describe_detail(detail), score, percent(baseline), rule, NO_ROLE)]
 
 
-def _drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
+def _drop_duplicates(findings: Iterable[Finding]) -> list[Finding]:
     """Return one finding per head and relation, in the direction that comes first."""
     findings_by_relation: dict[tuple[Head, str], Finding] = {}
     for finding in findings:
@@ -257,8 +259,8 @@ def find_by_rule(query: str, recipes: Sequence[HeadRecipe]) -> AnswerGroup | Non
     parts = [(recipe.head, part) for recipe in recipes for part in recipe.parts]
     rules = find_rules(query, dict.fromkeys(part.name for _, part in parts))
     totals = {rule: sum(part.share for _, part in parts if part.name == rule) for rule in rules}
-    matching = [entry for entry in parts if entry[1].name in totals and entry[1].share >= MIN_NAMED_SHARE]
-    matching.sort(key=lambda entry: -entry[1].share)
+    matching_parts = [entry for entry in parts if entry[1].name in totals and entry[1].share >= MIN_NAMED_SHARE]
+    matching_parts.sort(key=lambda entry: -entry[1].share)
     answers = [
         HeadAnswer(
             head,
@@ -268,7 +270,7 @@ def find_by_rule(query: str, recipes: Sequence[HeadRecipe]) -> AnswerGroup | Non
             "average head",
             RECIPE,
         )
-        for head, part in matching[:MAX_LISTED]
+        for head, part in matching_parts[:MAX_LISTED]
     ]
     return AnswerGroup(f"By recipe: {', '.join(rules[:2])}", tuple(answers)) if answers else None
 
@@ -276,27 +278,29 @@ def find_by_rule(query: str, recipes: Sequence[HeadRecipe]) -> AnswerGroup | Non
 # ---- By what its scores depend on -----------------------------------------------------------------------
 
 
-def find_by_key(query: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
+def find_by_dependence(query: str, heads: Sequence[HeadShares]) -> AnswerGroup | None:
     """Return the heads whose scores depend most on what the typed words name, such as "position" or "content".
 
     None if the words name nothing known. The baseline is the mean of all heads.
     """
     query = " ".join(query.casefold().split())
-    group = next((group for group, names in FOUND_BY.items() if query in (group, *names)), None)
+    group = next((group for group, names in GROUP_SYNONYMS.items() if query in (group, *names)), None)
     if group is None or not heads:
         return None
     mean = percent(sum(head.shares[group] for head in heads) / len(heads))
     top_heads = sorted(heads, key=lambda head: -head.shares[group])[:MAX_LISTED]
-    does = f"its attention depends on {group}"
-    answers = [HeadAnswer(e.head, does, percent(e.shares[group]), mean, "average head", SCORES) for e in top_heads]
-    return AnswerGroup(f"{does[:1].upper()}{does[1:]}", tuple(answers))
+    description = f"its attention depends on {group}"
+    answers = [
+        HeadAnswer(h.head, description, percent(h.shares[group]), mean, "average head", SCORES) for h in top_heads
+    ]
+    return AnswerGroup(f"{description[:1].upper()}{description[1:]}", tuple(answers))
 
 
 # ---- By what it writes ----------------------------------------------------------------------------------
 
 
 def find_by_copying(query: str, table: Any) -> AnswerGroup | None:
-    """Return the heads with the highest copying scores, from the table COPYING of a profile, if copying is asked for.
+    """Return the heads with the highest copying scores in a profile's table COPYING, if the query asks for copying.
 
     None for other texts. The baseline is the score of the same head with random weights.
     """
@@ -305,8 +309,8 @@ def find_by_copying(query: str, table: Any) -> AnswerGroup | None:
     title = "It moves a token towards the word that it attends to"
     if table is None:
         return AnswerGroup(title, note="The copying scores of this model were not measured.")
-    copies = table["copying"] > table["copying_untrained"].clip(lower=0)
-    rows = table[copies].sort_values("copying", ascending=False, kind="stable").head(MAX_LISTED)
+    is_copying = table["copying"] > table["copying_untrained"].clip(lower=0)
+    rows = table[is_copying].sort_values("copying", ascending=False, kind="stable").head(MAX_LISTED)
     answers = [
         HeadAnswer(
             Head(int(row.layer), int(row.head)),
@@ -314,7 +318,7 @@ def find_by_copying(query: str, table: Any) -> AnswerGroup | None:
             decimal(row.copying),
             decimal(row.copying_untrained),
             "random weights",
-            BY_WEIGHTS,
+            COPYING_SCORE,
         )
         for row in rows.itertuples(index=False)
     ]
@@ -327,28 +331,30 @@ def parse_written_word(query: str) -> str:
     return parse_one_word(word).strip(".,;:!?") if verb.casefold() in WRITING_VERBS else ""
 
 
-def find_by_written_word(word: str, attention: Attention, named: Sequence[Sequence[Sequence[str]]]) -> AnswerGroup:
+def find_by_written_word(
+    word: str, attention: Attention, written_words: Sequence[Sequence[Sequence[str]]]
+) -> AnswerGroup:
     """Return the heads that move a token of this text towards a word, the strongest link first.
 
-    ``word`` is in lower case. ``named``: for each head and key, the words that the key's vector moves a token towards.
     Of each head, the strongest link between different ordinary tokens counts whose key writes the word. The baseline is
-    the mean of all heads.
+    the mean of all heads. ``word`` is in lower case. ``written_words``: for each head and key, the words that the key's
+    vector moves a token towards.
     """
     tokens, is_ordinary = attention.queries.tokens, np.logical_not(attention.queries.special)
     is_link = np.outer(is_ordinary, is_ordinary) & ~np.eye(len(tokens), dtype=bool)
-    strongest = dict[HeadAnswer, float]()
-    for head, by_key in zip(list_heads(attention.layer_numbers, attention.heads), named, strict=True):
-        is_written = [word in map(str.casefold, words) for words in by_key]
+    weights_by_answer = dict[HeadAnswer, float]()
+    for head, words_by_key in zip(list_heads(attention.layer_numbers, attention.heads), written_words, strict=True):
+        is_written = [word in map(str.casefold, words) for words in words_by_key]
         weights = np.where(is_link & is_written, attention[head], 0)
         query, key = map(int, np.unravel_index(int(weights.argmax()), weights.shape))
         if weights[query, key] > 0:
-            does = f"{tokens[query].drawn} → {tokens[key].drawn}, writes {', '.join(by_key[key])}"
+            description = f"{tokens[query].drawn} → {tokens[key].drawn}, writes {', '.join(words_by_key[key])}"
             weight, mean = float(weights[query, key]), float(attention.weights[:, :, query, key].mean())
             numbers = format_weight(weight), format_weight(mean), "average head"
-            strongest[HeadAnswer(head, does, *numbers, link=(query, key))] = weight
-    answers = sorted(strongest, key=lambda answer: -strongest[answer])[:MAX_LISTED]
-    others = len(strongest) - len(answers)
-    note = f"And {counted(others, 'other head')}." if others else "" if answers else NOT_WRITTEN
+            weights_by_answer[HeadAnswer(head, description, *numbers, link=(query, key))] = weight
+    answers = sorted(weights_by_answer, key=lambda answer: -weights_by_answer[answer])[:MAX_LISTED]
+    other_count = len(weights_by_answer) - len(answers)
+    note = f"And {counted(other_count, 'other head')}." if other_count else "" if answers else NOT_WRITTEN
     return AnswerGroup(f"Writes “{word}” in this text", tuple(answers), note)
 
 
@@ -362,10 +368,10 @@ def find_by_need(query: str, needs: Mapping[Head, PairsWithout]) -> AnswerGroup 
     right without the head, the baseline how many the whole model gets right: of the kind, or of all kinds that need the
     head.
     """
-    words = _normalise(query).removeprefix("heads ")
-    if not words.startswith(NEEDED) or not needs:
+    phrase = _normalise(query).removeprefix("heads ")
+    if not phrase.startswith(NEEDED) or not needs:
         return None
-    typed_kind = words.removeprefix(NEEDED).removeprefix(" for").strip()
+    typed_kind = phrase.removeprefix(NEEDED).removeprefix(" for").strip()
     kind_names = {_normalise(kind): kind for need in needs.values() for kind in need.by_kind}
     if typed_kind and typed_kind not in kind_names:
         return None
@@ -414,7 +420,7 @@ def parse_two_words(query: str) -> tuple[str, str] | None:
     return (words[0], words[1]) if len(words) == 2 and all(words) else None
 
 
-def find_between_words(words: tuple[str, str], attention: Attention) -> AnswerGroup | None:
+def find_by_two_words(words: tuple[str, str], attention: Attention) -> AnswerGroup | None:
     """Return the heads with the strongest link from the first word to the second, anywhere in the text.
 
     None if the text does not contain both. The baseline is the mean of all heads.
@@ -431,14 +437,14 @@ def find_between_words(words: tuple[str, str], attention: Attention) -> AnswerGr
     if not pairs:
         return None
     shares = np.stack([_compute_share(attention, *pair) for pair in pairs])  # [pair, layer, head]
-    strongest = shares.max(axis=0)  # [layer, head]
-    mean = format_weight(float(strongest.mean()))
+    max_weights = shares.max(axis=0)  # [layer, head]
+    mean = format_weight(float(max_weights.mean()))
     answers = []
-    for place in np.argsort(-strongest, axis=None, kind="stable")[:MAX_LISTED]:
-        row, number = map(int, np.unravel_index(place, strongest.shape))
+    for flat_index in np.argsort(-max_weights, axis=None, kind="stable")[:MAX_LISTED]:
+        row, number = map(int, np.unravel_index(flat_index, max_weights.shape))
         head = Head(attention.layer_numbers[row], number)
         query, key = pairs[int(shares[:, row, number].argmax())]
-        score, link = format_weight(float(strongest[row, number])), (query[0], key[0])
+        score, link = format_weight(float(max_weights[row, number])), (query[0], key[0])
         answers.append(HeadAnswer(head, " → ".join(words), score, mean, "average head", link=link))
     return AnswerGroup(f"From “{words[0]}” to “{words[1]}” in this text", tuple(answers))
 
@@ -449,7 +455,7 @@ def parse_one_word(query: str) -> str:
     return words[0].strip("“”\"'").casefold() if len(words) == 1 else ""
 
 
-def find_of_word(word: str, attention: Attention) -> list[AnswerGroup]:
+def find_by_one_word(word: str, attention: Attention) -> list[AnswerGroup]:
     """Return the heads with the strongest weights from another word to this one, and from this one to another.
 
     All occurrences in the text count. Empty if the text does not contain the word. Special tokens are left out. The
@@ -473,28 +479,28 @@ def _find_at_side(word: str, attention: Attention, words: Sequence[WordsOfText],
     ``words`` are the words of both sides.
     """
     queries, keys = words
-    occurrences = [place for place, (_, name) in enumerate(words[side]) if name.casefold() == word]
+    occurrences = [index for index, (_, name) in enumerate(words[side]) if name.casefold() == word]
     if not occurrences or not words[1 - side]:
         return None
-    query_parts = [queries[place] for place in occurrences] if side == QUERY else queries
-    key_parts = [keys[place] for place in occurrences] if side == KEY else keys
+    query_parts = [queries[index] for index in occurrences] if side == QUERY else queries
+    key_parts = [keys[index] for index in occurrences] if side == KEY else keys
     weights = np.stack(
         [_compute_shares(attention, group, [key for key, _ in key_parts]) for group, _ in query_parts], axis=2
     )
     if not attention.is_cross:  # weights are [layer, head, query, key]; a word's weight on itself does not count
-        for number, place in enumerate(occurrences):
-            weights[(..., number, place) if side == QUERY else (..., place, number)] = 0
-    strongest = weights.max(axis=(2, 3))
-    if not strongest.any():  # the only word
+        for number, index in enumerate(occurrences):
+            weights[(..., number, index) if side == QUERY else (..., index, number)] = 0
+    max_weights = weights.max(axis=(2, 3))
+    if not max_weights.any():  # the only word
         return None
-    mean = format_weight(float(strongest.mean()))
+    mean = format_weight(float(max_weights.mean()))
     answers = []
-    for rank_index in np.argsort(-strongest, axis=None, kind="stable")[:MAX_PER_WORD]:
-        row, number = map(int, np.unravel_index(rank_index, strongest.shape))
+    for flat_index in np.argsort(-max_weights, axis=None, kind="stable")[:MAX_PER_WORD]:
+        row, number = map(int, np.unravel_index(flat_index, max_weights.shape))
         q, k = map(int, np.unravel_index(int(weights[row, number].argmax()), weights.shape[2:]))
         (query, from_word), (key, to_word) = query_parts[q], key_parts[k]
         pin = f"k{key[0]}" if side == KEY else f"q{query[0]}"
-        head, score = Head(attention.layer_numbers[row], number), format_weight(float(strongest[row, number]))
+        head, score = Head(attention.layer_numbers[row], number), format_weight(float(max_weights[row, number]))
         answers.append(HeadAnswer(head, f"{from_word} → {to_word}", score, mean, "average head", pin=pin))
     return AnswerGroup(f"{'To' if side == KEY else 'From'} “{word}” in this text", tuple(answers))
 

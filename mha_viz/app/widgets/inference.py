@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import TimeoutError as NotReady
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,8 +21,8 @@ from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import RoleSummary
 from mha_viz.app.url import address
 from mha_viz.app.url.address import Address, Url
-from mha_viz.app.url.annotated_texts import Annotated, find_annotation, load_built_in_corpus
-from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_unused, show_error, show_remark
+from mha_viz.app.url.annotated_texts import AnnotatedText, find_annotation, load_built_in_corpus
+from mha_viz.app.widgets.parts import escape_markdown, report_errors, report_ignored, show_error, show_remark
 from mha_viz.app.widgets.request import (
     find_opening,
     find_shown_model,
@@ -56,18 +56,18 @@ ENGLISH = frozenset((
 MIN_WORDS = 5  # minimum words of a text whose language can be guessed
 # Share of split words: lower for English text in an English model, higher for German, French and Spanish.
 MIN_SPLIT_SHARE = 1 / 3
-MAX_UNUSED = 6  # name at most this many missing heads of a link
+MAX_MISSING = 6  # maximum missing heads that a remark on the link names
 WEIGHTS_NOTE = "The drawing below shows attention weights."
 # Session key: set by Cancel, which reruns only a fragment, so that the whole page reruns next.
 CANCELLED_KEY = "download_cancelled"
-SOON_S = 0.4  # seconds before the page shows that it is waiting
+POLL_INTERVAL_S = 0.4  # seconds between two polls; the page shows that it is waiting after the first
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True)
 class PageReading:
-    """A reading on a page, with the URL that asks for it and the model that it is from.
+    """A reading on a page, with the URL that asks for it and the model that produced it.
 
     Everything derived from these is looked up once, at first use.
 
@@ -75,7 +75,7 @@ class PageReading:
         url: the URL.
         model: the model.
         attention: the reading.
-        is_requested: whether the URL asks for this model, rather than for another that is unavailable.
+        is_requested: whether the URL asks for this model; False if this model replaces an unavailable one.
     """
 
     url: Url
@@ -84,7 +84,7 @@ class PageReading:
     is_requested: bool = True
 
     @cached_property
-    def whole_request(self) -> Request:
+    def plain_request(self) -> Request:
         """The request for this text with no head off."""
         url_request = self.url.location.request
         return Request(self.model.name, self.url.text, url_request.pair, prefix=url_request.prefix)
@@ -95,7 +95,7 @@ class PageReading:
         return is_part(self.attention)
 
     @cached_property
-    def gold(self) -> Annotated | None:
+    def gold(self) -> AnnotatedText | None:
         """The annotation of the text, if it has any; None for a part of an encoder–decoder."""
         return None if self.is_part else self.url.gold
 
@@ -108,8 +108,8 @@ class PageReading:
     def study(self) -> tuple[Job | None, MhaVizError | None]:
         """The running study of the model over the built-in sentences, and the error of the last one if it failed."""
         digest = load_built_in_corpus().digest
-        failed = studies.find_failure(self.model, digest)
-        return studies.find_running(self.model, digest), failed and failed[0]
+        failure = studies.find_failure(self.model, digest)
+        return studies.find_running(self.model, digest), failure and failure[0]
 
     @cached_property
     def opening(self) -> OpenHead:
@@ -120,17 +120,17 @@ class PageReading:
     def requested_heads(self) -> dict[Head, bool]:
         """The heads to open, and whether the model has them."""
         location = self.url.location
-        first = Head.parse(self.opening.head) if location.head is None else location.head
-        others = (Head(first.layer, number) for number in location.other_heads)
-        return {head: self._has(head) for head in (first, *others)}
+        first_head = Head.parse(self.opening.head) if location.head is None else location.head
+        other_heads = (Head(first_head.layer, number) for number in location.other_heads)
+        return {head: self._has_head(head) for head in (first_head, *other_heads)}
 
     @cached_property
     def heads(self) -> tuple[Head, ...]:
         """The open heads. The first one is drawn beside the grid."""
-        heads = tuple(head for head, is_there in self.requested_heads.items() if is_there)
+        heads = tuple(head for head, exists in self.requested_heads.items() if exists)
         return heads if next(iter(self.requested_heads.values())) else (Head.parse(self.opening.head),)
 
-    def _has(self, head: Head) -> bool:
+    def _has_head(self, head: Head) -> bool:
         with suppress(UnknownHead):
             return bool(self.attention[head].size)
         return False
@@ -151,10 +151,10 @@ def read_whole_model(url: Url) -> PageReading | None:
     return read_nearest(url, url.location.with_request(off=(), quantity=DEFAULTS["shown"]))
 
 
-def read_nearest(url: Url, location: Address, says_source: bool = True) -> PageReading | None:
+def read_nearest(url: Url, location: Address, reports_source: bool = True) -> PageReading | None:
     """Return the reading that ``location`` asks for or, if it is unavailable, the nearest one, and show the reason.
 
-    None if there is none. With ``says_source``, also report errors in the text that heads take their outputs from.
+    None if there is none. With ``reports_source``, also report errors in the text that heads take their outputs from.
     """
     model, text = None, url.text
     try:
@@ -165,23 +165,23 @@ def read_nearest(url: Url, location: Address, says_source: bool = True) -> PageR
         ):
             return PageReading(url, model, _read_with_remark(make_request(model, text, location), location))
     except MhaVizError as error:
-        has_plainer = bool(model and not _is_plain(location) and text.strip())
+        has_fallback = bool(model and not _is_plain(location) and text.strip())
         has_quantity = location.request.quantity != DEFAULTS["shown"]
-        instead = WEIGHTS_NOTE if has_plainer and has_quantity else ""
-        if says_source or not (location.request.off and location.request.method == TEXT):
-            show_error(error, instead)
-        elif instead:
-            show_remark(instead)
-        if has_plainer:  # try without the quantity or, if it is the default, without switching heads off
-            plainer_address = (
+        fallback_note = WEIGHTS_NOTE if has_fallback and has_quantity else ""
+        if reports_source or not (location.request.off and location.request.method == TEXT):
+            show_error(error, fallback_note)
+        elif fallback_note:
+            show_remark(fallback_note)
+        if has_fallback:  # try without the quantity or, if it is the default, without switching heads off
+            fallback = (
                 location.with_request(quantity=DEFAULTS["shown"]) if has_quantity else location.with_request(off=())
             )
-            return read_nearest(url, plainer_address, says_source)
+            return read_nearest(url, fallback, reports_source)
         if isinstance(error, ModelError):
-            _show_way_back(location)
-        return _read_meanwhile(url, location, model)
+            _show_back_button(location)
+        return _read_with_fallback_model(url, location, model)
     download(model)
-    return _read_meanwhile(url, location, model)
+    return _read_with_fallback_model(url, location, model)
 
 
 def _is_plain(location: Address) -> bool:
@@ -192,14 +192,14 @@ def _is_plain(location: Address) -> bool:
 def _drop_missing_heads(model: catalog.Model, location: Address) -> Address:
     """Return ``location`` without heads that the model lacks, with a remark on these.
 
-    Unchanged if the model's files are not here. Raises what ``read_facts`` raises.
+    Return it unchanged if the model's files are not on this machine. Raises the errors of ``read_facts``.
     """
     facts = read_facts(model) if location.request.off else None
     if facts is None or facts.parts:
         return location
     shape = facts.model
     off = tuple(head for head in location.request.off if head.layer < shape.layers and head.head < shape.heads)
-    report_unused([f"off={head}" for head in location.request.off if head not in off][:MAX_UNUSED])
+    report_ignored([f"off={head}" for head in location.request.off if head not in off][:MAX_MISSING])
     return location.with_request(off=off)
 
 
@@ -245,33 +245,33 @@ def _choose_prefix(model: catalog.Model, location: Address) -> str:
 
 
 def set_quantity(request: Request, location: Address) -> Request:
-    """Return the request with the quantity in the URL, and without settings that do not go with it.
+    """Return the request with the quantity in the URL, without settings that this quantity does not accept.
 
     Raises the errors of :func:`load_question`.
     """
     quantity = QUANTITIES[location.request.quantity]
     if not quantity.with_all_heads:
         return replace(request, quantity=location.request.quantity)
-    whole_request = Request(request.model, *request.texts, quantity=location.request.quantity, prefix=request.prefix)
+    plain_request = Request(request.model, *request.texts, quantity=location.request.quantity, prefix=request.prefix)
     return (
-        whole_request.about(load_question(whole_request, location.with_request(off_in=BOTH)))
+        plain_request.about(load_question(plain_request, location.with_request(off_in=BOTH)))
         if quantity.of_answer
-        else whole_request
+        else plain_request
     )
 
 
 def load_question(request: Request, location: Address) -> Question:
     """Return the question in the URL about the text of a request.
 
-    If there are several masked tokens and the URL names none, it is about the first. Raises the errors of
+    If there are several masked tokens and the URL names none, the question is about the first. Raises the errors of
     ``models.reading.answers.make_question``.
     """
     url_request = location.request
     place = FIRST_MASK if url_request.place is None else url_request.place
     other = url_request.other if url_request.other.strip() and url_request.other != request.text else ""
-    whole_request = Request(request.model, *request.texts, prefix=request.prefix)
+    plain_request = Request(request.model, *request.texts, prefix=request.prefix)
     question_request = replace(
-        whole_request, place=place, word=url_request.word, other=other, off_in=url_request.off_in
+        plain_request, place=place, word=url_request.word, other=other, off_in=url_request.off_in
     )
     return wait_for_result(
         get_model_service().ask_cached(verbs.prepare_question, question_request), "Asking the model…"
@@ -281,26 +281,26 @@ def load_question(request: Request, location: Address) -> Question:
 def measure_means(request: Request) -> None:
     """Measure the mean outputs of a model's heads over the built-in sentences, if the request needs them.
 
-    This is done in steps, so that other requests are answered in between. Raises what the model raises.
+    This is done in steps, so that other requests are answered in between. Raises the model's errors.
     """
 
-    def measure(sentences: range) -> None:
+    def measure_part(sentences: range) -> None:
         future = get_model_service().ask(verbs.measure_means, request.model, sentences.start, sentences.stop)
         wait_for_result(future, "Measuring the heads’ mean outputs…")
 
     if request.method == "mean":
-        run_steps(measure_mean_outputs(len(load_built_in_corpus().sentences), measure))
+        run_steps(measure_mean_outputs(len(load_built_in_corpus().sentences), measure_part))
 
 
 def name_heads(heads: Sequence[Head], max_names: int = 6) -> str:
     """Name heads, at most ``max_names`` of them: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
     named_heads = heads if len(heads) <= max_names else heads[: max_names - 1]
-    rest = f" and {len(heads) - len(named_heads)} more" if len(named_heads) < len(heads) else ""
-    return f"{', '.join(map(format_head, named_heads))}{rest}"
+    more_note = f" and {len(heads) - len(named_heads)} more" if len(named_heads) < len(heads) else ""
+    return f"{', '.join(map(format_head, named_heads))}{more_note}"
 
 
 def read_request(request: Request) -> Attention:
-    """Run the model, whose files must be on this machine. Raises what the model raises.
+    """Run the model, whose files must be on this machine. Raises the model's errors.
 
     For the unexplained quantity, recipes use the annotation of the text, if it has any.
     """
@@ -308,7 +308,7 @@ def read_request(request: Request) -> Attention:
         measure_means(request)
     attention = wait_for_result(get_model_service().ask_cached(verbs.read, request), "is reading…", request.model)
     gold = None if request.pair or request.quantity != UNEXPLAINED else find_annotation(request.text)
-    return add_annotation(attention, gold.sentence) if isinstance(gold, Annotated) else attention
+    return add_annotation(attention, gold.sentence) if isinstance(gold, AnnotatedText) else attention
 
 
 def try_read(request: Request) -> Attention | None:
@@ -320,32 +320,31 @@ def try_read(request: Request) -> Attention | None:
         return None
 
 
-def wait_for_result(future: Future[R], words: str, model: str = "") -> R:
-    """Return the result of the future. Raises what the work raises.
+def wait_for_result(future: Future[R], label: str, model: str = "") -> R:
+    """Return the result of the future. Raises the errors of the work.
 
-    If it takes long, the page shows ``words``, after the label of the ``model`` with this name; nothing if ``words`` is
-    empty.
+    If it takes long, show ``label``, after the label of the ``model`` with this name; nothing if ``label`` is empty.
     """
-    place = st.empty()  # created in any case, because expanders close if their position on the page changes
+    placeholder = st.empty()  # created in every run, because expanders close if their position on the page changes
     try:
-        return future.result(SOON_S)
-    except NotYet:
-        label = f"{catalog.resolve(model).label} " if model else ""
-        spinner = st.spinner(escape_markdown(f"{label}{words}"), show_time=True) if words else nullcontext()
-        with place.container(), spinner:
+        return future.result(POLL_INTERVAL_S)
+    except NotReady:
+        model_label = f"{catalog.resolve(model).label} " if model else ""
+        spinner = st.spinner(escape_markdown(f"{model_label}{label}"), show_time=True) if label else nullcontext()
+        with placeholder.container(), spinner:
             rerun_point = st.empty()
             while True:
                 try:
-                    return future.result(SOON_S)
-                except NotYet:
+                    return future.result(POLL_INTERVAL_S)
+                except NotReady:
                     rerun_point.empty()  # Streamlit ends an abandoned run here
     finally:
         future.cancel()  # a visitor who has left must not stay in the queue
-        place.empty()
+        placeholder.empty()
 
 
-def _read_meanwhile(url: Url, location: Address, missing_model: catalog.Model | None) -> PageReading | None:
-    """Read with the previous model, or else the default one, while the requested one is unavailable."""
+def _read_with_fallback_model(url: Url, location: Address, missing_model: catalog.Model | None) -> PageReading | None:
+    """Read with the previous or else the default model, while the requested model is unavailable."""
     default_name = catalog.choose_default().name
     for name in dict.fromkeys((location.previous_model or default_name, default_name)):
         try:
@@ -365,22 +364,22 @@ def _read_meanwhile(url: Url, location: Address, missing_model: catalog.Model | 
 
 
 def download(model: catalog.Model) -> None:
-    """Show the progress of a model's download, with a button to cancel it.
+    """Download a model, or join its download; show the progress and a button that cancels it.
 
-    The page continues by itself when the model is there.
+    The page continues by itself when the download has ended.
     """
     failure = get_model_service().get_failure(model)
     if failure is not None:
         show_error(failure)
         with st.container(horizontal=True):
             st.button("Try again", key="try_again", on_click=get_model_service().forget_failure, args=(model,))
-            _show_way_back(address.get_url().location)
+            _show_back_button(address.get_url().location)
         return
     try:
         job = downloads.start(model)
     except MhaVizError as error:
         show_error(error)
-        _show_way_back(address.get_url().location)
+        _show_back_button(address.get_url().location)
         return
     _show_progress(job, model)
 
@@ -396,13 +395,13 @@ def _show_progress(job: Job, model: catalog.Model) -> None:
             address.go(before=None, **dict.fromkeys(address.MODEL_PARAMETERS))
         st.rerun()
     left, right = st.columns([5, 1], vertical_alignment="center")
-    words = f"Looking for {model.label}…"
+    label = f"Looking for {model.label}…"
     if job.size:
         done, total = job.fraction * job.size / 1e6, job.size / 1e6
-        words = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB"
+        label = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB"
     elif downloads.is_waiting(job):
-        words = f"{model.label} is waiting for other downloads…"
-    left.progress(job.fraction, text=escape_markdown(words))
+        label = f"{model.label} is waiting for other downloads…"
+    left.progress(job.fraction, text=escape_markdown(label))
     right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
 
 
@@ -413,8 +412,8 @@ def _cancel(job: Job) -> None:
     _go_back(address.get_url().location.previous_model)
 
 
-def _show_way_back(location: Address) -> None:
-    """Show a button that returns to the previous model, or else to the default one."""
+def _show_back_button(location: Address) -> None:
+    """Show a button that returns to the previous or else to the default model."""
     for name in dict.fromkeys((location.previous_model, None)):
         with suppress(MhaVizError):
             model = catalog.resolve(name) if name else catalog.choose_default()
@@ -434,35 +433,32 @@ def _go_back(name: str | None) -> None:
 
 
 def report_cut_text(page: PageReading) -> None:
-    """Report where the text or its pair was cut, and how much of it was read."""
-    location, read_text, request = (
-        page.url.location,
-        page.attention.keys,
-        page.attention.request,
-    )  # a target is never cut
+    """Report where the text or its second sentence was cut, and how much of it was read."""
+    location, request = page.url.location, page.attention.request
+    key_text = page.attention.keys  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
-    texts = (read_text.text, read_text.pair) if source is None else (clean(page.url.sentence), "")
+    texts = (key_text.text, key_text.pair) if source is None else (clean(page.url.sentence), "")
     lengths_in_link = [*map(len, location.request.texts)]  # for CoNLL-U, the length of its lines, not of its words
     if limits := [
-        f"the first {h:,}"
-        for h, n in zip(lengths_in_link, location.typed_lengths or lengths_in_link, strict=True)
-        if n > h
+        f"the first {link_length:,}"
+        for link_length, typed_length in zip(lengths_in_link, location.typed_lengths or lengths_in_link, strict=True)
+        if typed_length > link_length
     ]:
-        typed_length = sum(location.typed_lengths or ())
-        show_remark(f"{typed_length:,} characters were typed; a link can hold {' and '.join(limits)}.")
-    if source is not None and (unread_target := texts[0][len(source) :]).strip():
-        show_remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread_target[:40]}…")
-    cut = read_text.cut
+        typed_total = sum(location.typed_lengths or ())
+        show_remark(f"{typed_total:,} characters were typed; a link can hold {' and '.join(limits)}.")
+    if source is not None and (unread_source := texts[0][len(source) :]).strip():
+        show_remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {unread_source[:40]}…")
+    cut = key_text.cut
     if cut is None:
         return
     at_least = "more than " if cut.more or location.typed_lengths else ""
-    places = [
+    cuts = [
         f"…{text[max(0, limit - 40) : limit]} ✂ {text[limit : limit + 40]}…"
         for text, limit in zip(texts, cut.kept, strict=True)
         if limit < len(text)
     ]
     token_counts = f"{cut.limit:,} of {at_least}{cut.pieces:,} tokens are read"
-    show_remark(f"The text is longer than the model can read: {token_counts}. Cut here: {'  /  '.join(places)}")
+    show_remark(f"The text is longer than the model can read: {token_counts}. Cut here: {'  /  '.join(cuts)}")
 
 
 def report_unknown_text(attention: Attention) -> None:
@@ -471,13 +467,13 @@ def report_unknown_text(attention: Attention) -> None:
     For letters of another script, offer the multilingual model.
     """
     words = report_unknown_words(attention)
-    has_unknown = any(not token.known for token in words)
+    has_unknown_word = any(not token.known for token in words)
     models = {model.name: model for model in catalog.list_offered()}
     is_english = attention.model in models and models[attention.model].english
     split_note = describe_split_words(attention) if is_english else ""
     if split_note:
         show_remark(f"{models[attention.model].label.partition(',')[0]} was trained on English; {split_note}")
-    is_other_script = (has_unknown or is_english) and languages.has_other_letters([token.text for token in words])
+    is_other_script = (has_unknown_word or is_english) and languages.has_other_letters([token.text for token in words])
     if is_other_script and MULTILINGUAL in models and attention.model != MULTILINGUAL:
         label = f"Try {escape_markdown(models[MULTILINGUAL].label)}"
         st.button(label, key="read_multilingual", on_click=_read_multilingual)
@@ -488,16 +484,16 @@ def report_unknown_words(attention: Attention) -> list[Token]:
 
     For the toy model, also say if the text is no sentence of its grammar.
     """
-    words = [t for text in _list_texts(attention) for t in text.by_words().without_special().tokens]
-    unknown_words = list(dict.fromkeys(t.text for t in words if not t.known))
-    if unknown_words and all(not t.known for t in words):
+    words = [token for text in _list_texts(attention) for token in text.by_words().without_special().tokens]
+    unknown_words = list(dict.fromkeys(token.text for token in words if not token.known))
+    if unknown_words and all(not token.known for token in words):
         show_remark(
             "The model knows none of these words and reads each as the placeholder [UNK]; its links mean little here."
         )
     elif unknown_words:
         word_list = ", ".join(f"“{text[:20]}”" for text in unknown_words[:6])
-        rest = " and more" if len(unknown_words) > 6 else ""
-        show_remark(f"The model does not know these words and reads each as [UNK]: {word_list}{rest}.")
+        more_note = " and more" if len(unknown_words) > 6 else ""
+        show_remark(f"The model does not know these words and reads each as [UNK]: {word_list}{more_note}.")
     forms = [token.text for token in attention.queries.without_special().tokens]
     if attention.model == TOY_MODEL and (attention.queries.pair or not is_derivable(forms)):
         show_remark("The toy’s grammar cannot generate this sentence, so its heads mean little here.")

@@ -13,11 +13,11 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.app.url import address
-from mha_viz.app.widgets.components import apply_style, lead_to_step
+from mha_viz.app.widgets.components import apply_style, scroll_to_step
 from mha_viz.app.widgets.parts import format_formulas, report_errors
 from mha_viz.files.assets import asset_path, page_files
 
-LEAVING_KEY = "leaving"  # session key of the page to go to; also the key of the container of its link
+PENDING_PAGE_KEY = "leaving"  # session key: the page to go to; also the key of the container of its link
 BEFORE_KEY = "before_the_tour"  # session key: the page that was open before the tour, and its parameters
 
 
@@ -26,8 +26,8 @@ def make_pages() -> list[st.Page]:
 
     The file's name is the path in the URL.
     """
-    first = next(iter(page_files()))
-    return [_make_page(name, file, name == first) for name, file in page_files().items()]
+    first_name = next(iter(page_files()))
+    return [_make_page(name, file, name == first_name) for name, file in page_files().items()]
 
 
 def find_page(name: str) -> st.Page:
@@ -41,32 +41,32 @@ def get_page_name(page: Any) -> str:
     return str(page.title.lower().replace(" ", "_"))
 
 
-def leave(name: str, parameters: Mapping[str, str]) -> None:
-    """Go to another page: the next run draws a hidden link to it, which the browser follows at once.
+def open_page(name: str, parameters: Mapping[str, str]) -> None:
+    """Open another page: the next run draws a hidden link to it, which the browser follows at once.
 
     If the server switched pages, the browser's history would get two entries: the parameters, then the page.
     """
-    st.session_state[LEAVING_KEY] = (name, dict(parameters))
+    st.session_state[PENDING_PAGE_KEY] = (name, dict(parameters))
 
 
-def follow_departure(current_page: st.Page) -> None:
-    """Draw the hidden link to the page that was asked for, until that page is open.
+def show_pending_link(current_page: st.Page) -> None:
+    """Show the hidden link of :func:`open_page` in every run until its page is open.
 
-    Draw it in every run until then, because a run may end before the link is sent.
+    A run may end before the link is sent.
     """
-    name, parameters = st.session_state.get(LEAVING_KEY, ("", {}))
+    name, parameters = st.session_state.get(PENDING_PAGE_KEY, ("", {}))
     if name and find_page(name).title == current_page.title:
-        del st.session_state[LEAVING_KEY]
+        del st.session_state[PENDING_PAGE_KEY]
     elif name:
-        with st.container(key=LEAVING_KEY):
+        with st.container(key=PENDING_PAGE_KEY):
             st.page_link(find_page(name), label=name, query_params=parameters)
 
 
 def _make_page(name: str, file: Path, is_first: bool = False) -> st.Page:
     """Return a copy of the page for this run, because Streamlit stores in it whether it may run."""
     # Outside a run, Streamlit creates an incomplete page, which must not be cached.
-    prepare = _prepare_page if get_script_run_ctx() else _prepare_page.__wrapped__
-    return copy(prepare(name, file, is_first))
+    prepare_page = _prepare_page if get_script_run_ctx() else _prepare_page.__wrapped__
+    return copy(prepare_page(name, file, is_first))
 
 
 @cache
@@ -78,7 +78,7 @@ def _prepare_page(name: str, file: Path, is_first: bool) -> st.Page:
 
 
 TOUR = "tour"  # the URL parameter with the step, so that an interrupted tour can be continued
-KEPT_PARAMETERS = ("tray",)  # the compared heads; a step replaces all other parameters
+KEPT_PARAMETERS = ("tray",)  # the compared heads; a step of the tour replaces all other parameters
 READ_PARAMETERS = ("text", "pair", "model", "head")  # parameters that the text of a step refers to
 # CSS selectors of the elements that each step highlights; the page scrolls to the first one.
 STEP_SELECTORS = (
@@ -108,17 +108,17 @@ def load_steps() -> tuple[TourStep, ...]:
 
 def read_step_number(parameters: Mapping[str, Any]) -> int | None:
     """Return the number of the tour's step in a URL, from 1; None if there is none."""
-    wanted_step = str(parameters.get(TOUR, ""))
-    return int(wanted_step) if wanted_step in map(str, range(1, len(load_steps()) + 1)) else None
+    step = str(parameters.get(TOUR, ""))
+    return int(step) if step in map(str, range(1, len(load_steps()) + 1)) else None
 
 
 def show_tour_link(pages: Sequence[Any], current_page: Any) -> None:
     """Show the link to the tour. A visitor whose URL has no parameters sees it as an invitation."""
-    url = address.get_parameters()
-    if read_step_number(url) is None:
-        st.session_state[BEFORE_KEY] = (current_page.title.lower(), dict(url))
+    parameters = address.get_parameters()
+    if read_step_number(parameters) is None:
+        st.session_state[BEFORE_KEY] = (current_page.title.lower(), dict(parameters))
         with st.container(key="tour_way", width="content"):
-            _show_step_control(pages, current_page, 1, "Tour" if url else ":primary[Tour]", "first")
+            _show_step_control(pages, current_page, 1, "Tour" if parameters else ":primary[Tour]", "first")
 
 
 def show_tour(pages: Sequence[Any], current_page: Any) -> None:
@@ -126,31 +126,31 @@ def show_tour(pages: Sequence[Any], current_page: Any) -> None:
 
     On another page, show the way back to the step's page.
     """
-    url = address.get_parameters()
-    number = read_step_number(url)
+    parameters = address.get_parameters()
+    number = read_step_number(parameters)
     if number is None:
         return
-    step, page_of_step = load_steps()[number - 1], _find_page_of_step(pages, number)
+    step, step_page = load_steps()[number - 1], _find_step_page(pages, number)
     with st.container(key="tour"):
-        if current_page.title != page_of_step.title:
+        if current_page.title != step_page.title:
             st.markdown(
-                f"**The tour stopped at step {number} of {len(load_steps())}**, on the page *{page_of_step.title}*."
+                f"**The tour stopped at step {number} of {len(load_steps())}**, on the page *{step_page.title}*."
             )
         else:
             st.markdown(
                 f"{number} of {len(load_steps())} &ensp; **{step.title}** {format_formulas(step.text)}", width=1000
             )
-            if any(url.get(name) != step.parameters.get(name) for name in READ_PARAMETERS):
+            if any(parameters.get(name) != step.parameters.get(name) for name in READ_PARAMETERS):
                 st.markdown("*You have left the view that this text describes.*")
             selectors = STEP_SELECTORS[number - 1]  # the page scrolls there and moves the keyboard focus
             apply_style("tour", {"#pointed": ", ".join(selectors), "#first": selectors[0]})
-            lead_to_step(str(number), selectors[0])
+            scroll_to_step(str(number), selectors[0])
         with st.container(key="tour_ways", horizontal=True, vertical_alignment="center"):
             _show_step_controls(pages, current_page, number)
 
 
 def _show_step_controls(pages: Sequence[Any], current_page: Any, number: int) -> None:
-    if current_page.title != _find_page_of_step(pages, number).title:
+    if current_page.title != _find_step_page(pages, number).title:
         _show_step_control(pages, current_page, number, ":primary[**Continue →**]", "on")
     else:
         if number < len(load_steps()):
@@ -159,7 +159,7 @@ def _show_step_controls(pages: Sequence[Any], current_page: Any, number: int) ->
             st.button(":primary[**Finish**]", key="tour_out", type="tertiary", on_click=address.go, kwargs={TOUR: None})
         if number > 1:
             _show_step_control(pages, current_page, number - 1, "← Back", "back")
-    if current_page.title != _find_page_of_step(pages, number).title or number < len(load_steps()):
+    if current_page.title != _find_step_page(pages, number).title or number < len(load_steps()):
         st.button(
             "Leave the tour", key="tour_out", type="tertiary", on_click=_leave_tour, args=(current_page.title.lower(),)
         )
@@ -174,7 +174,7 @@ def _leave_tour(current_name: str) -> None:
     elif name == current_name:
         address.open_at(parameters)
     else:
-        leave(name, parameters)
+        open_page(name, parameters)
 
 
 def _show_step_control(pages: Sequence[Any], current_page: Any, number: int, label: str, key: str) -> None:
@@ -185,16 +185,16 @@ def _show_step_control(pages: Sequence[Any], current_page: Any, number: int, lab
     """
     kept_parameters = {name: value for name, value in address.get_parameters().items() if name in KEPT_PARAMETERS}
     parameters = {**kept_parameters, **load_steps()[number - 1].parameters, TOUR: str(number)}
-    if current_page.title == _find_page_of_step(pages, number).title:
-        st.button(label, key=f"tour_{key}", type="tertiary", on_click=_go_on, args=(parameters,))
+    if current_page.title == _find_step_page(pages, number).title:
+        st.button(label, key=f"tour_{key}", type="tertiary", on_click=_open_step, args=(parameters,))
     else:
-        st.page_link(_find_page_of_step(pages, number), label=label, query_params=parameters)
+        st.page_link(_find_step_page(pages, number), label=label, query_params=parameters)
 
 
 @report_errors()
-def _go_on(parameters: dict[str, str]) -> None:
+def _open_step(parameters: dict[str, str]) -> None:
     address.open_at(parameters)
 
 
-def _find_page_of_step(pages: Sequence[Any], number: int) -> Any:
+def _find_step_page(pages: Sequence[Any], number: int) -> Any:
     return next(page for page in pages if page.title.lower() == load_steps()[number - 1].page)

@@ -42,13 +42,13 @@ def set_title(*words: str) -> None:
 
 def quote_for_title(text: str) -> str:
     """Return the beginning of a typed text in quotation marks, for a title."""
-    words = " ".join(text.split())
-    return f"“{words[:TITLE_LENGTH]}…”" if len(words) > TITLE_LENGTH else f"“{words}”"
+    line = " ".join(text.split())
+    return f"“{line[:TITLE_LENGTH]}…”" if len(line) > TITLE_LENGTH else f"“{line}”"
 
 
-def show_error(error: MhaVizError, instead: str = "") -> None:
-    """Show an error: what happened, what to do about it, and what is shown ``instead``."""
-    _write_aside("problem", "alert", error.problem, f"{error.remedy} {instead}".strip())
+def show_error(error: MhaVizError, fallback_note: str = "") -> None:
+    """Show an error: what happened, what to do about it and, in ``fallback_note``, what is shown instead."""
+    _write_note("problem", "alert", error.problem, f"{error.remedy} {fallback_note}".strip())
 
 
 def show_error_later(error: MhaVizError) -> None:
@@ -64,7 +64,7 @@ def show_pending_error() -> None:
 
 
 @contextmanager
-def report_errors(say: Callable[[MhaVizError], None] = show_error_later) -> Iterator[None]:
+def report_errors(show: Callable[[MhaVizError], None] = show_error_later) -> Iterator[None]:
     """Report an error inside the block in one sentence, and keep the page.
 
     Use it for every callback (``@report_errors()``) and, with ``show_error``, for code that draws. Streamlit's own
@@ -73,12 +73,12 @@ def report_errors(say: Callable[[MhaVizError], None] = show_error_later) -> Iter
     try:
         yield
     except MhaVizError as error:
-        say(error)
+        show(error)
     except FragmentHandledException:  # already reported
         raise
     except Exception:
         _LOG.exception(UNEXPECTED)
-        say(make_fault())
+        show(make_fault())
 
 
 def make_fault() -> Fault:
@@ -117,10 +117,10 @@ def parse_picked_head(selection: Any) -> Head | None:
 
 def show_remark(text: str) -> None:
     """Show a sentence about the picture, for example that the text was cut or that another model is shown."""
-    _write_aside("remark", "status", text)
+    _write_note("remark", "status", text)
 
 
-def _write_aside(kind: str, role: str, *sentences: str) -> None:
+def _write_note(kind: str, role: str, *sentences: str) -> None:
     """Show text that may contain user input, which is escaped and never rendered as Markdown or HTML.
 
     W_Q, d_k and the like are set as formulas. Names of settings in Python and on the command line are left out.
@@ -150,10 +150,10 @@ def escape_markdown(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
-def report_unused(parts: Sequence[str], instead: str = "") -> None:
-    """Say which parts of the link were ignored, if any, and what is shown ``instead``."""
+def report_ignored(parts: Sequence[str], replacement: str = "") -> None:
+    """Say which parts of the link were ignored, if any, and that ``replacement`` is shown."""
     if parts:
-        show_remark(f"Ignored in this link: {', '.join(parts)}{instead and f'; {instead} is shown'}.")
+        show_remark(f"Ignored in this link: {', '.join(parts)}{replacement and f'; {replacement} is shown'}.")
 
 
 _OPTION_NOTE = re.compile(r" \(\w+=[^)]*--[^)]*\)")

@@ -1,6 +1,6 @@
 """Inputs for the request in the URL: sentence, examples, model menu, and the part and target of an encoder–decoder.
 
-The module also has the remarks for pages that work only with models with one stack of layers.
+This module also refuses encoder–decoders on pages that need a model with one stack of layers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mha_viz.app.widgets.parts import (
     read_message,
     read_sent_value,
     report_errors,
-    report_unused,
+    report_ignored,
     show_error,
     show_remark,
 )
@@ -47,10 +47,10 @@ PART_NOTES = {
 # ---- Input --------------------------------------------------------------------------------------------
 
 
-def ask_text(url: Url, intro: str = "", hint: bool = True) -> None:
+def show_text_input(url: Url, intro: str = "", hint: bool = True) -> None:
     """Show the sentence in large type, with the examples and the model menu.
 
-    If the URL has no text, the line ``intro`` is above the sentence. With ``hint``, say what to look for; hints name
+    If the URL has no text, show the line ``intro`` above the sentence. With ``hint``, say what to look for; hints name
     heads of the default model.
     """
     model, in_class = url.location.request.model or catalog.choose_default().name, address.is_class_view()
@@ -111,7 +111,7 @@ def _split_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
 def list_full_parameters(url: Url) -> dict[str, str]:
     """Return the parameters that a link must add to the URL to show the same view where other defaults apply."""
     model = find_shown_model(url.location) or catalog.choose_default().name
-    return {"text": url.text, "model": model} | open_on_first_view()
+    return {"text": url.text, "model": model} | list_opening_parameters()
 
 
 def _label_model(name: str) -> str:
@@ -123,8 +123,8 @@ def _label_model(name: str) -> str:
 
 def _find_example(url: Url) -> dict[str, str]:
     """Return the example that has the shown text, or an empty dictionary."""
-    typed = (url.text, url.location.request.pair)
-    return next((e for e in load_examples() if (e["text"], e.get("pair", "")) == typed), {})
+    texts = (url.text, url.location.request.pair)
+    return next((e for e in load_examples() if (e["text"], e.get("pair", "")) == texts), {})
 
 
 def _find_example_model(example: dict[str, str]) -> str:
@@ -134,11 +134,11 @@ def _find_example_model(example: dict[str, str]) -> str:
 
 @report_errors()
 def _on_read() -> None:
-    typed = read_message("sentence", "read")
-    text, pair, url = str(typed.get("text", "")), str(typed.get("pair", "")), address.get_url()
+    message = read_message("sentence", "read")
+    text, pair, url = str(message.get("text", "")), str(message.get("pair", "")), address.get_url()
     # CoNLL-U stays unchanged as long as its words are not edited.
     is_unchanged = text == url.sentence and not pair.strip()
-    _read_next(url.text if is_unchanged else text, pair)
+    _change_text(url.text if is_unchanged else text, pair)
 
 
 @report_errors()
@@ -146,7 +146,7 @@ def _on_example() -> None:
     index = parse_browser_number(read_sent_value("sentence", "example"))
     if index is not None and 0 <= index < len(load_examples()):
         example = _sort_examples()[index]
-        _read_next(
+        _change_text(
             example["text"], example.get("pair", ""), **{"head": None, "on": None, **_make_model_changes(example)}
         )
 
@@ -163,24 +163,27 @@ def _make_model_changes(example: dict[str, str]) -> dict[str, str | None]:
             "before": None,
             "arrows": example.get("arrows"),
         }
-    is_left = url.location.request.model != "" and url.location.request.model == _find_example(url).get("model")
-    return {"model": None, "arrows": None} if is_left else {}
+    is_of_example = url.location.request.model != "" and url.location.request.model == _find_example(url).get("model")
+    return {"model": None, "arrows": None} if is_of_example else {}
 
 
-def _read_next(text: str, pair: str, **changes: str | None) -> None:
-    fitted = address.fit_texts(text, pair)
-    is_cut = (len(fitted[0]), len(fitted[1])) != (len(text), len(pair))
-    is_default = fitted[0] == load_examples()[0]["text"]
+def _change_text(text: str, pair: str, **changes: str | None) -> None:
+    fitted_text, fitted_pair = address.fit_texts(text, pair)
+    is_cut = (len(fitted_text), len(fitted_pair)) != (len(text), len(pair))
+    is_default = fitted_text == load_examples()[0]["text"]
     changes |= dict.fromkeys(address.TEXT_PARAMETERS) | ({} if pair.strip() else {"side": None})
     typed_lengths = f"{len(text)}-{len(pair)}" if is_cut else None
     address.go(
-        text=None if is_default else fitted[0], pair=fitted[1] if pair.strip() else None, typed=typed_lengths, **changes
+        text=None if is_default else fitted_text,
+        pair=fitted_pair if pair.strip() else None,
+        typed=typed_lengths,
+        **changes,
     )
 
 
 @report_errors()
 def _on_model() -> None:
-    """Switch to a model at once if its files are here; otherwise keep the picture and its view until they are."""
+    """Switch to a model at once if its files are on this machine; else keep the picture and view until they are."""
     name = clean(str(read_sent_value("sentence", "model") or "")[:300])
     parameter = None if name == catalog.choose_default().name else name
     with suppress(MhaVizError):
@@ -190,7 +193,7 @@ def _on_model() -> None:
     address.go(model=parameter, before=find_shown_model(address.get_url().location))
 
 
-def open_on_first_view() -> dict[str, str]:
+def list_opening_parameters() -> dict[str, str]:
     """Return URL parameters for the head that Explore opens by default, and for the token that is pinned in it."""
     url = address.get_url()
     if url.location.head or url.location.case or QUANTITIES[url.location.request.quantity].of_layers:
@@ -208,8 +211,8 @@ def find_opening(url: Url, attention: Attention) -> OpenHead:
     case = url.location.case
     if case and not attention.is_cross and case.head in attention.every_head():
         positions = (position for position, token in enumerate(attention.text.tokens) if token.word == case.word)
-        position = next(positions, None)
-        return OpenHead(str(case.head), None if position is None else f"{case.axis}{position}")
+        first_position = next(positions, None)
+        return OpenHead(str(case.head), None if first_position is None else f"{case.axis}{first_position}")
     opening = _find_default_opening(url, attention.model)
     return opening if Head.parse(opening.head) in attention.every_head() else OpenHead(str(attention.every_head()[0]))
 
@@ -219,13 +222,13 @@ def read_linked_head(url: Url, attention: Attention, page: str) -> Head:
 
     A remark names the parts of the link that ``page`` cannot use.
     """
-    default_head, ignored_parameters = Head.parse(find_opening(url, attention).head), url.location.list_unused(page)
+    default_head, ignored_parameters = Head.parse(find_opening(url, attention).head), url.location.list_ignored(page)
     head = url.location.head or default_head
     if QUANTITIES[attention.quantity].of_layers:
         head = Head(head.layer, 0)
     if head not in attention.every_head():
         ignored_parameters, head = [*ignored_parameters, f"head={head}"], default_head
-    report_unused(
+    report_ignored(
         ignored_parameters, format_head(head) if any(part.startswith("head=") for part in ignored_parameters) else ""
     )
     return head
@@ -250,12 +253,12 @@ def hides_an_answer(url: Url, model: str) -> bool:
 
 
 def read_model(location: Address) -> catalog.Model:
-    """Return the model in the URL, or else the default one. Raises the errors of ``catalog.resolve``."""
+    """Return the model in the URL, or else the default model. Raises the errors of ``catalog.resolve``."""
     return catalog.resolve(location.request.model) if location.request.model else catalog.choose_default()
 
 
 def find_shown_model(location: Address) -> str | None:
-    """Return the name of the model whose picture is on screen; None for the default one."""
+    """Return the name of the model whose picture is on screen; None for the default model."""
     try:
         is_available = is_ready(catalog.resolve(location.request.model)) if location.request.model else True
     except MhaVizError:
@@ -267,7 +270,7 @@ def find_shown_model(location: Address) -> str | None:
 
 
 def has_two_stacks(model: catalog.Model) -> bool:
-    """Return whether a model is an encoder–decoder, which has two stacks of layers; False if its files are not here."""
+    """Return whether a model is an encoder–decoder, which has two stacks of layers; False without its files."""
     with suppress(MhaVizError):
         facts = read_facts(model)
         return facts is not None and bool(facts.parts)
@@ -285,20 +288,20 @@ def set_part(request: Request, model: catalog.Model, location: Address) -> Reque
     return replace(request, target=target, part=location.request.part)
 
 
-def ask_part(location: Address) -> None:
+def show_part_controls(location: Address) -> None:
     """Show the controls for part and target of an encoder–decoder."""
     with suppress(MhaVizError):
         if not has_two_stacks(read_model(location)):
             return
         with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
-            part = partial(_change_part, location.request.part)
+            change = partial(_change_part, location.request.part)
             bind_control(
-                st.segmented_control, "Attention", "part", location.request.part, PARTS, change=part, required=True,
+                st.segmented_control, "Attention", "part", location.request.part, PARTS, change=change, required=True,
                 width="content",
             )  # fmt: skip
             if location.request.part != ENCODER:
                 bind_control(
-                    st.text_input, "Target", "target", location.request.target, change=_change_target, keeps=True,
+                    st.text_input, "Target", "target", location.request.target, change=_change_target, keeps_text=True,
                     max_chars=MAX_TYPED, placeholder="Leave empty to let the model write it (up to 64 tokens)",
                 )  # fmt: skip
 
@@ -336,8 +339,11 @@ def is_part(attention: Attention) -> bool:
     return attention.request is not None and bool(attention.request.part)
 
 
-def refuse_encoder_decoder(location: Address, what: str) -> bool:
-    """Return whether the model is an encoder–decoder; if so, show an error that ``what`` needs one stack of layers."""
+def report_encoder_decoder(location: Address, operation: str) -> bool:
+    """Show an error if the model is an encoder–decoder, and return whether it is.
+
+    ``operation``: the operation that needs a model with one stack of layers, such as "roles are measured".
+    """
     try:
         model = read_model(location)
     except MhaVizError:  # reported where the reading is requested
@@ -346,7 +352,7 @@ def refuse_encoder_decoder(location: Address, what: str) -> bool:
         return False
     show_error(
         ModelUnsupported(
-            f"{model.label} is an encoder–decoder: {what} only for models with one stack of layers.",
+            f"{model.label} is an encoder–decoder: {operation} only for models with one stack of layers.",
             "Its attention is drawn on Explore and Compare. Choose another model for this page.",
         )
     )

@@ -1,12 +1,9 @@
-"""The field *Find a head that …* on every page, drawn by the browser's component.
-
-Its answers are about the model in the URL.
-"""
+"""The search field *Find a head that …* on every page. Its answers are about the model in the URL."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import TimeoutError as NotReady
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -40,47 +37,48 @@ from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
 KEY = "search"
 MAX_CHARACTERS = 80  # maximum length of a query
-PATIENCE_S = 20  # seconds to wait for the model
-STAYING_PAGES = ("explore", "roles", "inside a head")  # pages that show the head in the URL; the others lead to Explore
+MODEL_TIMEOUT_S = 20  # seconds to wait for the model
+ANSWER_PAGES = ("explore", "roles", "inside a head")  # pages that show the head in the URL; others lead to Explore
 MEASURED_FIELDS = ("score", "baseline", "rule", "standing")
-OPENED = "heads_opened"  # how often the search or a lesson opened a head, after which the drawing follows the URL
-_QUERY, _CHOICE, _COUNT, _SHOWN = "search_query", "search_choice", "search_count", "search_shown"
+OPEN_COUNT_KEY = "heads_opened"  # session key: how often the search or a lesson opened a head for the drawing to follow
+# Session keys: the typed query, the chosen answer, the number of queries, and the query and answers on screen.
+_QUERY_KEY, _CHOICE_KEY, _COUNT_KEY, _ANSWERS_KEY = "search_query", "search_choice", "search_count", "search_shown"
 
 
 @st.fragment
 def show_search_field(current_page: str) -> None:
     """Show the search field on the page ``current_page``, with the answers to the last query."""
-    choice = st.session_state.pop(_CHOICE, None)
+    choice = st.session_state.pop(_CHOICE_KEY, None)
     if isinstance(choice, HeadAnswer | StageAnswer):
         name, changes = _find_destination(choice, current_page)
-        st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
+        st.session_state[OPEN_COUNT_KEY] = st.session_state.get(OPEN_COUNT_KEY, 0) + 1
         if name != current_page:
-            navigation.leave(name, _merge_parameters(changes))
+            navigation.open_page(name, _merge_parameters(changes))
         else:
             address.go(**changes)
         st.rerun()
-    query = st.session_state.pop(_QUERY, "")
-    number = st.session_state.get(_COUNT, 0)  # because Streamlit does not send the same data twice
+    query = st.session_state.pop(_QUERY_KEY, "")
+    number = st.session_state.get(_COUNT_KEY, 0)  # because Streamlit does not send the same data twice
     draw_search({**_make_content(query, current_page), "number": number}, KEY, _on_query, _on_open)
 
 
 @report_errors()
 def _on_query() -> None:
-    st.session_state[_QUERY] = _clean_query(read_sent_value(KEY, "query"))
-    st.session_state[_COUNT] = st.session_state.get(_COUNT, 0) + 1
+    st.session_state[_QUERY_KEY] = _clean_query(read_sent_value(KEY, "query"))
+    st.session_state[_COUNT_KEY] = st.session_state.get(_COUNT_KEY, 0) + 1
 
 
 @report_errors()
 def _on_open() -> None:
     event = read_message(KEY, "open")
     # The answers on screen, even if the same query has other answers by now.
-    shown_query, shown_groups = st.session_state.get(_SHOWN, ("", []))
+    shown_query, shown_groups = st.session_state.get(_ANSWERS_KEY, ("", []))
     query = _clean_query(event.get("typed"))
     groups = shown_groups if query == shown_query else find_answers(query)
     answers = [answer for group in groups for answer in group.answers]
     index = parse_browser_number(event.get("index"))
     if index is not None and 0 <= index < len(answers):
-        st.session_state[_CHOICE] = answers[index]
+        st.session_state[_CHOICE_KEY] = answers[index]
 
 
 def _clean_query(value: object) -> str:
@@ -93,7 +91,7 @@ def _make_content(query: str, current_page: str) -> dict[str, Any]:
         return {"typed": "", "problem": "", "groups": []}
     try:
         groups = find_answers(query)
-        st.session_state[_SHOWN] = (query, groups)
+        st.session_state[_ANSWERS_KEY] = (query, groups)
     except MhaVizError as error:
         return {"typed": query, "problem": str(error), "groups": []}
     problem = (
@@ -110,8 +108,8 @@ def _describe_group(group: AnswerGroup | StageGroup, current_page: str) -> dict[
 def _describe_answer(answer: HeadAnswer | StageAnswer) -> dict[str, str]:
     if isinstance(answer, StageAnswer):
         return {"name": answer.name, "paper": "", "does": answer.question} | dict.fromkeys(MEASURED_FIELDS, "")
-    measured = {name: getattr(answer, name) for name in MEASURED_FIELDS}
-    return {"name": str(answer.head), "paper": answer.head.paper, "does": answer.does, **measured}
+    measured_fields = {name: getattr(answer, name) for name in MEASURED_FIELDS}
+    return {"name": str(answer.head), "paper": answer.head.paper, "does": answer.description, **measured_fields}
 
 
 # ---- Answers ------------------------------------------------------------------------------------------
@@ -120,28 +118,28 @@ def _describe_answer(answer: HeadAnswer | StageAnswer) -> dict[str, str]:
 def find_answers(query: str) -> list[AnswerGroup | StageGroup]:
     """Return the answers to the query, the most certain kind of answer first, then stages that answer it.
 
-    The heads are those of the page's model. Raises what the model raises, and Busy.
+    The heads are those of the page's model. Raises the model's errors, and Busy.
     """
     url = address.get_url()
     model = read_model(url.location)
     findings = studies.summarise(model).roles
     heads = head_search.parse_names(query)
     if heads:
-        exists = partial(_has_head, model=model)
-        return [*head_search.answer_names(query, heads, exists, findings, list_head_recipes(model.name))]
+        has_head = partial(_has_head, model=model)
+        return [*head_search.answer_names(query, heads, has_head, findings, list_head_recipes(model.name))]
     if question := stage_search.find_by_question(query):
         return [question]
-    link_groups = _find_linked(query, model, url)
+    link_groups = _find_by_link(query, model, url)
     if word := head_search.parse_written_word(query):
         link_groups.append(_find_by_written_word(word, model, url))
     role = (
         None if head_search.has_arrow(query) else head_search.find_by_role(query, findings, _make_table_loader(model))
     )
     rule = None if head_search.has_arrow(query) else head_search.find_by_rule(query, list_head_recipes(model.name))
-    keys = head_search.find_by_key(query, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
+    dependence = head_search.find_by_dependence(query, [*load_head_shares(_make_table_loader(model)(WHY)).values()])
     copying = head_search.find_by_copying(query, _make_table_loader(model)(COPYING))
     need = head_search.find_by_need(query, find_needs(_make_table_loader(model)(NEEDED)))
-    groups = [*link_groups, *(group for group in (role, rule, keys, copying, need) if group is not None)]
+    groups = [*link_groups, *(group for group in (role, rule, dependence, copying, need) if group is not None)]
     stages = stage_search.find_by_word(query, not groups)
     return [*groups, stages] if stages else [*groups]
 
@@ -156,7 +154,7 @@ def _make_table_loader(model: catalog.Model) -> Callable[[str], Any]:
     return load_table
 
 
-def _find_linked(query: str, model: catalog.Model, url: Url) -> list[AnswerGroup]:
+def _find_by_link(query: str, model: catalog.Model, url: Url) -> list[AnswerGroup]:
     word_pair, word = head_search.parse_two_words(query), head_search.parse_one_word(query)
     text = f"{url.sentence} {url.location.request.pair}".casefold()
     if not (word_pair or word) or not (
@@ -164,8 +162,8 @@ def _find_linked(query: str, model: catalog.Model, url: Url) -> list[AnswerGroup
     ):
         return []
     if word_pair is None:
-        return head_search.find_of_word(word, _load_reading(model, url))
-    group = head_search.find_between_words(word_pair, _load_reading(model, url))
+        return head_search.find_by_one_word(word, _load_reading(model, url))
+    group = head_search.find_by_two_words(word_pair, _load_reading(model, url))
     return [] if group is None else [group]
 
 
@@ -174,12 +172,14 @@ def _find_by_written_word(word: str, model: catalog.Model, url: Url) -> AnswerGr
     attention = _load_reading(model, url)
     request = Request(attention.model, url.text, url.location.request.pair)
     try:
-        named = _wait_for(get_model_service().ask_cached(verbs.name_words, request, NAMED_WORDS), "What heads write")
+        written_words = _wait_for(
+            get_model_service().ask_cached(verbs.name_words, request, NAMED_WORDS), "What heads write"
+        )
     except Busy:
         raise
     except MhaVizError as error:  # the text is too long, or the model names no words
         return AnswerGroup(f"Writes “{word}” in this text", note=error.problem)
-    return head_search.find_by_written_word(word, attention, named)
+    return head_search.find_by_written_word(word, attention, written_words)
 
 
 def _load_reading(model: catalog.Model, url: Url) -> Attention:
@@ -193,10 +193,10 @@ def _load_reading(model: catalog.Model, url: Url) -> Attention:
 
 
 def _wait_for(future: Any, name: str) -> Any:
-    """Return an answer of the model. Raises what the model raises, and Busy, about ``name``, if it takes too long."""
+    """Return an answer of the model. Raises the model's errors, and Busy, about ``name``, if it takes too long."""
     try:
-        return future.result(PATIENCE_S)
-    except NotYet:
+        return future.result(MODEL_TIMEOUT_S)
+    except NotReady:
         future.cancel()
         raise Busy(f"{name} is not known yet: the model is still at work.", "Search again in a moment.") from None
 
@@ -209,25 +209,25 @@ def _find_destination(answer: HeadAnswer | StageAnswer, current_page: str) -> tu
     if isinstance(answer, StageAnswer):
         return answer.page, dict(answer.parameters)
     is_in_text = answer.link is not None or bool(answer.pin)
-    page = current_page if current_page in STAYING_PAGES and not (is_in_text and current_page == "roles") else "explore"
+    page = current_page if current_page in ANSWER_PAGES and not (is_in_text and current_page == "roles") else "explore"
     link: dict[str, str | None] = {"pin": answer.pin or None, "link": None}
     if answer.link is not None:
         query, key = answer.link
         link = {"pin": f"q{query}k{key}", "link": f"{query}-{key}"}
-    by_role = (
+    is_by_role = (
         page == "explore"
         and answer.rule
         and not is_in_text
         and answer.standing not in (head_search.RECIPE, head_search.SCORES, head_search.PAIRS)
     )
-    roles = {"roles": "on"} if by_role else {}  # show the role by which the head was found
+    roles = {"roles": "on"} if is_by_role else {}  # show the role by which the head was found
     quantity = QUANTITIES.get(address.get_parameters().get("shown") or WEIGHT)
     # Rollout has other heads, so go back to weights.
-    weights = {"shown": None} if quantity and quantity.of_layers else {}
+    quantity_change = {"shown": None} if quantity and quantity.of_layers else {}
     case = _find_case_parameters(answer) if page in ("explore", "inside a head") else {}
     if case and page != "explore":  # only Explore can show the case; keep the sentence and the head
         case |= {"head": str(answer.head), "case": None, "gold": None}
-    return page, {"head": str(answer.head), "on": None, **link, **roles, **weights, **case}
+    return page, {"head": str(answer.head), "on": None, **link, **roles, **quantity_change, **case}
 
 
 def _find_case_parameters(answer: HeadAnswer) -> dict[str, str | None]:

@@ -1,7 +1,4 @@
-"""Search for stages and pages.
-
-They answer words such as "redundant" or "d_model", and questions.
-"""
+"""Search for stages and pages, by words such as "redundant" or "d_model", or by a question."""
 
 from __future__ import annotations
 
@@ -14,9 +11,9 @@ from typing import NamedTuple
 from mha_viz.app.url.address import SCENE_PARAMETERS, TEXT_PARAMETERS, load_examples
 from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, RANDOM, REMOVAL
 
-MIN_WORDS, MAX_ANSWERS = 3, 3  # minimum words of a question, and maximum answers
+MIN_WORDS, MAX_ANSWERS = 3, 3  # minimum words of a question, and maximum answers to it
 QUESTION_WORDS = frozenset(("why", "what", "how", "is", "are", "can", "could", "do", "does", "when", "where", "if"))
-BANK_TEXT = "We sat on the river bank after the bank had closed."  # an example
+BANK_TEXT = "We sat on the river bank after the bank had closed."  # the text of a bundled example
 
 
 class StageAnswer(NamedTuple):
@@ -36,7 +33,7 @@ class StageAnswer(NamedTuple):
 
 
 class StageGroup(NamedTuple):
-    """Stages and pages that answer a query."""
+    """Stages and pages that answer a query, with a note on them."""
 
     title: str
     answers: tuple[StageAnswer, ...]
@@ -44,7 +41,7 @@ class StageGroup(NamedTuple):
 
 
 # Phrases that visitors may type, and their answers, best first: experiments, or keys of :func:`_list_stages`.
-WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+ANSWERS_BY_PHRASE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(("narrow", "wide", "split", "chunk", "chunks", "cut", "part", "parts"), (CUT, COUNT)),
         **dict.fromkeys(("divide", "divisible", "overlap"), (CUT,)),
@@ -74,23 +71,23 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
-def find_by_word(query: str, is_alone: bool) -> StageGroup | None:
-    """Return stages for the typed words as a phrase; None if there are none.
+def find_by_word(query: str, splits_phrase: bool) -> StageGroup | None:
+    """Return the stages that the typed phrase names; None if it names none.
 
-    With ``is_alone``, that is, if nothing else answers the query, also look up each word by itself.
+    ``splits_phrase``: whether to look up each word by itself too, as when nothing else answers the query.
     """
     words = _split_words(query)
-    phrases = [" ".join(words), *(words if is_alone else ())]
-    return _make_group(next((WORDS[phrase] for phrase in phrases if phrase in WORDS), ()))
+    phrases = [" ".join(words), *(words if splits_phrase else ())]
+    return _make_group(next((ANSWERS_BY_PHRASE[phrase] for phrase in phrases if phrase in ANSWERS_BY_PHRASE), ()))
 
 
 def find_by_question(query: str) -> StageGroup | None:
-    """Return the stages that match most words of a question; None if it is no question, or none matches."""
+    """Return the stages that match most words of a question; None if it is not a question, or none matches."""
     words = _split_words(query)
     if len(words) < MIN_WORDS or words[0] not in QUESTION_WORDS:
         return None
     phrases = [*words[1:], *map(" ".join, pairwise(words))]
-    counts = Counter(name for phrase in phrases for name in WORDS.get(phrase, ()))
+    counts = Counter(name for phrase in phrases for name in ANSWERS_BY_PHRASE.get(phrase, ()))
     return _make_group(tuple(name for name, _ in counts.most_common(MAX_ANSWERS)))
 
 
@@ -104,9 +101,9 @@ def _make_group(names: tuple[str, ...]) -> StageGroup | None:
 
 def _make_answer(name: str) -> StageAnswer:
     if name in EXPERIMENTS:
-        row = EXPERIMENTS[name]
+        experiment = EXPERIMENTS[name]
         parameters = {**dict.fromkeys(SCENE_PARAMETERS), "experiment": name}
-        return StageAnswer(row.short, row.question, "why heads differ", parameters)
+        return StageAnswer(experiment.short, experiment.question, "why heads differ", parameters)
     return _list_stages()[name]
 
 

@@ -12,23 +12,25 @@ from mha_viz.app.widgets.parts import report_errors, show_error, show_remark
 from mha_viz.errors import Cancelled
 from mha_viz.numerals import duration, format_done
 
-SOON_S = 0.4  # seconds between two polls
+POLL_INTERVAL_S = 0.4  # seconds between two polls
 R = TypeVar("R")
 
 
-def load_result(task: Task[R], widget: str = "") -> R:
+def load_result(task: Task[R], key_suffix: str = "") -> R:
     """Return the result of a task, from the cache or by running it.
 
-    ``widget``: the suffix of the keys of its buttons. A visitor who has stopped the task gets a button to continue it.
-    Raises what the work raises, Busy, and Cancelled if it was stopped.
+    A visitor who has stopped the task gets a button to continue it. ``key_suffix``: the end of the keys of the buttons,
+    by default the kind of the task.
+
+    Raises the errors of the work, Busy, and Cancelled if it was stopped.
     """
-    result, key_suffix = task.find_result(), widget or task.kind
+    result, key_suffix = task.find_result(), key_suffix or task.kind
     if result is not None:
         return result
     if task.is_cancelled:
         st.button("Continue", key=f"go_on_{key_suffix}", on_click=start_task, args=(task,))
         raise Cancelled("You stopped this.")
-    return wait_for_job_result(task.begin(), task.words, f"stop_{key_suffix}", task.find_result)
+    return wait_for_job_result(task.begin(), task.label, f"stop_{key_suffix}", task.find_result)
 
 
 @report_errors()
@@ -37,44 +39,44 @@ def start_task(task: Task[Any]) -> None:
     task.begin()
 
 
-def wait_for_job_result(job: Job, words: str, stop_key: str, result: Callable[[], R | None]) -> R:
+def wait_for_job_result(job: Job, label: str, stop_key: str, find_result: Callable[[], R | None]) -> R:
     """Wait for a job with :func:`wait_for` and return its result.
 
-    Raises what the job raised, and Cancelled if it left no result.
+    Raises the job's error, and Cancelled if it left no result.
     """
-    wait_for(job, words, stop_key)
-    value = result()
-    if value is None:
+    wait_for(job, label, stop_key)
+    result = find_result()
+    if result is None:
         raise job.error or Cancelled("The computation did not finish.", "Open the page again.")
-    return value
+    return result
 
 
-def wait_for(job: Job, words: str, stop_key: str) -> None:
+def wait_for(job: Job, label: str, stop_key: str) -> None:
     """Wait until a job has ended.
 
-    If that takes long, show ``words``, the progress and the estimated time left, with a button that stops the job. A
+    If that takes long, show ``label``, the progress and the estimated time left, with a button that stops the job. A
     page that runs again rejoins the job; a page that was left stops polling it.
     """
-    place = st.empty()  # created in any case, as in ``inference.wait_for_result``
-    if job.wait(SOON_S):
+    placeholder = st.empty()  # created in every run, as in ``inference.wait_for_result``
+    if job.wait(POLL_INTERVAL_S):
         return
-    with place.container():
+    with placeholder.container():
         left, right = st.columns([5, 1], vertical_alignment="center")
         bar = left.empty()
         right.button("Stop", key=stop_key, on_click=job.cancel, width="stretch")
         while not job.is_finished:
             job.heartbeat()
             seconds = job.seconds_left  # None at first
-            so_far = format_done(job.fraction) + (f", {duration(seconds)} left" if seconds else "")
-            bar.progress(job.fraction, text=f"{words}: {so_far}")  # Streamlit ends an abandoned run here
-            job.wait(SOON_S)
-    place.empty()
+            progress = format_done(job.fraction) + (f", {duration(seconds)} left" if seconds else "")
+            bar.progress(job.fraction, text=f"{label}: {progress}")  # Streamlit ends an abandoned run here
+            job.wait(POLL_INTERVAL_S)
+    placeholder.empty()
 
 
 @st.fragment(run_every=0.5)
 @report_errors(show_error)
-def show_progress(study: Job, words: Callable[[Job], str]) -> None:
-    """Show the progress of a study in ``words``, with a button that stops it or rejoins it.
+def show_progress(study: Job, describe: Callable[[Job], str]) -> None:
+    """Show the progress of a study, as ``describe`` puts it, with a button that stops it or rejoins it.
 
     The page continues by itself when the study has ended.
     """
@@ -86,14 +88,14 @@ def show_progress(study: Job, words: Callable[[Job], str]) -> None:
         left.progress(study.fraction, text=f"Another visitor has started this study: {format_done(study.fraction)}")
         right.button("Keep waiting", key="join_study", on_click=study.join, width="stretch")
         return
-    left.progress(study.fraction, text=words(study))
+    left.progress(study.fraction, text=describe(study))
     right.button("Stop", key="stop_study", on_click=study.cancel, width="stretch")
 
 
 @st.fragment(run_every=0.3)
 @report_errors(show_error)
-def show_stopping(is_saving: Callable[[], bool], words: str) -> None:
-    """Show ``words`` while a stopped job saves its intermediate results; then rerun the page."""
+def show_saving(is_saving: Callable[[], bool], label: str) -> None:
+    """Show ``label`` while a stopped job saves its intermediate results; then rerun the page."""
     if not is_saving():
         st.rerun()
-    show_remark(words)
+    show_remark(label)

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import streamlit as st
 
 from mha_viz.app.url import address
-from mha_viz.app.widgets.parts import report_errors, report_unused
+from mha_viz.app.widgets.parts import report_errors, report_ignored
 
 UrlChanges: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
-LATE_CONTROLS = {"relation": "", "level": "base"}  # controls whose text may arrive after a click, with their defaults
+LATE_CONTROLS = {"relation": "", "level": "base"}  # controls whose value may arrive after a click: name → default
 
 
 def read_option(name: str, options: Collection[str], pattern: str) -> str:
@@ -25,7 +25,7 @@ def read_option(name: str, options: Collection[str], pattern: str) -> str:
     value = address.get_parameters().get(name, "")
     if value in options:
         return value
-    report_unused([f"{name}={value[:20]}"] if re.fullmatch(pattern, value, re.ASCII) else [])
+    report_ignored([f"{name}={value[:20]}"] if re.fullmatch(pattern, value, re.ASCII) else [])
     return ""
 
 
@@ -40,10 +40,10 @@ def bind_control(
     change: Callable[[Any], UrlChanges | None] | None = None,
     go: Callable[..., None] = address.go,
     key: str = "",
-    keeps: bool = False,
+    keeps_text: bool = False,
     **widget_options: Any,
 ) -> Any:
-    """Show a control that is bound to the URL parameter ``name``, and return its value. It also follows Back and links.
+    """Show a control bound to the URL parameter ``name``, and return its value. Back and links change the control too.
 
     Args:
         widget: the function of Streamlit that draws it.
@@ -56,12 +56,12 @@ def bind_control(
             raises are shown.
         go: sets the parameters, as one step of the browser's history.
         key: the key of the control, by default ``name``.
-        keeps: whether typed text stays in the control if it was refused.
+        keeps_text: whether typed text stays in the control if it was refused.
         widget_options: further arguments of ``widget``.
     """
-    key = (key or name) + (f"_{value}" if keeps else "")
+    key = (key or name) + (f"_{value}" if keeps_text else "")
     # Streamlit sends a session-state value only once, and a browser that misses it shows an empty control.
-    if keeps:
+    if keeps_text:
         widget_options["value"] = value
     else:
         st.session_state[key] = value
@@ -70,7 +70,7 @@ def bind_control(
         return {name: None if choice in (None, default) else str(choice)}
 
     choices = {} if options is None else {"options": options}
-    # A menu's label would show that it is required.
+    # Streamlit would mark the label of a menu as required.
     is_required = (
         widget_options.pop("required", False) if widget is st.selectbox else widget_options.get("required", False)
     )
@@ -99,7 +99,7 @@ def _apply_change(
 
 
 def _read_choice(key: str, options: Sequence[Any] | None, is_required: bool) -> Any:
-    """Return what was chosen.
+    """Return the value of a control.
 
     Raises ValueError for a value that the control does not offer, and what Streamlit raises.
     """

@@ -44,14 +44,14 @@ def serve() -> None:
             return
         answer: list[Array] = []
         try:
-            values, options = CODEC.parse(message["values"], arrays)
-            value, answer = CODEC.pack(verbs.VERBS[message["verb"]](models, *values, **options))
+            arguments, options = CODEC.parse(message["values"], arrays)
+            value, answer = CODEC.pack(verbs.VERBS[message["verb"]](models, *arguments, **options))
             heading: Json = {"value": value}
         except MhaVizError as error:
             heading = messages.pack_error(error)
         except BaseException as error:  # any error of a library, including Rust panics, must fail this request only
             heading = messages.pack_error(_convert_error(error))
-        messages.send(replies, heading | {"loaded": models.names, "used": str(models.used or "")}, answer)
+        messages.send(replies, heading | {"loaded": models.names, "used": str(models.last_folder or "")}, answer)
         gc.enable()  # garbage collection was off during the imports
 
 
@@ -71,7 +71,7 @@ def main() -> None:
     serve()
 
 
-def template() -> None:
+def serve_template() -> None:
     """Serve copies of this process, each of which is confined and then serves requests.
 
     The copies share the modules imported above, which are enough for a BERT. For a model of another family, the copy

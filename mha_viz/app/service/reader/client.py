@@ -28,13 +28,13 @@ T = TypeVar("T")
 
 READ_SECONDS = 60.0  # enough for the longest text
 
-_TOO_LONG = "Choose another model, or a shorter text."
+_TIME_REMEDY = "Choose another model, or a shorter text."
 
 
 class Reader:
     """A process that holds models and answers one request at a time. Thread-safe.
 
-    Every request raises what the model raises, and ReadingFailed if the process ends or exceeds the deadline. The next
+    Every request raises the model's errors, and ReadingFailed if the process ends or exceeds the deadline. The next
     request then starts a new process, which need not import the libraries again (``app.service.reader.starting``). On
     Linux, the process has no network and can write only to a temporary folder.
     """
@@ -45,16 +45,16 @@ class Reader:
         self._lock = threading.Lock()
         self._process: Process | None = None
         self._starter = starting.make_starter()
-        self._loaded = frozenset[str]()  # names of the loaded models
+        self._loaded_models = frozenset[str]()  # names of the loaded models
 
-    def ask(self, verb: Callable[Concatenate[Models, P], T], *values: P.args, **options: P.kwargs) -> T:
+    def ask(self, verb: Callable[Concatenate[Models, P], T], *arguments: P.args, **options: P.kwargs) -> T:
         """Call a verb of ``app.service.reader.verbs`` in the process and return its result.
 
-        The first of the ``values`` is the request, or the name of the model, if the verb needs one.
+        The first of the ``arguments`` is the request, or the name of the model, if the verb needs one.
         """
-        packed_values, arrays = CODEC.pack((values, options))
-        message = {"verb": verb.__name__, "values": packed_values}
-        model = verbs.find_model_name(*values)
+        packed_arguments, arrays = CODEC.pack((arguments, options))
+        message = {"verb": verb.__name__, "values": packed_arguments}
+        model = verbs.find_model_name(*arguments)
         with self._lock:
             try:
                 heading, answer = self._load_and_ask(model, message, arrays)
@@ -70,16 +70,16 @@ class Reader:
         return result
 
     @property
-    def loaded(self) -> frozenset[str]:
+    def loaded_models(self) -> frozenset[str]:
         """The names of the loaded models."""
-        return self._loaded
+        return self._loaded_models
 
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         """Make the process, if there is one, return free memory to the system.
 
         Call this when there are no visitors.
         """
-        if self._loaded:
+        if self._loaded_models:
             self.ask(verbs.free_memory)
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class Reader:
             answer = self._exchange(model, load, [], LOAD_SECONDS, is_retry)
         if message["verb"] != verbs.load.__name__ and "error" not in answer[0]:
             answer = self._exchange(model, message, arrays, READ_SECONDS, is_retry)
-        self._loaded = frozenset(answer[0].pop("loaded"))
+        self._loaded_models = frozenset(answer[0].pop("loaded"))
         return answer
 
     def _exchange(
@@ -148,7 +148,7 @@ class Reader:
 
     def _end(self) -> None:
         process, self._process = self._process, None
-        self._loaded = frozenset()
+        self._loaded_models = frozenset()
         if process is not None:
             process.kill()
             process.communicate()
@@ -161,5 +161,5 @@ def _stop(process: Process, timed_out: threading.Event) -> None:
 
 def _make_failure(model: str, timed_out: bool, seconds: float) -> ReadingFailed:
     if timed_out:
-        return ReadingFailed(f"{shorten_name(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
+        return ReadingFailed(f"{shorten_name(model)} took longer than {seconds:.0f} s and was stopped.", _TIME_REMEDY)
     return ReadingFailed(f"The process that runs {shorten_name(model)} stopped.", verbs.MEMORY_REMEDY)

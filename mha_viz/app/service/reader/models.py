@@ -26,7 +26,7 @@ class Models:
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, AnyModel] = OrderedDict()
         self._stamps: dict[str, FileStamps] = {}  # state of the files of a loaded folder, when it was read
-        self.used: Path | None = None  # folder of the model used last, if it has one
+        self.last_folder: Path | None = None  # folder of the model used last, if it has one
         # Means of each loaded model, and the number of sentences added to them.
         self._means: dict[str, tuple[Means, int]] = {}
 
@@ -53,7 +53,7 @@ class Models:
                 self._means.pop(name, None)
         if name not in self._encoders:
             model = catalog.resolve(name)  # only the files of a user's folder change
-            # Before reading, so that later changes are noticed.
+            # Read before the model is loaded, so that later changes are noticed.
             self._stamps[name] = read_stamps(Path(model.path)) if model.kind == "folder" else frozenset()
             self._encoders[name] = load(name, download=False)
             gc.freeze()  # so that the garbage collector skips half a million objects of the model libraries
@@ -61,10 +61,10 @@ class Models:
         while len(self._encoders) > 1 and sum(encoder.bytes for encoder in self._encoders.values()) > MODEL_BYTES:
             self._means.pop(self._encoders.popitem(last=False)[0], None)
         encoder = self._encoders[name]
-        self.used = encoder.folder
+        self.last_folder = encoder.folder
         return encoder
 
-    def measure(self, name: str, first: int, end: int) -> None:
+    def add_to_means(self, name: str, first: int, end: int) -> None:
         """Add the built-in sentences from ``first`` to ``end`` (exclusive) to the mean outputs of a model's heads.
 
         Sentences that were already added are skipped. Raises MeansMissing if sentences before ``first`` have not been

@@ -19,12 +19,12 @@ from mha_viz.process import template
 from mha_viz.process.children import IMPORT_THREADS
 from mha_viz.process.template import PipedProcess, Template
 
-LOAD_SECONDS = 180.0  # to load a model from a slow disk, including the import of the libraries
+LOAD_SECONDS = 180.0  # maximum time to load a model from a slow disk, including the import of the libraries
 # Limit of memory where the system supports one: a model of 2 GB, its packed copy, and a reserve.
 DATA_BYTES = 8_000_000_000
-# Waiting threads sleep instead of spinning, which takes ten times as much time when pages need the cores.
+# Waiting threads sleep instead of spinning, which would slow models tenfold while pages need the cores.
 WAIT_SETTINGS = {"OMP_WAIT_POLICY": "PASSIVE"}
-SPARE_SECONDS = 20.0  # after the start of a process; before that, the first visitors need the cores
+SPARE_SECONDS = 20.0  # start a spare this long after a process; before that, the first visitors need the cores
 
 Process: TypeAlias = "subprocess.Popen[bytes] | PipedProcess"
 
@@ -33,7 +33,7 @@ class _Starter:
     """Starts processes for one reader. They can write to one temporary folder only."""
 
     def __init__(self) -> None:
-        self._began = 0.0  # time of the last start that a request waited for, on the monotonic clock
+        self._last_start = 0.0  # time of the last start that a request waited for, on the monotonic clock
         self.folder = ""
 
     def _build_command(self, function: str) -> tuple[list[str], dict[str, str]]:
@@ -47,8 +47,8 @@ class _Starter:
         temp_setting = {"TMPDIR": self.folder} if folder else {}
         return command, {**process.SETTINGS, **WAIT_SETTINGS, **environment, **IMPORT_THREADS, **temp_setting}
 
-    def _is_late(self) -> bool:
-        return time.monotonic() - self._began > SPARE_SECONDS
+    def _can_spare_cores(self) -> bool:
+        return time.monotonic() - self._last_start > SPARE_SECONDS
 
 
 class CopyStarter(_Starter):
@@ -74,27 +74,29 @@ class CopyStarter(_Starter):
 
     def prepare(self) -> None:
         """Restart the template if it has ended, so that the next start is fast."""
-        if self._is_late() and (self._template is None or not self._template.is_running):
-            self._begin()
+        if self._can_spare_cores() and (self._template is None or not self._template.is_running):
+            self._start_template()
 
     def _make_copy(self) -> Process:
-        template = self._template if self._template is not None and self._template.is_running else self._begin()
+        template = (
+            self._template if self._template is not None and self._template.is_running else self._start_template()
+        )
         try:
             return template.copy(LOAD_SECONDS)
         except TimeoutError:
             self.close()
             raise
 
-    def _begin(self) -> Template:
-        self._began = time.monotonic()
-        self._template = Template(*self._build_command("template"))
+    def _start_template(self) -> Template:
+        self._last_start = time.monotonic()
+        self._template = Template(*self._build_command("serve_template"))
         return self._template
 
     def close(self) -> None:
         """End the template."""
-        ended, self._template = self._template, None
-        if ended is not None:
-            ended.close()
+        old_template, self._template = self._template, None
+        if old_template is not None:
+            old_template.close()
 
 
 class SpareStarter(_Starter):
@@ -108,13 +110,13 @@ class SpareStarter(_Starter):
         """Return a process that waits for requests: the spare if there is one. Raises OSError if none could start."""
         spare, self._spare = self._spare, None
         if spare is not None and spare.poll() is None:
-            return spare  # `_began` stays, so that `prepare` starts the next spare at once
-        self._began = time.monotonic()
+            return spare  # `_last_start` stays, so that `prepare` starts the next spare at once
+        self._last_start = time.monotonic()
         return self._start_process()
 
     def prepare(self) -> None:
         """Start the spare if there is none, so that the next start is fast."""
-        if self._is_late() and (self._spare is None or self._spare.poll() is not None):
+        if self._can_spare_cores() and (self._spare is None or self._spare.poll() is not None):
             self._spare = self._start_process()
 
     def close(self) -> None:
@@ -131,7 +133,7 @@ class SpareStarter(_Starter):
 
 
 def make_starter() -> CopyStarter | SpareStarter:
-    """Return the faster of the two ways that this system supports."""
+    """Return the faster starter that this system supports."""
     return CopyStarter() if template.is_supported() else SpareStarter()
 
 

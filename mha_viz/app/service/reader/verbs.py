@@ -1,7 +1,7 @@
 """The requests to models, one function ("verb") per kind. The server calls them; the process with the models runs them.
 
-The first value of a verb is the request or the name of the model. A new verb is a function here and a row of VERBS. If
-it sends or returns an object of a class that no verb has sent so far, add the class to CODEC. Import torch, and
+The first argument of a verb is the request or the name of the model. A new verb is a function here and a row of VERBS.
+If it sends or returns an object of a class that no verb has sent so far, add the class to CODEC. Import torch, and
 whatever needs it, inside the function.
 """
 
@@ -47,7 +47,7 @@ MEMORY_REMEDY = "Try again; a smaller model or a shorter text needs less memory.
 
 
 def find_model_name(first: object = "", *_: object) -> str:
-    """Return the name of the model in the first value of a verb; empty if it has no values."""
+    """Return the name of the model in the first argument of a verb; empty if it has no arguments."""
     return first.model if isinstance(first, Request) else str(first)
 
 
@@ -142,14 +142,14 @@ def prepare_question(models: Models, request: Request) -> Question:
     return question_of(_get_model(models, request), request)
 
 
-def continue_text(models: Models, request: Request, words: int, before: Continuation, steps: int) -> Continuation:
-    """Let a causal model write some more subwords after a text; ``before`` is what it has written so far.
+def continue_text(models: Models, request: Request, words: int, continuation: Continuation, steps: int) -> Continuation:
+    """Let a causal model continue a text, up to ``words`` words, by at most ``steps`` more subwords.
 
-    See ``models.reading.continuing``.
+    ``continuation`` is what it has written so far. See ``models.reading.continuing``.
     """
     from mha_viz.models.reading.continuing import write_more
 
-    return write_more(_get_model(models, request), request.text, words, before, steps)
+    return write_more(_get_model(models, request), request.text, words, continuation, steps)
 
 
 def answer_question(models: Models, request: Request) -> Answer:
@@ -178,7 +178,7 @@ def measure_losses(models: Models, request: Request, variants: Sequence[Sequence
 
 def measure_means(models: Models, model: str, first: int, end: int) -> None:
     """Add the built-in sentences from ``first`` to ``end`` (exclusive) to the means that the method "mean" needs."""
-    models.measure(model, first, end)
+    models.add_to_means(model, first, end)
 
 
 def find_pointers(models: Models, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:

@@ -230,7 +230,7 @@ def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Op
         look,
         list_refusals(view, "difference"),
         file_names.name_for_heads(
-            [(panel.attention, panel.head) for panel in (second_panel, first_panel)], between="minus"
+            [(panel.attention, panel.head) for panel in (second_panel, first_panel)], joiner="minus"
         ),
     )
 

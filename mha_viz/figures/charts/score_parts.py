@@ -31,7 +31,7 @@ def draw_sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
         colours = [choose_bar_colour(value, theme) for value in values]
         series.append(horizontal_bars(np.array(values), colours, [decimal(v) for v in values], digits=3, plot=number))
         ends, limit = (len(labels) - 0.5, -0.5), 1.4 * max(1e-6, *map(abs, values))
-        y = Axis(at=list(range(len(labels))), names=labels, grid=False, range=ends)
+        y = Axis(positions=list(range(len(labels))), names=labels, grid=False, range=ends)
         low = -limit if min(values) < 0 else 0
         x = Axis(is_shown=False, range=(low, limit if max(values) > 0 else 0))
         plots.append(Plot(x, y, title, divide_width((1, 1), 0.28)[number]))
@@ -76,8 +76,8 @@ def iter_listed_parts(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple
 def draw_part_pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     """Draw the pairs of the parts that count most, above their means.
 
-    There is a row for each part of the query and a column for each part of the key. The MAX_NUMBERED largest pairs show
-    their numbers.
+    There is a row for each part of the query and a column for each part of the key. The numbers of the MAX_NUMBERED
+    largest pairs are shown.
     """
     above = parts.above_mean
     rows, columns = (_choose_largest(abs(above).max(axis=axis)) for axis in (1, 0))
@@ -89,7 +89,9 @@ def draw_part_pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Ch
     cells = signed_cells(
         values, float(abs(values).max()) or 1.0, theme, with_scale=True, texts=texts, labels=labels, hover=hover, gap=1
     )
-    x, y = (Axis(at=list(range(len(side))), names=[names[i] for i in side], grid=False) for side in (columns, rows))
+    x, y = (
+        Axis(positions=list(range(len(side))), names=[names[i] for i in side], grid=False) for side in (columns, rows)
+    )
     plot = Plot(replace(x, title="key", is_above=True, angle=-60), replace(y, title="query", is_reversed=True))
     return build_chart(theme, [cells], [plot], 150 + 26 * len(rows), top=120, left=160)
 

@@ -75,7 +75,9 @@ def find_font(character: str, weight: int = 400) -> Font | None:
     for font in (get_face(weight), get_second_face(weight)):
         if ord(character) in font.glyphs:
             return font
-    return next((font for font in _list_other_fonts() if _has_character(font, ord(character)) and font.is_sound), None)
+    return next(
+        (font for font in _list_other_fonts() if _has_character(font, ord(character)) and font.is_readable), None
+    )
 
 
 @cache

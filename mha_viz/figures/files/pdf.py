@@ -26,7 +26,7 @@ from reportlab.pdfbase.ttfonts import TTFError, TTFont
 from reportlab.pdfgen.canvas import Canvas
 
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.drawing.font_file import Font, Stroke
+from mha_viz.figures.drawing.font_file import Font, PenCommand
 from mha_viz.figures.drawing.fonts import FontRun
 from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Mark, Polyline, Rect, Text
 from mha_viz.figures.files import tags
@@ -300,7 +300,7 @@ def _draw_outlines(canvas: Any, run: FontRun, matrix: Transform, size: float) ->
     canvas.drawPath(path, stroke=0, fill=1, fillMode=1)
 
 
-def _trace_strokes(path: Any, strokes: Sequence[Stroke], matrix: Transform) -> None:
+def _trace_strokes(path: Any, strokes: Sequence[PenCommand], matrix: Transform) -> None:
     """Add a glyph's strokes to a PDF path; quadratic curves become cubic ones."""
     a, b, c, d, e, f = matrix
 

@@ -198,7 +198,7 @@ def compare(
             pin_of=pin_of,
             diff=diff,
         ),
-        Page("compare", partial(pack_comparison, all_panels, everything=True), start, "compare"),
+        Page("compare", partial(pack_comparison, all_panels, is_standalone=True), start, "compare"),
         partial(_panel_numbers, all_panels, view),
         size,
         look,
@@ -224,7 +224,7 @@ def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Op
             draw_fitted,
             partial(_difference_drawing, first_panel, second_panel, strip_page_settings(view, "difference"), pin_of),
         ),
-        Page("compare", partial(pack_comparison, [first_panel, second_panel], everything=True), start, "compare"),
+        Page("compare", partial(pack_comparison, [first_panel, second_panel], is_standalone=True), start, "compare"),
         partial(_difference_numbers, first_panel, second_panel, view),
         size,
         look,
@@ -296,7 +296,10 @@ def _explorer_page(attention: Attention, heads: tuple[Head, ...], view: View, sh
     other_heads = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
     start |= {"on": ".".join(other_heads)} if other_heads else {}
     return Page(
-        "explorer", partial(build_packet, attention, heads, everything=True, bits=12, drawn=grid_heads), start, show
+        "explorer",
+        partial(build_packet, attention, heads, is_standalone=True, bits=12, grid_heads=grid_heads),
+        start,
+        show,
     )
 
 

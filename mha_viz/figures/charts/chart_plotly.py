@@ -163,7 +163,7 @@ def _build_axes(chart: Chart, number: int) -> list[tuple[str, dict[str, Any]]]:
     plot, name = chart.plots[number], number + 1 if number else ""
     x, y = (_axis(axis, chart) for axis in plot[:2])
     if plot.x.same_x_as is not None:
-        x |= {"matches": f"x{plot.x.same_as + 1}"}
+        x |= {"matches": f"x{plot.x.same_x_as + 1}"}
     x |= {"anchor": f"y{name}", "domain": list(plot.x_span)}
     y |= {
         "anchor": f"x{name}",

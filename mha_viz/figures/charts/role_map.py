@@ -37,7 +37,7 @@ LABELLED_STEPS = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # training steps with
 
 def draw_role_map(
     findings: Sequence[Finding],
-    heads: Sequence[Head],
+    all_heads: Sequence[Head],
     chosen: Head | None,
     theme: Theme,
     recipes: Sequence[HeadRecipe] = (),
@@ -50,11 +50,11 @@ def draw_role_map(
     head's name.
     """
     roles, recipe_words = group_by_head(findings), {recipe.head: recipe.words(simplify_rule) for recipe in recipes}
-    shape = heads[-1].layer + 1, heads[-1].head + 1
+    shape = all_heads[-1].layer + 1, all_heads[-1].head + 1
     present = [role for role in COLOURS if any(f.role == role for f in findings)]
-    texts = [_cell_text(roles.get(head, [])) for head in heads]
-    hints = [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in heads]
-    squares = place_on_squares(heads, texts, 11, [_choose_ink(roles.get(head), theme) for head in heads], hints)
+    texts = [_cell_text(roles.get(head, [])) for head in all_heads]
+    hints = [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in all_heads]
+    squares = place_on_squares(all_heads, texts, 11, [_choose_ink(roles.get(head), theme) for head in all_heads], hints)
     layers, heads = shape
     width, height = CELL if heads <= 12 and layers <= 12 else (58, 30)
     return Chart(

@@ -123,7 +123,9 @@ def draw_accuracies(
         values, colour = shares[:, number], theme.heads[(*RELATION_COLOURS, 0)[number]]
         texts: SeriesTexts = {"name": label, "hover": f"%{{x}}, {label}: %{{y:.1%}}"}
         curve_or_bars = (
-            chart.Line(folded, values, colour, point=9, **texts) if is_ordered else Bars(folded, values, colour, **texts)
+            chart.Line(folded, values, colour, point=9, **texts)
+            if is_ordered
+            else Bars(folded, values, colour, **texts)
         )
         series.append(curve_or_bars)
     x = Axis(has_names=True, grid=False, angle=0)

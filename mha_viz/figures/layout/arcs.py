@@ -103,20 +103,20 @@ def _draw_arc(
     span: Span, height: float, middles: Sequence[float], y: float, direction: int, theme: Theme
 ) -> list[Mark]:
     """Draw an arc from the word ``start`` (with a small square) to the word ``end``; ``direction`` −1 is upward."""
-    right = 1 if span.end > span.start else -1
-    x, x_end = middles[span.start] + ARC_OFFSET * right, middles[span.end] - ARC_OFFSET * right
+    sign = 1 if span.end > span.start else -1
+    x, x_end = middles[span.start] + ARC_OFFSET * sign, middles[span.end] - ARC_OFFSET * sign
     # A Bézier curve reaches three quarters of the height of its control points.
     control_y = y + direction * height * 4 / 3
     shade = choose_arc_colour(span.kind, theme)
-    strong = span.kind in ("hit", "extra")
+    is_strong = span.kind in ("hit", "extra")
     width, dash = _arc_stroke(span.kind)
-    line = Curve(((x, y), (x, control_y), (x_end, control_y), (x_end, y)), shade, width, 1 if strong else 0.75, dash)
+    line = Curve(((x, y), (x, control_y), (x_end, control_y), (x_end, y)), shade, width, 1 if is_strong else 0.75, dash)
     label = Text(
         (x + x_end) / 2,
         y + direction * (height + LABEL / 2 + 1.5),
         span.label,
         LABEL,
-        shade if strong else theme.muted,
+        shade if is_strong else theme.muted,
         anchor="middle",
     )
     return [line, Rect(x - 2, y - 2, 4, 4, fill=shade), label]

@@ -14,12 +14,12 @@ from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import Drawing, Mark, Note, Rect, Text, shift_marks
 from mha_viz.figures.drawing.theme import THEMES, Theme, palette
 from mha_viz.figures.layout import HeatmapLayout, Size, caption, draw_footer, make_sheet, wrap_text
-from mha_viz.figures.layout.compare import PanelDrawing, check_panels, write_figure_words
+from mha_viz.figures.layout.compare import PanelDrawing, check_panels, write_figure_texts
 from mha_viz.figures.layout.heatmap import (
-    FAINT,
     FOOT,
-    LARGEST,
-    MARKED,
+    MAX_CELL,
+    MIN_MARKED_CELL,
+    MIN_MARKED_SHARE,
     Matrix,
     centre_marks,
     draw_matrix,
@@ -31,9 +31,9 @@ from mha_viz.figures.layout.view import Axes, Block, Unit, View, build_block, fi
 from mha_viz.model_names import format_revision, label_model
 from mha_viz.text import TokenizedText, align
 
-ABOVE = 56  # pixels of the title and of the key of colours
+TITLE_HEIGHT = 56  # pixels of the title and of the key of colours
 LINE = 18  # pixels of a title's second line
-MOST_LINES = 2
+MAX_LINES = 2  # of a title
 
 
 class Difference(NamedTuple):
@@ -62,42 +62,50 @@ def difference(
     footer = draw_footer(
         caption.mention_ablated([(p.attention, p.head) for p in (first, second)]), size.pixels, theme.ink
     )
-    lines, most_high = not size.transparent, size.tallest - FOOT - footer[1] - _height_above(first, second, size.pixels)
-    marks, layout = draw_matrix(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
-    end = parts[0].size(top)
-    words = f"−{end} to +{end}"
-    marks += draw_matrix_foot(layout, theme, theme.signed, words)
-    marked = f"−{parts[0].size(FAINT * top)}" if theme.has_minus and layout.cell >= MARKED and top else ""
-    title = _draw_title(first, second, layout.width, theme, marked)
+    lines, max_height = (
+        not size.transparent,
+        size.max_height - FOOT - footer[1] - _height_above(first, second, size.pixels),
+    )
+    marks, layout = draw_matrix(matrix, size.pixels, theme, lines, MAX_CELL, height=max_height)
+    end = parts[0].format_size(top)
+    range_text = f"−{end} to +{end}"
+    marks += draw_matrix_foot(layout, theme, theme.signed, range_text)
+    threshold = (
+        f"−{parts[0].format_size(MIN_MARKED_SHARE * top)}"
+        if theme.has_minus and layout.cell >= MIN_MARKED_CELL and top
+        else ""
+    )
+    title = _draw_title(first, second, layout.width, theme, threshold)
     name_1, name_2 = distinguish_panels(first, second)
-    scale = f"Colour: {name_2} minus {name_1}, {words}{f'; cells from {marked} down carry a minus' if marked else ''}."
+    minus_note = f"; cells from {threshold} down carry a minus" if threshold else ""
+    scale = f"Colour: {name_2} minus {name_1}, {range_text}{minus_note}."
     drawn = Drawing(
         layout.width,
         title.height + layout.height + FOOT,
         centre_marks((*title.marks, *shift_marks(marks, 0, title.height)), layout, size.pixels),
         background=None if size.transparent else theme.paper,
         notes=(
-            *note_missing_labels(layout, (size.pixels, most_high), [subtracted.axes]),
+            *note_missing_labels(layout, (size.pixels, max_height), [subtracted.axes]),
             *_note_unmarked(layout, theme),
         ),
-        **write_figure_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
+        **write_figure_texts((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
     )
     return make_sheet(drawn, size, footer)
 
 
-def _draw_title(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> PanelDrawing:
+def _draw_title(first: Panel, second: Panel, width: float, theme: Theme, threshold: str) -> PanelDrawing:
     """Draw the title above a difference and the key of its colours.
 
-    ``marked`` is the difference from which cells are marked with a minus, empty if none are.
+    ``threshold`` is the negative difference from which cells are marked with a minus, empty if none are.
     """
     name_1, name_2 = distinguish_panels(first, second)
     title = _wrap_title(first, second, width)
     marks: list[Mark] = [Text(0, 9 + LINE * i, line, 14, theme.ink, weight=600) for i, line in enumerate(title)]
-    below = LINE * (len(title) - 1)
-    sign = f"with a minus from {marked} down" if marked else ""
-    keys = [(theme.signed[-2], f"more in {name_2}", ""), (theme.signed[1], f"more in {name_1}", sign)]
-    for line, (colour, words, suffix) in enumerate(keys):
-        y = 27 + 15 * line + below
+    extra_height = LINE * (len(title) - 1)
+    sign = f"with a minus from {threshold} down" if threshold else ""
+    entries = [(theme.signed[-2], f"more in {name_2}", ""), (theme.signed[1], f"more in {name_1}", sign)]
+    for line, (colour, words, suffix) in enumerate(entries):
+        y = 27 + 15 * line + extra_height
         marks.append(Rect(0, y - 6, 12, 12, fill=colour))
         marks += [Rect(3, y - 0.75, 6, 1.5, fill=theme.paper)] if suffix else []
         label = fonts.cut_text(words, 11, width - 18 - (fonts.width(f", {suffix}", 11) if suffix else 0))
@@ -108,26 +116,25 @@ def _draw_title(first: Panel, second: Panel, width: float, theme: Theme, marked:
 def _wrap_title(first: Panel, second: Panel, width: float) -> list[str]:
     """Return the title "two minus one" in as many lines as necessary."""
     name_1, name_2 = distinguish_panels(first, second)
-    return wrap_text(f"{name_2} minus {name_1}", width, 14, MOST_LINES, 600)
+    return wrap_text(f"{name_2} minus {name_1}", width, 14, MAX_LINES, 600)
 
 
 def _height_above(first: Panel, second: Panel, width: float) -> float:
     """Return the height of everything above the matrix."""
-    return ABOVE + LINE * (len(_wrap_title(first, second, width)) - 1)
+    return TITLE_HEIGHT + LINE * (len(_wrap_title(first, second, width)) - 1)
 
 
 def _note_unmarked(layout: HeatmapLayout, theme: Theme) -> tuple[Note, ...]:
     """Return a note that grey does not show the sign, if cells are too small for a minus."""
-    if not theme.has_minus or layout.cell >= MARKED:
+    if not theme.has_minus or layout.cell >= MIN_MARKED_CELL:
         return ()
     return (Note("", "Cells are too small to carry a minus, so that grey does not show their sign. Raise width_mm."),)
 
 
 def distinguish_panels(first: Panel, second: Panel) -> tuple[str, str]:
-    """Name two panels by everything in which they differ.
+    """Name two panels by all properties in which they differ: head, model or its revision, words, steps applied.
 
-    The order is head, model or its revision, words, steps applied. The quantity is always the same: different
-    quantities cannot be subtracted.
+    The quantity is always the same, because different quantities cannot be subtracted.
     """
     readings = (first.attention, second.attention)
     differing = (_differing_models(*readings), _differing_texts(*readings), _differing_steps(*readings))
@@ -136,7 +143,7 @@ def distinguish_panels(first: Panel, second: Panel) -> tuple[str, str]:
     return (name_1, name_2) if name_1 != name_2 else ("the first", "the second")
 
 
-NO_DIFFERENCE = ("", "")  # the words for a property that two panels share
+NO_DIFFERENCE = ("", "")  # the names of a property that two panels share
 
 
 def _differing_models(first: Attention, second: Attention) -> tuple[str, str]:
@@ -190,8 +197,8 @@ def compute_difference(first: Panel, second: Panel, view: View) -> Difference:
     if reason:
         raise SettingError("These two readings have no common rows and columns.", reason)
     a, b = (build_block(p.attention, p.head, view, axes) for axes, p in pairs)
-    renamed = Axes(_merge_names(first_axes.rows, second_axes.rows), _merge_names(first_axes.cols, second_axes.cols))
-    return Difference(renamed, b.w - a.w, (a, b))
+    axes = Axes(_merge_names(first_axes.rows, second_axes.rows), _merge_names(first_axes.cols, second_axes.cols))
+    return Difference(axes, b.w - a.w, (a, b))
 
 
 def find_most_changed(first: Panel, second: Panel, view: View) -> str:

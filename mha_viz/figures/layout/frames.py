@@ -1,4 +1,4 @@
-"""A training as frames for the browser: ``browser/player`` plays and draws this data."""
+"""A training as frames for the browser, which ``browser/player`` draws."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Curves(NamedTuple):
 
 
 class RecordedRow(NamedTuple):
-    """A row of maps of one of several trainings: its title, and the note for each step.
+    """The row of maps of one of several trainings, with a note for each step.
 
     ``is_dashed``: whether its curve is dashed.
     """
@@ -112,8 +112,8 @@ class Recording(NamedTuple):
     large: Sequence[int] = ()
 
 
-def build_frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
-    """Return the data for the browser: all recorded steps of a training; the step in view is number ``at``.
+def build_frames(recording: Recording, step_index: int, theme: Theme) -> dict[str, Any]:
+    """Return the data for the browser: all recorded steps of a training, and ``step_index``, the step in view.
 
     Maps have 256 levels, comparisons three decimals.
     """
@@ -124,7 +124,7 @@ def build_frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
         "labels": list(recording.labels) or [f"step {int(step):,}" for step in recording.steps],
         "curves": None if recording.curves is None else _curve_data(recording.curves, theme),
         "off": None if recording.off is None else recording.off.tolist(),
-        "at": at,
+        "at": step_index,
         "words": list(recording.words),
         "asked": recording.asked,
         "note": recording.note,
@@ -169,16 +169,16 @@ def _encode_maps(maps: Array) -> str:
     return base64.b64encode(np.rint(np.clip(maps, 0, 1) * 255).astype(np.uint8).tobytes()).decode()
 
 
-def scale_losses(of_each: Sequence[Array], shown: int, beside: Sequence[Array] = ()) -> list[PlayedCurve]:
+def scale_losses(losses: Sequence[Array], selected: int, others: Sequence[Array] = ()) -> list[PlayedCurve]:
     """Scale loss curves to the range from 0 to 1 by their logarithms; all values are 1 if they are equal.
 
-    Return the curve of the training number ``shown`` and, faintly, the curves of the other trainings. The curves
-    ``beside`` share their scale but are not returned.
+    Return the curve of training number ``selected`` and faint curves of the other trainings. The losses in ``others``
+    share the scale but are not returned.
     """
-    logs = np.log(np.maximum(np.stack([*of_each, *beside]), np.finfo(np.float32).tiny))
+    logs = np.log(np.maximum(np.stack([*losses, *others]), np.finfo(np.float32).tiny))
     span = float(np.ptp(logs))
     shares = (logs - logs.min()) / span if span else np.ones_like(logs)
-    lines = [PlayedCurve(shares[number], number != shown) for number in range(len(of_each))]
+    lines = [PlayedCurve(shares[number], number != selected) for number in range(len(losses))]
     return sorted(lines, key=lambda line: not line.is_faint)
 
 

@@ -198,9 +198,9 @@ def _white_value(pixels: npt.NDArray[Any]) -> float:
 
     It is 255 or 65,535 for integers, and 1 for floats, unless larger values occur; then it is the largest.
     """
-    largest, is_integer = float(pixels.max()), pixels.dtype.kind in "ui"
+    max_step, is_integer = float(pixels.max()), pixels.dtype.kind in "ui"
     candidates = (1.0,) if not is_integer else (255.0,) if pixels.dtype == np.uint8 else (255.0, 65535.0)
-    return next((white for white in candidates if largest <= white), largest)
+    return next((white for white in candidates if max_step <= white), max_step)
 
 
 def draw_over_image(
@@ -210,8 +210,8 @@ def draw_over_image(
     theme, quantity = THEMES[size.look], QUANTITIES[attention.quantity]
     layers, numbers = (sorted({*indices}) for indices in zip(*heads, strict=True))
     footer = draw_footer(caption.mention_ablated([(attention, head) for head in heads]), size.pixels, theme.ink)
-    height = size.tallest - FOOT - footer[1]
-    layout = grid_layout(size.pixels, len(layers), len(numbers), height, largest=min(size.pixels, height))
+    height = size.max_height - FOOT - footer[1]
+    layout = grid_layout(size.pixels, len(layers), len(numbers), height, max_step=min(size.pixels, height))
     patch_pixels = max(1, SHARP_PIXELS // max(len(numbers) * pinned.columns, len(layers) * pinned.rows))
     grey_image = None if image is None else _resize_image(image, pinned, patch_pixels)
     marks, parts = list[Mark](), list[Block]()
@@ -309,7 +309,7 @@ def _token_text(attention: Attention, pinned: PinnedPatches) -> str:
 
 def _write_texts(
     attention: Attention, heads: Sequence[Head], pinned: PinnedPatches, colours: str, has_image: bool
-) -> caption.Words:
+) -> caption.FigureTexts:
     has_all = len(heads) == attention.layers * attention.heads
     head_list = (
         caption.describe_all_heads(attention)
@@ -322,7 +322,12 @@ def _write_texts(
     steps = f", {names}" if (names := caption.list_applied_steps(attention)) else ""
     ablation = caption.explain_ablated([(attention, head) for head in heads])
     scale_note = "; the scale shows each over the image’s black, above, to its white, below" * has_image
-    sentences = (f"{title}{steps}.", ablation, caption.quantities([attention]), f"Colour: {colours}{scale_note}.")
+    sentences = (
+        f"{title}{steps}.",
+        ablation,
+        caption.explain_quantities([attention]),
+        f"Colour: {colours}{scale_note}.",
+    )
     about = {
         "figure": "image",
         "model": name_in_column(attention.model),

@@ -12,11 +12,11 @@ from mha_viz.figures.drawing.marks import Text
 from mha_viz.text import UNKNOWN
 
 TWO_LINE_ROOM = 18  # minimum number of pixels of a row or column with room for two lines
-FIRST_LINE, SECOND_LINE = 0.5, 0.8  # maximum size of the first line per room; size of the second line per first line
+FIRST_LINE, SECOND_LINE = 0.5, 0.8  # maximum size of the first line per room; size of the second per that of the first
 
 
 def draw_label(text: Text, width: float, room: float) -> list[Text]:
-    """Return a label cut to a ``width``, in two lines if it is an unknown word and its row has the ``room``."""
+    """Return a label cut to ``width``; an unknown word has two lines if ``room``, the height of its row, allows."""
     typed = text.text.removeprefix(f"{UNKNOWN} ")
     if typed == text.text or room < TWO_LINE_ROOM:
         return [_cut_label(text, width)]

@@ -2,8 +2,8 @@
 
 Layout of the packet: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded to four
 bytes), then one packet for each distinct reading in the layout of :mod:`mha_viz.figures.layout.packet`, with the heads
-of its panels only; ``sizes`` of the header states the bytes of each. A head costs 2 · n² bytes, shared by panels that
-show it twice: 0.5 MB for the longest text, 8.4 MB for sixteen of them. The same panels give the same bytes.
+of its panels only. The header's ``sizes`` are the sizes of these packets in bytes. A head takes 2 · n² bytes, once even
+if several panels show it: 0.5 MB for the longest text, 8.4 MB for sixteen heads. The same panels give the same bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNEQUAL_LENGTHS = "Their words differ in number. Compare two sentences of equal 
 
 
 class Panel(NamedTuple):
-    """One head of one reading, with a name that a user gave it, if any."""
+    """One head of one reading; ``name`` is the user's name for it, if any."""
 
     attention: Attention
     head: Head
@@ -58,16 +58,16 @@ def find_pins(
     ]
 
 
-def transfer_pin(first: Attention, other: Attention, view: View, back: bool = False) -> Focus | None:
+def transfer_pin(first: Attention, other: Attention, view: View, is_reversed: bool = False) -> Focus | None:
     """Return the position in ``other`` of the pin, which counts tokens of ``first``; None if nothing corresponds to it.
 
-    There may be several equally good alignments; ``back`` uses the alignment of ``other`` to ``first``.
+    There may be several equally good alignments; ``is_reversed``: use the alignment of ``other`` to ``first``.
     """
     axes = list_units(other, view)
     sides = list_row_texts(first, other)
     if all(ours == theirs for ours, theirs in sides):
         return find_focus(axes, view)
-    query, key = (_find_unit(*side, token, back) for side, token in zip(sides, view.pinned, strict=True))
+    query, key = (_find_unit(*side, token, is_reversed) for side, token in zip(sides, view.pinned, strict=True))
     row, col = (_find_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
     pinned = [token is not None for token in view.pinned]
     present = [row is not None, col is not None]
@@ -103,12 +103,14 @@ def list_row_texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedT
     return (first.queries, other.queries), (first.keys, other.keys)
 
 
-def _find_unit(first: TokenizedText, other: TokenizedText, token: int | None, back: bool) -> tuple[int, ...] | None:
+def _find_unit(
+    first: TokenizedText, other: TokenizedText, token: int | None, is_reversed: bool
+) -> tuple[int, ...] | None:
     """Return the subwords of ``other`` that correspond to the word of a token of ``first``."""
     unit = next((i for i, group in enumerate(first.groups) if token in group), None)
     if unit is None:
         return None
-    if back:
+    if is_reversed:
         same = align(other, first).same
         matched = same.index(unit) if unit in same else None
     else:
@@ -127,16 +129,16 @@ def explain_mismatch(first: Attention, second: Attention, view: View) -> str:
     if first.is_cross != second.is_cross:
         return "One leads from one text to another, the other from a text to itself. Compare two of the same kind."
     sides = list_row_texts(first, second) if first.is_cross else list_row_texts(first, second)[:1]
-    reason = next((reason for side in sides if (reason := _explain_unlike(*side, view))), "")
+    reason = next((reason for side in sides if (reason := _explain_text_mismatch(*side, view))), "")
     same_shape = [*map(len, list_units(first, view))] == [*map(len, list_units(second, view))]
     return reason or ("" if same_shape else UNEQUAL_LENGTHS)
 
 
-def _explain_unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
+def _explain_text_mismatch(a: TokenizedText, b: TokenizedText, view: View) -> str:
     """Explain why the units of two texts do not correspond one to one; empty if they do."""
-    place = align(a, b).place
+    positions = align(a, b).place
     ours, theirs = (_list_shown_units(text, view) for text in (a, b))
-    if [place[i] for i in ours] != theirs:
+    if [positions[i] for i in ours] != theirs:
         return UNEQUAL_LENGTHS
     if view.unit == "pieces" and not _has_same_subwords(a, b, list(zip(ours, theirs, strict=True))):
         return "Their words are split differently. Compare them by words."
@@ -146,7 +148,7 @@ def _explain_unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
 def _has_same_subwords(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
     """Return whether subwords can be subtracted.
 
-    There must be equally many, and with the same characters if the words are the same.
+    Corresponding words must have equally many subwords, with the same characters if the words are the same.
     """
     same_text = (a.text, a.pair) == (b.text, b.pair)
     ours, theirs = a.by_words().tokens, b.by_words().tokens
@@ -162,9 +164,9 @@ def _has_same_subwords(a: TokenizedText, b: TokenizedText, partners: Sequence[tu
     return True
 
 
-def is_same_word(one: str, two: str) -> bool:
+def is_same_word(first: str, second: str) -> bool:
     """Return whether two words are equal, ignoring case."""
-    return one.casefold() == two.casefold()
+    return first.casefold() == second.casefold()
 
 
 def _list_shown_units(text: TokenizedText, view: View) -> list[int]:
@@ -172,13 +174,13 @@ def _list_shown_units(text: TokenizedText, view: View) -> list[int]:
     return [i for i, g in enumerate(text.groups) if view.special == "keep" or not text.tokens[g[0]].special]
 
 
-# ---- As bytes for the browser ---------------------------------------------------------------------------------
+# ---- Packets for the browser ----------------------------------------------------------------------------------
 
 
 UnitName = Literal["pieces", "words"]
 Partners = list[int | None]
 
-# The fields of a packet's header that are needed to draw a panel.
+# The fields of a reading's header that are needed to draw a panel.
 PANEL_FIELDS = (
     "key", "model", "cited", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full",
     "signed", "request", "numbers", "layer_numbers",
@@ -207,12 +209,12 @@ class _Pair(NamedTuple):
 
 
 def pack_comparison(
-    panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, everything: bool = False
+    panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, is_standalone: bool = False
 ) -> bytes:
     """Return the bytes for up to 16 panels.
 
-    ``editable``: whether the user may rename, move and remove these panels. If some panels of a list cannot be shown,
-    it contains each panel's place in that list. ``everything``: for a page without a server. Raises SettingError,
+    ``editable``: whether the user may rename, move and remove these panels; if some panels of a list cannot be shown,
+    the index of each panel in that list. ``is_standalone``: for a page without a server. Raises SettingError,
     UnknownHead.
     """
     if len(panels) > MAX_PANELS:
@@ -225,7 +227,7 @@ def pack_comparison(
         (i, j): _align_readings(distinct[i].attention, distinct[j].attention)
         for i, j in combinations(range(len(distinct)), 2)
     }
-    packets = [_pack_reading(reading, everything) for reading in distinct]
+    packets = [_pack_reading(reading, is_standalone) for reading in distinct]
     header = {
         "editable": editable is not False,
         "panels": [
@@ -246,7 +248,7 @@ def pack_comparison(
 
 
 def set_initial_state(packet: bytes, **start: str) -> bytes:
-    """Set the initial state of a packet's panels, which the address can override.
+    """Set the initial state of a packet's panels, which the URL can override.
 
     ``start``: a difference (``diff``, "0-1"), a pinned word (``pin``, "q3"), and special tokens (``special``).
     """
@@ -277,11 +279,11 @@ def _source_index(editable: bool | Sequence[int], panel: int) -> int | None:
     return editable[panel]
 
 
-def _pack_reading(reading: _Reading, alone: bool) -> bytes:
+def _pack_reading(reading: _Reading, is_standalone: bool) -> bytes:
     """Pack one reading: its heads in full, and the fields of its text that are needed for words, labels and spans."""
     attention, heads = reading
     special = attention.keys.special
-    header = _build_header(attention, heads, OpenHead(), Overview([], {}, b""), alone)
+    header = _build_header(attention, heads, OpenHead(), Overview([], {}, b""), is_standalone)
     fields: dict[str, object] = {
         "label": label_model(attention.model),
         "revision": format_revision(attention.model, attention.revision),
@@ -302,7 +304,7 @@ def _typed_fields(text: TokenizedText) -> dict[str, object]:
     return {"text": text.text, "pair": text.pair, "spans": spans}
 
 
-# ---- What corresponds ---------------------------------------------------------------------------------
+# ---- Correspondence -----------------------------------------------------------------------------------
 
 
 def _align_readings(first: Attention, second: Attention) -> _Pair:
@@ -314,7 +316,7 @@ def _align_readings(first: Attention, second: Attention) -> _Pair:
 
 
 def _build_tables(texts: Sequence[TokenizedText], alignments: dict[tuple[int, int], Alignment]) -> dict[str, object]:
-    """Return the partners counted in two ways: only equal words, or replaced words, too."""
+    """Return the partners of words in other readings: in "aligned", of equal words only; in "place", of all words."""
     return {
         "aligned": _build_table(texts, {ij: list(alignment.same) for ij, alignment in alignments.items()}),
         "place": _build_table(texts, {ij: list(alignment.place) for ij, alignment in alignments.items()}),
@@ -328,7 +330,7 @@ def _build_table(
     table: list[list[Partners | None]] = [[None] * len(texts) for _ in texts]
     for (i, j), place in partners.items():
         inverse: Partners = [None] * len(texts[j].groups)
-        for a, b in reversed(list(enumerate(place))):  # if several share a partner, it gets the first of them
+        for a, b in reversed(list(enumerate(place))):  # a partner that several units share gets the first
             if b is not None:
                 inverse[b] = a
         table[i][j], table[j][i] = place, inverse

@@ -1,7 +1,7 @@
 """Apply a view to a reading: units, hidden tokens, links, shades and their colours, as on screen.
 
-It also holds the notes on figures in which hardly anything is visible. The browser computes the same in
-``browser/geometry.js``; ``tests/golden/figures.json`` checks that the two agree.
+It also writes the notes on figures in which hardly anything is visible. ``browser/geometry.js`` computes the same;
+``tests/golden/figures.json`` checks that the two agree.
 """
 
 from __future__ import annotations
@@ -108,13 +108,13 @@ class Block(NamedTuple):
     signed: bool = False
     is_share: bool = True
 
-    def written(self, number: float) -> str:
+    def format(self, number: float) -> str:
         """Format one of its numbers."""
         return numerals.format_weight(number) if self.is_share else numerals.three_digits(number, self.signed)
 
-    def size(self, number: float) -> str:
+    def format_size(self, number: float) -> str:
         """Format one of its numbers without the sign."""
-        return self._replace(signed=False).written(abs(number))
+        return self._replace(signed=False).format(abs(number))
 
     @property
     def top(self) -> float:
@@ -177,8 +177,8 @@ def check_pin(attention: Attention, view: View) -> None:
     raise SettingError(f"pin is {view.pin!r}, which this view does not show.", "Pin a token that is shown, or show it.")
 
 
-def _find_index(units_: tuple[Unit, ...], token: int | None) -> int | None:
-    return None if token is None else next((i for i, u in enumerate(units_) if token in u.tokens), -1)
+def _find_index(units: tuple[Unit, ...], token: int | None) -> int | None:
+    return None if token is None else next((i for i, u in enumerate(units) if token in u.tokens), -1)
 
 
 def build_block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
@@ -245,8 +245,8 @@ def iter_view_steps(attention: Attention, view: View) -> Iterator[Step]:
         yield RESCALED if is_rescaled else NOT_RESCALED
 
 
-def chosen(w: Weights, links: str) -> Mask:
-    """Select the links to draw, [row, column].
+def select_links(w: Weights, links: str) -> Mask:
+    """Select the links to draw by a rule: return a mask [row, column].
 
     top: the k largest keys of a query; min: weight ≥ value; mass: the fewest keys of a query that contain this share of
     the weight shown in its row. Signs are ignored.
@@ -272,7 +272,7 @@ def chosen(w: Weights, links: str) -> Mask:
 
 
 def is_crowded(axes: Axes) -> bool:
-    """Return whether so many words are shown that all their links together would be indistinguishable."""
+    """Return whether there are too many words to distinguish all their links."""
     return max(sum(not unit.special for unit in side) for side in axes) >= CROWDED_WORDS
 
 
@@ -284,11 +284,11 @@ def choose_drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[M
     is [CLS] or [SEP].
     """
     if not is_crowded(axes):
-        return [chosen(part.w, links) for part in parts]
+        return [select_links(part.w, links) for part in parts]
     rows, cols = (np.array([not unit.special for unit in side]) for side in axes)
     between_words = rows[:, None] & cols[None]  # [row, column]
-    words = [np.where(between_words, np.abs(part.w), np.float32(0)) for part in parts]
-    sizes = np.stack([np.where(chosen(w, links), w, 0) for w in words])  # [head, row, column]
+    word_weights = [np.where(between_words, np.abs(part.w), np.float32(0)) for part in parts]
+    sizes = np.stack([np.where(select_links(w, links), w, 0) for w in word_weights])  # [head, row, column]
     order = np.argsort(-sizes, axis=None, kind="stable")[:MAX_CROWDED_LINKS]
     drawn = np.zeros(sizes.shape, bool)
     drawn.flat[order] = sizes.flat[order] > 0
@@ -296,7 +296,7 @@ def choose_drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[M
 
 
 def describe_few_links(axes: Axes, view: View) -> str:
-    """Return the words for a diagram that draws only the strongest links; empty if it draws all."""
+    """Describe the links of a diagram that draws only the strongest; empty if it draws all."""
     if view.pin or not is_crowded(axes):
         return ""
     return f"the {MAX_CROWDED_LINKS} strongest links between {get_unit_noun(view)}"
@@ -307,15 +307,15 @@ def get_unit_noun(view: View) -> str:
     return "words" if view.unit == "words" else "tokens"
 
 
-def describe_label_step(every: int, what: str = "token") -> str:
-    """Return "every 2nd token is labelled" if only every ``every``-th label has room; empty if all labels have."""
-    return "" if every == 1 else f"every {every}{_ORDINAL.get(every, 'th')} {what} is labelled"
+def describe_label_step(step: int, noun: str = "token") -> str:
+    """Return "every 2nd token is labelled" if only every ``step``-th label fits; empty if all labels fit."""
+    return "" if step == 1 else f"every {step}{_ORDINAL.get(step, 'th')} {noun} is labelled"
 
 
 def link_scale(scale: str) -> str:
-    """Return the scale of links, which all lines of a figure share.
+    """Return the scale that all links of a figure share.
 
-    A scale for each row would make a weak link as dark as a strong one.
+    "row" is replaced by "head", because a scale for each row would make weak links as dark as strong ones.
     """
     return "head" if scale == "row" else scale
 
@@ -332,19 +332,19 @@ def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
         with np.errstate(divide="ignore"):
             level = np.where(exact > 0, 255 * (1 + np.log10(np.maximum(exact, 1e-300)) / LOG_DECADES), 0)
     else:
-        full: float | npt.NDArray[np.float64] = 1.0
+        maximum: float | npt.NDArray[np.float64] = 1.0
         if scale == "head":
-            full = (exact.max() if top is None else top) or 1.0
+            maximum = (exact.max() if top is None else top) or 1.0
         elif scale == "row":
-            full = exact.max(axis=1, keepdims=True)
-            full = np.where(full > 0, full, 1.0)
-        level = exact * (255 / full)
+            maximum = exact.max(axis=1, keepdims=True)
+            maximum = np.where(maximum > 0, maximum, 1.0)
+        level = exact * (255 / maximum)
     return np.clip(np.rint(level), 0, 255).astype(np.uint8)
 
 
 def describe_range(scale: str, parts: Sequence[Block]) -> str:
     """Describe the range of the colour scale of ``parts``, for captions and legends."""
-    largest = max(parts, key=lambda part: part.top).size(max(part.top for part in parts)) if parts else "0"
+    largest = max(parts, key=lambda part: part.top).format_size(max(part.top for part in parts)) if parts else "0"
     if any(part.signed for part in parts):
         ends = {"fixed": "1", "head": largest, "row": "each row's largest size"}
         return "logarithmic, from ±0.001 to ±1" if scale == "log" else f"0 to ±{ends[scale]}"
@@ -379,12 +379,11 @@ def note_faint_cells(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
 
 
 def note_faint_links(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
-    """Return the same note for links, or a note that no link satisfies the rule of the view."""
-    if any(chosen(part.w, view.links).any() for part in parts) or not any(part.w.size for part in parts):
+    """Return the note of :func:`note_faint_cells`, or a note that no link satisfies the rule of the view."""
+    if any(select_links(part.w, view.links).any() for part in parts) or not any(part.w.size for part in parts):
         return note_faint_cells(view, parts)
-    remedy = (
-        f'The largest weight shown is {parts[0].size(_find_largest(parts))}: ask for less than links="{view.links}".'
-    )
+    largest = parts[0].format_size(_find_largest(parts))
+    remedy = f'The largest weight shown is {largest}: ask for less than links="{view.links}".'
     return (Note("No weight is large enough for a link.", remedy),)
 
 

@@ -110,7 +110,7 @@ def test_a_million_letters_are_not_all_measured_to_cut_them(monkeypatch: pytest.
 
 def test_long_texts_are_not_kept_in_memory() -> None:
     before = fonts._measure_short.cache_info().currsize
-    fonts.width("b" * (fonts.LONGEST_CACHED + 1), 10)
+    fonts.width("b" * (fonts.MAX_CACHED_LENGTH + 1), 10)
     assert fonts._measure_short.cache_info().currsize == before
 
 

@@ -28,13 +28,13 @@ from mha_viz.figures import files
 from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import POINTS_PER_MM, Drawing
 from mha_viz.figures.drawing.table import Table
-from mha_viz.figures.files import Exported
+from mha_viz.figures.files import FigureNumbers
 from mha_viz.figures.files.page import Look, embed_page, render_page
 from mha_viz.figures.layout import Size
 from mha_viz.process.progress import is_in_notebook
 
-NOTEBOOK_DPI = 110  # of the picture beside the interactive drawing
-NO_PAGE_MM = 10_000.0  # a figure on Axes is not cut to a page but drawn smaller
+NOTEBOOK_DPI = 110  # of the picture that accompanies the interactive drawing
+NO_PAGE_MM = 10_000.0  # no height limit: a figure on Axes is not cut to a page but drawn smaller
 HEIGHTS = {"all": 820, "grid": 560, "links": 690, "heatmap": 690, "compare": 760}  # pixels of a notebook's frame
 
 
@@ -54,7 +54,7 @@ class Figure:
 
     make: Callable[[Size], Drawing]
     page: Page | None  # None for a chart, which has no interactive version
-    numbers: Callable[[], Exported]
+    numbers: Callable[[], FigureNumbers]
     size: Size = field(default_factory=Size)
     look: Look = "auto"  # colour scheme of the interactive version; "auto" is the reader's own
     refused: tuple[SettingError, ...] = ()  # the settings that only the interactive version shows
@@ -86,8 +86,7 @@ class Figure:
 
     @property
     def caption(self) -> str:
-        """The text to print below the figure: model, sentence, heads, the steps applied, and what is hidden or left
-        out."""
+        """The text to print below the figure: model, sentence, heads, steps, and any hidden or omitted parts."""
         return self.drawing.full_caption
 
     @property
@@ -106,7 +105,7 @@ class Figure:
     def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
         """Write the figure as .svg, .pdf, .png (``dpi``) or .html, or its numbers as .csv, .npz, .safetensors, .json.
 
-        A picture that leaves something out, is higher than its page or has letters too small to print causes a
+        A picture that leaves parts out, is higher than its page or has letters too small to print causes a
         FigureWarning.
 
         Characters that no font on this machine has are drawn as boxes: a MissingGlyphWarning names them, once per
@@ -151,7 +150,7 @@ class Figure:
     def to_html(self) -> str:
         """Return the interactive figure as one self-contained HTML page, without network access or third-party scripts.
 
-        Raises ExportError for a chart, which has no interactive version
+        Raises ExportError for a chart, which has no interactive version.
         """
         interactive = self.page
         if interactive is None:

@@ -20,7 +20,7 @@ from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import THEMES, Theme
 from mha_viz.figures.figure import Figure, Page
-from mha_viz.figures.files import Several, Subtracted
+from mha_viz.figures.files import DifferenceNumbers, PanelNumbers
 from mha_viz.figures.files.page import Look
 from mha_viz.figures.layout import Size, caption, draw_fitted
 from mha_viz.figures.layout import image_maps as images
@@ -37,12 +37,14 @@ from mha_viz.figures.layout.view import View, check_view, compute_shown
 from mha_viz.options import GridOptions, HeadOptions, Options
 from mha_viz.view.settings import OPTIONS, check_accepted, iter_page_only_settings, make_file_refusal
 
-MOST_INCHES = 1_000
+MAX_INCHES = 1_000
 
 
 def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
-    """Draw all heads at a glance, or with ``layers=[5, 6]`` and ``heads=[0, 1]`` only those. Options: those of View and
-    Size."""
+    """Draw all heads at a glance, or only those of ``layers=[5, 6]`` and ``heads=[0, 1]``.
+
+    Options: those of View and Size.
+    """
     chosen_heads = _choose_grid_heads(attention, options.pop("layers", None), options.pop("heads", None))
     view, size, look = settings(options, "grid")
     check_view(attention, view)
@@ -78,9 +80,9 @@ def overlay(
     view = replace(view, unit="pieces")
     check_view(attention, view)
     pinned_token = images.find_pinned_token(attention, view, columns)
-    under = None if image is None else images.to_grey(image)
+    grey_image = None if image is None else images.to_grey(image)
     return Figure(
-        partial(images.draw_over_image, attention, under, chosen_heads, pinned_token, view),
+        partial(images.draw_over_image, attention, grey_image, chosen_heads, pinned_token, view),
         None,
         partial(images.table, attention, chosen_heads, pinned_token),
         size,
@@ -178,7 +180,7 @@ def compare(
     Returns the figure. Raises SettingError for panels, a kind, columns or options that do not exist or do not go
     together, and UnknownHead.
     """
-    all_panels = [build_panel(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
+    all_panels = [build_panel(item) for item in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
     view, size, look = settings(options, "compare")
     check_panels(all_panels, view, pin_of)
     check_panel_kind(kind, columns)
@@ -247,18 +249,18 @@ def chart(
 
     Args:
         draw: makes the chart in the colours of a theme.
-        alt: says in a few words what it shows.
-        caption: what it was measured on.
-        table: makes its numbers; by default they are those that it draws.
-        name: that of its files, without a suffix.
+        alt: describes the chart in a few words.
+        caption: states the source of its numbers.
+        table: makes the table of its numbers, by default those that it draws.
+        name: the name of its files, without a suffix.
         **options: those of Size.
 
     Returns the figure. Raises SettingError for other options.
     """
     _, size, _ = settings(options)
-    words = f"{alt.rstrip('.')}. {caption}".strip()
+    caption_text = f"{alt.rstrip('.')}. {caption}".strip()
     return Figure(
-        partial(_chart_drawing, draw, words, alt),
+        partial(_chart_drawing, draw, caption_text, alt),
         None,
         table or partial(_chart_table, draw, size.look, alt, caption),
         size,
@@ -266,8 +268,8 @@ def chart(
     )
 
 
-def _chart_drawing(draw: Callable[[Theme], Chart], words: str, alt: str, size: Size) -> Drawing:
-    return draw_chart(draw(THEMES[size.look]), size, words, alt)
+def _chart_drawing(draw: Callable[[Theme], Chart], caption_text: str, alt: str, size: Size) -> Drawing:
+    return draw_chart(draw(THEMES[size.look]), size, caption_text, alt)
 
 
 def _chart_table(draw: Callable[[Theme], Chart], look: str, alt: str, caption: str) -> Table:
@@ -278,16 +280,16 @@ def _difference_drawing(first: Panel, second: Panel, view: View, pin_of: int, si
     return difference_drawing(first, second, view, size, pin_of)
 
 
-def _panel_numbers(panels: Sequence[Panel], view: View) -> Several:
+def _panel_numbers(panels: Sequence[Panel], view: View) -> PanelNumbers:
     numbers = tuple(compute_shown(panel.attention, [panel.head], view) for panel in panels)
-    return Several(numbers, tuple(panel.name for panel in panels))
+    return PanelNumbers(numbers, tuple(panel.name for panel in panels))
 
 
-def _difference_numbers(one: Panel, two: Panel, view: View) -> Subtracted:
-    axes = compute_difference(one, two, view).axes
+def _difference_numbers(first_panel: Panel, second_panel: Panel, view: View) -> DifferenceNumbers:
+    axes = compute_difference(first_panel, second_panel, view).axes
     rows, cols = (tuple(unit.text for unit in side) for side in axes)
-    first, second = (compute_shown(p.attention, [p.head], view) for p in (one, two))
-    return Subtracted(first, second, rows, cols)
+    first, second = (compute_shown(p.attention, [p.head], view) for p in (first_panel, second_panel))
+    return DifferenceNumbers(first, second, rows, cols)
 
 
 def _explorer_page(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
@@ -328,7 +330,7 @@ def _choose_grid_heads(
 def _choose_heads(
     attention: Attention, layer: int | AnyHead | None, head: int | None, options: HeadOptions
 ) -> tuple[Head, ...]:
-    """Return the heads, or layers of rollout, that a call names in any of the supported ways."""
+    """Return the heads, or layers of rollout, that the arguments of a call name."""
     named = options.pop("heads", None)
     last = attention.every_head()[-1]
     example = name_map(attention.quantity, last)
@@ -344,15 +346,15 @@ def _choose_heads(
     return chosen
 
 
-def build_panel(given: Any) -> Panel:
+def build_panel(item: Any) -> Panel:
     """Build a panel from (attention, head) or (attention, head, name). Raises SettingError."""
-    if isinstance(given, Panel):
-        return given
+    if isinstance(item, Panel):
+        return item
     try:
-        attention, head, *name = given
+        attention, head, *name = item
     except (TypeError, ValueError) as error:
         raise SettingError(
-            f"{shorten_value(given, 60)!r} is not a head to compare.", "Give (attention, 'L3H1')."
+            f"{shorten_value(item, 60)!r} is not a head to compare.", "Give (attention, 'L3H1')."
         ) from error
     if not isinstance(attention, Attention):
         raise SettingError(f"{shorten_value(attention, 60)!r} is not an Attention.", "Give (attention, 'L3H1').")
@@ -360,10 +362,7 @@ def build_panel(given: Any) -> Panel:
 
 
 def strip_page_settings(view: View, kind: str, panels: str = "") -> View:
-    """Return the view that the files of a kind of figure show.
-
-    It lacks the settings that only the interactive page shows.
-    """
+    """Reset the settings of a view that only the interactive page of a kind of figure shows."""
     return replace(
         view, **{name: OPTIONS[name].default for name in iter_page_only_settings(kind, asdict(view), panels)}
     )
@@ -379,11 +378,11 @@ def settings(options: Mapping[str, Any], kind: str = "") -> tuple[View, Size, Lo
 
     Raises SettingError for unknown options, and for options that a ``kind`` of figure does not accept.
     """
-    views, sizes = ({f.name for f in fields(kind)} for kind in (View, Size))
+    views, sizes = ({f.name for f in fields(options_class)} for options_class in (View, Size))
     options = dict(options)
     if "width_in" in options:
         inches = options.pop("width_in")
-        if not isinstance(inches, int | float) or not abs(inches) < MOST_INCHES:
+        if not isinstance(inches, int | float) or not abs(inches) < MAX_INCHES:
             raise SettingError(f"width_in is {shorten_value(inches)!r}.", "Expected a number of inches.")
         options["width_mm"] = 25.4 * inches
     unknown = [name for name in options if name not in views | sizes]

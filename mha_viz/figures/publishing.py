@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mha_viz.models.reading.loaded_model import LoadedModel
 
 TITLE = "What these attention heads look at"
-MOST_TITLE, MOST_REMARK = 120, 2_000  # characters
+MAX_TITLE, MAX_REMARK = 120, 2_000  # characters
 
 
 def publish(
@@ -108,7 +108,7 @@ def publication(
 
 
 def _build_example(panel: Panel, model: Encoder, options: Mapping[str, Any]) -> tuple[str, PagePart]:
-    """Return the sentence of a panel and its drawing for the live model: all heads, with the panel's head open."""
+    """Let the live model read the sentence of a panel; return the sentence and a drawing of all heads."""
     text = panel.attention.text.text
     reading = model.encode(text)
     _ = reading[panel.head]  # raises UnknownHead
@@ -163,9 +163,9 @@ def _panel_heading(panel: Panel) -> str:
 def check_texts(title: str, introduction: str, remarks: Sequence[str]) -> None:
     """Raise SettingError for a text that is too long."""
     for name, text, max_characters in (
-        ("title", title, MOST_TITLE),
-        ("introduction", introduction, MOST_REMARK),
-        *(("remark", remark, MOST_REMARK) for remark in remarks),
+        ("title", title, MAX_TITLE),
+        ("introduction", introduction, MAX_REMARK),
+        *(("remark", remark, MAX_REMARK) for remark in remarks),
     ):
         check_kind(text, str, "a text", f"Give the {name} as text.")
         if len(text) > max_characters:

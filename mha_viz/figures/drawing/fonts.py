@@ -1,8 +1,8 @@
 """Fonts for files: the width of text, the font for each character, and the characters that no font on this machine has.
 
-The first face is Source Sans Pro, the family of the screen; then DejaVu Sans, which has Greek, Cyrillic, Hebrew, Arabic
-and many symbols; then the fonts of the system, searched only if a character needs them. ``MHA_VIZ_FONTS`` may name
-folders or files (separated as in PATH) to be searched before the system's.
+The first font is Source Sans Pro, as on screen; the second is DejaVu Sans, which has Greek, Cyrillic, Hebrew, Arabic
+and many symbols; the system's fonts are searched only if a character needs them. ``MHA_VIZ_FONTS`` may name folders or
+files (separated as in PATH) to search before the system's fonts.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from mha_viz.figures.drawing.font_file import Font, detect_outlines
 FONTS_VARIABLE = "MHA_VIZ_FONTS"
 SUFFIXES = (".ttf", ".otf", ".ttc", ".otc")
 BOX_WIDTH = 0.6  # the width, in ems, of the box that stands for a character without a font
-MOST_LISTED = 6  # maximum number of characters that a warning names
-LONGEST_CACHED = 200  # cache the widths only of texts up to this length, to limit memory
-PLACEHOLDER_FONTS = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that show every character as a box or blank
+MAX_LISTED = 6  # maximum number of characters that a warning names
+MAX_CACHED_LENGTH = 200  # maximum length of texts whose widths are cached, to limit memory
+PLACEHOLDER_FONTS = re.compile("LastResort|AdobeBlank|NotDef")  # these draw every character as a box or a blank
 
 
 class FontRun(NamedTuple):
-    """A stretch of text in one font, in logical order. ``font`` is None if no font has its characters."""
+    """A part of a text in one font, in logical order. ``font`` is None if no font has its characters."""
 
     text: str
     font: Font | None
@@ -40,12 +40,12 @@ class FontRun(NamedTuple):
 
 @cache
 def get_face(weight: int) -> Font:
-    """Return the first face, in regular or semi-bold weight."""
+    """Return the first font, Source Sans Pro, in regular or semi-bold weight."""
     return _source_font("Sans", weight)
 
 
 def get_serif(weight: int) -> Font:
-    """Return the face of headings, as on the app's pages."""
+    """Return the font of headings, as on the app's pages."""
     return _source_font("Serif", weight)
 
 
@@ -86,12 +86,12 @@ def _list_other_fonts() -> tuple[Font, ...]:
 
     Only the first face of a collection is used, since its other faces have the same characters.
     """
-    named = sorted(_iter_files(_list_configured_places()))
-    return tuple(Font(str(path)) for path in [*named, *sorted(_iter_files(_folders()), key=_preference_key)])
+    configured = sorted(_iter_files(_list_configured_places()))
+    return tuple(Font(str(path)) for path in [*configured, *sorted(_iter_files(_folders()), key=_preference_key)])
 
 
 def _list_configured_places() -> list[Path]:
-    return [Path(place) for place in os.environ.get(FONTS_VARIABLE, "").split(os.pathsep) if place]
+    return [Path(path) for path in os.environ.get(FONTS_VARIABLE, "").split(os.pathsep) if path]
 
 
 def _preference_key(path: Path) -> tuple[bool, bool, bool, str]:
@@ -112,9 +112,9 @@ def _folders() -> list[Path]:
     return [Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), home / ".local/share/fonts", home / ".fonts"]
 
 
-def _iter_files(places: Iterable[Path]) -> Iterator[Path]:
-    for place in places:
-        paths = [place] if place.is_file() else place.rglob("*") if place.is_dir() else []
+def _iter_files(roots: Iterable[Path]) -> Iterator[Path]:
+    for root in roots:
+        paths = [root] if root.is_file() else root.rglob("*") if root.is_dir() else []
         yield from (
             path for path in paths if path.suffix.lower() in SUFFIXES and not PLACEHOLDER_FONTS.search(path.stem)
         )
@@ -160,7 +160,7 @@ def clear_caches() -> None:
 
 def width(text: str, size: float, weight: int = 400) -> float:
     """Return the width of a text in the unit of ``size``: the sum of its advances."""
-    ems = _measure_short(text, weight) if len(text) <= LONGEST_CACHED else _sum_advances(text, weight)
+    ems = _measure_short(text, weight) if len(text) <= MAX_CACHED_LENGTH else _sum_advances(text, weight)
     return ems * size
 
 
@@ -186,43 +186,43 @@ def cut_text(text: str, size: float, room: float, weight: int = 400) -> str:
     """Shorten a text to fit into ``room``, ending with "…"; combining marks stay with their letters."""
     remaining = room / size  # ems
     dots = _advance("…", weight)
-    shown = 0  # maximum number of characters after which "…" still fits
+    length = 0  # maximum number of characters after which "…" still fits
     for i, character in enumerate(text):  # stop at the end of the room: a token may be a million letters long
         remaining -= _advance(character, weight)
         if remaining < 0:
             break
-        shown = i + 1 if remaining >= dots else shown
+        length = i + 1 if remaining >= dots else length
     else:
         return text
-    while shown and _is_inseparable(text[shown], text[shown - 1]):
-        shown -= 1
-    return text[:shown] + "…"
+    while length and _is_inseparable(text[length], text[length - 1]):
+        length -= 1
+    return text[:length] + "…"
 
 
 def _is_inseparable(character: str, previous: str) -> bool:
-    """Return whether the two characters must not be separated.
+    """Return whether a line must not be cut between two characters.
 
-    Combining marks, skin tones and characters joined by a zero-width joiner must not be.
+    This is so for combining marks, skin tones and characters joined by a zero-width joiner.
     """
     tone = "\U0001f3fb" <= character <= "\U0001f3ff"
     return tone or previous == "\u200d" or character == "\u200d" or unicodedata.category(character)[0] == "M"
 
 
-# ---- Setting --------------------------------------------------------------------------------------------
+# ---- Runs of one font -----------------------------------------------------------------------------------
 
 _UNWRITABLE = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
 def replace_unwritable(text: str) -> str:
-    """Return the text as all formats write it.
+    """Replace the characters that files cannot contain, as in all formats.
 
-    White space becomes a space, and characters that no file can contain become U+FFFD; the length stays the same.
+    Control characters that are white space become spaces, and others U+FFFD; the length stays the same.
     """
     return _UNWRITABLE.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
 
 
 def split_runs(text: str, weight: int = 400) -> list[FontRun]:
-    """Split a text into stretches of one font, in logical order.
+    """Split a text into runs of one font, in logical order.
 
     Characters without a shape of their own join their neighbours.
     """
@@ -232,9 +232,9 @@ def split_runs(text: str, weight: int = 400) -> list[FontRun]:
     stretches: list[FontRun] = []
     for character in text:
         is_shapeless = unicodedata.category(character) in ("Mn", "Me", "Cf")
-        before = stretches[-1].font if stretches else None
-        can_stay = before is not None and (is_shapeless or character == " ") and ord(character) in before.glyphs
-        font = before if can_stay or (is_shapeless and stretches) else find_font(character, weight)
+        previous = stretches[-1].font if stretches else None
+        can_stay = previous is not None and (is_shapeless or character == " ") and ord(character) in previous.glyphs
+        font = previous if can_stay or (is_shapeless and stretches) else find_font(character, weight)
         if stretches and stretches[-1].font == font:
             stretches[-1] = FontRun(stretches[-1].text + character, font)
         else:
@@ -243,9 +243,9 @@ def split_runs(text: str, weight: int = 400) -> list[FontRun]:
 
 
 def place_runs(text: str, weight: int = 400) -> list[FontRun]:
-    """Split a text into stretches of one font and one direction, in visual order from left to right.
+    """Split a text into runs of one font and one direction, in visual order from left to right.
 
-    The first strong character decides the direction of the whole, as in an isolate (U+2068) on a page.
+    The first strong character decides the direction of the whole text, as in an isolate (U+2068) on a page.
     """
     text = replace_unwritable(text)
     if not any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in text):
@@ -261,9 +261,9 @@ _RIGHT_TO_LEFT = ("R", "AL", "RLE", "RLO", "RLI")
 
 
 def _iter_stretches(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield stretches from left to right, with whether each is right to left.
+    """Yield the parts of one direction, in visual order, each with whether it is right to left.
 
-    The letters of a right-to-left stretch are in logical order, which shaping needs.
+    The letters of a right-to-left part are in logical order, which shaping needs.
     """
     from bidi import get_display
 
@@ -287,10 +287,10 @@ _MIRROR = dict(zip(_OPENING + _CLOSING, _CLOSING + _OPENING, strict=True))
 
 
 def _mirror_brackets(shown: str) -> str:
-    """Mirror brackets in right-to-left text.
+    """Mirror the brackets of right-to-left text, given in visual order.
 
-    These are pairs that would close before they open, and single brackets without left-to-right letters next to them.
-    The library orders characters but does not report a direction.
+    The library does not report directions, so right-to-left brackets are recognised as pairs that would close before
+    they open, and as single brackets without left-to-right letters next to them.
     """
     letters = list(shown)
     opened: list[int] = []
@@ -317,13 +317,13 @@ def _find_direction(text: str) -> str:
 
 
 def list_needed_fonts(texts: Iterable[tuple[str, int]]) -> list[Font]:
-    """Return the fonts for texts with given weights, always including the first face."""
+    """Return the fonts for (text, weight) pairs, always including the first font."""
     fonts = [get_face(400)]
     fonts += [run.font for text, weight in texts for run in split_runs(text, weight) if run.font]
     return list(dict.fromkeys(fonts))
 
 
-# ---- What is missing ------------------------------------------------------------------------------------
+# ---- Missing characters ---------------------------------------------------------------------------------
 
 _ADVICE = {
     "CJK": "Noto Sans CJK",
@@ -340,8 +340,8 @@ def describe_missing_fonts(texts: Iterable[str]) -> list[str]:
 
 def describe_boxes(texts: Iterable[str]) -> str:
     """Return the sentence of a caption about characters drawn as boxes; empty if there are none."""
-    named = [_describe_characters(script, characters) for script, characters in _group_missing(texts).items()]
-    return f"No font was available for {' and '.join(named)}: boxes are drawn instead." if named else ""
+    descriptions = [_describe_characters(script, characters) for script, characters in _group_missing(texts).items()]
+    return f"No font was available for {' and '.join(descriptions)}: boxes are drawn instead." if descriptions else ""
 
 
 def _group_missing(texts: Iterable[str]) -> dict[str, list[str]]:
@@ -362,10 +362,10 @@ def _find_script(character: str) -> str:
 
 def _describe_characters(script: str, characters: list[str]) -> str:
     """Describe the characters of a script, listing the first few: "Devanagari letters (क, ख)"."""
-    shown = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:MOST_LISTED])
-    more = f" and {len(characters) - MOST_LISTED} more" if len(characters) > MOST_LISTED else ""
+    examples = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:MAX_LISTED])
+    rest = f" and {len(characters) - MAX_LISTED} more" if len(characters) > MAX_LISTED else ""
     names = {"CJK": "CJK ideographs", "EMOJI": "these emoji or signs", "UNNAMED": "these characters"}
-    return f"{names.get(script, f'{script.capitalize()} letters')} ({shown}{more})"
+    return f"{names.get(script, f'{script.capitalize()} letters')} ({examples}{rest})"
 
 
 def _write_advice(script: str, characters: list[str]) -> str:
@@ -375,6 +375,6 @@ def _write_advice(script: str, characters: list[str]) -> str:
         if script != "UNNAMED"
         else f"Name a font in {FONTS_VARIABLE}"
     )
-    if not all(any(_iter_files([place])) for place in _list_configured_places()):
+    if not all(any(_iter_files([path])) for path in _list_configured_places()):
         advice += ", which now names a path without one"
     return f"No font on this machine has {_describe_characters(script, characters)}: boxes are drawn instead. {advice}."

@@ -10,9 +10,9 @@ from typing import Any
 from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.files import formats as _formats  # noqa: F401  (importing registers the formats)
 from mha_viz.figures.files.figure_numbers import (
-    Exported,
-    Several,
-    Subtracted,
+    DifferenceNumbers,
+    FigureNumbers,
+    PanelNumbers,
     encode_shown,
     figure_suffixes,
     shown_suffixes,
@@ -33,9 +33,9 @@ from mha_viz.figures.files.registry import (
 from mha_viz.figures.files.saved_readings import load_attention
 
 __all__ = [
-    "Exported",
-    "Several",
-    "Subtracted",
+    "DifferenceNumbers",
+    "FigureNumbers",
+    "PanelNumbers",
     "check_place",
     "describe",
     "draw",

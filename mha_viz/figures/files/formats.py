@@ -18,7 +18,7 @@ from mha_viz.attention import Attention, Head, Shown, Weights
 from mha_viz.attention.numbers import name_array, name_numbers
 from mha_viz.attention.steps import find_in_model
 from mha_viz.figures.files.registry import writer
-from mha_viz.figures.files.saved_readings import build_heading
+from mha_viz.figures.files.saved_readings import build_header
 from mha_viz.files.tables import escape_formula
 from mha_viz.model_names import cite_model, name_in_column
 from mha_viz.quotes import shorten
@@ -47,7 +47,7 @@ def npz(attention: Attention, file: BinaryIO) -> None:
     arrays |= {f"keys_{name}": array for name, array in _text_arrays(keys).items()} if keys else {}
     arrays |= {
         "made": np.array(steps, dtype=np.str_),
-        "reading": np.frombuffer(build_heading(attention).encode(), np.uint8),
+        "reading": np.frombuffer(build_header(attention).encode(), np.uint8),
     }
     arrays |= {metadata["numbers"]: attention.weights, "hidden": attention.hidden}
     np.savez(file, allow_pickle=False, **arrays)
@@ -72,7 +72,7 @@ def safetensors(attention: Attention, file: BinaryIO) -> None:
     metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
     tensors = {fields["numbers"]: attention.weights, "hidden": attention.hidden}
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    file.write(save(tensors, metadata | {"reading": build_heading(attention)}))
+    file.write(save(tensors, metadata | {"reading": build_header(attention)}))
 
 
 @writer(".csv")

@@ -1,4 +1,4 @@
-"""Relations and other roles in plain words, with an example, and the search for roles by plain words."""
+"""Glosses of relations and other roles in plain words, with examples, and the search for roles by plain words."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ class Gloss(NamedTuple):
         name: "subject".
         link: "subject → its verb".
         example: "the *dog* _barks_": the first word of the link is marked with asterisks, the second with underscores.
-            In the example, each head of a bundled model that has the role attends accordingly
-            (tests/test_gloss_sentences.py).
+            Each head of a bundled model that has the role attends accordingly in it (tests/test_gloss_sentences.py).
         words: further words that a person may search for.
     """
 
@@ -348,9 +347,9 @@ def find_roles(typed: str) -> tuple[str, ...]:
 
     Examples of typed words are "subject", "looks at commas" and "word before".
 
-    A complete name ("nsubj", "object") comes first. Others must share the most words with the question; among them,
-    roles whose name is contained in the question come first, then those that share the most of its stop words. The
-    result is empty if nothing matches. If no word is known, the last one may be the beginning of a word: "prep".
+    A complete name ("nsubj", "object") comes first. Others must share the most words with the typed text; among them,
+    roles whose name it contains come first, then those that share the most of its stop words. The result is empty if
+    nothing matches. If no word is known, the last one may be the beginning of a word: "prep".
     """
     all_words, words = (re.findall(r"[\w:]+", text) for text in (typed.lower(), _STOP_WORDS.sub(" ", typed.lower())))
     phrase = " ".join(words)

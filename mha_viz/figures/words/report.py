@@ -1,4 +1,4 @@
-"""The roles of a profile as a table for a paper, with how sure each role is, what was tested, and what to cite."""
+"""The roles of a profile as a table for a paper, with confidence intervals, notes on the tests, and a citation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from mha_viz.figures.words.report_columns import (
     capitalise,
     escape_text,
     format_q,
-    has_few,
+    has_few_documents,
     latex_column_spec,
     list_printed_columns,
 )
@@ -88,7 +88,7 @@ class Report:
     Attributes:
         caption: a description of the table.
         roles: its rows, in the order of the profile.
-        notes: sentences below it, the last of which says what to cite.
+        notes: sentences below it, the last of which is the citation.
         of: the model and the corpora.
     """
 
@@ -114,13 +114,13 @@ class Report:
         return format_csv(self.table)
 
     def markdown(self) -> str:
-        """Return the table between its caption and its notes. Content of files is escaped, whatever it contains."""
+        """Return the table in Markdown, between its caption and its notes. Texts from files are escaped."""
         columns = list_printed_columns(self.of, self.roles)
         rows = [
             [escape_text(text, MARKDOWN_ESCAPES) for text in (column.cell(role) for column in columns)]
             for role in self.roles
         ]
-        rules = ["---:" if column.place == "r" else "---" for column in columns]
+        rules = ["---:" if column.alignment == "r" else "---" for column in columns]
         headings = [escape_text(column.heading, MARKDOWN_ESCAPES) for column in columns]
         table = [f"| {' | '.join(row)} |" for row in (headings, rules, *rows)]
         caption, *notes = (escape_text(text, MARKDOWN_ESCAPES) for text in (self.caption, *self.notes))
@@ -129,7 +129,7 @@ class Report:
     def latex(self) -> str:
         """Return the table for LaTeX with the packages array, booktabs and longtable.
 
-        It may span several pages, and is made for a landscape page. Content of files is escaped, whatever it contains.
+        It is made for landscape pages and may span several. Texts from files are escaped.
         """
         columns = list_printed_columns(self.of, self.roles)
         caption, *notes = (escape_text(text, LATEX_ESCAPES) for text in (self.caption, *self.notes))
@@ -158,9 +158,9 @@ def report(
 ) -> Report:
     """Make a table for a paper from the roles of a profile (Markdown, LaTeX, CSV).
 
-    It has intervals, baselines, the strongest simple rule with q-values over all heads and relations that were tested,
-    the accuracy on the other corpus that establishes the roles, the third corpora on which they hold, whether they are
-    used, and the sentence to cite.
+    It has intervals, baselines, the strongest simple rule with q-values over all tested heads and relations, the
+    accuracy on the other corpus that establishes a role, the third corpora on which it holds, whether it is used, and
+    a citation.
 
     ``replicated``: profiles of the same model on third corpora; a corpus that helped to choose a role replicates
     nothing. ``kinds``: the kinds of roles to show, of KINDS. ``only``: conditions that they must meet, of CONDITIONS:
@@ -256,7 +256,7 @@ def _explain_no_role(
 
 
 def write_citation() -> str:
-    """Return the sentence by which to cite this program, from CITATION.cff."""
+    """Return the citation of this program, from CITATION.cff."""
     text = (app_root() / "CITATION.cff").read_text("utf-8")
     fields = dict(re.findall(r'^([\w-]+): "?(.+?)"?$', text, re.MULTILINE))
     authors = join_names(re.findall(r"^  - name: (.+)$", text, re.MULTILINE))
@@ -323,7 +323,7 @@ def _describe_copying(roles: Sequence[ReportedRole]) -> str:
 def _iter_notes(
     profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame, subject: ReportSubject
 ) -> Iterator[str]:
-    """Yield notes on the tests, on how sure the results are, and other remarks for readers."""
+    """Yield notes on the tests, on the reliability of the results, and other remarks."""
     if len(tests):
         yield _describe_tests(profile, tests)
         with_q = [role.rule_q for role in roles if not math.isnan(role.rule_q)]
@@ -349,7 +349,7 @@ def _iter_notes(
             "Suggested roles of syntax: n, score and state are of the odd sentences, which did not choose the head; "
             "choice and q are of all."
         )
-    if any(has_few(f) for f in findings):
+    if any(has_few_documents(f) for f in findings):
         yield "Few documents: interval and q take cases as independent, and apply to these documents alone."
     if copying := _describe_copying(roles):
         yield copying
@@ -367,7 +367,7 @@ def _iter_notes(
 
 
 def _describe_needs(needs: Mapping[Head, PairsWithout], heads: Collection[Head]) -> str:
-    """Say how it was measured which heads are needed, and name those that are not in the table."""
+    """Say how need was measured, and name needed heads that are not in the table."""
     first = next(iter(needs.values()))
     others = [format_head(head) for head, need in needs.items() if need.is_needed and head not in heads]
     also = f" Also needed: {join_names(others)}." if others else ""

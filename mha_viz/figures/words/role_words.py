@@ -24,9 +24,7 @@ from mha_viz.figures.words.glosses import (
 from mha_viz.numerals import counted, percent
 from mha_viz.quotes import shorten
 
-LEAST_WITHIN_WORDS = (
-    0.25  # from this share on, the text of a position role states how much attention stays within words
-)
+MIN_WITHIN_WORDS = 0.25  # minimum share of attention within words that the text of a position role mentions
 # Indices into a theme's heads.
 COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "repetition": 6, "delimiter": 4, "broad": 5}
 KIND_COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # kinds of rules of recipes; others are grey
@@ -62,7 +60,7 @@ RULE_KNOWLEDGE = {
     COREFERENCE: "The rule is told number and subjects; the head finds them itself.",
 }
 OLDER_RULE = "by an older version, whose rule uses one part of speech"
-LONGEST_CORPUS = 12  # maximum number of characters of a corpus's name in a role's short form
+MAX_CORPUS_NAME = 12  # maximum number of characters of a corpus's name in a role's short form
 HELD_OUT = "held-out"  # for cases that were not used to choose the head
 STATUS_WORDS = {  # the statuses of roles in plain words
     ESTABLISHED: "They hold on two corpora of different origin.",
@@ -76,13 +74,13 @@ DIRECTIONS = {
 
 
 def shorten_name(finding: Finding) -> str:
-    """Return a word that fits into a cell of the map."""
+    """Return a short name of a role that fits into a cell of the map."""
     name = finding.detail.split()[0]
     return SHORT_NAMES.get(name, name)
 
 
 def choose_glyph(finding: Finding) -> str:
-    """Return the name of the icon for what a head does, in ``browser/glyphs.css``."""
+    """Return the name of a role's icon in ``browser/glyphs.css``."""
     return finding.detail if finding.detail in GLYPHS else finding.role
 
 
@@ -129,7 +127,7 @@ def has_older_rule(findings: Iterable[Finding]) -> bool:
 def _shorten_corpus(corpus: str) -> str:
     """Return a short but distinct name of a corpus: "GUM" for "UD English GUM dev"."""
     name = re.fullmatch(r"(?:UD \S+ )?(.+?)(?: (?:train|dev|test))?", corpus)
-    return shorten(name[1] if name else corpus, LONGEST_CORPUS)
+    return shorten(name[1] if name else corpus, MAX_CORPUS_NAME)
 
 
 ACCURACY, WEIGHT, LARGEST, ENTROPY = "accuracy", "mean weight", "share of largest weights", "share of largest entropy"
@@ -247,14 +245,14 @@ def describe_role(finding: Finding) -> str:
 
 
 def describe_evidence(finding: Finding) -> str:
-    """Return sentences on a role: how far it can be trusted, its numbers, and :func:`compare_with_rule`."""
+    """Return sentences on a role: its status, its numbers, and :func:`compare_with_rule`."""
     comparison = compare_with_rule(finding, 1)
     return f"{_describe_trust(finding)}: {_describe_numbers(finding)}{f'. {comparison}' if comparison else ''}"
 
 
 def _describe_trust(finding: Finding) -> str:
-    on = " and ".join(finding.corpora)
-    status = f"established on {on}" if finding.status == ESTABLISHED else f"suggested by {on or 'one corpus'}"
+    corpora = " and ".join(finding.corpora)
+    status = f"established on {corpora}" if finding.status == ESTABLISHED else f"suggested by {corpora or 'one corpus'}"
     state = f", {STATE_WORDS[finding.state].replace('the rule', RULES[finding.role])}" if finding.state else ""
     return f"{status}{state}"
 
@@ -275,20 +273,20 @@ def _describe_numbers(finding: Finding) -> str:
             f"{baseline}{_describe_untrained(finding)}"
         )
     if finding.role == "position":
-        where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
+        target = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
         if name_measure(finding) == WEIGHT:
-            sentence = f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
+            sentence = f"{score} of its attention goes to {target} ({baseline} if it looked everywhere equally)"
         else:
             sentence = (
-                f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_describe_interval(finding)})"
+                f"its largest weight is on {target} in {score} of {finding.n:,} rows ({_describe_interval(finding)})"
             )
         return f"{sentence}{_describe_within_words(finding)}"
     if finding.detail in MEASURES:
         sentence = f"on {CORPUS}, {score} of its attention goes {MEASURES[finding.detail]}"
         return f"{sentence} ({baseline} if it looked everywhere equally){_describe_untrained(finding)}"
     if finding.role == "delimiter":
-        where = "[CLS] and [SEP] together" if finding.detail == BOTH else SHORT_NAMES[finding.detail]
-        return f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
+        target = "[CLS] and [SEP] together" if finding.detail == BOTH else SHORT_NAMES[finding.detail]
+        return f"{score} of its attention goes to {target} ({baseline} if it looked everywhere equally)"
     return f"its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
 
 
@@ -297,7 +295,7 @@ def _describe_within_words(finding: Finding) -> str:
 
     The neighbouring token is then often a subword of the same word, not another word.
     """
-    if finding.detail == "same" or not finding.within_words >= LEAST_WITHIN_WORDS:
+    if finding.detail == "same" or not finding.within_words >= MIN_WITHIN_WORDS:
         return ""
     return f"; {percent(finding.within_words)} of its attention there stays within a word"
 
@@ -319,9 +317,9 @@ def _describe_interval(finding: Finding) -> str:
 
 
 def describe_documents(documents: int | None) -> str:
-    """Return the number of documents behind an interval, which applies to no other documents if they are few.
+    """Describe the number of documents of an interval, with a note if they are few.
 
-    It is "" if the documents were not counted, in tables of older versions.
+    The result is "" if the documents were not counted, in tables of older versions.
     """
     if documents is None:
         return ""
@@ -333,10 +331,7 @@ def describe_documents(documents: int | None) -> str:
 
 
 def mark_few_documents(documents: Iterable[int | None]) -> list[str]:
-    """Return the cells next to a table's numbers of documents.
-
-    They are "few documents" where an interval is over few, else "".
-    """
+    """Return "few documents" for each number of documents that is small, otherwise ""."""
     return ["few documents" * (count is not None and count < FEW) for count in documents]
 
 
@@ -349,7 +344,7 @@ def find_best_baseline(finding: Finding) -> tuple[str, float]:
 
 
 def baseline_name(finding: Finding) -> str:
-    """Return the rule that decides whether there is a role."""
+    """Name the baseline that decides whether there is a role."""
     names = {SYNTAX: "best fixed offset", COREFERENCE: "better of two simple rules", "broad": "average head"}
     return names.get(finding.role, "if it looked everywhere equally")
 
@@ -380,7 +375,7 @@ def group_by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
     return grouped
 
 
-NULL_WORDS = {  # what is drawn at random, and the word for a draw
+NULL_WORDS = {  # a description of each null model, and the noun for a draw
     (SYNTAX, PERMUTATION): ("the trees of other sentences", "permutation"),
     (COREFERENCE, PERMUTATION): ("chains shifted along their documents", "permutation"),
     (SYNTAX, KIND): ("another word of the same part of speech in the place of each right one", "draw"),
@@ -389,7 +384,7 @@ NULL_WORDS = {  # what is drawn at random, and the word for a draw
 
 def describe_chance(chance: ChanceRoles) -> str:
     """Return "27 roles of syntax; with the trees of other sentences none, in 20 permutations (p = 0.048)"."""
-    most = f"at most {max(chance.drawn)}" if max(chance.drawn) else "none"
-    drawn, draw = NULL_WORDS[chance.role, chance.null]
+    maximum = f"at most {max(chance.drawn)}" if max(chance.drawn) else "none"
+    null_model, draw = NULL_WORDS[chance.role, chance.null]
     roles, draws = counted(chance.observed, "role"), counted(len(chance.drawn), draw)
-    return f"{roles} of {chance.role}; with {drawn} {most}, in {draws} (p = {chance.p:.3f})"
+    return f"{roles} of {chance.role}; with {null_model} {maximum}, in {draws} (p = {chance.p:.3f})"

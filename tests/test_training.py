@@ -425,7 +425,7 @@ def test_a_child_process_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(subprocess, "Popen", Child)
     with pytest.raises(Cancelled):
-        lab.run(short(OUTPUT, steps=EXPERIMENTS[OUTPUT].most_steps), lambda _: None, lambda: True)
+        lab.run(short(OUTPUT, steps=EXPERIMENTS[OUTPUT].max_steps), lambda _: None, lambda: True)
     (child,) = begun
     assert child.poll() is not None, "the process is gone"
     with pytest.raises(SettingError):

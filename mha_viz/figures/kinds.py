@@ -35,7 +35,7 @@ from mha_viz.figures.layout.packet import build_packet
 from mha_viz.figures.layout.panels import Panel, pack_comparison
 from mha_viz.figures.layout.view import View, check_view, compute_shown
 from mha_viz.options import GridOptions, HeadOptions, Options
-from mha_viz.view.settings import OPTIONS, check_accepted, iter_page_only_settings, make_file_refusal
+from mha_viz.view.settings import OPTIONS, build_file_error, check_accepted, iter_page_only_settings
 
 MAX_INCHES = 1_000
 
@@ -370,7 +370,7 @@ def strip_page_settings(view: View, kind: str, panels: str = "") -> View:
 
 def list_refusals(view: View, kind: str, panels: str = "") -> tuple[SettingError, ...]:
     """Build the errors for the settings of a view that the files of a kind of figure do not show."""
-    return tuple(make_file_refusal(name, kind) for name in iter_page_only_settings(kind, asdict(view), panels))
+    return tuple(build_file_error(name, kind) for name in iter_page_only_settings(kind, asdict(view), panels))
 
 
 def settings(options: Mapping[str, Any], kind: str = "") -> tuple[View, Size, Look]:

@@ -92,8 +92,8 @@ def draw_initial_heads(shape: Shape, generator: torch.Generator, start: str = AL
         query, key, value = (w[:1].repeat(shape.matrices, 1, 1) for w in (query, key, value))
     if start == SAME_ALL:
         output = output[:1].repeat(shape.heads, 1, 1)
-    for learned in (query, key, value, output):
-        learned.requires_grad_()
+    for weights in (query, key, value, output):
+        weights.requires_grad_()
     return Heads(shape, query, key, value, output, _choose_columns(shape, generator))
 
 
@@ -103,7 +103,7 @@ def draw_normal(generator: torch.Generator, *axes: int, scale: float) -> Tensor:
 
 
 def _choose_columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
-    """Return the components of the vector that each head sees, [head, seen]; None when all heads see all of them."""
+    """Choose the components of the vector that each head sees, [head, seen]; None when all heads see all of them."""
     if shape.cut == FULL:
         return None
     if shape.cut != OVERLAPPING:
@@ -115,8 +115,7 @@ def _choose_columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
 def attend(heads: Heads, slices: Slices, x: Tensor) -> AttentionOutput:
     """Compute the attention of every head on ``x`` [sentence, word, d_model].
 
-    ``slices`` are those of ``heads.slice_by_head()``; they are an argument so that gradients can be computed for each
-    head.
+    ``slices`` come from ``heads.slice_by_head()``; they are an argument so that each head has its own gradients.
     """
     h, d_k = heads.shape.heads, heads.shape.d_k
     sentences, words, _ = x.shape
@@ -135,7 +134,7 @@ def attend(heads: Heads, slices: Slices, x: Tensor) -> AttentionOutput:
 def iter_wide_matrices(heads: Heads) -> Iterator[Tensor]:
     """Yield W_Q, W_K, W_V as the papers write them, [d_model, h·d_k], and W_O as [h·d_k, d_model].
 
-    This requires heads that see the whole vector (FULL).
+    All heads must see the whole vector (FULL).
     """
     for w in heads.tensors()[:3]:
         yield w.transpose(0, 1).reshape(heads.shape.d_model, -1)

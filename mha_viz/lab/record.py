@@ -19,7 +19,7 @@ from mha_viz.errors import ResultUnreadable
 Array = npt.NDArray[Any]
 FORMAT = 3
 MAX_BYTES = 8_000_000  # larger files are not read
-RECORDED_WEIGHTS = 32  # how many numbers of each head's W_Q a run records
+RECORDED_WEIGHTS = 32  # maximum number of numbers of each head's W_Q that a run records
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Settings:
 class TrainingRun:
     """One run, that is one training of one layer: S recorded steps, h heads, n words.
 
-    Everything is measured on held-out sentences, before the update of that step.
+    All values are measured on held-out sentences, before the update of that step.
 
     Attributes:
         steps: [S], the recorded steps.
@@ -85,7 +85,7 @@ class TrainingRun:
     both: Array
 
     @property
-    def right(self) -> float:
+    def final_accuracy(self) -> float:
         """Accuracy over both relations after the last step."""
         return float(self.accuracy[-1].mean())
 
@@ -191,11 +191,11 @@ def _select_prefix(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def choose_recorded_count(runs: int) -> int:
-    """Return roughly how many steps each run of an experiment with this many runs records."""
+    """Return the approximate number of steps that each of ``runs`` runs of an experiment records."""
     return {1: 24, 2: 20}.get(runs, 12)
 
 
 def choose_recorded_steps(steps: int, count: int) -> tuple[int, ...]:
-    """Choose about ``count`` steps to record, close together at first, with the last. Step 0 is before any update."""
+    """Choose about ``count`` steps to record, dense at first, including step 0 (before any update) and the last."""
     spread = np.expm1(np.linspace(0, np.log1p(steps), count)).round().astype(int).tolist()
     return tuple(sorted({0, min(1, steps), *spread, steps}))

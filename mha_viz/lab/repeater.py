@@ -1,4 +1,4 @@
-"""A second toy model: a causal two-layer model with attention only, which learns to continue repeating sequences.
+"""The repeater: a causal two-layer model with attention only, which learns to continue repeating sequences.
 
 Words come in random order and then again in the same order, so that the next word can only be predicted from earlier
 ones. The model has to find the earlier occurrence of the current word and the word that followed it, which takes two
@@ -89,14 +89,14 @@ def train(
 
 
 def draw_sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draw random words that repeat, [sequence, token], and where each repetition begins, [sequence]."""
+    """Draw repeating sequences of random words, [sequence, token], and the period of each, [sequence]."""
     words = torch.randint(len(_SPECIAL), len(VOCABULARY), (BATCH, MAX_PERIOD), generator=generator)
-    lengths = torch.randint(MIN_PERIOD, MAX_PERIOD + 1, (BATCH,), generator=generator)
-    return words.gather(1, torch.arange(SEQUENCE_LENGTH) % lengths[:, None]), lengths
+    periods = torch.randint(MIN_PERIOD, MAX_PERIOD + 1, (BATCH,), generator=generator)
+    return words.gather(1, torch.arange(SEQUENCE_LENGTH) % periods[:, None]), periods
 
 
 def _make_initial_model(generator: torch.Generator) -> Any:
-    """Return a model with random weights that depend on the seed alone, and feed-forward parts that output zero."""
+    """Return a model with random weights that depend only on ``generator``, and feed-forward parts that output zero."""
     model = GPT2LMHeadModel(make_config())
     for name, weight in model.named_parameters():
         initialise(name, weight, generator)
@@ -115,8 +115,8 @@ def measure_next_word_loss(folder: Path) -> float:
         return _compute_loss(model, *draw_sequences(torch.Generator().manual_seed(HELD_OUT))).item()
 
 
-def _compute_loss(model: Any, tokens: Tensor, lengths: Tensor) -> Tensor:
-    """Return the mean loss of the predictable words: all words after one that has occurred before."""
+def _compute_loss(model: Any, tokens: Tensor, periods: Tensor) -> Tensor:
+    """Return the mean loss of the predictable words, which are those that follow a word that has occurred before."""
     logits = model(tokens).logits[:, :-1]
-    is_predictable = torch.arange(1, SEQUENCE_LENGTH) > lengths[:, None]
+    is_predictable = torch.arange(1, SEQUENCE_LENGTH) > periods[:, None]
     return nn.functional.cross_entropy(logits[is_predictable], tokens[:, 1:][is_predictable])

@@ -141,7 +141,7 @@ def _draw(patched: Patched, key: str, pinned: Head | None, reference: str) -> Pa
 
 
 def _draw_chart(shares: Numbers, pinned: Head | None, colours: Theme) -> Chart:
-    return draw_head_grid(shares, "", (), colours, written=_write_share, pinned=pinned, top=1.0)
+    return draw_head_grid(shares, "", (), colours, format_value=_write_share, pinned=pinned, top=1.0)
 
 
 def _write_share(share: float) -> str:

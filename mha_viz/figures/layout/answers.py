@@ -15,7 +15,7 @@ from mha_viz.numerals import decimal
 
 Array = npt.NDArray[Any]
 WIDTH = 302  # the width of each drawing, which fits a phone
-HEADS = 4  # number of heads
+HEAD_COUNT = 4  # number of heads
 TOKENS = 8  # number of rows that represent all tokens
 CELL, GAP = 11, 26  # points: the cell of a number, and the gap between the rows of two heads
 # ∂L/∂out, and a slice of W_O for each head, [head, d_k, d_model]: invented numbers of both signs.
@@ -53,12 +53,12 @@ def draw_widths(theme: Theme) -> tuple[Drawing, ...]:
 def _input_marks(theme: Theme, is_wide: bool, words: str) -> Iterator[Mark]:
     left, top, chunk, height = 62, 24, 16, 104
     right, step = 176, 32
-    yield Text(left + HEADS * chunk / 2, 10, "width d", 12, theme.muted, anchor="middle")
+    yield Text(left + HEAD_COUNT * chunk / 2, 10, "width d", 12, theme.muted, anchor="middle")
     yield Text(right + (3 * step + chunk) / 2, 10, "d / h each", 12, theme.muted, anchor="middle")
     yield from _brace_marks(left - 10, top, height, theme)
     yield Text(20, top + height / 2 - 7, "all n", 12, theme.ink, anchor="middle")
     yield Text(20, top + height / 2 + 8, "tokens", 12, theme.ink, anchor="middle")
-    for head in range(HEADS):
+    for head in range(HEAD_COUNT):
         colour, x = theme.heads[head], right + step * head
         chunk_x = left + chunk * head
         fill, opacity = (theme.muted, 0.25) if is_wide else (colour, 0.7)
@@ -67,9 +67,9 @@ def _input_marks(theme: Theme, is_wide: bool, words: str) -> Iterator[Mark]:
         yield Text(x + chunk / 2, top + height + 14, f"H{head}", 12, theme.ink, anchor="middle")
     for row in range(1, TOKENS):
         y = top + height * row / TOKENS
-        for begin, width in ((left, HEADS * chunk), *((right + step * head, chunk) for head in range(HEADS))):
+        for begin, width in ((left, HEAD_COUNT * chunk), *((right + step * head, chunk) for head in range(HEAD_COUNT))):
             yield _straight_line((begin, y), (begin + width, y), theme.paper, 1)
-    end = left + HEADS * chunk
+    end = left + HEAD_COUNT * chunk
     yield _straight_line((end + 8, top + height / 2), (right - 14, top + height / 2), theme.muted, 1.5)
     yield Polyline(
         tuple((right - 14 + dx, top + height / 2 + dy) for dx, dy in ((0, -4), (6, 0), (0, 4))), fill=theme.muted
@@ -98,17 +98,17 @@ def draw_gradients(theme: Theme) -> tuple[Drawing, ...]:
             None,
             alt=f"∂L/∂out times each slice of W_O. {words}.",
         )
-        for slices, words in ((np.repeat(SLICES[:1], HEADS, axis=0), equal), (SLICES, different))
+        for slices, words in ((np.repeat(SLICES[:1], HEAD_COUNT, axis=0), equal), (SLICES, different))
     )
 
 
 def _gradient_marks(theme: Theme, slices: Array, words: str) -> Iterator[Mark]:
     top, row = 38, 2 * CELL + GAP - 12
-    middle = top + (HEADS * row - 12) / 2
+    middle = top + (HEAD_COUNT * row - 12) / 2
     for x, heading in ((30, "∂L/∂out"), (146, "× its slice of Wₒ"), (254, "its gradient")):
         yield Text(x, 12, heading, 12, theme.muted, anchor="middle")
     yield from _cell_marks(30 - CELL / 2, middle - 2 * CELL, GRADIENT[:, None], theme)
-    for head in range(HEADS):
+    for head in range(HEAD_COUNT):
         y = top + row * head
         centre = y + CELL
         yield Curve(((40, middle), (76, middle), (76, centre), (114, centre)), theme.muted, 1.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mha_viz.figures.drawing.marks import Curve, Rect, Text
 from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.figures.layout import answers
-from mha_viz.figures.layout.answers import HEAD_COUNT, GRADIENT, SLICES, TOKENS, WordLink
+from mha_viz.figures.layout.answers import GRADIENT, HEAD_COUNT, SLICES, TOKENS, WordLink
 
 HEADS = LIGHT.heads[:HEAD_COUNT]
 

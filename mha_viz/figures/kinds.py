@@ -144,9 +144,9 @@ def links(
     view, size, look = settings(options, "links")
     check_view(attention, view)
     if len({h.layer for h in heads}) > 1:
-        named = ", ".join(name_map(attention.quantity, h) for h in heads)
+        names = ", ".join(name_map(attention.quantity, h) for h in heads)
         raise SettingError(
-            f"{named} are of different layers.", "Links show heads of one layer; use compare for several."
+            f"{names} are of different layers.", "Links show heads of one layer; use compare for several."
         )
     make = partial(links_drawing, attention, heads, view)
     return Figure(
@@ -318,12 +318,12 @@ def _choose_grid_heads(
         ("layers", layers, attention.layer_numbers),
         ("heads", heads, range(attention.heads)),
     ):
-        listed = all_numbers if numbers is None else list_items(numbers, name, remedy)
-        if not (listed and all(map(is_number, listed))):
+        items = all_numbers if numbers is None else list_items(numbers, name, remedy)
+        if not (items and all(map(is_number, items))):
             raise SettingError(f"{name} is {shorten_value(numbers)!r}.", remedy)
-        for number in listed:
+        for number in items:
             attention.head((number, 0) if name == "layers" else (attention.layer_numbers[0], number))
-        axes.append(sorted({*listed}))
+        axes.append(sorted({*items}))
     return tuple(Head(row, column) for row in axes[0] for column in axes[1])
 
 
@@ -331,19 +331,19 @@ def _choose_heads(
     attention: Attention, layer: int | AnyHead | None, head: int | None, options: HeadOptions
 ) -> tuple[Head, ...]:
     """Return the heads, or layers of rollout, that the arguments of a call name."""
-    named = options.pop("heads", None)
+    heads_option = options.pop("heads", None)
     last = attention.every_head()[-1]
     example = name_map(attention.quantity, last)
     remedy = f"Give {example!r}, or layer={last.layer}, head={last.head}, or heads=[{example!r}]."
-    if named is not None:
-        chosen = tuple(map(attention.head, list_items(named, "heads", remedy)))
+    if heads_option is not None:
+        heads = tuple(map(attention.head, list_items(heads_option, "heads", remedy)))
     elif head is not None and layer is not None:
-        chosen = (attention.head((layer, head)),)
+        heads = (attention.head((layer, head)),)
     else:
-        chosen = () if layer is None or is_number(layer) else (attention.head(layer),)
-    if not chosen:
+        heads = () if layer is None or is_number(layer) else (attention.head(layer),)
+    if not heads:
         raise SettingError("No head was named.", remedy)
-    return chosen
+    return heads
 
 
 def build_panel(item: Any) -> Panel:

@@ -86,8 +86,8 @@ def _build_model_files(encoder: Encoder, half: bool, text: str) -> dict[str, byt
         "tokenizer": tokenizer_rules.export_parts(tokenizer),
         "rules": tokenizer_rules.export_rules(tokenizer),
     }
-    others = [" ".join(sentence.forms) for sentence in grammar.corpus(OTHER_SENTENCES).sentences] if half else []
-    data, deviation = onnx.export_graph(encoder, half, (text, *others))
+    sentences = [" ".join(sentence.forms) for sentence in grammar.corpus(OTHER_SENTENCES).sentences] if half else []
+    data, deviation = onnx.export_graph(encoder, half, (text, *sentences))
     parts = {
         f"model.{i}.onnx": data[start : start + _PART_BYTES] for i, start in enumerate(range(0, len(data), _PART_BYTES))
     }

@@ -122,8 +122,8 @@ def attend(heads: Heads, slices: Slices, x: Tensor) -> AttentionOutput:
     flat = x.reshape(sentences * words, -1)
     columns = heads.columns
     # [head, sentence · word, seen]
-    seen = flat.expand(h, -1, -1) if columns is None else flat[:, columns].transpose(0, 1)
-    query, key, value = (torch.bmm(seen, w).view(h * sentences, words, d_k) for w in slices[:3])
+    inputs = flat.expand(h, -1, -1) if columns is None else flat[:, columns].transpose(0, 1)
+    query, key, value = (torch.bmm(inputs, w).view(h * sentences, words, d_k) for w in slices[:3])
     scores = torch.bmm(query, key.transpose(1, 2)) / math.sqrt(d_k)  # [head · sentence, query, key]
     maps = torch.softmax(scores, dim=-1)
     contexts = torch.bmm(maps, value).view(h, sentences * words, d_k)

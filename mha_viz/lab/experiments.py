@@ -244,8 +244,8 @@ def grade(logits: Tensor, held_out: Sentences) -> tuple[Array, Array]:
 
 def _flatten_slices(slices: tuple[Tensor, ...]) -> Array:
     """Concatenate the slices of every head into one row: [head, number]."""
-    joined: Array = torch.cat([w.reshape(len(w), -1) for w in slices], dim=1).numpy()
-    return joined
+    rows: Array = torch.cat([w.reshape(len(w), -1) for w in slices], dim=1).numpy()
+    return rows
 
 
 def compute_cosines(rows: Array) -> Array:

@@ -63,31 +63,31 @@ def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
         return ""
     if not jobs.any():
         return f"No head does {_join(marked_signs, 'or')}."
-    shared = {sign: heads for sign, heads in signs.items() if heads.sum() > 1}
+    shared_signs = {sign: heads for sign, heads in signs.items() if heads.sum() > 1}
     sole_clauses: list[str] = []
     for head, name in enumerate(names):
-        own_signs = [sign for sign, heads in signs.items() if heads[head] and sign not in shared]
+        own_signs = [sign for sign, heads in signs.items() if heads[head] and sign not in shared_signs]
         sole_clauses += [f"{name} does {_join(own_signs)}"] if own_signs else []
     undone_signs = [sign for sign in marked_signs if not signs[sign].any()]
     missing_clauses = [f"no head does {_join(undone_signs, 'or')}"] if undone_signs else []
     idle_heads = _list_heads(names, jobs.sum(axis=1) == 0)
     missing_clauses += [f"{idle_heads} no job"] if idle_heads else []
-    shared_clauses = [f"{_list_heads(names, heads, 'share')} {sign}" for sign, heads in shared.items()]
+    shared_clauses = [f"{_list_heads(names, heads, 'share')} {sign}" for sign, heads in shared_signs.items()]
     sentence = "; ".join([*sole_clauses, *missing_clauses, *shared_clauses])
-    is_counted = len(shared) == 1 or not sole_clauses  # otherwise it is not clear which heads are counted
-    if shared and is_counted and max(heads.sum() for heads in shared.values()) <= MAX_NAMED_HEADS:
-        count = int(np.any([*shared.values()], axis=0).sum())
-        sentence += f": {_spell_count(count, 'head')}, {_spell_count(len(shared), 'job')}"
+    is_counted = len(shared_signs) == 1 or not sole_clauses  # otherwise it is not clear which heads are counted
+    if shared_signs and is_counted and max(heads.sum() for heads in shared_signs.values()) <= MAX_NAMED_HEADS:
+        count = int(np.any([*shared_signs.values()], axis=0).sum())
+        sentence += f": {_spell_count(count, 'head')}, {_spell_count(len(shared_signs), 'job')}"
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _list_heads(names: Sequence[str], heads: Array, verb: str = "") -> str:
     """Return the heads that an array [head] selects, with a verb (by default "has" or "have"); empty if none."""
-    chosen = [name for name, is_chosen in zip(names, heads, strict=True) if is_chosen]
-    if not chosen:
+    selected_names = [name for name, is_chosen in zip(names, heads, strict=True) if is_chosen]
+    if not selected_names:
         return ""
-    subject = _join(chosen) if len(chosen) <= MAX_NAMED_HEADS else f"{len(chosen)} heads"
-    return f"{subject} {verb or ('has' if len(chosen) == 1 else 'have')}"
+    subject = _join(selected_names) if len(selected_names) <= MAX_NAMED_HEADS else f"{len(selected_names)} heads"
+    return f"{subject} {verb or ('has' if len(selected_names) == 1 else 'have')}"
 
 
 def _join(parts: Sequence[str], word: str = "and") -> str:

@@ -378,15 +378,15 @@ def _format_difference(value: float) -> str:
     return decimal(value, 3) if value >= 0.001 else format_small(value)
 
 
-def _describe_cosines(noun_phrase: str, when: str, values: Array) -> str:
+def _describe_cosines(noun_phrase: str, moment: str, values: Array) -> str:
     """Return a phrase such as "Cosines of the weights of two heads at step 0: −0.07 to 0.04", without a full stop.
 
     For one pair, it gives its cosine; for equal cosines, "all" and the value.
     """
     low, high = decimal(values.min()), decimal(values.max())
     if values.size == 1:
-        return f"Cosine of {noun_phrase} {when}: {low}"
-    return f"Cosines of {noun_phrase} {when}: {f'all {low}' if low == high else f'{low} to {high}'}"
+        return f"Cosine of {noun_phrase} {moment}: {low}"
+    return f"Cosines of {noun_phrase} {moment}: {f'all {low}' if low == high else f'{low} to {high}'}"
 
 
 def describe_alike_pairs(alike: int, total: int) -> str:
@@ -399,8 +399,8 @@ def describe_alike_pairs(alike: int, total: int) -> str:
 def _describe_weights(run: TrainingRun, head: int) -> str:
     """Return a phrase with a head's mean weight on each relation."""
     weights = zip(run.relation_weights[-1, head], RELATIONS, strict=True)
-    first, *others = (f"{weight:.2f}{{}} to {relation}" for weight, relation in weights)
-    return " and ".join([first.format(" of its attention"), *(other.format("") for other in others)])
+    first, *other_phrases = (f"{weight:.2f}{{}} to {relation}" for weight, relation in weights)
+    return " and ".join([first.format(" of its attention"), *(other.format("") for other in other_phrases)])
 
 
 def _describe_accuracy(run: TrainingRun) -> str:

@@ -274,11 +274,11 @@ def _(band: Band, plot: PlacedPlot) -> Iterator[Mark]:
 @draw_series.register
 def _(points: Points, plot: PlacedPlot) -> Iterator[Mark]:
     spots = _pixel_positions(points.x, points.y, plot)
-    drawn = [i for i, spot in enumerate(spots) if not any(map(math.isnan, spot))]
+    visible = [i for i, spot in enumerate(spots) if not any(map(math.isnan, spot))]
     rings, inks = repeat_value(points.ring, len(spots)), repeat_value(points.inks, len(spots))
-    for i in drawn if not points.is_hidden else []:
+    for i in visible if not points.is_hidden else []:
         yield _draw_point(spots[i], points.size, points.colour, rings[i], points.ring_colour, points.is_square)
-    for i in drawn if points.texts is not None else []:
+    for i in visible if points.texts is not None else []:
         yield from iter_text_marks(points.texts[i], *spots[i], points.font_size, inks[i], "middle")  # type: ignore[index]
 
 
@@ -570,11 +570,11 @@ def _lay_out_legend(chart: Chart, max_width: float) -> list[LegendEntry]:
 
     A single entry is left out, unless the series requests it.
     """
-    named = [s for s in chart.series if s.name and s.in_legend is not False]
-    if chart.legend is None or (len(named) < 2 and not any(s.in_legend for s in named)):
+    named_series = [s for s in chart.series if s.name and s.in_legend is not False]
+    if chart.legend is None or (len(named_series) < 2 and not any(s.in_legend for s in named_series)):
         return []
     entries, x, row = list[LegendEntry](), chart.margin.left, 0
-    for series in named:
+    for series in named_series:
         room = SWATCH + width(series.name, chart.font_size) + SPACE
         if x > chart.margin.left and x + room > max_width:
             x, row = chart.margin.left, row + 1

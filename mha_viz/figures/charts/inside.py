@@ -68,9 +68,9 @@ def head_axis(heads: int, per_head: int, shared: int = 1, **properties: Any) -> 
 
     If ``shared`` heads have the same columns, the label names the first and the last head: "H0–H3".
     """
-    labelled = range(0, heads, -(-heads // 8))
-    names = [f"H{h}" if shared == 1 else f"H{h * shared}–H{(h + 1) * shared - 1}" for h in labelled]
-    middles = [h * per_head + (per_head - 1) / 2 for h in labelled]
+    labelled_heads = range(0, heads, -(-heads // 8))
+    names = [f"H{h}" if shared == 1 else f"H{h * shared}–H{(h + 1) * shared - 1}" for h in labelled_heads]
+    middles = [h * per_head + (per_head - 1) / 2 for h in labelled_heads]
     return Axis(positions=middles, names=names, grid=False, zero_colour="", angle=0, **properties)
 
 
@@ -288,10 +288,10 @@ def draw_softmaxes(
             texts |= {"name": f"{name}: entropy {entropy(weights):.2f} nats", "in_legend": False if plot else None}
             series.append(Bars(range(len(indices)), numbers, colour, opacity=opacity, group=name, plot=plot, **texts))
     x, y = token_axis(trace, tokens, (query, key)), number_axis(theme, 5)
-    above, below = divide_height(2, 0.2)
+    upper, lower = divide_height(2, 0.2)
     plots = [
-        Plot(x, y, "Scores", y_span=above),
-        Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", y_span=below),
+        Plot(x, y, "Scores", y_span=upper),
+        Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", y_span=lower),
     ]
     legend = Legend(y=1.09, clicks="double")
     return build_chart(theme, series, plots, 350, top=62, left=45, titles_left=True, legend=legend, bar_gap=0.25)
@@ -343,7 +343,7 @@ def draw_values(
     weights, v = trace.weights[head, query, indices], trace.v[head, indices]
     texts = [f"{w:.2f}" if w >= 0.005 else "" for w in weights]
     context = trace.context[head, query][None]
-    limit, marked = colour_limit(context), (query,) if key is None else (query, key)
+    limit, bold_tokens = colour_limit(context), (query,) if key is None else (query, key)
     series = [
         horizontal_bars(weights, theme.heads[0], texts, digits=4),
         signed_cells(v, colour_limit(v), theme, plot=1),
@@ -356,7 +356,7 @@ def draw_values(
     rows = Axis(is_shown=False, range=ends, tokens=tokens)
     plots = [
         Plot(Axis(is_shown=False, range=(0, max(0.2, float(weights.max()) * 2))),
-             token_axis(trace, tokens, marked, range=ends), "weight", first, above),
+             token_axis(trace, tokens, bold_tokens, range=ends), "weight", first, above),
         Plot(HIDDEN, rows, f"v  {len(indices)} × {trace.d_k}", second, above),
         Plot(HIDDEN, rows, "weight × v", third, above),
         Plot(HIDDEN, HIDDEN, "their sum", third, below),
@@ -435,10 +435,10 @@ def draw_weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence
         for plot, lengths in enumerate(numbers)
     ]
     x, y = token_axis(trace, tokens, (query, key)), Axis(grid=True, max_ticks=4, from_zero=True)
-    above, below = divide_height(2, 0.16)
+    upper, lower = divide_height(2, 0.16)
     plots = [
-        Plot(replace(x, same_x_as=1, has_labels=False), y, "weight", y_span=above),
-        Plot(x, y, "length of weight × v × W<sub>O</sub>", y_span=below),
+        Plot(replace(x, same_x_as=1, has_labels=False), y, "weight", y_span=upper),
+        Plot(x, y, "length of weight × v × W<sub>O</sub>", y_span=lower),
     ]
     return build_chart(theme, series, plots, 360, top=34, left=45, titles_left=True)
 

@@ -38,7 +38,7 @@ LABELLED_STEPS = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # training steps with
 def draw_role_map(
     findings: Sequence[Finding],
     all_heads: Sequence[Head],
-    chosen: Head | None,
+    chosen_head: Head | None,
     theme: Theme,
     recipes: Sequence[HeadRecipe] = (),
 ) -> Chart:
@@ -69,7 +69,7 @@ def draw_role_map(
         width=LEFT + max(width, 420 // heads) * heads + RIGHT,  # the legend needs this much
         height=TOP + height * layers + BOTTOM,
         margin=Margin(LEFT, RIGHT, TOP, BOTTOM),
-        frames=[frame_head(chosen, (0.5, 0.5), theme.accent, 3)] if chosen is not None else [],
+        frames=[frame_head(chosen_head, (0.5, 0.5), theme.accent, 3)] if chosen_head is not None else [],
         label_font_size=11,
         has_faint_labels=True,
         legend=Legend(is_below=True, clicks="none"),
@@ -88,9 +88,9 @@ def _build_role_series(
         if findings[0].role == role:
             shades[head] = colour_strength(findings[0])
     colour = theme.heads[COLOURS[role]]
-    others = [head for head, findings in roles.items() if role in {f.role for f in findings} - {findings[0].role}]
-    x = [head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in others]
-    y = [head.layer + 0.34 for head in others]
+    other_heads = [head for head, findings in roles.items() if role in {f.role for f in findings} - {findings[0].role}]
+    x = [head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in other_heads]
+    y = [head.layer + 0.34 for head in other_heads]
     return (
         Cells(shades, 0, 1, (theme.paper, colour), gap=2, hover=""),
         Points([None], [None], 12, colour, is_square=True, name=role),
@@ -134,11 +134,12 @@ def _cell_text(findings: Sequence[Finding]) -> str:
     """Return "case<br>+2", or "case<br>< +2" if the head is compared with a rule."""
     if not findings:
         return "·"
-    more = len({(f.role, shorten_name(f)) for f in findings}) - 1
+    hidden_count = len({(f.role, shorten_name(f)) for f in findings}) - 1
     name = shorten_name(findings[0])
-    cut = name if len(name) <= MAX_LETTERS else f"{name[: MAX_LETTERS - 1]}…"
-    below = " ".join(filter(None, (escape(SIGNS.get(findings[0].state, "")), f"+{more}" * bool(more))))
-    return "<br>".join(filter(None, (escape(cut), below)))
+    short_name = name if len(name) <= MAX_LETTERS else f"{name[: MAX_LETTERS - 1]}…"
+    count = f"+{hidden_count}" * bool(hidden_count)
+    second_line = " ".join(filter(None, (escape(SIGNS.get(findings[0].state, "")), count)))
+    return "<br>".join(filter(None, (escape(short_name), second_line)))
 
 
 def _choose_ink(findings: Sequence[Finding] | None, theme: Theme) -> str:

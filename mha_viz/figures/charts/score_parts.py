@@ -79,11 +79,11 @@ def draw_part_pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Ch
     There is a row for each part of the query and a column for each part of the key. The numbers of the MAX_NUMBERED
     largest pairs are shown.
     """
-    above = parts.above_mean
-    rows, columns = (_choose_largest(abs(above).max(axis=axis)) for axis in (1, 0))
-    values = above[np.ix_(rows, columns)].astype(np.float32)
-    least = np.sort(abs(values), axis=None)[-min(MAX_NUMBERED, values.size)]
-    texts = [[decimal(value, 1) if abs(value) >= least else "" for value in row] for row in values]
+    above_mean = parts.above_mean
+    rows, columns = (_choose_largest(abs(above_mean).max(axis=axis)) for axis in (1, 0))
+    values = above_mean[np.ix_(rows, columns)].astype(np.float32)
+    threshold = np.sort(abs(values), axis=None)[-min(MAX_NUMBERED, values.size)]
+    texts = [[decimal(value, 1) if abs(value) >= threshold else "" for value in row] for row in values]
     labels = np.array([[f"{names[a]} × {names[b]}: {_compare_with_mean(parts, a, b)}" for b in columns] for a in rows])
     hover = "%{customdata}"
     cells = signed_cells(

@@ -61,9 +61,9 @@ def draw_curves(
     digits: int = 3,
 ) -> Chart:
     """Draw curves over the recorded steps; the step in view, number ``step_index``, is marked."""
-    labelled, faint = _choose_labelled(steps), format_rgba(theme.muted)
+    labelled_steps, faint = _choose_labelled(steps), format_rgba(theme.muted)
     x = Axis(
-        title="step", title_gap=4, positions=labelled, names=[f"{steps[i]:,}" for i in labelled],
+        title="step", title_gap=4, positions=labelled_steps, names=[f"{steps[i]:,}" for i in labelled_steps],
         range=(-0.4, len(steps) - 0.6), grid=False, zero_colour="",
     )  # fmt: skip
     y = Axis(grid=True, zero_colour=faint, **(_log_axis(lines) if log else {"range": bounds, "max_ticks": 6}))
@@ -103,8 +103,8 @@ def _log_axis(lines: Sequence[TrainingCurve]) -> dict[str, Any]:
 def _choose_labelled(steps: Sequence[int]) -> list[int]:
     """Return the recorded steps that are labelled on the axis: the first two, the last, and some in between."""
     interval = max(1, round((len(steps) - 1) / 6))
-    chosen = {0, 1, *range(interval, len(steps) - interval // 2 - 1, interval), len(steps) - 1}
-    return sorted(i for i in chosen if i < len(steps))
+    indices = {0, 1, *range(interval, len(steps) - interval // 2 - 1, interval), len(steps) - 1}
+    return sorted(i for i in indices if i < len(steps))
 
 
 # ---- Comparison of runs ---------------------------------------------------------------------------------

@@ -267,10 +267,10 @@ def _iter_stretches(text: str) -> Iterator[tuple[str, bool]]:
     """
     from bidi import get_display
 
-    shown = _mirror_brackets(
+    visual_text = _mirror_brackets(
         "".join(c for c in get_display(text) if unicodedata.bidirectional(c) not in _DIRECTION_MARKS)
     )
-    for leftward, letters in groupby(shown, _is_leftward):
+    for leftward, letters in groupby(visual_text, _is_leftward):
         stretch = "".join(letters)
         yield (stretch[::-1], True) if leftward else (stretch, False)
 
@@ -286,27 +286,27 @@ _OPENING, _CLOSING = "([{<«‹“（［｛「『【《〈", ")]}>»›”）］
 _MIRROR = dict(zip(_OPENING + _CLOSING, _CLOSING + _OPENING, strict=True))
 
 
-def _mirror_brackets(shown: str) -> str:
+def _mirror_brackets(visual_text: str) -> str:
     """Mirror the brackets of right-to-left text, given in visual order.
 
     The library does not report directions, so right-to-left brackets are recognised as pairs that would close before
     they open, and as single brackets without left-to-right letters next to them.
     """
-    letters = list(shown)
+    letters = list(visual_text)
     opened: list[int] = []
     closed: list[int] = []
-    for i, sign in enumerate(shown):
-        if sign in _OPENING and closed and shown[closed[-1]] == _MIRROR[sign]:
+    for i, sign in enumerate(visual_text):
+        if sign in _OPENING and closed and visual_text[closed[-1]] == _MIRROR[sign]:
             letters[closed.pop()], letters[i] = sign, _MIRROR[sign]
         elif sign in _OPENING:
             opened.append(i)
-        elif sign in _CLOSING and opened and shown[opened[-1]] == _MIRROR[sign]:
+        elif sign in _CLOSING and opened and visual_text[opened[-1]] == _MIRROR[sign]:
             opened.pop()
         elif sign in _CLOSING:
             closed.append(i)
     for i in (*opened, *closed):
-        neighbours = (_find_direction(shown[:i][::-1]), _find_direction(shown[i + 1 :]))
-        letters[i] = _MIRROR[shown[i]] if "L" not in neighbours and any(neighbours) else shown[i]
+        neighbours = (_find_direction(visual_text[:i][::-1]), _find_direction(visual_text[i + 1 :]))
+        letters[i] = _MIRROR[visual_text[i]] if "L" not in neighbours and any(neighbours) else visual_text[i]
     return "".join(letters)
 
 

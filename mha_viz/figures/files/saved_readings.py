@@ -195,8 +195,8 @@ def _parse_header(header: bytes) -> dict[str, Any]:
     if not isinstance(fields, dict) or type(fields.get("version")) is not int:
         raise ValueError("not the heading of a reading")
     if fields["version"] not in VERSIONS:
-        which = "a later" if fields["version"] > VERSION else "an earlier"
-        raise OpenError(f"The file was saved by {which} version of mha_viz.", "Install that version.")
+        direction = "a later" if fields["version"] > VERSION else "an earlier"
+        raise OpenError(f"The file was saved by {direction} version of mha_viz.", "Install that version.")
     if fields["version"] < VERSION:
         fields["display_name"] = ""
     if set(fields) != FIELDS or not isinstance(fields["made"], list):

@@ -132,8 +132,8 @@ def draw_links(theme: Theme, words: Sequence[str], query: int, links: Sequence[W
     lefts = np.cumsum([0, *(fonts.width(word, size) + space for word in words)])
     centres = [left + fonts.width(word, size) / 2 for left, word in zip(lefts, words, strict=False)]
     marks: list[Mark] = [
-        Text(float(left), line, word, size, theme.ink, 600 if place == query else 400)
-        for place, (left, word) in enumerate(zip(lefts, words, strict=False))
+        Text(float(left), line, word, size, theme.ink, 600 if index == query else 400)
+        for index, (left, word) in enumerate(zip(lefts, words, strict=False))
     ]
     for number, (head, key, weight) in enumerate(links):
         colour, (begin, end) = theme.heads[number], (centres[query], centres[key])

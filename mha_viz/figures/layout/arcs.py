@@ -45,17 +45,17 @@ def choose_arc_colour(kind: ArcKind, theme: Theme) -> str:
 def draw_sentence(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str) -> Drawing:
     """Draw the sentence on one line, with gold arcs above it and the head's other arcs below."""
     middles, width = _place_words(words)
-    above = _arc_heights([span for span in spans if span.kind != "extra"], middles)
-    below = _arc_heights([span for span in spans if span.kind == "extra"], middles)
-    top = max(above.values(), default=0) + LABEL + 8
+    upper_heights = _arc_heights([span for span in spans if span.kind != "extra"], middles)
+    lower_heights = _arc_heights([span for span in spans if span.kind == "extra"], middles)
+    top = max(upper_heights.values(), default=0) + LABEL + 8
     marks: list[Mark] = []
-    for span in sorted(above, key=lambda s: s.kind == "hit"):
-        marks += _draw_arc(span, above[span], middles, top, -1, theme)
-    for span, height in below.items():
+    for span in sorted(upper_heights, key=lambda s: s.kind == "hit"):
+        marks += _draw_arc(span, upper_heights[span], middles, top, -1, theme)
+    for span, height in lower_heights.items():
         marks += _draw_arc(span, height, middles, top + SIZE + 8, 1, theme)
     for word, x in zip(words, middles, strict=True):
         marks.append(Text(x, top + SIZE / 2 + 4, word, SIZE, theme.ink, anchor="middle"))
-    bottom = top + SIZE + 8 + (max(below.values()) + LABEL + 6 if below else 0)
+    bottom = top + SIZE + 8 + (max(lower_heights.values()) + LABEL + 6 if lower_heights else 0)
     kinds = [kind for kind in KIND_LABELS if any(span.kind == kind for span in spans)]
     for i, kind in enumerate(kinds):
         y = bottom + 14 + 13 * i

@@ -72,8 +72,8 @@ def write_texts(
     if heads and kind == "grid":
         layers, numbers = (sorted({*indices}) for indices in zip(*heads, strict=True))
         title = f"Attention of chosen {'layers' if is_of_layers else 'heads'}"
-        chosen = names if is_of_layers else f"{_list_numbers('head', numbers)} of {_list_numbers('layer', layers)}"
-        subject = f"{chosen}, of {all_heads}"
+        choice = names if is_of_layers else f"{_list_numbers('head', numbers)} of {_list_numbers('layer', layers)}"
+        subject = f"{choice}, of {all_heads}"
     sentences = [add_full_stop(f"{title}: {subject} of {describe_reading(attention)}")]
     sentences += [explain_ablated([(attention, head) for head in heads or attention.every_head()])]
     sentences += [
@@ -109,8 +109,8 @@ def quote_texts(attentions: Sequence[Attention]) -> str:
     """Quote the distinct texts of readings, shortened: 'the text “The cat sat.”'."""
     pairs = list(dict.fromkeys((a.queries.text, a.queries.pair) for a in attentions))
     max_characters = max(40, MAX_TEXT_CHARACTERS // len(pairs))
-    named = [" and ".join(f"“{shorten(text, max_characters)}”" for text in pair if text) for pair in pairs]
-    return f"the {'texts' if len(pairs) > 1 or pairs[0][1] else 'text'} {'; '.join(named)}"
+    quotations = [" and ".join(f"“{shorten(text, max_characters)}”" for text in pair if text) for pair in pairs]
+    return f"the {'texts' if len(pairs) > 1 or pairs[0][1] else 'text'} {'; '.join(quotations)}"
 
 
 def format_head(head: Head) -> str:
@@ -139,10 +139,10 @@ def describe_reading(attention: Attention) -> str:
     """
     facts = collect_identity(attention)
     pair = f" and “{facts['pair']}”" if "pair" in facts else ""
-    cut = f" ({facts['read']})" if "read" in facts else ""
+    cut_note = f" ({facts['read']})" if "read" in facts else ""
     keys = f" and attending to “{facts['keys']}”" if "keys" in facts else ""
     steps = f", {list_applied_steps(attention)}" if list_applied_steps(attention) else ""
-    return f"{cite_model(attention.model, attention.revision)} reading “{facts['text']}”{pair}{cut}{keys}{steps}"
+    return f"{cite_model(attention.model, attention.revision)} reading “{facts['text']}”{pair}{cut_note}{keys}{steps}"
 
 
 def collect_identity(attention: Attention) -> dict[str, str]:
@@ -239,13 +239,15 @@ def describe_processing(attentions: Sequence[Attention], view: View, kind: str) 
         for name, setting in OPTIONS.items()
         if kind in setting.kinds and kind not in setting.only_on_page and (name != "side" or has_pair)
     }
-    unit, side, chosen = (sentences.pop(name, "") for name in ("unit", "side", "links"))
-    few = next(filter(None, (describe_few_links(list_units(a, view), view) for a in attentions if kind == "links")), "")
-    if few:
-        chosen = f"{chosen[:-1]}, special tokens left out." if chosen else ""
-        few = f"{'Of these, only' if chosen else 'Only'} {few} are drawn."
+    unit, side, link_rule = (sentences.pop(name, "") for name in ("unit", "side", "links"))
+    note = next(
+        filter(None, (describe_few_links(list_units(a, view), view) for a in attentions if kind == "links")), ""
+    )
+    if note:
+        link_rule = f"{link_rule[:-1]}, special tokens left out." if link_rule else ""
+        note = f"{'Of these, only' if link_rule else 'Only'} {note} are drawn."
     number = "The number after a word is the weight of the strongest link drawn to it." if kind == "links" else ""
-    return " ".join(s for s in (unit, side, *sentences.values(), chosen, few, "" if view.pin else number) if s)
+    return " ".join(s for s in (unit, side, *sentences.values(), link_rule, note, "" if view.pin else number) if s)
 
 
 def describe_pin(attention: Attention, view: View, kind: str, is_partly: bool = False) -> str:
@@ -274,8 +276,8 @@ def describe_scale(view: View, parts: Sequence[Block], kind: str, is_of_layers: 
         return f"Width and darkness: {describe_range(link_scale(view.scale), parts)}."
     range_text = describe_range(view.scale, parts)
     if view.scale == "head" and len(parts) > 1:
-        whose = "layer" if is_of_layers else "head"
-        range_text = f"0 to {'±' * any(part.signed for part in parts)}each {whose}’s largest weight"
+        owner = "layer" if is_of_layers else "head"
+        range_text = f"0 to {'±' * any(part.signed for part in parts)}each {owner}’s largest weight"
     return f"Colour: {range_text}."
 
 
@@ -296,8 +298,8 @@ def describe_hidden(attentions: Sequence[Attention], view: View, parts: Sequence
     verb = "went" if is_before or view.special == "rescale" else "goes"
     quantity = QUANTITIES[attentions[0].quantity]
     kind, noun = ("layer", quantity.label) if quantity.of_layers else ("head", "attention")
-    whose = f"this {kind}’s" if len(parts) == 1 else f"these {kind}s’"
-    line = f"{opening}{numerals.percent(compute_hidden_share(parts))} of {whose} {noun} {verb} to hidden tokens."
+    owner = f"this {kind}’s" if len(parts) == 1 else f"these {kind}s’"
+    line = f"{opening}{numerals.percent(compute_hidden_share(parts))} of {owner} {noun} {verb} to hidden tokens."
     return line[0].upper() + line[1:]
 
 

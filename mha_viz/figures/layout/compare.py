@@ -95,10 +95,10 @@ def compare(
     pins = find_pins(panels, view, pin_of, diff)
     parts = [build_block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
     scale = describe_range(view.scale, parts)
-    few = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
-    _, below = _draw_shared_scale(kind, scale, rows.total_width, theme, parts, few)
+    few_links = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
+    _, foot_height = _draw_shared_scale(kind, scale, rows.total_width, theme, parts, few_links)
     footer = draw_footer(caption.mention_ablated([(p.attention, p.head) for p in panels]), rows.total_width, theme.ink)
-    panel_height = (size.max_height - footer[1]) / math.ceil(len(panels) / panels_per_row) - TITLE_HEIGHT - below
+    panel_height = (size.max_height - footer[1]) / math.ceil(len(panels) / panels_per_row) - TITLE_HEIGHT - foot_height
     drawings = draw_panels(
         panels,
         pins,
@@ -113,11 +113,11 @@ def compare(
         rows.unlabelled,
     )
     marks, bottom = _place_rows(panels, drawings, rows, theme)
-    foot, _ = _draw_shared_scale(kind, scale, rows.total_width, theme, parts, few or drawings[0].missing)
+    foot, _ = _draw_shared_scale(kind, scale, rows.total_width, theme, parts, few_links or drawings[0].missing)
     faint_notes = (note_faint_links if kind == "links" else note_faint_cells)(view, parts)
     comparison = Drawing(
         rows.total_width,
-        bottom + below,
+        bottom + foot_height,
         (*marks, *shift_marks(foot, 0, bottom)),
         background=None if size.transparent else theme.paper,
         notes=(*faint_notes, *dict.fromkeys(note for drawing in drawings for note in drawing.notes)),
@@ -222,8 +222,8 @@ def check_diff(diff: tuple[int, int] | None, count: int) -> None:
     """Raise SettingError unless ``diff`` names two of ``count`` panels, or none."""
     if diff is None:
         return
-    named = {i for i in diff if _is_integer(i) and 0 <= i < count} if isinstance(diff, tuple | list) else ()
-    if len(named) != 2 or len(diff) != 2:
+    indices = {i for i in diff if _is_integer(i) and 0 <= i < count} if isinstance(diff, tuple | list) else ()
+    if len(indices) != 2 or len(diff) != 2:
         raise SettingError(f"diff is {shorten_value(diff)!r}.", f"Expected two different panels from 0 to {count - 1}.")
 
 

@@ -79,7 +79,7 @@ def difference(
     name_1, name_2 = distinguish_panels(first, second)
     minus_note = f"; cells from {threshold} down carry a minus" if threshold else ""
     scale = f"Colour: {name_2} minus {name_1}, {range_text}{minus_note}."
-    drawn = Drawing(
+    drawing = Drawing(
         layout.width,
         title.height + layout.height + FOOT,
         centre_marks((*title.marks, *shift_marks(marks, 0, title.height)), layout, size.pixels),
@@ -90,7 +90,7 @@ def difference(
         ),
         **write_figure_texts((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
     )
-    return make_sheet(drawn, size, footer)
+    return make_sheet(drawing, size, footer)
 
 
 def _draw_title(first: Panel, second: Panel, width: float, theme: Theme, threshold: str) -> PanelDrawing:
@@ -210,8 +210,8 @@ def find_most_changed(first: Panel, second: Panel, view: View) -> str:
         return ""
     subtracted = compute_difference(first, second, view)
     rows, cols = (
-        [i for i, (unit, both) in enumerate(zip(ours, joined, strict=True)) if unit.text == both.text]
-        for ours, joined in zip(list_units(first.attention, view), subtracted.axes, strict=True)
+        [i for i, (unit, merged) in enumerate(zip(ours, merged_units, strict=True)) if unit.text == merged.text]
+        for ours, merged_units in zip(list_units(first.attention, view), subtracted.axes, strict=True)
     )
     sizes = np.abs(subtracted.d[np.ix_(rows, cols)]).max(axis=1, initial=0)
     return f"q{subtracted.axes.rows[rows[int(sizes.argmax())]].tokens[0]}" if sizes.any() else ""

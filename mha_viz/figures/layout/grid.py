@@ -143,8 +143,8 @@ def describe_span(attention: Attention, scale: str, parts: Sequence[Block]) -> s
     """Return the range of the colours in words."""
     if scale != "head":
         return describe_range(scale, parts)
-    whose = "layer" if QUANTITIES[attention.quantity].of_layers else "head"
-    return f"0 to {'±' * any(part.signed for part in parts)}each {whose}'s largest"
+    owner = "layer" if QUANTITIES[attention.quantity].of_layers else "head"
+    return f"0 to {'±' * any(part.signed for part in parts)}each {owner}'s largest"
 
 
 def _pool_block(part: Block) -> Weights:

@@ -83,7 +83,7 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     matrix, notes = _excerpt_matrix(complete, part.w, page)
     marks, layout = draw_matrix(matrix, size.pixels, theme, lines, MAX_CELL, height=max_height)
     marks += draw_matrix_foot(layout, theme, scale_colours([part], theme), describe_range(view.scale, [part]))
-    drawn = Drawing(
+    drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         centre_marks(marks, layout, size.pixels),
@@ -91,7 +91,7 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
         notes=(*note_faint_cells(view, [part]), *notes, *note_missing_labels(layout, page, [axes], PIN_ADVICE)),
         **caption.write_texts(attention, (head,), view, [part], "heatmap"),
     )
-    return make_sheet(drawn, size, footer)
+    return make_sheet(drawing, size, footer)
 
 
 def _excerpt_matrix(matrix: Matrix, w: Weights, page: tuple[float, float]) -> tuple[Matrix, tuple[Note, ...]]:

@@ -122,7 +122,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
         size.pixels,
         theme,
     )
-    drawn = Drawing(
+    drawing = Drawing(
         size.pixels,
         page.height + foot,
         (*page.marks, *shift_marks(names, 0, page.height), *shift_marks(scale, 0, page.height + key_height)),
@@ -130,7 +130,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
         notes=(*note_faint_links(view, parts), *page.notes),
         **caption.write_texts(attention, tuple(heads), view, parts, "links"),
     )
-    return make_sheet(drawn, size, footer)
+    return make_sheet(drawing, size, footer)
 
 
 def draw_line_foot(
@@ -198,10 +198,10 @@ def _lay_out_page(
     for column_index, part in enumerate(parts):
         strand_parts = [_cut_strand(strand, part) for strand in strands]
         pinned = part.place_focus(focus)
-        drawn, layout = draw_link_marks(
+        part_marks, layout = draw_link_marks(
             strand_parts, part.axes(axes), pinned, column_width, theme, room, height - TOP, ON_PAPER
         )
-        marks += shift_marks(drawn, column_index * (column_width + GAP), 0)
+        marks += shift_marks(part_marks, column_index * (column_width + GAP), 0)
         page_height = layout.height + TOP
     if not has_few:
         return LinksPage(tuple(marks), page_height, notes)

@@ -332,7 +332,7 @@ def _build_header(
     """Build the header. ``is_standalone``: for a file, which must not reveal where the model is on somebody's disk."""
     text, heads, maps = attention.queries, attention.heads, attention.every_head()
     numbers_in_model = [find_in_model(attention.made, head) for head in maps]
-    numbers, written = name_numbers(attention.quantity, attention.made), find_first_written(attention)
+    numbers, first_written = name_numbers(attention.quantity, attention.made), find_first_written(attention)
     return {
         "key": attention.key,
         "of": compute_view_key(attention),
@@ -344,7 +344,7 @@ def _build_header(
         "together": count_together(attention),
         **collect_axis_tokens(text),
         **({"keys": collect_axis_tokens(attention.keys)} if attention.is_cross else {}),
-        **({} if written is None else {"written": written}),
+        **({} if first_written is None else {"written": first_written}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({} if numbers == "weight" else {"numbers": numbers}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),

@@ -111,8 +111,8 @@ def _find_unit(
     if unit is None:
         return None
     if is_reversed:
-        same = align(other, first).same
-        matched = same.index(unit) if unit in same else None
+        partners = align(other, first).same
+        matched = partners.index(unit) if unit in partners else None
     else:
         matched = align(first, other).same[unit]
     return None if matched is None else other.groups[matched]

@@ -194,9 +194,9 @@ def build_block(attention: Attention, head: Head, view: View, axes: Axes) -> Blo
     hidden_before = hidden_by_head[attention.place(head)].astype(np.float64)  # the share hidden by earlier steps
     rows, cols = ([unit.tokens for unit in side] for side in axes)
     w = merge_to_words(matrix, rows, cols)
-    shown, quantity = w.sum(axis=1), QUANTITIES[attention.quantity]
+    visible_weights, quantity = w.sum(axis=1), QUANTITIES[attention.quantity]
     before_view = average_groups(hidden_before, rows, 0)
-    visible_share = shown
+    visible_share = visible_weights
     if not quantity.is_share:
         sizes = np.abs(average_groups(matrix, rows, 0))  # [row, key]
         visible = sizes[:, [key for tokens in cols for key in tokens]].sum(axis=1)
@@ -205,7 +205,7 @@ def build_block(attention: Attention, head: Head, view: View, axes: Axes) -> Blo
         visible_share = np.ones_like(visible_share)  # rows of float32 sum to 1 ± 1e-7
     hidden = before_view + (1 - before_view) * (1 - np.minimum(visible_share, 1))
     if view.special == "rescale" and w.size and not quantity.is_signed:
-        totals = shown[:, None]
+        totals = visible_weights[:, None]
         w = np.where(totals > 1e-12, w / np.maximum(totals, 1e-12), 1 / w.shape[1])
     return Block(w.astype(np.float32), hidden.astype(np.float32), quantity.is_signed, quantity.is_share)
 
@@ -262,12 +262,12 @@ def select_links(w: Weights, links: str) -> Mask:
     sorted_ = np.take_along_axis(w, order, axis=1).astype(np.float64)
     rank = np.arange(w.shape[1])[None]
     if mode == "top":
-        strong = np.broadcast_to(rank < value, w.shape)
+        is_selected = np.broadcast_to(rank < value, w.shape)
     else:
         before = np.cumsum(sorted_, axis=1) - sorted_
-        strong = (before < value * sorted_.sum(axis=1, keepdims=True)) | (rank == 0)
+        is_selected = (before < value * sorted_.sum(axis=1, keepdims=True)) | (rank == 0)
     mask = np.zeros(w.shape, bool)
-    np.put_along_axis(mask, order, strong, axis=1)
+    np.put_along_axis(mask, order, is_selected, axis=1)
     return mask
 
 
@@ -290,9 +290,9 @@ def choose_drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[M
     word_weights = [np.where(between_words, np.abs(part.w), np.float32(0)) for part in parts]
     sizes = np.stack([np.where(select_links(w, links), w, 0) for w in word_weights])  # [head, row, column]
     order = np.argsort(-sizes, axis=None, kind="stable")[:MAX_CROWDED_LINKS]
-    drawn = np.zeros(sizes.shape, bool)
-    drawn.flat[order] = sizes.flat[order] > 0
-    return list(drawn)
+    mask = np.zeros(sizes.shape, bool)
+    mask.flat[order] = sizes.flat[order] > 0
+    return list(mask)
 
 
 def describe_few_links(axes: Axes, view: View) -> str:
@@ -327,18 +327,18 @@ def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
     """
     if w.size == 0:
         return np.zeros(w.shape, np.uint8)
-    exact = np.abs(w.astype(np.float64))
+    sizes = np.abs(w.astype(np.float64))
     if scale == "log":
         with np.errstate(divide="ignore"):
-            level = np.where(exact > 0, 255 * (1 + np.log10(np.maximum(exact, 1e-300)) / LOG_DECADES), 0)
+            level = np.where(sizes > 0, 255 * (1 + np.log10(np.maximum(sizes, 1e-300)) / LOG_DECADES), 0)
     else:
         maximum: float | npt.NDArray[np.float64] = 1.0
         if scale == "head":
-            maximum = (exact.max() if top is None else top) or 1.0
+            maximum = (sizes.max() if top is None else top) or 1.0
         elif scale == "row":
-            maximum = exact.max(axis=1, keepdims=True)
+            maximum = sizes.max(axis=1, keepdims=True)
             maximum = np.where(maximum > 0, maximum, 1.0)
-        level = exact * (255 / maximum)
+        level = sizes * (255 / maximum)
     return np.clip(np.rint(level), 0, 255).astype(np.uint8)
 
 

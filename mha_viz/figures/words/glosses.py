@@ -278,10 +278,10 @@ def explain_relation(detail: str) -> str:
     arrow = {"dep_to_head": " → ", "head_row": " → ", "head_to_dep": " ← "}.get(direction, " and ")
     arrow = " → " if name in PATTERNS else arrow
     description = describe_link(detail) if arrow != " and " else meaning.link.replace(" → ", arrow)
-    marked = re.findall(r"\*([^*]+)\*", meaning.example) + re.findall(r"_([^_]+)_", meaning.example)
-    if not marked:
+    marked_words = re.findall(r"\*([^*]+)\*", meaning.example) + re.findall(r"_([^_]+)_", meaning.example)
+    if not marked_words:
         return description
-    words = arrow.join(f"“{word}”" for word in (marked[::-1] if direction == "head_row" else marked))
+    words = arrow.join(f"“{word}”" for word in (marked_words[::-1] if direction == "head_row" else marked_words))
     return f"{description}, as {words} in “{re.sub('[*_]', '', meaning.example)}”"
 
 
@@ -290,8 +290,8 @@ def describe_rule(rule: str) -> str:
 
     "nearest noun or name to the right" for "nearest NOUN or PROPN to the right"; "rule of agreement" for "agreement".
     """
-    named = re.sub(r"[^ ,]+", lambda word: PARTS_OF_SPEECH.get(word[0], word[0]), rule)
-    return f"rule of {named}" if rule == AGREEMENT else named
+    rule_name = re.sub(r"[^ ,]+", lambda word: PARTS_OF_SPEECH.get(word[0], word[0]), rule)
+    return f"rule of {rule_name}" if rule == AGREEMENT else rule_name
 
 
 _PLAIN_RULES = MappingProxyType(
@@ -366,8 +366,8 @@ def find_roles(typed: str) -> tuple[str, ...]:
             ranked.append((not exact, -hits, not is_named, -_count_hits(all_words, meaning.words), order, detail))
     if completions and not ranked:
         return find_roles(" ".join((*words[:-1], min(completions, key=lambda term: (len(term), term)))))
-    most = min((entry[1] for entry in ranked), default=0)
-    return tuple(entry[-1] for entry in sorted(ranked) if not entry[0] or entry[1] == most)
+    best_key = min((entry[1] for entry in ranked), default=0)
+    return tuple(entry[-1] for entry in sorted(ranked) if not entry[0] or entry[1] == best_key)
 
 
 def find_rules(typed: str, rules: Iterable[str]) -> tuple[str, ...]:

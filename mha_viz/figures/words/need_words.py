@@ -43,8 +43,8 @@ def explain_need(need: PairsWithout) -> str:
 
     The numbers are of each kind of pairs that needs the head, or of all pairs if no single kind does.
     """
-    shown = [(kind, need.by_kind[kind]) for kind in need.kinds[:MAX_KINDS]]
-    changes = [_describe_change(f"{kind} ({counted(row.n, 'pair')})", row) for kind, row in shown]
+    named_kinds = [(kind, need.by_kind[kind]) for kind in need.kinds[:MAX_KINDS]]
+    changes = [_describe_change(f"{kind} ({counted(row.n, 'pair')})", row) for kind, row in named_kinds]
     all_pairs = need.all_pairs
     changes = changes or [_describe_change(f"all {counted(all_pairs.n, 'pair')}", all_pairs)]
     replacement = (

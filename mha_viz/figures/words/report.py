@@ -171,8 +171,8 @@ def report(
     SettingError for other kinds and conditions, and where no role is left.
     """
     is_list = isinstance(replicated, Iterable) and not isinstance(replicated, str)
-    listed = replicated if is_list else [replicated]
-    others = list_items(listed, "replicated", "Give profiles of the same model.")
+    profiles = replicated if is_list else [replicated]
+    others = list_items(profiles, "replicated", "Give profiles of the same model.")
     check_items((profile, *others), Profile, *PROFILE_KIND)
     all_findings = profile.findings()
     if not all_findings:
@@ -216,8 +216,8 @@ def report(
 
 def _parse_names(names: str | Iterable[str], values: Collection[str], option: str) -> tuple[str, ...]:
     """Parse a list of names, or a text with commas, without duplicates. Raises SettingError for an unknown name."""
-    listed = names.split(",") if isinstance(names, str) else [*names]
-    stripped = [str(name).strip() for name in listed if str(name).strip()]
+    items = names.split(",") if isinstance(names, str) else [*names]
+    stripped = [str(name).strip() for name in items if str(name).strip()]
     for name in stripped:
         if name not in values:
             remedy = f"{did_you_mean(name, values)} Choose from {', '.join(values)}.".strip()
@@ -236,23 +236,23 @@ def _explain_no_role(
 
     The remedy names another bundled profile of the model that has such roles, or the kinds that this profile has.
     """
-    named = [
+    options = [
         f"{name} {quote(', '.join(values))}" for name, values in (("kinds", kinds), ("only", conditions)) if values
     ]
-    problem = f"No role is left by {join_names(named)} on {profile.corpus}."
+    problem = f"No role is left by {join_names(options)} on {profile.corpus}."
     for folder in list_bundled_profiles(profile.model):
         other = read_profile(folder)
         matches = [finding for finding in other.findings() if _is_shown(finding, kinds, conditions)]
         if matches and other.corpus != profile.corpus:
             statuses = join_names(sorted({finding.status for finding in matches}))
-            where = f"The profile of {other.corpus} has {counted(len(matches), 'such role')} ({statuses})"
-            return problem, f"{where}: give it, {folder}."
+            suggestion = f"The profile of {other.corpus} has {counted(len(matches), 'such role')} ({statuses})"
+            return problem, f"{suggestion}: give it, {folder}."
     if kinds and conditions:
         return problem, "Leave one of them out."
     if conditions:
         return problem, f"Leave it out to see {counted(len(all_findings), 'role')}."
-    listed = [kind for kind in KINDS if any(finding.role == kind for finding in all_findings)]
-    return problem, f"Choose from those that it has: {', '.join(listed)}."
+    present_kinds = [kind for kind in KINDS if any(finding.role == kind for finding in all_findings)]
+    return problem, f"Choose from those that it has: {', '.join(present_kinds)}."
 
 
 def write_citation() -> str:

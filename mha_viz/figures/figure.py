@@ -181,7 +181,7 @@ class Figure:
         if self.refused:
             raise self.refused[0]
         _ = self._warned
-        return files.draw(self.drawing if ax is None else self._fit_to(*files.room(ax)), ax)
+        return files.draw(self.drawing if ax is None else self._fit_to(*files.measure_axes(ax)), ax)
 
     def _fit_to(self, width: float, height: float) -> Drawing:
         """Return the drawing whose labels come closest to the requested size within this many points."""

@@ -62,7 +62,7 @@ def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
 def overlay(
     attention: Attention, image: Any = None, *, columns: int | None = None, **options: Unpack[GridOptions]
 ) -> Figure:
-    """Draw what heads of a vision transformer attend to: the weights between one token and the patches, over the image.
+    """Draw the attention of a vision transformer: the weights between one token and the patches, over the image.
 
     Names "row,column", such as "0,1", state the place of each patch; patches with plain numbers are ordered row by row.
     All other tokens need names in brackets, such as [CLS] or [REG1]. ``image`` is the picture as the model saw it: a
@@ -308,7 +308,7 @@ def _explorer_page(attention: Attention, heads: tuple[Head, ...], view: View, sh
 def _choose_grid_heads(
     attention: Attention, layers: Sequence[int] | None, heads: Sequence[int] | None
 ) -> tuple[Head, ...]:
-    """Return the heads of a grid: those in these layers and with these numbers, or all.
+    """Return the heads of a grid, restricted to these layers and head numbers.
 
     Raises UnknownHead, SettingError.
     """

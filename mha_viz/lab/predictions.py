@@ -88,7 +88,7 @@ def decide_count(result: Result) -> Outcome:
 
 
 def decide_cut(result: Result) -> Outcome:
-    """Decide how much accuracy falls when each head gets one chunk of the vector."""
+    """Decide by how much accuracy falls when each head gets one chunk of the vector."""
     full, chunks = result.runs[:2]
     lost_accuracy = full.final_accuracy - chunks.final_accuracy
     option = "many" if lost_accuracy > LARGE_LOSS else "few" if lost_accuracy > NOTICED_LOSS else "none"

@@ -63,8 +63,8 @@ class Sentences:
 
     Attributes:
         letters, marks: [sentence, word].
-        places: the position of the word to look at, [sentence, word, relation]; −1 where nothing is asked (no word
-            precedes the first).
+        places: the position of the correct word, [sentence, word, relation]; −1 where there is none (no word precedes
+            the first).
         answers: its letter, [sentence, word, relation].
     """
 

@@ -45,7 +45,7 @@ WRONG_NUMBER_SHARE = 0.3  # share of unmasked verbs that the model sees in the w
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _PAD, _UNKNOWN, _BEGIN, _END, _MASK = range(5)
-_IGNORED = -100  # nothing is predicted here: the loss skips it
+_IGNORED = -100  # the target of tokens that the loss skips
 VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
 _ID_BY_FORM = {form: number for number, form in enumerate(VOCABULARY)}
 

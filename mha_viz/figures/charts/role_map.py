@@ -29,7 +29,7 @@ from mha_viz.numerals import signed
 CELL, TOP, LEFT, RIGHT, BOTTOM = (60, 40), 30, 30, 4, 50  # pixels
 MAX_LETTERS = 6  # maximum number of letters of a role in its cell, so that the map fits on a phone
 LINE_LENGTH = 70  # characters of a line of a hover text
-BAR_WIDTH = 0.9  # share of the width of a cell, for a recipe that explains everything
+BAR_WIDTH = 0.9  # share of the width of a cell, for a recipe that explains all attention
 FAINTEST = 0.18  # opacity of a role without a gain, or if its head does not beat the strongest simple rule
 SIGNS = {BEATS: ">", EQUALS: "=", BELOW: "<"}  # how a head compares with that rule
 LABELLED_STEPS = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # training steps with a label on the axis of a score curve
@@ -81,7 +81,7 @@ def _build_role_series(
 ) -> tuple[Series, ...]:
     """Return the series of one role: cells, legend and small squares.
 
-    The cells are those of heads whose main role it is. The small squares mark heads that have it as a further role.
+    Cells mark heads with this main role; small squares mark heads that have it as a further role.
     """
     shades = np.full(shape, np.nan)
     for head, findings in roles.items():

@@ -20,7 +20,7 @@ MAX_NUMBERED = 10  # maximum number of pairs with a written number
 
 
 def draw_sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
-    """Draw how much each part of the query, and of the key, adds to the score.
+    """Draw the contribution of each part of the query, and of the key, to the score.
 
     The score is compared with its mean over the keys that the query sees. The MAX_BARS most important parts have their
     own bar; all others share one. ``names`` are the names of the parts on a page.

@@ -1,4 +1,4 @@
-"""Charts of a training run: what each head looks at, how similar heads are, and how that changes.
+"""Charts of a training run: losses and accuracies over steps, the similarity of heads, and their gradients.
 
 Steps are recorded densely at first and sparsely later; curves space all recorded steps equally, so that the
 effect of the first update is visible.
@@ -155,7 +155,7 @@ def draw_removal_curves(least: Array, most: Array, chance: Array, theme: Theme) 
 
 
 def draw_importance(values: Array, order: Array, theme: Theme) -> Chart:
-    """Draw how much the loss would change with each head, in the order in which heads are removed."""
+    """Draw the importance of each head, in the order in which heads are removed."""
     colours, lengths = [theme.heads[h % len(theme.heads)] for h in order], [float(values[h]) for h in order]
     bars = Bars([f"H{h}" for h in order], lengths, colours, hover="%{x}: %{y:.3f}")
     x = Axis(has_names=True, title="removed, first to last", title_gap=6)
@@ -166,7 +166,7 @@ def draw_importance(values: Array, order: Array, theme: Theme) -> Chart:
 # ---- One step ------------------------------------------------------------------------------------------
 
 
-def draw_likeness(matrix: HeadMatrix, step_index: int, theme: Theme) -> Chart:
+def draw_head_comparison(matrix: HeadMatrix, step_index: int, theme: Theme) -> Chart:
     """Draw a comparison of every two heads at the recorded step number ``step_index``, in the colours of the player."""
     values = matrix.values[step_index].astype(np.float64)
     names = [f"H{head}" for head in range(len(values))]

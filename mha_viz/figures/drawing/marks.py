@@ -97,10 +97,9 @@ Mark = Text | Curve | Polyline | Rect | CellPicture
 
 
 class Note(NamedTuple):
-    """A consequence of a figure's size.
+    """A note on a consequence of a figure's size.
 
-    ``caption`` tells readers what is left out (empty if nothing is); ``advice`` tells the author of the figure how to
-    avoid that.
+    ``caption`` tells readers what is left out, "" if nothing is; ``advice`` tells the author how to avoid that.
     """
 
     caption: str

@@ -44,7 +44,7 @@ __all__ = [
     "encode_shown",
     "figure_suffixes",
     "load_attention",
-    "room",
+    "measure_axes",
     "shown_suffixes",
     "suffixes",
     "to_bytes",
@@ -63,8 +63,8 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
     return draw_on(drawing, ax)
 
 
-def room(ax: Any) -> tuple[float, float]:
+def measure_axes(ax: Any) -> tuple[float, float]:
     """Return width and height of matplotlib Axes, in points (``figures.files.axes.measure_axes``)."""
-    from mha_viz.figures.files.axes import measure_axes as room_of
+    from mha_viz.figures.files.axes import measure_axes as measure
 
-    return room_of(ax)
+    return measure(ax)

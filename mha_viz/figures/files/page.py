@@ -127,7 +127,7 @@ def build_style_sheet(component: str, look: Look, extra_style: str, texts: Itera
 
 
 def render_html(policy: str, title: str, styles: str, body: Sequence[str], script: str) -> bytes:
-    """Return an HTML page whose security policy allows only what ``policy`` lists."""
+    """Return an HTML page whose security policy allows only the sources in ``policy``."""
     policy = f"default-src 'none'; {policy}; img-src data:; font-src data:; base-uri 'none'; form-action 'none'"
     return "".join(
         [

@@ -170,7 +170,7 @@ def _draw_text(canvas: Any, mark: Text, height: float) -> None:
 
 def _measure_run(run: FontRun, mark: Text) -> float:
     """Return the width of a run, which for joined or stacked letters is not the sum of their widths."""
-    if run.font is None or _is_plain(run):
+    if run.font is None or _is_simple(run):
         return fonts.width(run.text, mark.size, mark.weight)
     return float(sum(p.x_advance for p in _shape_run(run).glyph_positions)) * mark.size / run.font.em
 
@@ -187,7 +187,7 @@ def _draw_run(canvas: Any, run: FontRun, matrix: Transform, width: float, mark: 
         canvas.restoreState()
         return
     name = _embed_font(run.font) if run.font.outlines == "glyf" else None
-    if name is not None and _is_plain(run):
+    if name is not None and _is_simple(run):
         _draw_letters(canvas, run.text, name, matrix, mark.size)
         return
     _draw_outlines(canvas, run, matrix, mark.size)
@@ -238,7 +238,7 @@ def _split_lines(lines: Sequence[str], max_lines: int) -> Iterator[Sequence[str]
     return (lines[i : i + max_lines] for i in range(0, len(lines), max_lines))
 
 
-def _is_plain(run: FontRun) -> bool:
+def _is_simple(run: FontRun) -> bool:
     """Return whether a run is left to right and none of its letters is joined, reordered or stacked."""
     return not run.leftward and (run.text.isascii() or _has_simple_letters(run.text))
 

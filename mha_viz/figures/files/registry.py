@@ -119,7 +119,7 @@ def _check_no_folder(path: Path) -> None:
 
 
 def _explain_failure(path: Path, error: Exception) -> str:
-    """Return the reason on one line, whatever characters the name contains."""
+    """Return the reason on one line; special characters in the name are escaped."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     name = ascii(str(path))[1:-1] if not str(path).isprintable() else str(path)
     return f"{name[:200]} cannot be written: {reason[:1].lower()}{reason[1:]}."

@@ -230,5 +230,5 @@ def _compute_digest(attention: Attention) -> str:
 
 
 def _quote_name(file: Path) -> str:
-    """Return the quoted file name on one line, whatever characters it contains."""
+    """Return the quoted file name on one line; special characters are escaped."""
     return f"“{(file.name if file.name.isprintable() else ascii(file.name)[1:-1])[:100]}”"

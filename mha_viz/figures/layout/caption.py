@@ -148,7 +148,8 @@ def describe_reading(attention: Attention) -> str:
 def collect_identity(attention: Attention) -> dict[str, str]:
     """Return model, revision and text of a reading, as metadata.
 
-    ``read`` says how much of the typed text was read, unless all was. ``keys`` is the other text of cross-attention.
+    ``read`` states the part of the typed text that was read, unless all was. ``keys`` is the other text of
+    cross-attention.
     ``quantity`` and ``made`` are included unless the numbers are the attention weights of a text as it was typed.
     """
     text, cut, keys = attention.queries, attention.queries.cut, attention.keys
@@ -163,7 +164,7 @@ def collect_identity(attention: Attention) -> dict[str, str]:
 
 
 def _describe_cut(cut: Cut) -> str:
-    """Describe how much of the typed text was read."""
+    """Describe the part of the typed text that was read."""
     if cut.pieces <= cut.limit:
         return f"first {' and '.join(f'{n:,}' for n in cut.kept if n)} characters"
     return f"first {cut.limit:,} of {'more than ' if cut.more else ''}{cut.pieces:,} tokens"
@@ -231,7 +232,7 @@ def collect_settings(view: View) -> dict[str, str]:
 
 
 def describe_processing(attentions: Sequence[Attention], view: View, kind: str) -> str:
-    """Describe how the weights were processed, and which of them are drawn."""
+    """Describe the processing of the weights and the selection of links."""
     by_words = all(attention.queries.unit == "words" for attention in attentions)
     has_pair = any(attention.queries.pair for attention in attentions)
     sentences = {
@@ -288,7 +289,7 @@ def compute_hidden_share(parts: Sequence[Block]) -> float:
 
 
 def describe_hidden(attentions: Sequence[Attention], view: View, parts: Sequence[Block]) -> str:
-    """Return the sentence about the share that is not shown; empty if everything is."""
+    """Return the sentence about the share of hidden tokens; empty if all tokens are shown."""
     is_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
     choice = OPTIONS["special"].find_choice("rescale" if is_before else view.special)
     hidden_words = choice[0].hides if choice else ""

@@ -120,7 +120,7 @@ def _wrap_title(first: Panel, second: Panel, width: float) -> list[str]:
 
 
 def _height_above(first: Panel, second: Panel, width: float) -> float:
-    """Return the height of everything above the matrix."""
+    """Return the height of the title and key above the matrix."""
     return TITLE_HEIGHT + LINE * (len(_wrap_title(first, second, width)) - 1)
 
 

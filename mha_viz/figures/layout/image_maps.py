@@ -53,8 +53,8 @@ Grey = npt.NDArray[np.float64]
 class PinnedPatches(NamedTuple):
     """The pinned token and the patches of a figure.
 
-    The weights are those from the token, or to it if ``is_key``; the patches are ``rows`` × ``columns`` tokens, row by
-    row.
+    The figure shows the weights from the token, or to it if ``is_key``. ``patches`` are ``rows`` × ``columns`` tokens,
+    row by row.
     """
 
     token: int

@@ -168,7 +168,7 @@ def compute_opacity(strength: float) -> float:
 
 
 class LinksPage(NamedTuple):
-    """A diagram on a page, with notes on what is left out.
+    """A diagram on a page, with notes on omitted parts.
 
     ``drawn_count`` is the number of strongest links that are drawn, None if all are.
     """

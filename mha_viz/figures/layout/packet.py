@@ -172,7 +172,7 @@ def build_packet(
     if grid_heads and len(grid_heads) < attention.layers * attention.heads:
         rows = {attention.layer_numbers.index(head.layer) for head in grid_heads}
         header["drawn"] = {"layers": sorted(rows), "heads": sorted({head.head for head in grid_heads})}
-    if attention.hidden.any():  # tokens were hidden before: the page always states how much weight they had
+    if attention.hidden.any():  # the page states the weight of tokens that earlier steps have hidden
         header["hidden"] = [_round_to_five_digits(row) for row in attention.hidden[layers, numbers]]
     if overview.bins and link is not None:
         header["link"] = {**asdict(link), "weights": _round_to_five_digits(get_link_weights(attention, link))}
@@ -196,7 +196,7 @@ def choose_full_heads(attention: Attention, open_heads: Sequence[Head]) -> list[
 
 
 def count_together(attention: Attention) -> int:
-    """Return how many heads of one layer can be drawn together: all of them, or fewer if the text is very long."""
+    """Return the number of heads of a layer that can be drawn together: all, or fewer if the text is very long."""
     return min(attention.heads, max(1, MATRIX_BYTES // _matrix_bytes(attention)))
 
 
@@ -329,7 +329,7 @@ def collect_request_fields(attention: Attention) -> dict[str, object]:
 def _build_header(
     attention: Attention, full: Sequence[Head], start: OpenHead, overview: Overview, is_standalone: bool = False
 ) -> dict[str, object]:
-    """Build the header. ``is_standalone``: for a file, which must not reveal where the model is on somebody's disk."""
+    """Build the header. ``is_standalone``: for a file, which must not contain the model's path on the author's disk."""
     text, heads, maps = attention.queries, attention.heads, attention.every_head()
     numbers_in_model = [find_in_model(attention.made, head) for head in maps]
     numbers, first_written = name_numbers(attention.quantity, attention.made), find_first_written(attention)

@@ -373,7 +373,7 @@ def _compute_divergences(
 
 
 def _compute_key(header: dict[str, object], packets: Sequence[bytes]) -> str:
-    """Return a key that is equal for equal panels, so that a browser can keep what it already shows."""
+    """Return a key that is equal for equal panels, so that a browser can keep their drawing."""
     digest = hashlib.blake2b(json.dumps(header).encode(), digest_size=12)
     for packet in packets:
         digest.update(packet)

@@ -20,7 +20,7 @@ NOT_NEEDED = "Not shown to be needed for any measured kind of pair."
 
 
 def describe_need(need: PairsWithout) -> str:
-    """Say in a sentence whether sentence pairs need a head, and how many the model gets wrong without it.
+    """Say in a sentence whether sentence pairs need a head, and the number that the model gets wrong without it.
 
     The numbers are of the kinds of pairs that need the head, or of all pairs if no single kind does.
     """

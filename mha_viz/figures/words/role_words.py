@@ -150,7 +150,7 @@ def name_measure(finding: Finding) -> str:
 
 
 def summarise_role(finding: Finding) -> str:
-    """Summarise what a head does, how often, and the baseline of its score.
+    """Summarise a role, its score, and the baseline of the score.
 
     "preposition → its noun, right in 69% (GUM 68%); below the rule, 69% (GUM 74%)".
     """
@@ -291,7 +291,7 @@ def _describe_numbers(finding: Finding) -> str:
 
 
 def _describe_within_words(finding: Finding) -> str:
-    """State how much of the attention of a position role stays within words, if that is a quarter or more.
+    """State the share of the attention of a position role that stays within words, if it is a quarter or more.
 
     The neighbouring token is then often a subword of the same word, not another word.
     """

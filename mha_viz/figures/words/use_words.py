@@ -75,7 +75,7 @@ def explain_use(measure: str) -> str:
 
 
 def count_in_words(used: int, total: str, measures: Iterable[str]) -> str:
-    """Say how many heads are used, as "**2** of 11 change their word more than neighbours".
+    """Return the number of used heads in words: "**2** of 11 change their word more than neighbours".
 
     ``total`` is " of 11", or empty.
     """

@@ -57,7 +57,7 @@ class Figure:
     numbers: Callable[[], FigureNumbers]
     size: Size = field(default_factory=Size)
     look: Look = "auto"  # colour scheme of the interactive version; "auto" is the reader's own
-    refused: tuple[SettingError, ...] = ()  # the settings that only the interactive version shows
+    file_errors: tuple[SettingError, ...] = ()  # of settings that only the interactive version shows
     name: str = "figure"  # of its files, without a suffix
 
     @cached_property
@@ -129,8 +129,8 @@ class Figure:
         version shows.
         """
         check_kind(suffix, str, "the end of a file's name", "Give one such as '.svg'.")
-        if self.refused and suffix.lower() in (*files.drawing_suffixes(), *files.shown_suffixes()):
-            raise self.refused[0]
+        if self.file_errors and suffix.lower() in (*files.drawing_suffixes(), *files.shown_suffixes()):
+            raise self.file_errors[0]
         return self.make_file(suffix.lower(), dpi)
 
     def make_file(self, suffix: str, dpi: int = 300) -> bytes:
@@ -178,8 +178,8 @@ class Figure:
             raise SettingError(
                 f"ax is {shorten_value(ax)!r}.", "Give an Axes of matplotlib, or nothing for a new figure."
             )
-        if self.refused:
-            raise self.refused[0]
+        if self.file_errors:
+            raise self.file_errors[0]
         _ = self._warned
         return files.draw(self.drawing if ax is None else self._fit_to(*files.measure_axes(ax)), ax)
 

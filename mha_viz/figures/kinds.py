@@ -54,7 +54,7 @@ def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
         partial(compute_shown, attention, chosen_heads, view),
         size,
         look,
-        list_refusals(view, "grid"),
+        build_file_errors(view, "grid"),
         file_names.name_for_all(attention, chosen_heads),
     )
 
@@ -204,7 +204,7 @@ def compare(
         partial(_panel_numbers, all_panels, view),
         size,
         look,
-        list_refusals(view, "compare", kind),
+        build_file_errors(view, "compare", kind),
         file_names.name_for_heads(
             [(panel.attention, panel.head) for panel in all_panels], *(["links"] * (kind == "links"))
         ),
@@ -230,7 +230,7 @@ def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Op
         partial(_difference_numbers, first_panel, second_panel, view),
         size,
         look,
-        list_refusals(view, "difference"),
+        build_file_errors(view, "difference"),
         file_names.name_for_heads(
             [(panel.attention, panel.head) for panel in (second_panel, first_panel)], joiner="minus"
         ),
@@ -368,7 +368,7 @@ def strip_page_settings(view: View, kind: str, panels: str = "") -> View:
     )
 
 
-def list_refusals(view: View, kind: str, panels: str = "") -> tuple[SettingError, ...]:
+def build_file_errors(view: View, kind: str, panels: str = "") -> tuple[SettingError, ...]:
     """Build the errors for the settings of a view that the files of a kind of figure do not show."""
     return tuple(build_file_error(name, kind) for name in iter_page_only_settings(kind, asdict(view), panels))
 

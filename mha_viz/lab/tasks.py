@@ -27,7 +27,7 @@ class LabTask(NamedTuple):
 
     Attributes:
         relations: some of RELATIONS; the model names the letter of the word to which each leads.
-        asked: the sentence that explains the task to a visitor; ``letters`` complete it.
+        instruction: the sentence that explains the task to a visitor; ``letters`` complete it.
         letters: descriptions of these letters.
         note: another sentence for the visitor.
         is_residual: whether a residual connection carries every word past the heads, so that a word need not attend to
@@ -35,7 +35,7 @@ class LabTask(NamedTuple):
     """
 
     relations: tuple[str, ...]
-    asked: str
+    instruction: str
     letters: tuple[str, ...]
     note: str = ""
     is_residual: bool = False

@@ -288,7 +288,7 @@ def _make_recording(
         names=lab.name_heads(arm),
         maps=extend(arm.maps),
         relations=task.letters,
-        asked=task.asked,
+        instruction=task.instruction,
         note=task.note,
         places=lab.find_marked_keys(result).T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],

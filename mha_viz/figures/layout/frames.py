@@ -85,9 +85,9 @@ class Recording(NamedTuple):
         labels: names of the steps, if some are not steps of training.
         curves, matrices, flow, strip: further parts of the player.
         off: [step, head], whether a head is removed.
-        asked: the sentence that ends with the relations; ``note`` follows it.
+        instruction: the sentence that ends with the relations; ``note`` follows it.
         rows: if the maps are of several trainings, each has a row with an equal number of maps.
-        large: the heads whose maps are large; the maps of all others are small. By default, all maps are large.
+        large_heads: the heads whose maps are large; the maps of all others are small. By default, all maps are large.
     """
 
     key: str
@@ -106,10 +106,10 @@ class Recording(NamedTuple):
     flow_title: str = ""
     matrices_title: str = ""
     strip: Strip | None = None
-    asked: str = ""
+    instruction: str = ""
     note: str = ""
     rows: Sequence[RecordedRow] = ()
-    large: Sequence[int] = ()
+    large_heads: Sequence[int] = ()
 
 
 def build_frames(recording: Recording, step_index: int, theme: Theme) -> dict[str, Any]:
@@ -126,14 +126,14 @@ def build_frames(recording: Recording, step_index: int, theme: Theme) -> dict[st
         "off": None if recording.off is None else recording.off.tolist(),
         "at": step_index,
         "words": list(recording.words),
-        "asked": recording.asked,
+        "asked": recording.instruction,
         "note": recording.note,
         "heads": [
             {"name": name, "colour": theme.heads[h % heads_per_row % len(theme.heads)]}
             for h, name in enumerate(recording.names)
         ],
         "rows": [{"title": row.title, "notes": list(row.notes), "dashed": row.is_dashed} for row in recording.rows],
-        "large": [int(head) for head in recording.large],
+        "large": [int(head) for head in recording.large_heads],
         "maps": _encode_maps(recording.maps),
         "strip": None if recording.strip is None else _strip_data(recording.strip),
         "marks": [

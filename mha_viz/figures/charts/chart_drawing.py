@@ -189,9 +189,9 @@ def _(cells: Cells, plot: PlacedPlot) -> Iterator[Mark]:
 
 
 def _draw_separate_cells(
-    colours: Pixels, empty: Any, xs: Sequence[float], ys: Sequence[float], gap: float
+    colours: Pixels, is_empty: Any, xs: Sequence[float], ys: Sequence[float], gap: float
 ) -> Iterator[Rect]:
-    for row, column in np.argwhere(~empty).tolist():
+    for row, column in np.argwhere(~is_empty).tolist():
         (x, right), (y, bottom) = sorted(xs[column : column + 2]), sorted(ys[row : row + 2])
         box = (x + gap / 2, y + gap / 2, max(0.1, right - x - gap), max(0.1, bottom - y - gap))
         yield Rect(*box, _to_hex(colours[row, column]))
@@ -215,17 +215,18 @@ def interpolate_colours(scale: Sequence[str], shares: Any) -> Pixels:
 @draw_series.register
 def _(bars: Bars, plot: PlacedPlot) -> Iterator[Mark]:
     position_axis, length_axis = (plot.y, plot.x) if bars.is_horizontal else (plot.x, plot.y)
-    ends = _compute_bar_room(
+    shares = _compute_bar_room(
         [s for s in plot.chart.series if isinstance(s, Bars) and s.plot == bars.plot], bars, position_axis
     )
-    feet = [position_axis.to_number(value) for value in bars.positions]
+    centres = [position_axis.to_number(value) for value in bars.positions]
     room = 1 - plot.chart.bar_gap
-    texts = repeat_value("" if bars.texts is None else bars.texts, len(feet))
-    for foot, value, colour, text in zip(feet, bars.lengths, repeat_value(bars.colours, len(feet)), texts, strict=True):
+    texts = repeat_value("" if bars.texts is None else bars.texts, len(centres))
+    colours = repeat_value(bars.colours, len(centres))
+    for centre, value, colour, text in zip(centres, bars.lengths, colours, texts, strict=True):
         length = length_axis.to_number(value)
         if math.isnan(length):
             continue
-        a, b = sorted(position_axis.to_pixels(foot + room * (share - 0.5)) for share in ends)
+        a, b = sorted(position_axis.to_pixels(centre + room * (share - 0.5)) for share in shares)
         c, d = sorted((length_axis.to_pixels(0.0), length_axis.to_pixels(length)))
         box = (c, a, d - c, b - a) if bars.is_horizontal else (a, c, b - a, d - c)
         yield Rect(*box, fill=colour, opacity=bars.opacity)
@@ -236,7 +237,7 @@ def _(bars: Bars, plot: PlacedPlot) -> Iterator[Mark]:
 
 
 def _compute_bar_room(all_bars: Sequence[Bars], bars: Bars, axis: Scale) -> tuple[float, float]:
-    """Return where the bars of a series start and end, as shares of the width available at each position.
+    """Return the start and end of a series' bars, as shares of the width available at each position.
 
     Bars at the same position are drawn side by side.
     """

@@ -481,9 +481,9 @@ def score_by_distance(trace: Trace, rotation: Rotation, head: int, query: int, k
     first = 0 if trace.causal else 1 - trace.n
     distances = list(range(first, trace.n))
     query_positions, key_positions = (np.maximum(0, np.array(distances) * sign) for sign in (1, -1))
-    turned_q = rotate(np.tile(q, (len(distances), 1)), rotation.cos[query_positions], rotation.sin[query_positions])
-    turned_k = rotate(np.tile(k, (len(distances), 1)), rotation.cos[key_positions], rotation.sin[key_positions])
-    return DistanceScores(distances, (turned_q * turned_k).sum(axis=1))
+    rotated_q = rotate(np.tile(q, (len(distances), 1)), rotation.cos[query_positions], rotation.sin[query_positions])
+    rotated_k = rotate(np.tile(k, (len(distances), 1)), rotation.cos[key_positions], rotation.sin[key_positions])
+    return DistanceScores(distances, (rotated_q * rotated_k).sum(axis=1))
 
 
 def draw_distance_scores(trace: Trace, rotation: Rotation, head: int, query: int, key: int, theme: Theme) -> Chart:

@@ -185,13 +185,13 @@ def _advance(character: str, weight: int) -> float:
 def cut_text(text: str, size: float, room: float, weight: int = 400) -> str:
     """Shorten a text to fit into ``room``, ending with "…"; combining marks stay with their letters."""
     remaining = room / size  # ems
-    dots = _advance("…", weight)
+    ellipsis_width = _advance("…", weight)
     length = 0  # maximum number of characters after which "…" still fits
     for i, character in enumerate(text):  # stop at the end of the room: a token may be a million letters long
         remaining -= _advance(character, weight)
         if remaining < 0:
             break
-        length = i + 1 if remaining >= dots else length
+        length = i + 1 if remaining >= ellipsis_width else length
     else:
         return text
     while length and _is_inseparable(text[length], text[length - 1]):
@@ -204,8 +204,8 @@ def _is_inseparable(character: str, previous: str) -> bool:
 
     This is so for combining marks, skin tones and characters joined by a zero-width joiner.
     """
-    tone = "\U0001f3fb" <= character <= "\U0001f3ff"
-    return tone or previous == "\u200d" or character == "\u200d" or unicodedata.category(character)[0] == "M"
+    is_skin_tone = "\U0001f3fb" <= character <= "\U0001f3ff"
+    return is_skin_tone or previous == "\u200d" or character == "\u200d" or unicodedata.category(character)[0] == "M"
 
 
 # ---- Runs of one font -----------------------------------------------------------------------------------

@@ -228,21 +228,21 @@ def quantise(
     """
     runs = _find_runs(special)
     sizes = np.abs(matrices) if signed else matrices
-    tops = np.zeros((*matrices.shape[:2], 2), np.float32)
+    maxima = np.zeros((*matrices.shape[:2], 2), np.float32)
     for columns, part in runs:
-        np.maximum(tops[..., part], sizes[..., columns].max(axis=2), out=tops[..., part])
+        np.maximum(maxima[..., part], sizes[..., columns].max(axis=2), out=maxima[..., part])
     width = COARSE_BITS if bits == COARSE_BITS else 16
     step = 2 ** (width - bits)  # low bits of levels that stay 0
     zero = 2 ** (width - 1) if signed else 0
-    highest = (2**width - 1 - zero) // step * step
-    scales = (tops / highest).astype("<f4")
+    max_level = (2**width - 1 - zero) // step * step
+    scales = (maxima / max_level).astype("<f4")
     steps = np.maximum(scales, np.float32(1e-38)) * np.float32(step)
     levels = np.empty_like(matrices)
     for columns, part in runs:
         np.divide(matrices[..., columns], steps[..., part, None], out=levels[..., columns])
     np.rint(levels, out=levels)
     levels *= step
-    np.clip(levels, -highest, highest, out=levels)
+    np.clip(levels, -max_level, max_level, out=levels)
     levels += zero
     return [scales.tobytes(), levels.astype(f"<u{width // 8}").tobytes()]
 

@@ -45,14 +45,14 @@ def find_pins(
 ) -> list[Focus | None]:
     """Return the pinned tokens of each panel."""
     pinned = panels[pin_of].attention
-    pair = [panels[i].attention for i in diff or ()]
-    if pair and explain_mismatch(pair[0], pair[1], view):
-        pair = []
-    subtracted = {attention.key for attention in pair}
+    readings = [panels[i].attention for i in diff or ()]
+    if readings and explain_mismatch(readings[0], readings[1], view):
+        readings = []
+    difference_keys = {attention.key for attention in readings}
     order = [panel.attention.key for panel in panels]  # the page aligns each reading with later ones
     return [
-        find_focus(list_units(pinned, view), view)  # units of both are in the same order
-        if {pinned.key, panel.attention.key} <= subtracted
+        find_focus(list_units(pinned, view), view)  # the units of both readings are in the same order
+        if {pinned.key, panel.attention.key} <= difference_keys
         else transfer_pin(pinned, panel.attention, view, order.index(panel.attention.key) < order.index(pinned.key))
         for panel in panels
     ]
@@ -69,9 +69,9 @@ def transfer_pin(first: Attention, other: Attention, view: View, is_reversed: bo
         return find_focus(axes, view)
     query, key = (_find_unit(*side, token, is_reversed) for side, token in zip(sides, view.pinned, strict=True))
     row, col = (_find_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
-    pinned = [token is not None for token in view.pinned]
-    present = [row is not None, col is not None]
-    return Focus(row, col) if any(pinned) and pinned == present else None
+    has_pin = [token is not None for token in view.pinned]
+    has_position = [row is not None, col is not None]
+    return Focus(row, col) if any(has_pin) and has_pin == has_position else None
 
 
 def convert_pin(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
@@ -89,7 +89,7 @@ def convert_pin(panels: Sequence[Panel], number: int, view: View, pin_of: int) -
 def choose_difference_pin(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
     """Convert the pin of a comparison for the difference of two of its panels.
 
-    Return which of the two panels it belongs to, and the pin.
+    Return the index of its panel among the two, and the pin.
     """
     pinned = panels[pin_of].attention
     for side, number in enumerate(diff):
@@ -112,10 +112,10 @@ def _find_unit(
         return None
     if is_reversed:
         partners = align(other, first).same
-        matched = partners.index(unit) if unit in partners else None
+        partner = partners.index(unit) if unit in partners else None
     else:
-        matched = align(first, other).same[unit]
-    return None if matched is None else other.groups[matched]
+        partner = align(first, other).same[unit]
+    return None if partner is None else other.groups[partner]
 
 
 def _find_index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None:
@@ -130,8 +130,8 @@ def explain_mismatch(first: Attention, second: Attention, view: View) -> str:
         return "One leads from one text to another, the other from a text to itself. Compare two of the same kind."
     sides = list_row_texts(first, second) if first.is_cross else list_row_texts(first, second)[:1]
     reason = next((reason for side in sides if (reason := _explain_text_mismatch(*side, view))), "")
-    same_shape = [*map(len, list_units(first, view))] == [*map(len, list_units(second, view))]
-    return reason or ("" if same_shape else UNEQUAL_LENGTHS)
+    has_same_shape = [*map(len, list_units(first, view))] == [*map(len, list_units(second, view))]
+    return reason or ("" if has_same_shape else UNEQUAL_LENGTHS)
 
 
 def _explain_text_mismatch(a: TokenizedText, b: TokenizedText, view: View) -> str:
@@ -150,16 +150,16 @@ def _has_same_subwords(a: TokenizedText, b: TokenizedText, partners: Sequence[tu
 
     Corresponding words must have equally many subwords, with the same characters if the words are the same.
     """
-    same_text = (a.text, a.pair) == (b.text, b.pair)
+    has_same_text = (a.text, a.pair) == (b.text, b.pair)
     ours, theirs = a.by_words().tokens, b.by_words().tokens
     for i, j in partners:
         pieces = [(a.tokens[s], b.tokens[t]) for s, t in zip(a.groups[i], b.groups[j], strict=False)]
         if len(a.groups[i]) != len(b.groups[j]):
             return False
-        if same_text and any((s.start, s.end) != (t.start, t.end) for s, t in pieces):
+        if has_same_text and any((s.start, s.end) != (t.start, t.end) for s, t in pieces):
             return False
-        replaced = ours[i].special or not is_same_word(ours[i].text, theirs[j].text)
-        if not same_text and not replaced and not all(is_same_word(s.text, t.text) for s, t in pieces):
+        is_replaced = ours[i].special or not is_same_word(ours[i].text, theirs[j].text)
+        if not has_same_text and not is_replaced and not all(is_same_word(s.text, t.text) for s, t in pieces):
             return False
     return True
 

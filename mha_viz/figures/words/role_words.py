@@ -131,7 +131,7 @@ def _shorten_corpus(corpus: str) -> str:
 
 
 ACCURACY, WEIGHT, LARGEST, ENTROPY = "accuracy", "mean weight", "share of largest weights", "share of largest entropy"
-# A template for a score in short, and the name of its baseline.
+# A template for a brief score, and the name of its baseline.
 _SCORE_TEMPLATES = {
     ACCURACY: ("right in {}", "simple rule"),
     WEIGHT: ("{} of its weight", "uniform attention"),
@@ -162,29 +162,29 @@ def summarise_role(finding: Finding) -> str:
     return f"{head_part}; {STATE_WORDS[finding.state]}, {rule_part}"
 
 
-def describe_in_list(finding: Finding, after: Finding | None = None) -> str:
+def describe_in_list(finding: Finding, previous: Finding | None = None) -> str:
     """Return "preposition → its noun, right in 69%".
 
-    If the role ``after`` which it is listed has the same measure, the score stands alone: "form of “be” → its
-    predicate, 61%".
+    If the ``previous`` role in the list has the same measure, the score stands alone: "form of “be” → its predicate,
+    61%".
     """
-    template = "{}" if _is_repeated(finding, after) else _SCORE_TEMPLATES[name_measure(finding)][0]
+    template = "{}" if _is_repeated(finding, previous) else _SCORE_TEMPLATES[name_measure(finding)][0]
     return f"{describe_link(finding.detail) or finding.detail}, {template.format(percent(finding.score, 0))}"
 
 
-def describe_rule_in_list(finding: Finding, after: Finding | None = None) -> str:
+def describe_rule_in_list(finding: Finding, previous: Finding | None = None) -> str:
     """Return the baseline of the score: "rule 69% (GUM 68% < 74%)", "uniform attention 5%".
 
     Numbers of the other corpus are added if the numbers of this corpus alone would contradict the state of the role.
-    The baseline is called "simple rule" where no mark of a state names it.
+    The baseline is called "simple rule" if the state of the role does not mention a rule.
     """
     name, best = _SCORE_TEMPLATES[name_measure(finding)][1], find_best_baseline(finding)[1]
-    name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, after) else name
+    name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, previous) else name
     return f"{name} {percent(best, 0)}{compare_elsewhere(finding)}"
 
 
 def compare_elsewhere(finding: Finding, digits: int = 0) -> str:
-    """Return " (GUM 68% < 74%)": how often head and rule are right on the other corpus.
+    """Return " (GUM 68% < 74%)": the accuracies of head and rule on the other corpus.
 
     The result is "" unless the numbers of the first corpus alone would contradict the state of the role.
     """
@@ -209,28 +209,28 @@ def _score_elsewhere(finding: Finding, score: Callable[[OtherCorpusScore], float
     )
 
 
-def compare_with_rule(finding: Finding, digits: int = 0, is_told: bool = True) -> str:
+def compare_with_rule(finding: Finding, digits: int = 0, with_knowledge: bool = True) -> str:
     """Compare a head with the strongest simple rule.
 
-    State the rule's score, with ``is_told`` the information it has, and how the head chooses among words of the right
-    kind; "" without such a rule. For example: "The nearest noun or name to the right: 69%; on GUM, the nearest noun,
-    name or adverb: 74%. The rule is told the parts of speech; the head finds them itself. Given the right kind of word,
-    it picks the right one in 88% (nearest: 86%)."
+    State the rule's score, the information that the rule has (``with_knowledge``), and the accuracy of the head among
+    words of the right kind; "" without such a rule. For example: "The nearest noun or name to the right: 69%; on GUM,
+    the nearest noun, name or adverb: 74%. The rule is told the parts of speech; the head finds them itself. Given the
+    right kind of word, it picks the right one in 88% (nearest: 86%)."
     """
     if not finding.state:
         return ""
-    here, other, comparison = describe_rule(finding.upos_rule), finding.elsewhere, finding.beside
-    elsewhere = ""
+    rule_text, other, comparison = describe_rule(finding.upos_rule), finding.elsewhere, finding.beside
+    other_text = ""
     if other and other.upos_rule:
         rule, score = describe_rule(other.upos_rule), percent(other.upos, digits)
-        side = re.search(r" to the \w+$", here)
+        side = re.search(r" to the \w+$", rule_text)
         rule = rule.removesuffix(side[0]) if side else rule
-        elsewhere = (
+        other_text = (
             "; on "
             f"{_shorten_corpus(other.corpus)}{'' if other.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
         )
-    sentences = [f"The {here}: {percent(finding.upos, digits)}{elsewhere}."]
-    sentences += [RULE_KNOWLEDGE[finding.role]] if is_told else []
+    sentences = [f"The {rule_text}: {percent(finding.upos, digits)}{other_text}."]
+    sentences += [RULE_KNOWLEDGE[finding.role]] if with_knowledge else []
     if comparison.choice_n >= CASES:
         choice, nearest = percent(comparison.choice, digits), percent(comparison.nearest, digits)
         sentences.append(f"Given the right kind of word, it picks the right one in {choice} (nearest: {nearest}).")
@@ -239,9 +239,9 @@ def compare_with_rule(finding: Finding, digits: int = 0, is_told: bool = True) -
 
 def describe_role(finding: Finding) -> str:
     """Explain a role, with an example if it is a relation between words, followed by :func:`describe_evidence`."""
-    measured = f"{finding.role}, {describe_evidence(finding)}"
+    evidence = f"{finding.role}, {describe_evidence(finding)}"
     meaning = explain_relation(finding.detail) if finding.role in ("syntax", "coreference") else ""
-    return f"{meaning}. {measured[:1].upper()}{measured[1:]}" if meaning else measured
+    return f"{meaning}. {evidence[:1].upper()}{evidence[1:]}" if meaning else evidence
 
 
 def describe_evidence(finding: Finding) -> str:

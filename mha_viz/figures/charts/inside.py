@@ -290,7 +290,7 @@ def draw_softmaxes(
     x, y = token_axis(trace, tokens, (query, key)), number_axis(theme, 5)
     upper, lower = divide_height(2, 0.2)
     plots = [
-        Plot(x, y, "Scores", y_span=upper),
+        Plot(replace(x, same_x_as=1, has_labels=False), y, "Scores", y_span=upper),
         Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", y_span=lower),
     ]
     legend = Legend(y=1.09, clicks="double")

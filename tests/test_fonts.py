@@ -230,7 +230,7 @@ def test_text_stands_as_a_page_shows_it(text: str) -> None:
     logical, expected = ORDERS[text]
     parts: list[tuple[str, str]] = []
     for run in fonts.place_runs(logical):  # fonts change within a stretch; only the order matters here
-        mark = "<" if run.leftward else ""
+        mark = "<" if run.is_leftward else ""
         if parts and parts[-1][1] == mark == "":
             parts[-1] = (parts[-1][0] + run.text, mark)
         else:

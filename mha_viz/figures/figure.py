@@ -63,18 +63,18 @@ class Figure:
     @cached_property
     def drawing(self) -> Drawing:
         """The static figure: a list of marks in points."""
-        drawing = self._made
+        drawing = self._base_drawing
         boxes = fonts.describe_boxes(drawing.texts())
         return replace(drawing, caption=f"{drawing.caption} {boxes}") if boxes else drawing
 
     @cached_property
-    def _made(self) -> Drawing:
+    def _base_drawing(self) -> Drawing:
         """The drawing, independent of the fonts on this machine."""
         return self.make(self.size)
 
     @cached_property
-    def _warned(self) -> bool:
-        """Whether characters have no glyph. The first access issues the warning; later ones do not."""
+    def _glyph_warning(self) -> bool:
+        """Whether characters have no glyph. Only the first access issues a warning."""
         if self.missing_glyphs:
             warn(MissingGlyphWarning, " ".join(self.missing_glyphs))
         return bool(self.missing_glyphs)
@@ -82,7 +82,7 @@ class Figure:
     @cached_property
     def missing_glyphs(self) -> list[str]:
         """One sentence per script with characters that no font on this machine has."""
-        return fonts.describe_missing_fonts(self._made.texts())
+        return fonts.describe_missing_fonts(self._base_drawing.texts())
 
     @property
     def caption(self) -> str:
@@ -100,7 +100,7 @@ class Figure:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The problems of the static picture, one or two sentences each, which :meth:`save` issues as warnings."""
-        return tuple(map(str, self._made.notes))
+        return tuple(map(str, self._base_drawing.notes))
 
     def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
         """Write the figure as .svg, .pdf, .png (``dpi``) or .html, or its numbers as .csv, .npz, .safetensors, .json.
@@ -144,7 +144,7 @@ class Figure:
             return files.encode_shown(self.numbers(), suffix)
         if suffix not in files.drawing_suffixes():
             raise ExportError(*_unknown_format(suffix, self.suffixes))
-        _ = self._warned
+        _ = self._glyph_warning
         return files.drawing_bytes(self.drawing, suffix, dpi)
 
     def to_html(self) -> str:
@@ -152,16 +152,16 @@ class Figure:
 
         Raises ExportError for a chart, which has no interactive version.
         """
-        interactive = self.page
-        if interactive is None:
+        page = self.page
+        if page is None:
             raise ExportError(*_unknown_format(".html", self.suffixes))
         return render_page(
-            interactive.component,
-            interactive.packet(),
-            title=self._made.alt,
-            caption=self._made.caption,  # drawn with the reader's fonts
-            start=interactive.start,
-            show=interactive.show,
+            page.component,
+            page.packet(),
+            title=self._base_drawing.alt,
+            caption=self._base_drawing.caption,  # drawn with the reader's fonts
+            start=page.start,
+            show=page.show,
             look=self.look,
         ).decode()
 
@@ -180,7 +180,7 @@ class Figure:
             )
         if self.file_errors:
             raise self.file_errors[0]
-        _ = self._warned
+        _ = self._glyph_warning
         return files.draw(self.drawing if ax is None else self._fit_to(*files.measure_axes(ax)), ax)
 
     def _fit_to(self, width: float, height: float) -> Drawing:

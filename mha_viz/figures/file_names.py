@@ -73,5 +73,5 @@ def _to_ascii(character: str) -> str:
 
     If there are none, letters, marks and digits stay, and anything else becomes a space.
     """
-    plain = "".join(c for c in unicodedata.normalize("NFKD", character) if c.isascii() and c.isalnum())
-    return plain.lower() or (character if unicodedata.category(character)[0] in "LMN" else " ")
+    ascii_text = "".join(c for c in unicodedata.normalize("NFKD", character) if c.isascii() and c.isalnum())
+    return ascii_text.lower() or (character if unicodedata.category(character)[0] in "LMN" else " ")

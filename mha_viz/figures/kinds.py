@@ -148,9 +148,9 @@ def links(
         raise SettingError(
             f"{names} are of different layers.", "Links show heads of one layer; use compare for several."
         )
-    make = partial(links_drawing, attention, heads, view)
+    draw = partial(links_drawing, attention, heads, view)
     return Figure(
-        partial(draw_fitted, make) if len(heads) == 1 else make,
+        partial(draw_fitted, draw) if len(heads) == 1 else draw,
         _explorer_page(attention, heads, view, "links"),
         partial(compute_shown, attention, heads, view),
         size,
@@ -332,9 +332,9 @@ def _choose_heads(
 ) -> tuple[Head, ...]:
     """Return the heads, or layers of rollout, that the arguments of a call name."""
     heads_option = options.pop("heads", None)
-    last = attention.every_head()[-1]
-    example = name_map(attention.quantity, last)
-    remedy = f"Give {example!r}, or layer={last.layer}, head={last.head}, or heads=[{example!r}]."
+    last_head = attention.every_head()[-1]
+    example = name_map(attention.quantity, last_head)
+    remedy = f"Give {example!r}, or layer={last_head.layer}, head={last_head.head}, or heads=[{example!r}]."
     if heads_option is not None:
         heads = tuple(map(attention.head, list_items(heads_option, "heads", remedy)))
     elif head is not None and layer is not None:
@@ -378,22 +378,22 @@ def settings(options: Mapping[str, Any], kind: str = "") -> tuple[View, Size, Lo
 
     Raises SettingError for unknown options, and for options that a ``kind`` of figure does not accept.
     """
-    views, sizes = ({f.name for f in fields(options_class)} for options_class in (View, Size))
+    view_names, size_names = ({f.name for f in fields(options_class)} for options_class in (View, Size))
     options = dict(options)
     if "width_in" in options:
         inches = options.pop("width_in")
         if not isinstance(inches, int | float) or not abs(inches) < MAX_INCHES:
             raise SettingError(f"width_in is {shorten_value(inches)!r}.", "Expected a number of inches.")
         options["width_mm"] = 25.4 * inches
-    unknown = [name for name in options if name not in views | sizes]
+    unknown = [name for name in options if name not in view_names | size_names]
     if "dpi" in unknown:
         raise SettingError("dpi belongs to a file, not to a figure.", 'Save it so: figure.save("figure.png", dpi=300).')
     if unknown:
-        known = {name for name in views if not kind or kind in OPTIONS[name].kinds} | sizes
+        known = {name for name in view_names if not kind or kind in OPTIONS[name].kinds} | size_names
         raise SettingError(f"There is no option {unknown[0][:40]!r}.", f"Known: {', '.join(sorted(known))}.")
-    stated = {name: value for name, value in options.items() if name in views}
+    view_options = {name: value for name, value in options.items() if name in view_names}
     if kind:
-        check_accepted(kind, stated)
-    view = View(**stated)
-    size = Size(**{name: value for name, value in options.items() if name in sizes})
+        check_accepted(kind, view_options)
+    view = View(**view_options)
+    size = Size(**{name: value for name, value in options.items() if name in size_names})
     return view, size, size.look if "look" in options else "auto"

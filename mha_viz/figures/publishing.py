@@ -94,12 +94,12 @@ def publication(
 
     Args:
         panels: as for :func:`publish`.
-        title: as there.
-        introduction: as there.
-        remarks: as there.
-        pin_of: as there.
-        diff: as there.
-        **options: as there.
+        title: as for :func:`publish`.
+        introduction: as for :func:`publish`.
+        remarks: as for :func:`publish`.
+        pin_of: as for :func:`publish`.
+        diff: as for :func:`publish`.
+        **options: as for :func:`publish`.
 
     Returns its bytes. Raises SettingError as :func:`publish`.
     """
@@ -112,9 +112,9 @@ def _build_example(panel: Panel, model: Encoder, options: Mapping[str, Any]) -> 
     text = panel.attention.text.text
     reading = model.encode(text)
     _ = reading[panel.head]  # raises UnknownHead
-    interactive = grid(reading, **{name: value for name, value in options.items() if name != "pin"}).page
-    assert interactive is not None
-    return text, PagePart("", "", interactive.packet(), {**interactive.start, "head": str(panel.head)}, "")
+    page = grid(reading, **{name: value for name, value in options.items() if name != "pin"}).page
+    assert page is not None
+    return text, PagePart("", "", page.packet(), {**page.start, "head": str(panel.head)}, "")
 
 
 def _build_parts(

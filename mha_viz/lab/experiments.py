@@ -98,13 +98,13 @@ class SmallModel:
         """Compute the attention of all heads on sentences."""
         return attend(self.heads, slices, self.embed(sentences))
 
-    def logits(self, parts: Tensor, sentences: Sentences) -> Tensor:
-        """Return the logits, [sentence, word, relation, letter], for the head outputs ``parts``.
+    def logits(self, head_outputs: Tensor, sentences: Sentences) -> Tensor:
+        """Return the logits, [sentence, word, relation, letter], for the ``head_outputs``.
 
-        ``parts`` is [head, sentence · word, d_model]. If the task has a residual connection, the embeddings x are added
-        to the head outputs.
+        ``head_outputs`` is [head, sentence · word, d_model]. If the task has a residual connection, the embeddings x
+        are added.
         """
-        out = parts.sum(dim=0)
+        out = head_outputs.sum(dim=0)
         out = out + self.embed(sentences).flatten(0, 1) if self.task.is_residual else out
         return (out @ self.classifier).view(-1, WORDS, len(self.task.relations), len(LETTERS))
 
@@ -162,7 +162,7 @@ def _train_runs(
         measurements = list(train(model, settings, weight, steps, on_step))
         arrays = dict[str, Array]()
         for name in measurements[0]:
-            values = np.stack([at_step[name] for at_step in measurements])
+            values = np.stack([step_values[name] for step_values in measurements])
             arrays[name] = values.astype(np.float32) if values.dtype == np.float64 else values
             arrays[name].flags.writeable = False
         parameters, multiply_adds = costs.count_parameters(shape), costs.count_multiply_adds(shape, WORDS)
@@ -189,7 +189,7 @@ def train(
             return
         batch = tasks.draw_sentences(BATCH, (settings.seed, _TRAINING, step), model.task)
         output = model.attend(batch, model.heads.slice_by_head())
-        objective = compute_loss(model.logits(output.parts, batch), batch)
+        objective = compute_loss(model.logits(output.head_outputs, batch), batch)
         if weight:
             objective = objective + weight * compute_penalty(output.maps)
         optimiser.zero_grad()
@@ -209,7 +209,7 @@ def measure(model: SmallModel, held_out: Sentences) -> dict[str, Array | float]:
     """Return the values of :class:`TrainingRun` at one step."""
     slices = model.heads.slice_by_head()
     output = model.attend(held_out, slices)
-    logits = model.logits(output.parts, held_out)
+    logits = model.logits(output.head_outputs, held_out)
     loss = compute_loss(logits, held_out)
     gradients = torch.autograd.grad(loss, slices)
     weights = _flatten_slices(tuple(w.detach() for w in slices))
@@ -252,8 +252,8 @@ def compute_cosines(rows: Array) -> Array:
     """Return the cosine of every two rows, [row, row]; 0 where a row is all zeros."""
     values = rows.astype(np.float64)
     norms = np.linalg.norm(values, axis=1)
-    unit = values / np.where(norms > 0, norms, 1.0)[:, None]
-    return np.clip(unit @ unit.T, -1, 1)
+    unit_rows = values / np.where(norms > 0, norms, 1.0)[:, None]
+    return np.clip(unit_rows @ unit_rows.T, -1, 1)
 
 
 def _compare_weights(weights: Array, input_count: int) -> dict[str, Array]:
@@ -304,13 +304,13 @@ def remove_heads(model: SmallModel, seed: int) -> RemovedHeads:
     importance = compute_importance(model, held_out)
     order = np.argsort(importance, kind="stable")
     with torch.no_grad():
-        parts = model.attend(held_out, model.heads.slice_by_head()).parts
+        head_outputs = model.attend(held_out, model.heads.slice_by_head()).head_outputs
         rng = np.random.default_rng((seed, _ORDERS))
         orders = [rng.permutation(len(order)) for _ in range(RANDOM_ORDERS)]
         curves = list[Array]()  # for each order [removed + 1], the accuracy after removing 0, 1, 2, … heads
         for removal_order in (order, order[::-1], *orders):
             remaining = [sorted(removal_order[count:].tolist()) for count in range(len(removal_order) + 1)]
-            grades = [grade(model.logits(parts[heads], held_out), held_out)[1] for heads in remaining]
+            grades = [grade(model.logits(head_outputs[heads], held_out), held_out)[1] for heads in remaining]
             curves.append(np.array([float(accuracies.mean()) for accuracies in grades]))
     return RemovedHeads(importance, order, curves[0], curves[1], np.stack(curves[2:]))
 
@@ -321,7 +321,8 @@ def compute_importance(model: SmallModel, held_out: Sentences) -> Array:
     The expectation is the mean over words, and Att_h is the head output before W_O.
     """
     output = model.attend(held_out, model.heads.slice_by_head())
-    (gradient,) = torch.autograd.grad(compute_loss(model.logits(output.parts, held_out), held_out), (output.contexts,))
+    loss = compute_loss(model.logits(output.head_outputs, held_out), held_out)
+    (gradient,) = torch.autograd.grad(loss, (output.contexts,))
     values = (output.contexts * gradient).sum(dim=2).abs().mean(dim=1).detach().numpy().astype(np.float64)
     return values / max(float(np.linalg.norm(values)), 1e-30)
 

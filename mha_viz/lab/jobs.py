@@ -83,7 +83,7 @@ def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
 
 def _list_heads(names: Sequence[str], heads: Array, verb: str = "") -> str:
     """Return the heads that an array [head] selects, with a verb (by default "has" or "have"); empty if none."""
-    selected_names = [name for name, is_chosen in zip(names, heads, strict=True) if is_chosen]
+    selected_names = [name for name, is_selected in zip(names, heads, strict=True) if is_selected]
     if not selected_names:
         return ""
     subject = _join(selected_names) if len(selected_names) <= MAX_NAMED_HEADS else f"{len(selected_names)} heads"

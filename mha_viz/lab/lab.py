@@ -76,13 +76,14 @@ def _make_pair_layers(settings: Settings) -> dict[str, Shape]:
 
 
 class Experiment(NamedTuple):
-    """One experiment: its texts, its training, and the display of its result.
+    """One experiment: its texts, its training, and how its result is shown.
 
     Attributes:
         short: the name in the menu.
         default: the default settings.
         question, answer, source: a question, the answer of the papers in plain words, and its source.
-        prediction, options: the beginning of a prediction, or a question, and by name the clauses that can follow.
+        prediction: the beginning of a prediction, or a question.
+        options: the clauses that can complete it, by name.
         outcome: decides which option a result fulfils.
         statements: answers yes-or-no questions about a result.
         asks: the settings that the experiment uses.
@@ -94,7 +95,6 @@ class Experiment(NamedTuple):
         is_penalised: whether the last run has the penalty.
         removes_heads: whether heads are removed after training.
         initial_run: the index of the run whose heads are shown at first.
-        compared_property: the name of the property that differs between runs whose accuracies are compared.
         other_experiment: the experiment whose heads are animated below, on the same sentence.
     """
 
@@ -116,7 +116,6 @@ class Experiment(NamedTuple):
     is_penalised: bool = False
     removes_heads: bool = False
     initial_run: int = 0
-    compared_property: str = ""
     other_experiment: str = ""
 
 
@@ -195,7 +194,6 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             max_steps=400,
             layers=_make_count_layers,
             initial_run=1,
-            compared_property="number of heads",
             question="Why several heads, and what do they cost?",
             answer="A word that needs two others gets an average of both from one head. With d_k = d_model / h, "
             "several look at several places at the same cost, as two of MiniLM do from “bank”, but with very many each "
@@ -216,7 +214,6 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             max_steps=500,
             layers=_make_cut_layers,
             initial_run=1,
-            compared_property="way of cutting",
             question="Is each head fed a different part of the input, or the whole vector?",
             answer="Every head sees all tokens; only the width is cut. *Wide* heads, as in the papers, map the whole "
             "vector to d_k numbers each; *narrow* ones see only their own chunk, which is cheaper.",

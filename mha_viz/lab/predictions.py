@@ -40,10 +40,10 @@ def decide_identical(result: Result) -> Outcome:
     """Decide whether equal heads stay equal."""
     run = result.runs[0]
     largest = float(max(run.difference[-1].max(), run.output_difference[-1].max()))
-    after = counted(int(run.steps[-1]), "step")
+    steps = counted(int(run.steps[-1]), "step")
     if run.same[-1].all():
-        return Outcome("equal", f"after {after} not one weight differs")
-    return Outcome("apart", f"after {after} two of their weights differ by {_format_size(largest)}")
+        return Outcome("equal", f"after {steps} not one weight differs")
+    return Outcome("apart", f"after {steps} two of their weights differ by {_format_size(largest)}")
 
 
 def decide_output(result: Result) -> Outcome:
@@ -84,7 +84,7 @@ def decide_count(result: Result) -> Outcome:
     best = max(result.runs, key=lambda run: (run.final_accuracy, -run.heads))
     option = "one" if best is single else "most" if best is last else "between"
     numbers = [(counted(run.heads, "head"), percent(run.final_accuracy)) for run in dict.fromkeys((single, best, last))]
-    return Outcome(option, ", ".join(f"{heads} {right}" for heads, right in numbers))
+    return Outcome(option, ", ".join(f"{heads} {accuracy}" for heads, accuracy in numbers))
 
 
 def decide_cut(result: Result) -> Outcome:
@@ -108,8 +108,8 @@ def decide_removal(result: Result) -> Outcome:
 def decide_pair(result: Result) -> Outcome:
     """Decide whether two of four heads that start equal are still equal, and compare with three heads."""
     three, four = result.runs
-    numbers = f"{percent(four.final_accuracy)} right, as against {percent(three.final_accuracy)} with three heads"
-    return Outcome("three" if four.same[-1, -2, -1] else "four", numbers)
+    evidence = f"{percent(four.final_accuracy)} right, as against {percent(three.final_accuracy)} with three heads"
+    return Outcome("three" if four.same[-1, -2, -1] else "four", evidence)
 
 
 def decide_current(result: Result) -> Outcome:

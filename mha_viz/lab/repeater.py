@@ -37,8 +37,8 @@ STEPS, BATCH = 3000, 64
 LEARNING_RATE = 3e-3  # at its peak
 WARM_UP = 100  # steps
 SNAPSHOT_STEPS = (0, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000)  # the saved steps, besides the last one
-_SPECIAL = ("[PAD]", "[UNK]")
-VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
+_SPECIAL_TOKENS = ("[PAD]", "[UNK]")
+VOCABULARY = (*_SPECIAL_TOKENS, *sorted({form.lower() for form in lexicon.VOCABULARY}))
 
 
 def make_config() -> Any:
@@ -62,7 +62,7 @@ def make_config() -> Any:
 
 def make_tokenizer() -> Any:
     """Return a tokenizer with one token per word, in lower case, and no special tokens around a text."""
-    special = dict(zip(("pad_token", "unk_token"), _SPECIAL, strict=True))
+    special = dict(zip(("pad_token", "unk_token"), _SPECIAL_TOKENS, strict=True))
     tokenizer_class: Any = PreTrainedTokenizerFast
     return tokenizer_class(tokenizer_object=make_word_tokenizer(VOCABULARY), model_max_length=POSITIONS, **special)
 
@@ -84,13 +84,13 @@ def train(
     trainable = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(trainable, lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
-    losses = lambda: {"next": _compute_loss(model, *draw_sequences(generator))}  # noqa: E731
-    return train_model(seed, model, optimiser, schedule, losses, progress, cancelled)
+    compute_losses = lambda: {"next": _compute_loss(model, *draw_sequences(generator))}  # noqa: E731
+    return train_model(seed, model, optimiser, schedule, compute_losses, progress, cancelled)
 
 
 def draw_sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Draw repeating sequences of random words, [sequence, token], and the period of each, [sequence]."""
-    words = torch.randint(len(_SPECIAL), len(VOCABULARY), (BATCH, MAX_PERIOD), generator=generator)
+    words = torch.randint(len(_SPECIAL_TOKENS), len(VOCABULARY), (BATCH, MAX_PERIOD), generator=generator)
     periods = torch.randint(MIN_PERIOD, MAX_PERIOD + 1, (BATCH,), generator=generator)
     return words.gather(1, torch.arange(SEQUENCE_LENGTH) % periods[:, None]), periods
 

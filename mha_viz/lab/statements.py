@@ -83,21 +83,21 @@ def state_identical(result: Result) -> list[Statement]:
 def state_output(result: Result) -> list[Statement]:
     """Return the statements about heads that differ in W_O alone."""
     run = result.runs[0]
-    first = int(np.flatnonzero(run.steps >= 1)[0])
+    update = int(np.flatnonzero(run.steps >= 1)[0])
     input_cosines, output_cosines = select_pairs(run.gradient_cosines[0]), select_pairs(run.output_gradient_cosines[0])
     are_different = input_cosines.max() < 1 - 1e-4
     are_equal = output_cosines.min() > 1 - 1e-4
     return [
         Statement(
             "Do the heads differ after the first step?",
-            bool(select_pairs(run.difference[0]).max() == 0 and select_pairs(run.difference[first]).min() > 0),
+            bool(select_pairs(run.difference[0]).max() == 0 and select_pairs(run.difference[update]).min() > 0),
             _describe_difference(
                 "At step 0 all heads have the same W_Q, W_K and W_V",
                 "At step 0 the largest difference in W_Q, W_K and W_V between two heads is",
                 float(select_pairs(run.difference[0]).max()),
             )
-            + f" After step {int(run.steps[first]):,} the smallest difference between two heads is "
-            f"{_format_difference(select_pairs(run.difference[first]).min())}.",
+            + f" After step {int(run.steps[update]):,} the smallest difference between two heads is "
+            f"{_format_difference(select_pairs(run.difference[update]).min())}.",
         ),
         Statement(
             "Did their gradients differ at step 0?",
@@ -114,8 +114,8 @@ def state_output(result: Result) -> list[Statement]:
         Statement(
             f"Do they attend to different words after {counted(int(run.steps[-1]), 'step')}?",
             bool(select_pairs(run.divergence[-1]).mean() > ALIKE_DIVERGENCE),
-            f"Mean divergence of pairs: {format_divergence(select_pairs(run.divergence[first]).mean())} at step "
-            f"{int(run.steps[first]):,}, {format_divergence(select_pairs(run.divergence[-1]).mean())} at the end.",
+            f"Mean divergence of pairs: {format_divergence(select_pairs(run.divergence[update]).mean())} at step "
+            f"{int(run.steps[update]):,}, {format_divergence(select_pairs(run.divergence[-1]).mean())} at the end.",
         ),
         _state_specialists(run),
     ]
@@ -124,7 +124,7 @@ def state_output(result: Result) -> list[Statement]:
 def state_random(result: Result) -> list[Statement]:
     """Return the statements about heads that start at random."""
     run = result.runs[0]
-    initial, final = select_pairs(run.weight_cosines[0]), select_pairs(run.weight_cosines[-1])
+    initial_cosines, final_cosines = select_pairs(run.weight_cosines[0]), select_pairs(run.weight_cosines[-1])
     divergences = select_pairs(run.divergence[-1])
     pairs = zip(list_pairs(run.heads), divergences, strict=True)
     alike_pairs = [pair for pair, divergence in pairs if divergence < ALIKE_DIVERGENCE]
@@ -132,13 +132,13 @@ def state_random(result: Result) -> list[Statement]:
     return [
         Statement(
             "Are the heads different before training?",
-            bool(initial.max() < SAME_COSINE),
-            _describe_cosines("the weights of two heads", "at step 0", initial) + ".",
+            bool(initial_cosines.max() < SAME_COSINE),
+            _describe_cosines("the weights of two heads", "at step 0", initial_cosines) + ".",
         ),
         Statement(
             f"Are they still different after {counted(int(run.steps[-1]), 'step')}?",
-            bool(final.max() < SAME_COSINE),
-            _describe_cosines("the weights of two heads", "at the end", final)
+            bool(final_cosines.max() < SAME_COSINE),
+            _describe_cosines("the weights of two heads", "at the end", final_cosines)
             + "; no term of the loss keeps them apart.",
         ),
         Statement(
@@ -267,7 +267,7 @@ def state_removal(result: Result) -> list[Statement]:
     assert removal is not None
     removable, has_learned = count_removable(removal.least), bool(removal.least[0] > LEARNED_ACCURACY)
     random_removable = float(np.mean([count_removable(curve) for curve in removal.random]))
-    strongest = int(removal.order[-1])
+    top_head = int(removal.order[-1])
     return [
         Statement(
             "Can heads be removed without harm?",
@@ -286,8 +286,8 @@ def state_removal(result: Result) -> list[Statement]:
         Statement(
             "Does the most important head matter?",
             bool(removal.most[0] - removal.most[1] > NOTICED_LOSS),
-            f"Without H{strongest} alone, {percent(removal.most[1])} of the answers are right; it gives "
-            f"{_describe_weights(run, strongest)}.",
+            f"Without H{top_head} alone, {percent(removal.most[1])} of the answers are right; it gives "
+            f"{_describe_weights(run, top_head)}.",
         ),
     ]
 
@@ -389,11 +389,11 @@ def _describe_cosines(noun_phrase: str, moment: str, values: Array) -> str:
     return f"Cosines of {noun_phrase} {moment}: {f'all {low}' if low == high else f'{low} to {high}'}"
 
 
-def describe_alike_pairs(alike: int, total: int) -> str:
-    """Return the subject and verb for a number of pairs: "the two heads have", "3 of the 6 pairs of heads have"."""
+def describe_alike_pairs(count: int, total: int) -> str:
+    """Return the subject and verb for some pairs, such as "the two heads have" or "3 of the 6 pairs of heads have"."""
     if total == 1:
-        return "the two heads have" if alike else "the two heads do not have"
-    return f"{alike or 'none'} of the {total} pairs of heads {'has' if alike < 2 else 'have'}"
+        return "the two heads have" if count else "the two heads do not have"
+    return f"{count or 'none'} of the {total} pairs of heads {'has' if count < 2 else 'have'}"
 
 
 def _describe_weights(run: TrainingRun, head: int) -> str:

@@ -65,7 +65,7 @@ class Sentences:
         letters, marks: [sentence, word].
         places: the position of the correct word, [sentence, word, relation]; −1 where there is none (no word precedes
             the first).
-        answers: its letter, [sentence, word, relation].
+        answers: the letter of that word, [sentence, word, relation].
     """
 
     letters: Integers

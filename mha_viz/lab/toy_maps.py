@@ -57,7 +57,7 @@ def measure(forms: Sequence[str], folder: Path) -> ToyMaps:
     steps = snapshots.list_steps(folder)
     folders = [snapshots.unpack(folder, step) for step in steps]
     models = [Encoder.from_folder(snapshot_folder) for snapshot_folder in folders]
-    loss = repeater.measure_next_word_loss if models[0].family == "gpt2" else toy_model.measure_hidden_word_loss
+    loss = repeater.measure_next_word_loss if models[0].family == "gpt2" else toy_model.measure_masked_word_loss
     readings = [model.encode_words(list(forms)).by_words().content() for model in models]
     maps = np.stack([reading.weights for reading in readings])
     w_q = [[model.trace("", layer=n, words=forms).parameters.w_q for n in range(model.layers)] for model in models]

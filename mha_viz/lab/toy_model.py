@@ -43,10 +43,10 @@ MASKED_SHARE = 0.12  # share of words that are masked; it is larger for verbs th
 MASKED_VERB_SHARE, MASKED_PRONOUN_SHARE = 0.25, 0.2
 WRONG_NUMBER_SHARE = 0.3  # share of unmasked verbs that the model sees in the wrong number
 
-_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _PAD, _UNKNOWN, _BEGIN, _END, _MASK = range(5)
 _IGNORED = -100  # the target of tokens that the loss skips
-VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
+VOCABULARY = (*_SPECIAL_TOKENS, *sorted({form.lower() for form in lexicon.VOCABULARY}))
 _ID_BY_FORM = {form: number for number, form in enumerate(VOCABULARY)}
 
 ToyWeights = dict[str, Tensor]
@@ -144,7 +144,7 @@ def _corrupt(
         .masked_fill(is_pronoun > 0, MASKED_PRONOUN_SHARE)
     )
     is_masked = (ids > _MASK) & (mask_draw < share)
-    random_ids = torch.randint(len(_SPECIAL) - 1, len(VOCABULARY), ids.shape, generator=generator)
+    random_ids = torch.randint(len(_SPECIAL_TOKENS) - 1, len(VOCABULARY), ids.shape, generator=generator)
     random_ids = random_ids.masked_fill(random_ids == _MASK, _UNKNOWN)
     inputs = torch.where(is_masked & (action_draw < 0.8), _MASK, ids)
     inputs = torch.where(is_masked & (action_draw > 0.9), random_ids, inputs)
@@ -194,7 +194,7 @@ class _MultiTaskModel(nn.Module):
         return losses
 
 
-def measure_hidden_word_loss(folder: Path) -> float:
+def measure_masked_word_loss(folder: Path) -> float:
     """Return the mean loss of the toy model in a folder, at masked words of sentences that it was not trained on."""
     rng, generator = Random(HELD_OUT), torch.Generator().manual_seed(HELD_OUT)
     learner = _MultiTaskModel(generator, ())
@@ -232,24 +232,24 @@ def train(
     cancelled: Callable[[], bool] | None = None,
     pool: int = POOL_SIZE,
     questions: Sequence[str] = QUESTIONS,
-    sampling: Callable[[int, int], None] = lambda _done, _total: None,
+    report_sampling: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> TrainedModel:
     """Train a model on ``pool`` sentences of the grammar; equal arguments give equal models on one machine.
 
     Without ``questions`` it learns from masked words alone, from the same initial weights. The sentences are sampled
-    first, which takes seconds; ``sampling`` is called with the number sampled so far and the total.
+    first, which takes seconds; ``report_sampling`` is called with the number sampled so far and the total.
 
     Raises Cancelled once ``cancelled`` returns True, and SettingError when ``steps`` or ``pool`` is below 1.
     """
     if steps < 1 or pool < 1:
         raise SettingError(f"{steps} steps on {pool} sentences.", "Give at least 1 of each.")
     rng, generator = Random(seed), torch.Generator().manual_seed(seed)
-    batches = _iter_batches(_sample_examples(pool, rng, cancelled, sampling), rng)
+    batches = _iter_batches(_sample_examples(pool, rng, cancelled, report_sampling), rng)
     learner = _MultiTaskModel(generator, questions)
     optimiser = torch.optim.AdamW(learner.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
-    losses = lambda: learner.losses(next(batches), generator)  # noqa: E731
-    return train_model(seed, learner.model, optimiser, schedule, losses, progress, cancelled)
+    compute_losses = lambda: learner.losses(next(batches), generator)  # noqa: E731
+    return train_model(seed, learner.model, optimiser, schedule, compute_losses, progress, cancelled)
 
 
 def _sample_examples(
@@ -294,17 +294,18 @@ def train_model(
     model: Any,
     optimiser: torch.optim.Optimizer,
     schedule: Schedule,
-    losses: Callable[[], dict[str, Tensor]],
+    compute_losses: Callable[[], dict[str, Tensor]],
     progress: Callable[[TrainingProgress], None] | None,
     cancelled: Callable[[], bool] | None,
 ) -> TrainedModel:
-    """Train a model for all steps, each on the sum of the next ``losses``, and return it. Raises Cancelled."""
+    """Train a model for all steps, each on the sum of the losses of the next batch, and return it. Raises Cancelled."""
     snapshots_by_step, history = {0: copy_weights(model)}, list[TrainingProgress]()
     recent_losses: list[dict[str, float]] = []
     for step in range(1, schedule.steps + 1):
         raise_if_cancelled(cancelled)
         decay = max(0.02, 1 - step / schedule.steps)
-        recent_losses.append(_take_step(optimiser, losses(), schedule.peak * min(step / schedule.warm_up, decay)))
+        learning_rate = schedule.peak * min(step / schedule.warm_up, decay)
+        recent_losses.append(_take_step(optimiser, compute_losses(), learning_rate))
         if step in schedule.saved_steps or step == schedule.steps:
             snapshots_by_step[step] = copy_weights(model)
         if step % 50 == 0 or step == schedule.steps:
@@ -387,6 +388,7 @@ def make_tokenizer() -> Any:
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", _BEGIN), ("[SEP]", _END)],
     )
-    special = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), _SPECIAL, strict=True))
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    special = dict(zip(names, _SPECIAL_TOKENS, strict=True))
     tokenizer_class: Any = PreTrainedTokenizerFast
     return tokenizer_class(tokenizer_object=word_tokenizer, model_max_length=POSITIONS, **special)

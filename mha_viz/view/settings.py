@@ -198,8 +198,8 @@ def check_accepted(kind: str, values: Mapping[str, object]) -> None:
         setting = OPTIONS[name]
         check_value(name, value, kind)
         if kind not in setting.kinds and value not in ("", setting.default):
-            others = ", ".join(setting.kinds)
-            raise SettingError(f"{name} does not go with {kind}.", f"It goes with {others}. Leave it out.")
+            kinds = ", ".join(setting.kinds)
+            raise SettingError(f"{name} does not go with {kind}.", f"It goes with {kinds}. Leave it out.")
 
 
 def keep_accepted(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,13 +229,13 @@ def build_file_error(name: str, kind: str, dashes: str = "") -> SettingError:
 
 def build_browser_settings() -> dict[str, Any]:
     """Return the rows with only the fields that JavaScript reads."""
-    python_only = ("help", "helps", "expected", "kinds", "only_on_page", "pages", "counts")
-    not_in_choices = ("caption", "hides")
+    python_fields = ("help", "helps", "expected", "kinds", "only_on_page", "pages", "counts")
+    python_choice_fields = ("caption", "hides")
     rows = {
         name: {
-            key: {v: {k: w for k, w in choice.items() if k not in not_in_choices} for v, choice in value.items()}
+            key: {v: {k: w for k, w in choice.items() if k not in python_choice_fields} for v, choice in value.items()}
             if isinstance(value, dict) and key == "choices" else value
-            for key, value in row.items() if key not in python_only
+            for key, value in row.items() if key not in python_fields
         }
         for name, row in ROWS["settings"].items() if row.get("drawings")
     }  # fmt: skip

@@ -28,8 +28,8 @@ def draw_word_bars(answer: Answer, is_changed: bool, theme: Theme) -> Chart:
 
     series = [make_bars("before", answer.before, theme.heads[0])]
     series += [make_bars("after", answer.after, theme.heads[1])] if is_changed else []
-    top = max(np.max(b.lengths) for b in series)
-    x = Axis(range=(0, 1.15 * float(top)), grid=False, has_labels=False)
+    max_probability = max(np.max(b.lengths) for b in series)
+    x = Axis(range=(0, 1.15 * float(max_probability)), grid=False, has_labels=False)
     return Chart(
         theme,
         series,

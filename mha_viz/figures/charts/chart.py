@@ -29,45 +29,45 @@ ANCHOR_SHARES = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a line
 BLOCK_SHARES = {"top": 0.0, "middle": 0.5, "bottom": 1.0}  # the share of a block that is above its position
 
 
-class Stretch(NamedTuple):
-    """A stretch of a line with uniform style."""
+class TextRun(NamedTuple):
+    """A run of characters with one style, within a line."""
 
     text: str
     weight: FontWeight
     is_index: bool
 
 
-def split_lines(html: str) -> list[list[Stretch]]:
-    """Split a text into lines, and each line into stretches. Unknown tags remain as text."""
-    return [list(_iter_stretches(line)) for line in BREAK.split(html)]
+def split_lines(html: str) -> list[list[TextRun]]:
+    """Split a text into lines, and each line into runs. Unknown tags remain as text."""
+    return [list(_iter_runs(line)) for line in BREAK.split(html)]
 
 
-def _iter_stretches(line: str) -> Iterator[Stretch]:
+def _iter_runs(line: str) -> Iterator[TextRun]:
     weight: FontWeight = 400
     is_index = False
     for part in TAGS.split(line):
         if TAGS.fullmatch(part):
-            opens = not part.startswith("</")
+            is_opening = not part.startswith("</")
             if "sub" in part:
-                is_index = opens
+                is_index = is_opening
             elif "b" in part:
-                weight = 600 if opens else 400
+                weight = 600 if is_opening else 400
         elif part:
-            yield Stretch(unescape(part), weight, is_index)
+            yield TextRun(unescape(part), weight, is_index)
 
 
 def strip_markup(html: str) -> str:
     """Return a text without markup, on one line."""
-    return " ".join("".join(stretch.text for stretch in line) for line in split_lines(html))
+    return " ".join("".join(run.text for run in line) for line in split_lines(html))
 
 
 def width(html: str, size: float) -> float:
     """Return the width of the widest line, in the unit of ``size``."""
-    return max((sum(_measure_stretch(stretch, size) for stretch in line) for line in split_lines(html)), default=0.0)
+    return max((sum(_measure_run(run, size) for run in line) for line in split_lines(html)), default=0.0)
 
 
-def _measure_stretch(stretch: Stretch, size: float) -> float:
-    return fonts.width(stretch.text, size * (INDEX_SIZE if stretch.is_index else 1), stretch.weight)
+def _measure_run(run: TextRun, size: float) -> float:
+    return fonts.width(run.text, size * (INDEX_SIZE if run.is_index else 1), run.weight)
 
 
 def iter_text_marks(
@@ -89,19 +89,19 @@ def iter_text_marks(
     first_y = (0.5 - BLOCK_SHARES[block] * len(rows)) * LEADING * size
     cosine, sine = math.cos(math.radians(turn)), -math.sin(math.radians(turn))
     for number, row in enumerate(rows):
-        x_offset = -ANCHOR_SHARES[anchor] * sum(_measure_stretch(stretch, size) for stretch in row)
-        for stretch in row:
-            y_offset = first_y + number * LEADING * size + (0.25 * size if stretch.is_index else 0)
+        x_offset = -ANCHOR_SHARES[anchor] * sum(_measure_run(run, size) for run in row)
+        for run in row:
+            y_offset = first_y + number * LEADING * size + (0.25 * size if run.is_index else 0)
             position = (x + x_offset * cosine - y_offset * sine, y + x_offset * sine + y_offset * cosine)
             yield Text(
                 *position,
-                stretch.text,
-                size * (INDEX_SIZE if stretch.is_index else 1),
+                run.text,
+                size * (INDEX_SIZE if run.is_index else 1),
                 colour,
-                stretch.weight,
+                run.weight,
                 turn=turn,
             )
-            x_offset += _measure_stretch(stretch, size)
+            x_offset += _measure_run(run, size)
 
 
 Direction = Literal["x", "y"]
@@ -430,8 +430,8 @@ def _to_plain(value: Any) -> Value:
     """Return a number or a text as a plain Python object."""
     if isinstance(value, str):
         return strip_markup(value)
-    plain: Value = value.item() if hasattr(value, "item") else value
-    return plain
+    plain_value: Value = value.item() if hasattr(value, "item") else value
+    return plain_value
 
 
 def divide_width(shares: Sequence[float], gap: float) -> list[tuple[float, float]]:

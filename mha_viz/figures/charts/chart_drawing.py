@@ -87,17 +87,17 @@ class Scale:
         else:
             pairs = [(number, _format_tick(number, self.axis.tick_format)) for number in self._round_numbers()]
         low, high = sorted((self.low, self.high))
-        room = 1e-6 * (high - low)
-        return [(number, text) for number, text in pairs if low - room <= number <= high + room]
+        tolerance = 1e-6 * (high - low)
+        return [(number, text) for number, text in pairs if low - tolerance <= number <= high + tolerance]
 
     def _round_numbers(self) -> list[float]:
         """Return round numbers between the ends."""
         low, high = sorted((self.low, self.high))
         step = self.axis.tick_step
         if not step:
-            rough = (high - low) / max(1, self.axis.max_ticks or TICKS)
-            power = 10.0 ** math.floor(math.log10(rough))
-            step = next(step * power for step in ROUND_STEPS if step * power >= rough * (1 - 1e-9))
+            min_step = (high - low) / max(1, self.axis.max_ticks or TICKS)
+            power = 10.0 ** math.floor(math.log10(min_step))
+            step = next(step * power for step in ROUND_STEPS if step * power >= min_step * (1 - 1e-9))
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
         return [round(i * step, 10) for i in range(first, last + 1)]
 
@@ -241,11 +241,11 @@ def _compute_bar_room(all_bars: Sequence[Bars], bars: Bars, axis: Scale) -> tupl
 
     Bars at the same position are drawn side by side.
     """
-    feet = [axis.to_number(value) for b in all_bars for value in b.positions]
-    if len(set(feet)) == len(feet):
+    bar_positions = [axis.to_number(value) for b in all_bars for value in b.positions]
+    if len(set(bar_positions)) == len(bar_positions):
         return 0, 1
-    number = all_bars.index(bars)
-    return number / len(all_bars), (number + 1) / len(all_bars)
+    index = all_bars.index(bars)
+    return index / len(all_bars), (index + 1) / len(all_bars)
 
 
 # ---- Lines and points -------------------------------------------------------------------------------------
@@ -314,12 +314,8 @@ ROW, SWATCH, SPACE = 20, 22, 18  # pixels in a legend: height of a row, width of
 SLANT = 50  # rotation of names that do not fit side by side, degrees
 LABEL_GAP = 6  # pixels from an axis to its labels, and from the labels to its title
 LEVELS = 64  # shades of a colour scale
-SCALE_THICKNESS, SCALE_LENGTH, SCALE_BOTTOM, SCALE_ROOM = (
-    10,
-    240,
-    24,
-    62,
-)  # pixels of a colour scale: thickness, length, room below it and beside it
+# Pixels of a colour scale: thickness, length, room below it and beside it.
+SCALE_THICKNESS, SCALE_LENGTH, SCALE_BOTTOM, SCALE_ROOM = 10, 240, 24, 62
 GRID = 0.25  # opacity of grid lines
 BLOCK_SIDES: dict[bool, TextAnchor] = {True: "bottom", False: "top"}  # by whether the text is above its position
 ANCHORS: dict[str, Anchor] = {"left": "start", "center": "middle", "right": "end"}
@@ -392,8 +388,8 @@ def _compute_area(chart: Chart, width: float, entries: Sequence[LegendEntry]) ->
     """
     margin, inner_height = chart.margin, chart.height - chart.margin.top - chart.margin.bottom
     has_scale = any(isinstance(series, Cells) and series.scale_at == "right" for series in chart.series)
-    leftmost = [i for i, plot in enumerate(chart.plots) if plot.x_span[0] == 0]
-    left = max(margin.left, 0, *(_measure_left_room(build_scale(chart, i, "y"), chart) for i in leftmost))
+    leftmost_plots = [i for i, plot in enumerate(chart.plots) if plot.x_span[0] == 0]
+    left = max(margin.left, 0, *(_measure_left_room(build_scale(chart, i, "y"), chart) for i in leftmost_plots))
     box = Box(left, 0, width - margin.right - (SCALE_ROOM if has_scale else 0), inner_height)
     scales = [
         placed.x for placed, plot in zip(_place_plots(chart, box), chart.plots, strict=True) if plot.y_span[0] < 0.01
@@ -576,11 +572,11 @@ def _lay_out_legend(chart: Chart, max_width: float) -> list[LegendEntry]:
         return []
     entries, x, row = list[LegendEntry](), chart.margin.left, 0
     for series in named_series:
-        room = SWATCH + width(series.name, chart.font_size) + SPACE
-        if x > chart.margin.left and x + room > max_width:
+        entry_width = SWATCH + width(series.name, chart.font_size) + SPACE
+        if x > chart.margin.left and x + entry_width > max_width:
             x, row = chart.margin.left, row + 1
         entries.append(LegendEntry(series, x, row))
-        x += room
+        x += entry_width
     return entries
 
 
@@ -611,17 +607,17 @@ def _draw_swatch(series: Series, x: float, y: float) -> Mark:
 def _draw_colour_scale(cells: Cells, chart: Chart, box: Box, height: float) -> Iterator[Mark]:
     """Yield the colour scale of cells with its numbers: at the right or below."""
     shades = interpolate_colours(cells.scale, (np.arange(LEVELS) + 0.5) / LEVELS)
-    values = [(share, f"{cells.low + share * (cells.high - cells.low):.2g}") for share in np.linspace(0, 1, 5)]
+    labels = [(share, f"{cells.low + share * (cells.high - cells.low):.2g}") for share in np.linspace(0, 1, 5)]
     size, ink = _get_label_size(chart), chart.theme.ink
     if cells.scale_at == "right":
         yield CellPicture(box.right + 12, box.top, SCALE_THICKNESS, box.bottom - box.top, shades[::-1, None])
-        for share, text in values:
+        for share, text in labels:
             y = box.bottom - share * (box.bottom - box.top)
             yield from iter_text_marks(text.replace("-", MINUS), box.right + 16 + SCALE_THICKNESS, y, size, ink)
     elif cells.scale_at == "below":
         top = height - SCALE_BOTTOM - SCALE_THICKNESS
         yield CellPicture(box.left, top, SCALE_LENGTH, SCALE_THICKNESS, shades[None])
-        for share, text in values:
+        for share, text in labels:
             yield from iter_text_marks(
                 text.replace("-", MINUS),
                 box.left + share * SCALE_LENGTH,

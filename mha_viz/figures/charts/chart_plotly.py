@@ -89,15 +89,15 @@ def _build_trace(series: Series) -> dict[str, Any]:
 
 @_build_trace.register
 def _(cells: Cells) -> dict[str, Any]:
-    key = COLOUR_BARS.get(cells.scale_at, {}) | _drop_empty(
+    colour_bar = COLOUR_BARS.get(cells.scale_at, {}) | _drop_empty(
         title={"text": cells.unit, "side": "right"} if cells.unit else None
     )
-    stops = len(cells.scale) - 1
+    last_stop = len(cells.scale) - 1
     return _drop_empty(
         type="heatmap", z=cells.values, zmin=cells.low, zmax=cells.high,
-        colorscale=[[stop / stops, colour] for stop, colour in enumerate(cells.scale)],
+        colorscale=[[stop / last_stop, colour] for stop, colour in enumerate(cells.scale)],
         text=cells.texts, texttemplate="%{text}" if cells.texts is not None else None,
-        xgap=cells.gap or None, ygap=cells.gap or None, showscale=bool(cells.scale_at), colorbar=key,
+        xgap=cells.gap or None, ygap=cells.gap or None, showscale=bool(cells.scale_at), colorbar=colour_bar,
     )  # fmt: skip
 
 

@@ -119,9 +119,9 @@ def numbered_axis(letter: str, count: int, is_exact: bool = False) -> Axis:
     )
 
 
-def frame_head(head: Head, half: tuple[float, float], colour: str, width: float) -> Frame:
-    """Return a frame around the square of a head; it extends ``half`` (x, y) to each side of the centre."""
-    x, y = ((centre - room, centre + room) for centre, room in zip((head.head, head.layer), half, strict=True))
+def frame_head(head: Head, half_sizes: tuple[float, float], colour: str, width: float) -> Frame:
+    """Return a frame around the square of a head; it extends ``half_sizes`` (x, y) to each side of the centre."""
+    x, y = ((centre - size, centre + size) for centre, size in zip((head.head, head.layer), half_sizes, strict=True))
     return Frame(x, y, colour, width)
 
 

@@ -30,7 +30,7 @@ from mha_viz.figures.charts.chart import (
 )
 from mha_viz.figures.drawing.theme import Theme
 
-MAX_POOLED = 96  # maximum number of rows and of columns of a pooled matrix
+MAX_BLOCKS = 96  # maximum number of rows and of columns of a pooled matrix
 MAX_CHARACTERS = 12  # maximum number of characters of a token's label
 
 
@@ -80,8 +80,8 @@ def pool_blocks(matrix: Floats, heads: int) -> tuple[Floats, int]:
     No block contains columns of two heads.
     """
     d_k = matrix.shape[1] // heads
-    block_width = next(w for w in range(1, d_k + 1) if d_k % w == 0 and (heads * d_k // w <= MAX_POOLED or w == d_k))
-    block_height = -(-len(matrix) // MAX_POOLED)
+    block_width = next(w for w in range(1, d_k + 1) if d_k % w == 0 and (heads * d_k // w <= MAX_BLOCKS or w == d_k))
+    block_height = -(-len(matrix) // MAX_BLOCKS)
     squares = np.add.reduceat(matrix.astype(np.float64) ** 2, np.arange(0, len(matrix), block_height), axis=0)
     squares = np.add.reduceat(squares, np.arange(0, matrix.shape[1], block_width), axis=1)
     sizes = np.minimum(block_height, len(matrix) - np.arange(0, len(matrix), block_height))[:, None] * block_width
@@ -159,7 +159,7 @@ def build_chart(
 MAX_TOKENS = 32  # maximum number of tokens in a chart
 MATRIX_NAMES = ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
 UNSCALED = "q · k unscaled"
-HIDDEN = Axis(is_shown=False)
+NO_AXIS = Axis(is_shown=False)
 HIDDEN_ROWS = Axis(is_shown=False, is_reversed=True)  # the first row at the top
 
 
@@ -246,7 +246,7 @@ def draw_head_matrices(trace: Trace, head: int, theme: Theme) -> Chart:
         for number, matrix in enumerate(parts)
     ]
     plots = [
-        Plot(HIDDEN, HIDDEN_ROWS, f"{name} of H{head}", x_span)
+        Plot(NO_AXIS, HIDDEN_ROWS, f"{name} of H{head}", x_span)
         for name, x_span in zip(MATRIX_NAMES, divide_width((1, 1, 1), 0.04), strict=True)
     ]
     return build_chart(theme, series, plots, 340, top=34)
@@ -275,13 +275,13 @@ def draw_softmaxes(
     """
     indices, hidden = list(tokens), trace.mask[query, list(tokens)]
     scores = np.where(hidden, np.nan, trace.scores[head, query, indices])
-    scaled, undivided = trace.weights[head, query], trace.undivided(head)[query]
-    series_of = {
-        _describe_scaling(trace): (scores * np.float32(trace.scaling), scaled, theme.heads[0]),
-        UNSCALED: (scores, undivided, theme.heads[1]),
+    scaled_weights, unscaled_weights = trace.weights[head, query], trace.undivided(head)[query]
+    numbers_by_name = {
+        _describe_scaling(trace): (scores * np.float32(trace.scaling), scaled_weights, theme.heads[0]),
+        UNSCALED: (scores, unscaled_weights, theme.heads[1]),
     }
     series, token_names = list[Series](), [token_name(trace, token) for token in tokens]
-    for name, (score, weights, colour) in series_of.items():
+    for name, (score, weights, colour) in numbers_by_name.items():
         opacity = 1 if is_scaled is (name != UNSCALED) else 0.35
         for plot, numbers in enumerate((score, weights[indices])):
             texts: SeriesTexts = {"labels": token_names, "hover": f"%{{customdata}}: %{{y:.3f}}<extra>{name}</extra>"}
@@ -351,15 +351,15 @@ def draw_values(
         signed_cells(context, limit, theme, plot=3),
     ]
     first, second, third = divide_width((0.2, 0.4, 0.4), 0.03)
-    below, above = divide_width((0.14, 0.86), 0.14)
+    lower_span, upper_span = divide_width((0.14, 0.86), 0.14)
     ends = (len(indices) - 0.5, -0.5)
     rows = Axis(is_shown=False, range=ends, tokens=tokens)
     plots = [
         Plot(Axis(is_shown=False, range=(0, max(0.2, float(weights.max()) * 2))),
-             token_axis(trace, tokens, bold_tokens, range=ends), "weight", first, above),
-        Plot(HIDDEN, rows, f"v  {len(indices)} × {trace.d_k}", second, above),
-        Plot(HIDDEN, rows, "weight × v", third, above),
-        Plot(HIDDEN, HIDDEN, "their sum", third, below),
+             token_axis(trace, tokens, bold_tokens, range=ends), "weight", first, upper_span),
+        Plot(NO_AXIS, rows, f"v  {len(indices)} × {trace.d_k}", second, upper_span),
+        Plot(NO_AXIS, rows, "weight × v", third, upper_span),
+        Plot(NO_AXIS, NO_AXIS, "their sum", third, lower_span),
     ]  # fmt: skip
     return build_chart(theme, series, plots, 94 + 16 * len(indices), top=34, left=95)
 
@@ -388,8 +388,8 @@ def draw_output_matrix(trace: Trace, head: int, theme: Theme) -> Chart:
     width, height = trace.parameters.w_o.shape[::-1]
     left, right = divide_width((0.36, 0.64), 0.06)
     plots = [
-        Plot(HIDDEN, head_axis(trace.heads, per_head, is_reversed=True), f"W<sub>O</sub>  {height} × {width}", left),
-        Plot(HIDDEN, HIDDEN_ROWS, f"its rows for head {head}  {trace.d_k} × {width}", right),
+        Plot(NO_AXIS, head_axis(trace.heads, per_head, is_reversed=True), f"W<sub>O</sub>  {height} × {width}", left),
+        Plot(NO_AXIS, HIDDEN_ROWS, f"its rows for head {head}  {trace.d_k} × {width}", right),
     ]
     series = [build_size_cells(cells.T, theme), signed_cells(rows, colour_limit(rows), theme, with_scale=True, plot=1)]
     ends = (head * per_head - 0.5, (head + 1) * per_head - 0.5)
@@ -411,13 +411,13 @@ def draw_contributions(trace: Trace, head: int, query: int, theme: Theme) -> Cha
         signed_cells(table, colour_limit(table), theme),
         horizontal_bars(lengths, colours, [f"{length:.2f}" for length in lengths], digits=3, plot=1),
     ]
-    bold = [f"<b>{name}</b>" if i == head else name for i, name in enumerate(names)]
+    labels = [f"<b>{name}</b>" if i == head else name for i, name in enumerate(names)]
     left, right = divide_width((0.74, 0.26), 0.02)
     ends = (len(names) - 0.5, -0.5)
-    rows_axis = Axis(positions=list(range(len(names))), names=bold, grid=False, range=ends)
+    rows_axis = Axis(positions=list(range(len(names))), names=labels, grid=False, range=ends)
     lengths_axis = Axis(is_shown=False, range=(0, float(lengths.max()) * 1.25))
     plots = [
-        Plot(HIDDEN, rows_axis, f"the {trace.d_model} numbers that each adds", left),
+        Plot(NO_AXIS, rows_axis, f"the {trace.d_model} numbers that each adds", left),
         Plot(lengths_axis, Axis(is_shown=False, range=ends), "length of each", right),
     ]
     above_bias = (trace.heads - 0.5, trace.heads - 0.5)
@@ -467,8 +467,8 @@ def draw_rotation(trace: Trace, head: int, query: int, key: int, theme: Theme) -
         f"k of {token_name(trace, key)}, before": k[head, key],
         f"k at position {key}": trace.k[head, key],
     }
-    largest = [max(1e-6, float(np.abs(numbers).max())) for numbers in rows.values()]
-    limits = [1.08 * max(pair) for pair in (largest[:2], largest[2:]) for _ in pair]  # before and after share one scale
+    maxima = [max(1e-6, float(np.abs(numbers).max())) for numbers in rows.values()]
+    limits = [1.08 * max(pair) for pair in (maxima[:2], maxima[2:]) for _ in pair]  # before and after share one scale
     return stack_vectors(trace, rows, theme, 560, 0.08, limits)
 
 

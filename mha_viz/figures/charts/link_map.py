@@ -9,7 +9,7 @@ from mha_viz.figures.charts.chart import Axis, Chart, Legend, Margin, Plot, Poin
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import format_weight, percent
 
-MAX_COLOURED = 8  # maximum number of groups with their own colours; smaller groups are drawn together
+MAX_COLOURED_GROUPS = 8  # maximum number of groups with their own colours; smaller groups are drawn together
 SIDES = ("Queries", "Keys")
 MAX_NAME_LENGTH = 44  # maximum number of characters of a name in the legend
 
@@ -20,14 +20,15 @@ def draw_link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Char
     ``method`` is a key of ``groups.points``.
     """
     series = []
-    sections = [
+    entries = [
         (escape(name_link_group(group)), theme.heads[number], [group])
-        for number, group in enumerate(groups.groups[:MAX_COLOURED])
+        for number, group in enumerate(groups.groups[:MAX_COLOURED_GROUPS])
     ]
-    smaller = list(groups.groups[MAX_COLOURED:])
-    if smaller:
-        sections.append((f"smaller groups, {percent(sum(group.share for group in smaller), 0)}", theme.muted, smaller))
-    for name, colour, members in sections:
+    small_groups = list(groups.groups[MAX_COLOURED_GROUPS:])
+    if small_groups:
+        share = percent(sum(group.share for group in small_groups), 0)
+        entries.append((f"smaller groups, {share}", theme.muted, small_groups))
+    for name, colour, members in entries:
         links = [link for group in members for link in group.links]
         group_links = [groups.links[link] for link in links]
         hints = [f"{escape(link.pair)}, weight {format_weight(link.weight)}" for link in group_links]

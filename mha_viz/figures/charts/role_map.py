@@ -30,7 +30,7 @@ CELL, TOP, LEFT, RIGHT, BOTTOM = (60, 40), 30, 30, 4, 50  # pixels
 MAX_LETTERS = 6  # maximum number of letters of a role in its cell, so that the map fits on a phone
 LINE_LENGTH = 70  # characters of a line of a hover text
 BAR_WIDTH = 0.9  # share of the width of a cell, for a recipe that explains all attention
-FAINTEST = 0.18  # opacity of a role without a gain, or if its head does not beat the strongest simple rule
+MIN_STRENGTH = 0.18  # of the colour of a role without a gain or whose head does not beat the strongest simple rule
 SIGNS = {BEATS: ">", EQUALS: "=", BELOW: "<"}  # how a head compares with that rule
 LABELLED_STEPS = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # training steps with a label on the axis of a score curve
 
@@ -52,7 +52,7 @@ def draw_role_map(
     """
     roles, recipe_words = group_by_head(findings), {recipe.head: recipe.words(simplify_rule) for recipe in recipes}
     shape = all_heads[-1].layer + 1, all_heads[-1].head + 1
-    present = [role for role in COLOURS if any(f.role == role for f in findings)]
+    present_roles = [role for role in COLOURS if any(f.role == role for f in findings)]
     texts = [_cell_text(roles.get(head, [])) for head in all_heads]
     hints = [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in all_heads]
     squares = place_on_squares(all_heads, texts, 11, [_choose_ink(roles.get(head), theme) for head in all_heads], hints)
@@ -61,7 +61,7 @@ def draw_role_map(
     return Chart(
         theme,
         [
-            *(series for role in present for series in _build_role_series(role, roles, shape, theme)),
+            *(series for role in present_roles for series in _build_role_series(role, roles, shape, theme)),
             *_recipe_lines(recipes, theme),
             *_mark_needed(needed, theme),
             *_sign_legend(findings, theme),
@@ -135,8 +135,8 @@ def _recipe_lines(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]
 def colour_strength(finding: Finding) -> float:
     """Return the strength of a role's colour, from 0 to 1: the larger its gain over the simple rules, the stronger."""
     if finding.is_matched:
-        return FAINTEST
-    return FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, finding.gain))
+        return MIN_STRENGTH
+    return MIN_STRENGTH + (1 - MIN_STRENGTH) * min(1.0, max(0.0, finding.gain))
 
 
 def _cell_text(findings: Sequence[Finding]) -> str:
@@ -156,9 +156,9 @@ def _choose_ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
     if not findings:
         return theme.muted
     ends = theme.paper, theme.heads[COLOURS[findings[0].role]]
-    empty, full = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in ends], float)
-    mixed = empty + (full - empty) * colour_strength(findings[0])
-    return choose_ink("#" + "".join(f"{round(c):02x}" for c in mixed))
+    paper_rgb, role_rgb = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in ends], float)
+    mixed_rgb = paper_rgb + (role_rgb - paper_rgb) * colour_strength(findings[0])
+    return choose_ink("#" + "".join(f"{round(c):02x}" for c in mixed_rgb))
 
 
 def _hover(head: Head, findings: Sequence[Finding], recipe: str) -> str:
@@ -180,9 +180,9 @@ def _fold_text(text: str) -> str:
 def draw_offsets(mass: Sequence[float], maxima: Sequence[float], offsets: Sequence[int], theme: Theme) -> Chart:
     """Draw a head's mean weight and its share of the largest weights at each offset from the query."""
     names = [signed(offset) if offset else "itself" for offset in offsets]
-    mean = Bars(names, list(mass), theme.heads[0], name="mean weight")
-    largest = Bars(names, list(maxima), theme.heads[1], name="share of the largest weights")
-    return _share_chart([mean, largest], theme, Legend())
+    mean_bars = Bars(names, list(mass), theme.heads[0], name="mean weight")
+    max_bars = Bars(names, list(maxima), theme.heads[1], name="share of the largest weights")
+    return _share_chart([mean_bars, max_bars], theme, Legend())
 
 
 def draw_shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> Chart:
@@ -204,18 +204,18 @@ def draw_score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
     The head that is best at the end is emphasised and named. The step axis is logarithmic and shows step + 1, because
     it has no zero.
     """
-    last = table[table["step"] == table["step"].max()]
-    best = last.loc[last["accuracy"].idxmax()]
-    best_head = Head(int(best["layer"]), int(best["head"]))
+    last_rows = table[table["step"] == table["step"].max()]
+    best_row = last_rows.loc[last_rows["accuracy"].idxmax()]
+    best_head = Head(int(best_row["layer"]), int(best_row["head"]))
     heads = {Head(int(layer), int(head)): rows for (layer, head), rows in table.groupby(["layer", "head"])}
     drawing_order = sorted(heads, key=lambda head: head == best_head)
     lines = [_score_line(head, heads[head], head == best_head, theme) for head in drawing_order]
-    baseline = float(last["baseline"].iloc[0])
+    baseline = float(last_rows["baseline"].iloc[0])
     x = Axis(
         is_log=True,
         grid=True,
-        positions=[labelled + 1 for labelled in LABELLED_STEPS],
-        names=[f"{labelled:,}" for labelled in LABELLED_STEPS],
+        positions=[labelled_step + 1 for labelled_step in LABELLED_STEPS],
+        names=[f"{labelled_step:,}" for labelled_step in LABELLED_STEPS],
     )
     return Chart(
         theme,

@@ -15,8 +15,8 @@ from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import decimal
 
 MAX_BARS = 7  # maximum number of parts with a bar
-MAX_PAIRED = 12  # maximum number of parts with a row or a column
-MAX_NUMBERED = 10  # maximum number of pairs with a written number
+MAX_PAIRED_PARTS = 12  # maximum number of parts with a row or a column
+MAX_NUMBERED_PAIRS = 10  # maximum number of pairs with a written number
 
 
 def draw_sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
@@ -67,22 +67,22 @@ def iter_listed_parts(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple
     for side, axis in (("query", 1), ("key", 0)):
         values, means = parts.values.sum(axis), parts.means.sum(axis)
         order = np.argsort(-abs(values - means), kind="stable")
-        first, further = order[:MAX_BARS], order[MAX_BARS:]
-        largest = [ListedPart(names[i], float(values[i]), float(means[i])) for i in first]
-        others = ListedPart(f"{len(further)} more", float(values[further].sum()), float(means[further].sum()))
-        yield f"by the {side}", [*largest, *([others] if len(further) else [])]
+        top, tail = order[:MAX_BARS], order[MAX_BARS:]
+        largest = [ListedPart(names[i], float(values[i]), float(means[i])) for i in top]
+        combined = ListedPart(f"{len(tail)} more", float(values[tail].sum()), float(means[tail].sum()))
+        yield f"by the {side}", [*largest, *([combined] if len(tail) else [])]
 
 
 def draw_part_pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     """Draw the pairs of the parts that count most, above their means.
 
-    There is a row for each part of the query and a column for each part of the key. The numbers of the MAX_NUMBERED
-    largest pairs are shown.
+    There is a row for each part of the query and a column for each part of the key. The numbers of the
+    MAX_NUMBERED_PAIRS largest pairs are shown.
     """
     above_mean = parts.above_mean
     rows, columns = (_choose_largest(abs(above_mean).max(axis=axis)) for axis in (1, 0))
     values = above_mean[np.ix_(rows, columns)].astype(np.float32)
-    threshold = np.sort(abs(values), axis=None)[-min(MAX_NUMBERED, values.size)]
+    threshold = np.sort(abs(values), axis=None)[-min(MAX_NUMBERED_PAIRS, values.size)]
     texts = [[decimal(value, 1) if abs(value) >= threshold else "" for value in row] for row in values]
     labels = np.array([[f"{names[a]} × {names[b]}: {_compare_with_mean(parts, a, b)}" for b in columns] for a in rows])
     hover = "%{customdata}"
@@ -98,10 +98,10 @@ def draw_part_pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Ch
 
 def _compare_with_mean(parts: ScoreParts, a: int, b: int) -> str:
     """Format the contribution of a pair minus its mean, followed by both numbers."""
-    above, value, mean = (decimal(float(table[a, b])) for table in (parts.above_mean, parts.values, parts.means))
-    return f"{above} ({value}, mean {mean})"
+    difference, value, mean = (decimal(float(table[a, b])) for table in (parts.above_mean, parts.values, parts.means))
+    return f"{difference} ({value}, mean {mean})"
 
 
 def _choose_largest(sizes: np.ndarray) -> list[int]:
-    """Return up to MAX_PAIRED parts with the largest sizes, in the order of the parts."""
-    return sorted(int(i) for i in np.argsort(-sizes, kind="stable")[:MAX_PAIRED] if sizes[i] > 0)
+    """Return up to MAX_PAIRED_PARTS parts with the largest sizes, in the order of the parts."""
+    return sorted(int(i) for i in np.argsort(-sizes, kind="stable")[:MAX_PAIRED_PARTS] if sizes[i] > 0)

@@ -53,23 +53,23 @@ class TrainingCurve(NamedTuple):
 
 def draw_curves(
     steps: Sequence[int],
-    lines: Sequence[TrainingCurve],
+    curves: Sequence[TrainingCurve],
     step_index: int,
     theme: Theme,
     bounds: tuple[float, float] | None = None,
     log: bool = False,
     digits: int = 3,
 ) -> Chart:
-    """Draw curves over the recorded steps; the step in view, number ``step_index``, is marked."""
-    labelled_steps, faint = _choose_labelled(steps), format_rgba(theme.muted)
+    """Draw curves over the recorded steps, and mark the step in view by its index, ``step_index``."""
+    labelled_steps, faint_colour = _choose_labelled(steps), format_rgba(theme.muted)
     x = Axis(
         title="step", title_gap=4, positions=labelled_steps, names=[f"{steps[i]:,}" for i in labelled_steps],
         range=(-0.4, len(steps) - 0.6), grid=False, zero_colour="",
     )  # fmt: skip
-    y = Axis(grid=True, zero_colour=faint, **(_log_axis(lines) if log else {"range": bounds, "max_ticks": 6}))
+    y = Axis(grid=True, zero_colour=faint_colour, **(_log_axis(curves) if log else {"range": bounds, "max_ticks": 6}))
     return Chart(
         theme,
-        [_build_line(line, steps, digits, theme) for line in lines],
+        [_build_line(curve, steps, digits, theme) for curve in curves],
         [Plot(x, y)],
         height=250,
         margin=Margin(46, 8, 8, 34),
@@ -79,18 +79,18 @@ def draw_curves(
     )
 
 
-def _build_line(line: TrainingCurve, steps: Sequence[int], digits: int, theme: Theme) -> chart.Line:
-    name = escape(line.name)
-    colour, opacity = (theme.muted, 0.55) if line.colour is None else (theme.heads[line.colour % len(theme.heads)], 1)
-    texts: SeriesTexts = {"name": name, "in_legend": line.colour is not None, "labels": list(steps)}
+def _build_line(curve: TrainingCurve, steps: Sequence[int], digits: int, theme: Theme) -> chart.Line:
+    name = escape(curve.name)
+    colour, opacity = (theme.muted, 0.55) if curve.colour is None else (theme.heads[curve.colour % len(theme.heads)], 1)
+    texts: SeriesTexts = {"name": name, "in_legend": curve.colour is not None, "labels": list(steps)}
     texts["hover"] = f"{name}, step %{{customdata}}: %{{y:.{digits}f}}"
-    width = 3 if line.is_bold else 1.4
-    return chart.Line(range(len(steps)), line.values, colour, width, line.dash, opacity=opacity, **texts)
+    width = 3 if curve.is_bold else 1.4
+    return chart.Line(range(len(steps)), curve.values, colour, width, curve.dash, opacity=opacity, **texts)
 
 
-def _log_axis(lines: Sequence[TrainingCurve]) -> dict[str, Any]:
+def _log_axis(curves: Sequence[TrainingCurve]) -> dict[str, Any]:
     """Return the properties of a logarithmic axis: ticks at powers of ten, with 2 and 5 times these if they are few."""
-    values = np.concatenate([line.values for line in lines])
+    values = np.concatenate([curve.values for curve in curves])
     values = values[values > 0] if (values > 0).any() else np.ones(1)
     low, high = np.log10(values.min()), np.log10(values.max())
     exponents = range(int(np.floor(low)) - 1, int(np.ceil(high)) + 1)
@@ -111,21 +111,21 @@ def _choose_labelled(steps: Sequence[int]) -> list[int]:
 
 
 def draw_accuracies(
-    names: Sequence[str], shares: Array, labels: Sequence[str], chance: float, theme: Theme, is_ordered: bool
+    names: Sequence[str], accuracies: Array, labels: Sequence[str], chance: float, theme: Theme, is_ordered: bool
 ) -> Chart:
-    """Draw the accuracy, ``shares`` [training, label], of all trainings of a result.
+    """Draw the ``accuracies``, [run, label], of all runs of a result.
 
-    Accuracies are curves if the trainings are ordered, otherwise bars. ``chance`` is the accuracy of a guess.
+    Accuracies are curves if the runs are ordered, otherwise bars. ``chance`` is the accuracy of a guess.
     """
-    folded = [escape(name).replace(" ", "<br>", 1) for name in names]
+    wrapped_names = [escape(name).replace(" ", "<br>", 1) for name in names]
     series = list[Series]()
     for number, label in enumerate(labels):
-        values, colour = shares[:, number], theme.heads[(*RELATION_COLOURS, 0)[number]]
+        values, colour = accuracies[:, number], theme.heads[(*RELATION_COLOURS, 0)[number]]
         texts: SeriesTexts = {"name": label, "hover": f"%{{x}}, {label}: %{{y:.1%}}"}
         curve_or_bars = (
-            chart.Line(folded, values, colour, point=9, **texts)
+            chart.Line(wrapped_names, values, colour, point=9, **texts)
             if is_ordered
-            else Bars(folded, values, colour, **texts)
+            else Bars(wrapped_names, values, colour, **texts)
         )
         series.append(curve_or_bars)
     x = Axis(has_names=True, grid=False, angle=0)
@@ -133,22 +133,22 @@ def draw_accuracies(
     return _share_chart(theme, series, x, 300, frames=frames, bar_gap=0.3)
 
 
-def draw_removal_curves(least: Array, most: Array, chance: Array, theme: Theme) -> Chart:
+def draw_removal_curves(least: Array, most: Array, random: Array, theme: Theme) -> Chart:
     """Draw the accuracy while heads are removed in different orders.
 
     The least important head is removed first, or the most important first, or the order is random. Random orders,
     [order, removed + 1], are drawn as a mean and a band that contains four fifths of them.
     """
-    removed = list(range(len(least)))
-    low, high = np.quantile(chance, (0.1, 0.9), axis=0)
-    series: list[Series] = [Band(removed, low, high, theme.muted, name="80% of random orders", hover="")]
+    removed_counts = list(range(len(least)))
+    low, high = np.quantile(random, (0.1, 0.9), axis=0)
+    series: list[Series] = [Band(removed_counts, low, high, theme.muted, name="80% of random orders", hover="")]
     for values, name, colour in (
-        (chance.mean(axis=0), "at random", theme.muted),
+        (random.mean(axis=0), "at random", theme.muted),
         (most, "most important first", theme.heads[1]),
         (least, "least important first", theme.heads[0]),
     ):
         hover = f"{name}, %{{x}} removed: %{{y:.1%}}"
-        series.append(chart.Line(removed, values, colour, point=7, name=name, hover=hover))
+        series.append(chart.Line(removed_counts, values, colour, point=7, name=name, hover=hover))
     return _share_chart(
         theme, series, Axis(title="heads removed", title_gap=6, tick_step=1, grid=False, zero_colour=""), 320
     )

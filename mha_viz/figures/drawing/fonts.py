@@ -25,7 +25,7 @@ from mha_viz.figures.drawing.font_file import Font, detect_outlines
 FONTS_VARIABLE = "MHA_VIZ_FONTS"
 SUFFIXES = (".ttf", ".otf", ".ttc", ".otc")
 BOX_WIDTH = 0.6  # the width, in ems, of the box that stands for a character without a font
-MAX_LISTED = 6  # maximum number of characters that a warning names
+MAX_LISTED_CHARACTERS = 6  # maximum number of characters that a warning names
 MAX_CACHED_LENGTH = 200  # maximum length of texts whose widths are cached, to limit memory
 PLACEHOLDER_FONTS = re.compile("LastResort|AdobeBlank|NotDef")  # these draw every character as a box or a blank
 
@@ -35,7 +35,7 @@ class FontRun(NamedTuple):
 
     text: str
     font: Font | None
-    leftward: bool = False  # whether the text is read from right to left
+    is_leftward: bool = False  # whether the text is read from right to left
 
 
 @cache
@@ -97,8 +97,8 @@ def _list_configured_places() -> list[Path]:
 def _preference_key(path: Path) -> tuple[bool, bool, bool, str]:
     """Return a sort key: Noto before others, upright and regular before slanted and bold."""
     name = path.stem
-    special = re.search("Bold|Italic|Oblique|Light|Mono", name) is not None
-    return "Noto" not in name, "Regular" not in name, special, name
+    is_styled = re.search("Bold|Italic|Oblique|Light|Mono", name) is not None
+    return "Noto" not in name, "Regular" not in name, is_styled, name
 
 
 def _folders() -> list[Path]:
@@ -151,8 +151,8 @@ def _load_ranges(font: Font) -> tuple[array[int], array[int]]:
 
 def clear_caches() -> None:
     """Clear all caches, to search for fonts again after ``MHA_VIZ_FONTS`` has changed or a font was installed."""
-    for cached in (get_face, get_second_face, _list_other_fonts, _load_ranges, find_font, _advance, _measure_short):
-        cached.cache_clear()
+    for function in (get_face, get_second_face, _list_other_fonts, _load_ranges, find_font, _advance, _measure_short):
+        function.cache_clear()
 
 
 # ---- Measuring ------------------------------------------------------------------------------------------
@@ -229,17 +229,17 @@ def split_runs(text: str, weight: int = 400) -> list[FontRun]:
     text = replace_unwritable(text)
     if text.isascii():
         return [FontRun(text, get_face(weight))] if text else []
-    stretches: list[FontRun] = []
+    runs: list[FontRun] = []
     for character in text:
         is_shapeless = unicodedata.category(character) in ("Mn", "Me", "Cf")
-        previous = stretches[-1].font if stretches else None
-        can_stay = previous is not None and (is_shapeless or character == " ") and ord(character) in previous.glyphs
-        font = previous if can_stay or (is_shapeless and stretches) else find_font(character, weight)
-        if stretches and stretches[-1].font == font:
-            stretches[-1] = FontRun(stretches[-1].text + character, font)
+        last_font = runs[-1].font if runs else None
+        can_stay = last_font is not None and (is_shapeless or character == " ") and ord(character) in last_font.glyphs
+        font = last_font if can_stay or (is_shapeless and runs) else find_font(character, weight)
+        if runs and runs[-1].font == font:
+            runs[-1] = FontRun(runs[-1].text + character, font)
         else:
-            stretches.append(FontRun(character, font))
-    return stretches
+            runs.append(FontRun(character, font))
+    return runs
 
 
 def place_runs(text: str, weight: int = 400) -> list[FontRun]:
@@ -250,11 +250,11 @@ def place_runs(text: str, weight: int = 400) -> list[FontRun]:
     text = replace_unwritable(text)
     if not any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in text):
         return split_runs(text, weight)
-    in_order: list[FontRun] = []
-    for stretch, leftward in _iter_stretches(text):
+    visual_runs: list[FontRun] = []
+    for stretch, is_leftward in _iter_stretches(text):
         parts = split_runs(stretch, weight)
-        in_order += [run._replace(leftward=leftward) for run in (reversed(parts) if leftward else parts)]
-    return in_order
+        visual_runs += [run._replace(is_leftward=is_leftward) for run in (reversed(parts) if is_leftward else parts)]
+    return visual_runs
 
 
 _RIGHT_TO_LEFT = ("R", "AL", "RLE", "RLO", "RLI")
@@ -270,9 +270,9 @@ def _iter_stretches(text: str) -> Iterator[tuple[str, bool]]:
     visual_text = _mirror_brackets(
         "".join(c for c in get_display(text) if unicodedata.bidirectional(c) not in _DIRECTION_MARKS)
     )
-    for leftward, letters in groupby(visual_text, _is_leftward):
+    for is_leftward, letters in groupby(visual_text, _is_leftward):
         stretch = "".join(letters)
-        yield (stretch[::-1], True) if leftward else (stretch, False)
+        yield (stretch[::-1], True) if is_leftward else (stretch, False)
 
 
 def _is_leftward(character: str) -> bool:
@@ -293,18 +293,18 @@ def _mirror_brackets(visual_text: str) -> str:
     they open, and as single brackets without left-to-right letters next to them.
     """
     letters = list(visual_text)
-    opened: list[int] = []
-    closed: list[int] = []
+    open_indices: list[int] = []
+    close_indices: list[int] = []
     for i, sign in enumerate(visual_text):
-        if sign in _OPENING and closed and visual_text[closed[-1]] == _MIRROR[sign]:
-            letters[closed.pop()], letters[i] = sign, _MIRROR[sign]
+        if sign in _OPENING and close_indices and visual_text[close_indices[-1]] == _MIRROR[sign]:
+            letters[close_indices.pop()], letters[i] = sign, _MIRROR[sign]
         elif sign in _OPENING:
-            opened.append(i)
-        elif sign in _CLOSING and opened and visual_text[opened[-1]] == _MIRROR[sign]:
-            opened.pop()
+            open_indices.append(i)
+        elif sign in _CLOSING and open_indices and visual_text[open_indices[-1]] == _MIRROR[sign]:
+            open_indices.pop()
         elif sign in _CLOSING:
-            closed.append(i)
-    for i in (*opened, *closed):
+            close_indices.append(i)
+    for i in (*open_indices, *close_indices):
         neighbours = (_find_direction(visual_text[:i][::-1]), _find_direction(visual_text[i + 1 :]))
         letters[i] = _MIRROR[visual_text[i]] if "L" not in neighbours and any(neighbours) else visual_text[i]
     return "".join(letters)
@@ -362,8 +362,8 @@ def _find_script(character: str) -> str:
 
 def _describe_characters(script: str, characters: list[str]) -> str:
     """Describe the characters of a script, listing the first few: "Devanagari letters (क, ख)"."""
-    examples = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:MAX_LISTED])
-    rest = f" and {len(characters) - MAX_LISTED} more" if len(characters) > MAX_LISTED else ""
+    examples = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:MAX_LISTED_CHARACTERS])
+    rest = f" and {len(characters) - MAX_LISTED_CHARACTERS} more" if len(characters) > MAX_LISTED_CHARACTERS else ""
     names = {"CJK": "CJK ideographs", "EMOJI": "these emoji or signs", "UNNAMED": "these characters"}
     return f"{names.get(script, f'{script.capitalize()} letters')} ({examples}{rest})"
 

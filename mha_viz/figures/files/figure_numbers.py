@@ -87,14 +87,14 @@ def _write_table(shown: Shown, file: BinaryIO) -> None:
         file.write(line)
 
 
-def _iter_lines(shown: Shown, prefix: str = "", empty: tuple[str, str] = ("", "")) -> Iterator[bytes]:
+def _iter_lines(shown: Shown, prefix: str = "", empty_cells: tuple[str, str] = ("", "")) -> Iterator[bytes]:
     """Yield the lines of a table, one query at a time.
 
-    Every line starts with ``prefix``; the first line has the origin cells. ``empty``: the empty cells to the left and
-    to the right of the number, for the columns of other numbers.
+    Every line starts with ``prefix``; the first line has the origin cells. ``empty_cells``: the empty cells to
+    the left and to the right of the number, for the columns of other numbers.
     """
     origin, blank = format_origin(shown)
-    left_cells, right_cells = empty
+    left_cells, right_cells = empty_cells
     rows, cols = ([quote_cell(clean(text)) for text in side] for side in (shown.rows, shown.cols))
     keys = [f"{index},{text},{left_cells}" for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):

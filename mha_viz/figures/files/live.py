@@ -43,7 +43,7 @@ class Live(NamedTuple):
         deviation: the largest deviation of its weights from full precision if it is stored in half precision, otherwise
             0.
         text, example: a sentence, and its drawing, which is shown before the model is downloaded.
-        of_heads: roles and recipes of the heads, independent of a text.
+        head_facts: roles and recipes of the heads, independent of a text.
     """
 
     model: str
@@ -84,14 +84,14 @@ def build_site(
     head = f'<link rel="stylesheet" href="{build_address("style.css", files)}">'
     script = f'<script type="module" src="{build_address("page.js", files)}"></script>'
     first_files = ["./", build_address("page.js", files), build_address("style.css", files)]
-    stored = {
+    cached_files = {
         "first": first_files,
         "all": [*first_files, *(build_address(name, files) for name in (*model_files, "reader.js"))],
     }
     source = (FOLDER / "live" / "offline.js").read_text("utf-8")
     return {
         **files,
-        "offline.js": _fill_placeholder(source, "({ first: [], all: [] })", stored),
+        "offline.js": _fill_placeholder(source, "({ first: [], all: [] })", cached_files),
         "index.html": render_html(_POLICY, title, head, body, script),
     }
 

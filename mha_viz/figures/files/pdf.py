@@ -158,9 +158,9 @@ def _draw_cells(canvas: Any, mark: CellPicture, height: float) -> None:
 def _draw_text(canvas: Any, mark: Text, height: float) -> None:
     runs = fonts.place_runs(mark.text, mark.weight)
     widths = [_measure_run(run, mark) for run in runs]
-    first = next((run.font for run in runs if run.font), fonts.get_face(mark.weight))
+    first_font = next((run.font for run in runs if run.font), fonts.get_face(mark.weight))
     cos, sin = math.cos(math.radians(mark.turn)), math.sin(math.radians(mark.turn))
-    x_offset, y_offset = -sum(widths) * ANCHOR_SHARES[mark.anchor], -first.middle * mark.size
+    x_offset, y_offset = -sum(widths) * ANCHOR_SHARES[mark.anchor], -first_font.middle * mark.size
     _set_fill(canvas, mark.colour, mark.opacity)
     for run, width in zip(runs, widths, strict=True):
         x, y = mark.x + x_offset * cos - y_offset * sin, height - mark.y + x_offset * sin + y_offset * cos
@@ -192,7 +192,7 @@ def _draw_run(canvas: Any, run: FontRun, matrix: Transform, width: float, mark: 
         return
     _draw_outlines(canvas, run, matrix, mark.size)
     if name is not None:
-        text = run.text[::-1] if run.leftward else run.text  # in visual order: PDF viewers reverse it
+        text = run.text[::-1] if run.is_leftward else run.text  # in visual order: PDF viewers reverse it
         _draw_letters(canvas, text, name, matrix, mark.size, width)
 
 
@@ -200,15 +200,15 @@ def _draw_letters(
     canvas: Any, text: str, name: str, matrix: Transform, size: float, width: float | None = None
 ) -> None:
     """Write text with an embedded font; with a ``width`` it is invisible, and as wide as the outlines below it."""
-    visible = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    visible_text = "".join(c for c in text if unicodedata.category(c) != "Cf")
     line = canvas.beginText()
     line.setTextTransform(*matrix)
     line.setFont(name, size)
     if width is not None:
-        natural_width = pdfmetrics.stringWidth(visible, name, size)
+        natural_width = pdfmetrics.stringWidth(visible_text, name, size)
         line.setHorizScale(100 * width / natural_width if width and natural_width else 100)
         line.setTextRenderMode(INVISIBLE_TEXT)
-    line.textOut(visible)
+    line.textOut(visible_text)
     if width is not None:  # both settings would persist after the text object
         line.setHorizScale(100)
         line.setTextRenderMode(0)
@@ -240,7 +240,7 @@ def _split_lines(lines: Sequence[str], max_lines: int) -> Iterator[Sequence[str]
 
 def _is_simple(run: FontRun) -> bool:
     """Return whether a run is left to right and none of its letters is joined, reordered or stacked."""
-    return not run.leftward and (run.text.isascii() or _has_simple_letters(run.text))
+    return not run.is_leftward and (run.text.isascii() or _has_simple_letters(run.text))
 
 
 @lru_cache(maxsize=10_000)
@@ -281,7 +281,7 @@ def _shape_run(run: FontRun) -> Any:
     buffer = uharfbuzz.Buffer()
     buffer.add_str(run.text)
     buffer.guess_segment_properties()
-    buffer.direction = "rtl" if run.leftward else "ltr"
+    buffer.direction = "rtl" if run.is_leftward else "ltr"
     uharfbuzz.shape(_load_shaper(run.font or fonts.get_face(400)), buffer)
     return buffer
 

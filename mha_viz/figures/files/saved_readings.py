@@ -31,7 +31,7 @@ from mha_viz.text import TokenizedText, parse_text
 from mha_viz.view.quantities import QUANTITIES
 
 VERSION = 4
-VERSIONS = (2, 3, VERSION)  # can be opened; in 2, steps are text; in 2 and 3, numbers of all kinds are called weights
+VERSIONS = (2, 3, VERSION)  # that can be opened: in 2, steps are text; in 2 and 3, all numbers are named weights
 MAX_FILE_BYTES = 1 << 35  # 32 GiB
 MAX_HEADER_BYTES = 1 << 26
 MAX_NAME_LENGTH = 100_000  # maximum number of characters of a model's name, a revision, a step
@@ -141,8 +141,8 @@ def _read_npz(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
         )
 
 
-def _read_array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
-    """Read one array, read-only. Raises ValueError unless its size matches its header."""
+def _read_array(archive: ZipFile, name: str, expected_dtype: str) -> npt.NDArray[Any]:
+    """Read one array, read-only. Raises ValueError unless its type is as expected and its size as in its header."""
     member = archive.getinfo(name) if name in archive.namelist() else None
     if member is None or member.compress_type != ZIP_STORED:
         raise ValueError(f"{name} is missing or compressed")
@@ -152,19 +152,19 @@ def _read_array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
         raise ValueError(f"{name} is of a later format")
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
     numbers = memoryview(content)[stream.tell() :]
-    if dtype != np.dtype(kind) or prod(shape) * dtype.itemsize != len(numbers):
+    if dtype != np.dtype(expected_dtype) or prod(shape) * dtype.itemsize != len(numbers):
         raise ValueError(f"{name} holds {dtype} {shape} in {len(numbers)} bytes")
     return np.frombuffer(numbers, dtype).reshape(shape, order="F" if is_fortran else "C")
 
 
 def _read_safetensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
     """Read the header, the weights and ``hidden`` from a .safetensors file."""
-    with safe_open(file, framework="numpy") as opened:
-        header = (opened.metadata() or {}).get("reading")
+    with safe_open(file, framework="numpy") as tensor_file:
+        header = (tensor_file.metadata() or {}).get("reading")
         if header is None:
             raise _foreign_file_error(file)
         fields = _parse_header(header.encode())
-        weights, hidden = (opened.get_tensor(name) for name in (_weights_name(fields), "hidden"))
+        weights, hidden = (tensor_file.get_tensor(name) for name in (_weights_name(fields), "hidden"))
     for array in (weights, hidden):
         if array.dtype != np.float32:
             raise ValueError(f"{array.dtype} is not float32")
@@ -190,17 +190,17 @@ def _parse_header(header: bytes) -> dict[str, Any]:
     Raises OpenError for a file written by another version, ValueError for other problems.
     """
     if len(header) > MAX_HEADER_BYTES:
-        raise ValueError("the heading is too long")
+        raise ValueError("the header is too long")
     fields = json.loads(header)
     if not isinstance(fields, dict) or type(fields.get("version")) is not int:
-        raise ValueError("not the heading of a reading")
+        raise ValueError("not the header of a reading")
     if fields["version"] not in VERSIONS:
         direction = "a later" if fields["version"] > VERSION else "an earlier"
         raise OpenError(f"The file was saved by {direction} version of mha_viz.", "Install that version.")
     if fields["version"] < VERSION:
         fields["display_name"] = ""
     if set(fields) != FIELDS or not isinstance(fields["made"], list):
-        raise ValueError("not the heading of a reading")
+        raise ValueError("not the header of a reading")
     stored_steps = fields["made"]
     fields["made"] = (
         steps.parse_wordings(map(str, stored_steps)) if fields["version"] < 3 else steps.parse_steps(stored_steps)

@@ -67,11 +67,11 @@ def list_font_families(drawing: Drawing) -> str:
     These are the screen's font, fonts of similar width, the fonts that the texts need on this machine, and any
     sans-serif font.
     """
-    used = [
+    needed_families = [
         font.family
         for font in fonts.list_needed_fonts((m.text, m.weight) for m in drawing.marks if isinstance(m, Text))
     ]
-    names = dict.fromkeys(["Source Sans 3", fonts.get_face(400).family, *FALLBACK_FONTS, *used])
+    names = dict.fromkeys(["Source Sans 3", fonts.get_face(400).family, *FALLBACK_FONTS, *needed_families])
     return ", ".join([*(f"'{_clean_xml(name.replace(chr(39), ''))}'" for name in names), "sans-serif"])
 
 
@@ -149,8 +149,8 @@ def _add_rectangles(group: Tree.Element, mark: CellPicture) -> None:
     cells = Tree.SubElement(group, _qualify(SVG, "g"), {"shape-rendering": "crispEdges"})
     for r, row in enumerate(mark.pixels.tolist()):
         c = 0
-        for colour, equal in groupby(row):
-            count = len(list(equal))
+        for colour, equal_cells in groupby(row):
+            count = len(list(equal_cells))
             box = {"x": mark.x + c * width, "y": mark.y + r * height, "width": count * width, "height": height}
             fill = "#" + bytes(colour).hex()
             Tree.SubElement(

@@ -20,11 +20,8 @@ PAGE_MM = 220.0  # A4 with margins of 25 mm, less 27 mm for a caption
 MIN_PT = 5.0  # the smallest font size that is readable in print
 LABEL_PIXELS = 13  # the size of ordinary labels on screen
 EDGE = 4  # margin on every side of a file, pixels: letters extend slightly beyond their boxes
-FOOTER_FONT_SIZE, FOOTER_LINE, MAX_FOOTER_LINES = (
-    11,
-    16,
-    2,
-)  # of a sentence below a drawing: font size and line height in pixels; maximum number of lines
+FOOTER_FONT_SIZE, FOOTER_LINE = 11, 16  # font size and line height of a sentence below a drawing, pixels
+MAX_FOOTER_LINES = 2
 UNLIMITED = 100_000  # no limit: a file may be as high as necessary
 
 LOOKS: tuple[Literal["light", "dark", "grey"], ...] = ("light", "dark", "grey")
@@ -131,14 +128,14 @@ def make_sheet(drawing: Drawing, size: Size, footer: tuple[tuple[Mark, ...], flo
     ``footer`` comes from :func:`draw_footer`. A drawing with more columns than fit at the requested font size is scaled
     down as a whole. Notes say if the drawing is too high for its page or its letters are too small to read.
     """
-    complete = replace(
+    sheet = replace(
         drawing,
         width=drawing.width + 2 * EDGE,
         height=drawing.height + footer[1] + 2 * EDGE,
         marks=(*shift_marks(drawing.marks, EDGE, EDGE), *shift_marks(footer[0], EDGE, EDGE + drawing.height)),
     )
-    scaled = replace(complete.scaled(min(size.scale, size.points / complete.width)), width=size.points)
-    return replace(scaled, notes=(*scaled.notes, *_list_problems(scaled, size)))
+    scaled_sheet = replace(sheet.scaled(min(size.scale, size.points / sheet.width)), width=size.points)
+    return replace(scaled_sheet, notes=(*scaled_sheet.notes, *_list_problems(scaled_sheet, size)))
 
 
 def _list_problems(drawing: Drawing, size: Size) -> list[Note]:
@@ -148,9 +145,9 @@ def _list_problems(drawing: Drawing, size: Size) -> list[Note]:
     if height_mm > size.max_height_mm + 0.5:
         advice = f"The figure is {height_mm:.0f} mm high; {size.max_height_mm:g} mm fit. "
         notes.append(Note("", f"{advice}Give fewer heads or more columns, or raise max_height_mm."))
-    smallest = min((mark.size for mark in drawing.marks if isinstance(mark, Text)), default=MIN_PT)
-    if round(smallest, 1) < MIN_PT:
-        advice = f"The smallest letters have {smallest:.1f} pt; less than {MIN_PT:g} pt is hard to read in print."
+    min_font_size = min((mark.size for mark in drawing.marks if isinstance(mark, Text)), default=MIN_PT)
+    if round(min_font_size, 1) < MIN_PT:
+        advice = f"The smallest letters have {min_font_size:.1f} pt; less than {MIN_PT:g} pt is hard to read in print."
         notes.append(Note("", f"{advice} Raise font_pt or width_mm."))
     return notes
 
@@ -172,8 +169,8 @@ class GridLayout(NamedTuple):
 def grid_layout(width: float, layers: int, heads: int, height: float = UNLIMITED, max_step: float = 80) -> GridLayout:
     """Lay out a grid like ``computeGridLayout`` in the browser: cells with a step of 20 to ``max_step`` pixels."""
     left, top = 30, 22
-    fit = min((width - left) / heads, max(45, (height - top) / layers))
-    step = max(20, min(max_step, math.floor(fit)))
+    fitting_step = min((width - left) / heads, max(45, (height - top) / layers))
+    step = max(20, min(max_step, math.floor(fitting_step)))
     gap = 4 if step >= 30 else 3
     return GridLayout(left, top, step, step - gap, left + heads * step, top + layers * step)
 
@@ -272,8 +269,8 @@ def heatmap_layout(
     ``max_cell``: the maximum size of a cell, which may be raised so that a file becomes as wide as requested.
     """
     top = label if column_label is None else column_label
-    fit = max(2.0, min(max_cell, (width - label) / max(cols, 1), (height - top) / max(rows, 1)))
-    cell = math.floor(fit) if fit >= 4 else math.floor(fit * 2) / 2
+    fitting_cell = max(2.0, min(max_cell, (width - label) / max(cols, 1), (height - top) / max(rows, 1)))
+    cell = math.floor(fitting_cell) if fitting_cell >= 4 else math.floor(fitting_cell * 2) / 2
     return HeatmapLayout(cell, label, top, label + cell * cols, top + cell * rows)
 
 

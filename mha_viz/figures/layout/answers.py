@@ -67,8 +67,8 @@ def _input_marks(theme: Theme, is_wide: bool, words: str) -> Iterator[Mark]:
         yield Text(x + chunk / 2, top + height + 14, f"H{head}", 12, theme.ink, anchor="middle")
     for row in range(1, TOKENS):
         y = top + height * row / TOKENS
-        for begin, width in ((left, HEAD_COUNT * chunk), *((right + step * head, chunk) for head in range(HEAD_COUNT))):
-            yield _straight_line((begin, y), (begin + width, y), theme.paper, 1)
+        for x, width in ((left, HEAD_COUNT * chunk), *((right + step * head, chunk) for head in range(HEAD_COUNT))):
+            yield _straight_line((x, y), (x + width, y), theme.paper, 1)
     end = left + HEAD_COUNT * chunk
     yield _straight_line((end + 8, top + height / 2), (right - 14, top + height / 2), theme.muted, 1.5)
     yield Polyline(
@@ -128,21 +128,21 @@ def _cell_marks(left: float, top: float, values: Array, theme: Theme) -> Iterato
 
 def draw_links(theme: Theme, words: Sequence[str], query: int, links: Sequence[WordLink]) -> Drawing:
     """Draw one word of a sentence with links of several heads; each arc is labelled with its head and weight."""
-    size, space, line, height = 14, 5, 78, 46
+    size, space, y, height = 14, 5, 78, 46
     lefts = np.cumsum([0, *(fonts.width(word, size) + space for word in words)])
     centres = [left + fonts.width(word, size) / 2 for left, word in zip(lefts, words, strict=False)]
     marks: list[Mark] = [
-        Text(float(left), line, word, size, theme.ink, 600 if index == query else 400)
+        Text(float(left), y, word, size, theme.ink, 600 if index == query else 400)
         for index, (left, word) in enumerate(zip(lefts, words, strict=False))
     ]
     for number, (head, key, weight) in enumerate(links):
         colour, (begin, end) = theme.heads[number], (centres[query], centres[key])
-        top = line - 12 - 4 / 3 * height
-        marks.append(Curve(((begin, line - 12), (begin, top), (end, top), (end, line - 12)), colour, 1 + 4 * weight))
+        top = y - 12 - 4 / 3 * height
+        marks.append(Curve(((begin, y - 12), (begin, top), (end, top), (end, y - 12)), colour, 1 + 4 * weight))
         label = f"{head}  {decimal(weight)}"
-        marks.append(Text((begin + end) / 2, line - 24 - height, label, 12, colour, 600, "middle"))
+        marks.append(Text((begin + end) / 2, y - 24 - height, label, 12, colour, 600, "middle"))
     link_list = ", ".join(f"{head} to “{words[key]}” ({decimal(weight)})" for head, key, weight in links)
-    return Drawing(float(lefts[-1]), line + 12, tuple(marks), None, alt=f"“{words[query]}” attends by {link_list}.")
+    return Drawing(float(lefts[-1]), y + 12, tuple(marks), None, alt=f"“{words[query]}” attends by {link_list}.")
 
 
 def _straight_line(start: tuple[float, float], end: tuple[float, float], colour: str, width: float) -> Curve:

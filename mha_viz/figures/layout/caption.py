@@ -42,7 +42,7 @@ LAYER_TITLES = {  # the titles of figures with maps of layers
     "compare": "Attention maps side by side",
     "difference": "Difference of two attention maps",
 }
-MAX_NAMED = 12  # maximum number of ablated heads that a picture names
+MAX_NAMED_HEADS = 12  # maximum number of ablated heads that a picture names
 MAX_TEXT_CHARACTERS = 200  # maximum number of characters of all texts in the alternative text of a figure
 
 
@@ -190,7 +190,7 @@ def explain_ablated(panels: Sequence[tuple[Attention, Head]]) -> str:
 
 def mention_ablated(panels: Sequence[tuple[Attention, Head]]) -> str:
     """Say briefly which heads in a figure are ablated, for the picture itself; empty if none is."""
-    switched_off = _name_ablated(panels, "its output is", "their outputs are", MAX_NAMED)
+    switched_off = _name_ablated(panels, "its output is", "their outputs are", MAX_NAMED_HEADS)
     return switched_off and f"{switched_off} not used"
 
 
@@ -247,14 +247,14 @@ def describe_processing(attentions: Sequence[Attention], view: View, kind: str) 
     if note:
         link_rule = f"{link_rule[:-1]}, special tokens left out." if link_rule else ""
         note = f"{'Of these, only' if link_rule else 'Only'} {note} are drawn."
-    number = "The number after a word is the weight of the strongest link drawn to it." if kind == "links" else ""
-    return " ".join(s for s in (unit, side, *sentences.values(), link_rule, note, "" if view.pin else number) if s)
+    number_note = "The number after a word is the weight of the strongest link drawn to it." if kind == "links" else ""
+    return " ".join(s for s in (unit, side, *sentences.values(), link_rule, note, "" if view.pin else number_note) if s)
 
 
-def describe_pin(attention: Attention, view: View, kind: str, is_partly: bool = False) -> str:
+def describe_pin(attention: Attention, view: View, kind: str, is_partly_pinned: bool = False) -> str:
     """Describe how a drawing of this ``kind`` shows the pinned tokens; empty if it does not.
 
-    ``is_partly``: whether some panels lack these tokens.
+    ``is_partly_pinned``: whether some panels lack these tokens.
     """
     axes = list_units(attention, view)
     pinned = find_focus(axes, view)
@@ -262,7 +262,7 @@ def describe_pin(attention: Attention, view: View, kind: str, is_partly: bool = 
         return ""
     row = f"“{axes.rows[pinned.row].drawn}”" if pinned.row is not None else ""
     col = f"“{axes.cols[pinned.col].drawn}”" if pinned.col is not None else ""
-    scope = " in the panels that have it" * is_partly
+    scope = " in the panels that have it" * is_partly_pinned
     if kind == "links":
         noun, verb = ("link", "is") if row and col else ("links", "are")
         ends = " ".join(filter(None, (row and f"from {row}", col and f"to {col}")))
@@ -290,13 +290,13 @@ def compute_hidden_share(parts: Sequence[Block]) -> float:
 
 def describe_hidden(attentions: Sequence[Attention], view: View, parts: Sequence[Block]) -> str:
     """Return the sentence about the share of hidden tokens; empty if all tokens are shown."""
-    is_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
-    choice = OPTIONS["special"].find_choice("rescale" if is_before else view.special)
+    was_hidden_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
+    choice = OPTIONS["special"].find_choice("rescale" if was_hidden_before else view.special)
     hidden_words = choice[0].hides if choice else ""
     if not hidden_words and (view.side == "all" or not any(attention.queries.pair for attention in attentions)):
         return ""
     opening = f"{hidden_words}; " if hidden_words else ""
-    verb = "went" if is_before or view.special == "rescale" else "goes"
+    verb = "went" if was_hidden_before or view.special == "rescale" else "goes"
     quantity = QUANTITIES[attentions[0].quantity]
     kind, noun = ("layer", quantity.label) if quantity.of_layers else ("head", "attention")
     owner = f"this {kind}’s" if len(parts) == 1 else f"these {kind}s’"
@@ -313,9 +313,9 @@ def describe_strongest(attention: Attention, view: View, parts: Sequence[Block],
         return ""
     axes, w = list_units(attention, view), parts[0].w
     special = [np.array([unit.special for unit in side]) for side in axes]
-    words = ~(special[0][:, None] | special[1][None])  # [row, column]
-    size = np.abs(w)
-    row, col = divmod(int(np.where(words, size, size - 1 - size.max()).argmax()), w.shape[1])
-    label = f"Strongest link{f' between {get_unit_noun(view)}' if words[row, col] else ''}"
+    is_word_link = ~(special[0][:, None] | special[1][None])  # [row, column]
+    sizes = np.abs(w)
+    row, col = divmod(int(np.where(is_word_link, sizes, sizes - 1 - sizes.max()).argmax()), w.shape[1])
+    label = f"Strongest link{f' between {get_unit_noun(view)}' if is_word_link[row, col] else ''}"
     number = parts[0].format(float(w[row, col])) + ", rescaled" * (view.special == "rescale" and not parts[0].signed)
     return f"{label}: “{axes.rows[row].drawn}” to “{axes.cols[col].drawn}”, {number}."

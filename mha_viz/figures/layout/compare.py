@@ -57,10 +57,8 @@ TITLE_HEIGHT = 68  # pixels above a panel: its title, two lines on its reading, 
 MIN_TITLE_WIDTH = 60  # minimum width of a title, pixels
 AXES = "query ↓   key →"
 MIN_WIDTHS = {"heatmap": 230, "links": 270}
-VISUAL_PROPERTIES = {
-    "heatmap": "Colour",
-    "links": "Width and darkness",
-}  # the visual property that shows the size of a weight
+# The visual property that shows the size of a weight.
+VISUAL_PROPERTIES = {"heatmap": "Colour", "links": "Width and darkness"}
 
 PanelKind = Literal["heatmap", "links"]
 
@@ -236,8 +234,8 @@ def count_columns(count: int, width: float, kind: PanelKind) -> int:
 
     Equal to ``chooseColumnCount`` in ``browser/compare/together.js``.
     """
-    fit = max(1, min(count, int((width + GAP) // (MIN_WIDTHS[kind] + GAP))))
-    return math.ceil(count / math.ceil(count / fit))
+    max_columns = max(1, min(count, int((width + GAP) // (MIN_WIDTHS[kind] + GAP))))
+    return math.ceil(count / math.ceil(count / max_columns))
 
 
 class PanelDrawing(NamedTuple):
@@ -270,8 +268,8 @@ def draw_panels(
     """
     all_axes = [list_units(p.attention, view) for p in panels]
     max_units = max(len(side) for axes in all_axes for side in axes)
-    label = [measure_token_room(axes, spacing) if kind == "links" else measure_label_room(axes) for axes in all_axes]
-    room = Room(max(label), max_units)
+    rooms = [measure_token_room(axes, spacing) if kind == "links" else measure_label_room(axes) for axes in all_axes]
+    room = Room(max(rooms), max_units)
     parts = [build_block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
     top = max(part.top for part in parts) if view.scale == "head" else None
     drawings = []
@@ -366,7 +364,7 @@ def write_figure_texts(
         subject = "; ".join(
             f"{name} of {caption.describe_reading(p.attention)}" for name, p in zip(names, panels, strict=True)
         )
-    pinned = panels[pin_of].attention
+    origin = panels[pin_of].attention
     attentions = [panel.attention for panel in panels]
     title = caption.choose_title(kind, attentions)
     sentences = [
@@ -376,7 +374,7 @@ def write_figure_texts(
     sentences += [caption.explain_quantities(attentions)]
     sentences += [
         caption.describe_processing(attentions, view, panel_kind),
-        caption.describe_pin(pinned, view, panel_kind, is_partly_pinned),
+        caption.describe_pin(origin, view, panel_kind, is_partly_pinned),
         scale,
     ]
     sentences += [caption.describe_hidden(attentions, view, parts)]

@@ -26,7 +26,7 @@ from mha_viz.figures.layout.heatmap import (
     draw_matrix_foot,
     note_missing_labels,
 )
-from mha_viz.figures.layout.panels import Panel, explain_mismatch, is_same_word, list_row_texts
+from mha_viz.figures.layout.panels import Panel, explain_mismatch, is_same_word, pair_axis_texts
 from mha_viz.figures.layout.view import Axes, Block, Unit, View, build_block, find_focus, list_units
 from mha_viz.model_names import format_revision, label_model
 from mha_viz.text import TokenizedText, align
@@ -56,19 +56,19 @@ def difference(
     view, size = (view or View()).of([first.attention, second.attention]), size or Size()
     theme = THEMES[size.look]
     check_panels((first, second), replace(view, scale="fixed"), pin_of)
-    subtracted = compute_difference(first, second, view)
-    parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
-    matrix = build_difference_matrix(subtracted, (first, second)[pin_of], view, theme)
+    diff = compute_difference(first, second, view)
+    parts, top = diff.parts, float(np.abs(diff.d).max(initial=0))
+    matrix = build_difference_matrix(diff, (first, second)[pin_of], view, theme)
     footer = draw_footer(
         caption.mention_ablated([(p.attention, p.head) for p in (first, second)]), size.pixels, theme.ink
     )
-    lines, max_height = (
+    has_lines, max_height = (
         not size.transparent,
         size.max_height - FOOT - footer[1] - _height_above(first, second, size.pixels),
     )
-    marks, layout = draw_matrix(matrix, size.pixels, theme, lines, MAX_CELL, height=max_height)
-    end = parts[0].format_size(top)
-    range_text = f"−{end} to +{end}"
+    marks, layout = draw_matrix(matrix, size.pixels, theme, has_lines, MAX_CELL, height=max_height)
+    limit_text = parts[0].format_size(top)
+    range_text = f"−{limit_text} to +{limit_text}"
     marks += draw_matrix_foot(layout, theme, theme.signed, range_text)
     threshold = (
         f"−{parts[0].format_size(MIN_MARKED_SHARE * top)}"
@@ -85,7 +85,7 @@ def difference(
         centre_marks((*title.marks, *shift_marks(marks, 0, title.height)), layout, size.pixels),
         background=None if size.transparent else theme.paper,
         notes=(
-            *note_missing_labels(layout, (size.pixels, max_height), [subtracted.axes]),
+            *note_missing_labels(layout, (size.pixels, max_height), [diff.axes]),
             *_note_unmarked(layout, theme),
         ),
         **write_figure_texts((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
@@ -157,8 +157,8 @@ def _differing_models(first: Attention, second: Attention) -> tuple[str, str]:
 
 def _differing_texts(first: Attention, second: Attention) -> tuple[str, str]:
     """Name the texts, if they differ."""
-    for ours, theirs in list_row_texts(first, second):
-        name_1, name_2 = _quote_own_words(ours, theirs), _quote_own_words(theirs, ours)
+    for text, other_text in pair_axis_texts(first, second):
+        name_1, name_2 = _quote_own_words(text, other_text), _quote_own_words(other_text, text)
         if name_1 != name_2:
             return name_1, name_2
     return NO_DIFFERENCE
@@ -177,13 +177,13 @@ def _quote_own_words(text: TokenizedText, other: TokenizedText) -> str:
     return f"with “{' '.join(words)}”" if 0 < len(words) <= 3 else f"of “{text.text}”"
 
 
-def build_difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
+def build_difference_matrix(diff: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
     """Return the signed difference as a matrix to draw.
 
     Units of both panels are in the same order, so a pinned token of either panel is a position in this matrix.
     """
-    pixels = palette(theme.signed)[quantise_levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
-    return Matrix(pixels, subtracted.axes, find_focus(list_units(pinned.attention, view), view), subtracted.d)
+    pixels = palette(theme.signed)[quantise_levels(diff.d, float(np.abs(diff.d).max(initial=0)))]
+    return Matrix(pixels, diff.axes, find_focus(list_units(pinned.attention, view), view), diff.d)
 
 
 def compute_difference(first: Panel, second: Panel, view: View) -> Difference:
@@ -208,13 +208,13 @@ def find_most_changed(first: Panel, second: Panel, view: View) -> str:
     """
     if explain_mismatch(first.attention, second.attention, view):
         return ""
-    subtracted = compute_difference(first, second, view)
+    diff = compute_difference(first, second, view)
     rows, cols = (
-        [i for i, (unit, merged) in enumerate(zip(ours, merged_units, strict=True)) if unit.text == merged.text]
-        for ours, merged_units in zip(list_units(first.attention, view), subtracted.axes, strict=True)
+        [i for i, (unit, merged) in enumerate(zip(first_units, merged_units, strict=True)) if unit.text == merged.text]
+        for first_units, merged_units in zip(list_units(first.attention, view), diff.axes, strict=True)
     )
-    sizes = np.abs(subtracted.d[np.ix_(rows, cols)]).max(axis=1, initial=0)
-    return f"q{subtracted.axes.rows[rows[int(sizes.argmax())]].tokens[0]}" if sizes.any() else ""
+    sizes = np.abs(diff.d[np.ix_(rows, cols)]).max(axis=1, initial=0)
+    return f"q{diff.axes.rows[rows[int(sizes.argmax())]].tokens[0]}" if sizes.any() else ""
 
 
 def _merge_names(first: tuple[Unit, ...], second: tuple[Unit, ...]) -> tuple[Unit, ...]:

@@ -35,9 +35,9 @@ class Excerpt(NamedTuple):
 
 
 def cut_excerpts(
-    w: npt.NDArray[np.float64], focus: Focus | None, fit: int, max_parts: int, has_share: bool = True
+    w: npt.NDArray[np.float64], focus: Focus | None, max_tokens: int, max_parts: int, has_share: bool = True
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
-    """Return the excerpts of ``w`` [row, column], with at most ``fit`` tokens per axis, and notes on omitted tokens.
+    """Return the excerpts of ``w`` [row, column], with at most ``max_tokens`` per axis, and notes on omitted tokens.
 
     If everything fits, there is one excerpt with all tokens. Otherwise there is one excerpt around the pinned token or,
     without a pin, up to ``max_parts`` excerpts of equal height side by side. An axis that fits is complete in each.
@@ -46,29 +46,29 @@ def cut_excerpts(
     """
     lengths = w.shape
     longest = max(lengths)
-    if longest <= fit:
+    if longest <= max_tokens:
         return [Excerpt(range(lengths[0]), range(lengths[1]))], ()
     if focus is not None:
-        return cut_excerpt_around(w, focus, fit)
-    count = min(math.ceil(longest / fit), max_parts)
-    drawn_share = min(longest, count * fit)
-    sides = [list(_split_axis(length, fit, count, drawn_share / longest)) for length in lengths]
+        return cut_excerpt_around(w, focus, max_tokens)
+    count = min(math.ceil(longest / max_tokens), max_parts)
+    drawn_count = min(longest, count * max_tokens)
+    sides = [list(_split_axis(length, max_tokens, count, drawn_count / longest)) for length in lengths]
     parts = [Excerpt(*pair) for pair in zip(*sides, strict=True)]
     missing = numerals.percent(1 - sum(float(w[np.ix_(*part)].sum()) for part in parts) / max(float(w.sum()), 1e-12))
-    tokens = f"The {longest} tokens" if drawn_share == longest else f"The first {drawn_share} of {longest} tokens"
+    tokens = f"The {longest} tokens" if drawn_count == longest else f"The first {drawn_count} of {longest} tokens"
     placement = f"are set in {count} columns" if count > 1 else "are drawn"
-    omitted = f"; {missing} of the attention is left out." if has_share else "."
-    or_width = "" if drawn_share == longest else "For the rest in further columns, raise width_mm. "
-    around_pin = "With a pin, those around it are drawn."
-    return parts, (Note(f"{tokens} {placement}{omitted}", f"{REMEDY}. {or_width}{around_pin}"),)
+    omission = f"; {missing} of the attention is left out." if has_share else "."
+    width_advice = "" if drawn_count == longest else "For the rest in further columns, raise width_mm. "
+    pin_advice = "With a pin, those around it are drawn."
+    return parts, (Note(f"{tokens} {placement}{omission}", f"{REMEDY}. {width_advice}{pin_advice}"),)
 
 
-def _split_axis(length: int, fit: int, count: int, drawn_share: float) -> Iterator[range]:
+def _split_axis(length: int, max_tokens: int, count: int, drawn_share: float) -> Iterator[range]:
     """Cut an axis into ``count`` parts, which cover the share ``drawn_share`` of it.
 
     If the axis fits, yield the complete axis ``count`` times.
     """
-    if length <= fit:
+    if length <= max_tokens:
         yield from [range(length)] * count
         return
     ends = [math.floor(length * drawn_share * i / count + 0.5) for i in range(count + 1)]
@@ -76,33 +76,33 @@ def _split_axis(length: int, fit: int, count: int, drawn_share: float) -> Iterat
 
 
 def cut_excerpt_around(
-    w: npt.NDArray[np.float64], focus: Focus, fit: int, remedy: str = REMEDY
+    w: npt.NDArray[np.float64], focus: Focus, max_tokens: int, remedy: str = REMEDY
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
     """Return the excerpt of ``w`` [row, column] around the pinned token, and a note on the tokens that are left out.
 
-    The pinned token is in the middle; the other axis has the ``fit`` consecutive tokens with the largest total weight.
+    The pinned token is in the middle; the other axis has the ``max_tokens`` consecutive tokens of largest total weight.
     """
     pinned_weights = w[slice(None) if focus.row is None else focus.row, slice(None) if focus.col is None else focus.col]
     axis_weights = None if pinned_weights.ndim == 0 else pinned_weights
     part = Excerpt(
-        _choose_window(w.shape[0], focus.row, fit, axis_weights),
-        _choose_window(w.shape[1], focus.col, fit, axis_weights),
+        _choose_window(w.shape[0], focus.row, max_tokens, axis_weights),
+        _choose_window(w.shape[1], focus.col, max_tokens, axis_weights),
     )
     part_weights = (
         pinned_weights if axis_weights is None else axis_weights[part.rows if focus.row is None else part.cols]
     )
     missing = numerals.percent(1 - float(part_weights.sum()) / max(float(pinned_weights.sum()), 1e-12))
-    sentence = f"Of {max(w.shape)} tokens, {fit} on either side are drawn, around the pinned token; "
+    sentence = f"Of {max(w.shape)} tokens, {max_tokens} on either side are drawn, around the pinned token; "
     return [part], (Note(f"{sentence}{missing} of its attention is left out.", f"{remedy}."),)
 
 
-def _choose_window(length: int, pinned: int | None, fit: int, weights: npt.NDArray[np.float64] | None) -> range:
-    """Return at most ``fit`` consecutive tokens: around token ``pinned``, or else with the largest sum of weights."""
-    if length <= fit:
+def _choose_window(length: int, pinned: int | None, max_tokens: int, weights: npt.NDArray[np.float64] | None) -> range:
+    """Return at most ``max_tokens`` consecutive tokens: around ``pinned``, or else those of largest total weight."""
+    if length <= max_tokens:
         return range(length)
     if pinned is not None or weights is None:
-        start = max(0, min((pinned or 0) - fit // 2, length - fit))
+        start = max(0, min((pinned or 0) - max_tokens // 2, length - max_tokens))
     else:
-        sums = np.convolve(weights, np.ones(fit), "valid")
+        sums = np.convolve(weights, np.ones(max_tokens), "valid")
         start = int(sums.argmax())
-    return range(start, start + fit)
+    return range(start, start + max_tokens)

@@ -1,4 +1,4 @@
-"""A training as frames for the browser, which ``browser/player`` draws."""
+"""The recording of a training as data for the browser, which ``browser/player`` animates."""
 
 from __future__ import annotations
 
@@ -156,12 +156,12 @@ def compare_heads(cosines: Array, divergence: Array, gradients: Array) -> tuple[
     The comparisons are the cosine of their weights, the divergence of their attention as a share of ln 2, and the
     cosine of their gradients.
     """
-    direction = ((1.0, "same direction"), (0.0, "right angle"), (-1.0, "opposite"))
-    rows = ((0.0, "same rows"), (1.0, "no word in common"))
+    cosine_legend = ((1.0, "same direction"), (0.0, "right angle"), (-1.0, "opposite"))
+    divergence_legend = ((0.0, "same rows"), (1.0, "no word in common"))
     return (
-        HeadMatrix("Weights, cosine", cosines, -1, 1, "signed", direction),
-        HeadMatrix("Attention, divergence ÷ ln 2", divergence / LN2, 0, 1, "share", rows),
-        HeadMatrix("Gradients, cosine", gradients, -1, 1, "signed", direction),
+        HeadMatrix("Weights, cosine", cosines, -1, 1, "signed", cosine_legend),
+        HeadMatrix("Attention, divergence ÷ ln 2", divergence / LN2, 0, 1, "share", divergence_legend),
+        HeadMatrix("Gradients, cosine", gradients, -1, 1, "signed", cosine_legend),
     )
 
 

@@ -149,11 +149,11 @@ def describe_span(attention: Attention, scale: str, parts: Sequence[Block]) -> s
 
 def _pool_block(part: Block) -> Weights:
     """Pool as :func:`pool_matrix`; of signed numbers, take the largest in absolute value."""
-    largest = pool_matrix(part.w, MAX_CELLS)
+    largest_positive = pool_matrix(part.w, MAX_CELLS)
     if not part.signed:
-        return largest
-    least = pool_matrix(-part.w, MAX_CELLS)
-    return np.where(largest >= least, largest, -least)
+        return largest_positive
+    largest_negative = pool_matrix(-part.w, MAX_CELLS)
+    return np.where(largest_positive >= largest_negative, largest_positive, -largest_negative)
 
 
 def pool_matrix(w: Weights, max_size: int) -> Weights:

@@ -34,7 +34,7 @@ from mha_viz.figures.layout.view import (
 )
 
 MAX_LABEL_WIDTH = 96  # maximum width of labels, pixels
-MAX_MEASURED = 40  # maximum number of characters of a token that are measured
+MAX_MEASURED_CHARACTERS = 40  # maximum number of characters of a token that are measured
 MAX_CELL = 84  # maximum size of a cell of a single matrix, pixels: otherwise five tokens would fill a page
 PIN_ADVICE = " With a pin, the part around it is drawn with all labels."
 MIN_LABELLED_CELL = 9  # minimum cell size at which every row and column has its label, pixels
@@ -74,14 +74,14 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     theme = THEMES[size.look]
     axes = list_units(attention, view)
     part = build_block(attention, head, view, axes)
-    complete = Matrix(
+    whole_matrix = Matrix(
         colour_cells(part, view.scale, theme), axes, find_focus(axes, view), part.w if part.signed else None
     )
     footer = draw_footer(caption.mention_ablated([(attention, head)]), size.pixels, theme.ink)
-    lines, max_height = not size.transparent, size.max_height - FOOT - footer[1]
+    has_lines, max_height = not size.transparent, size.max_height - FOOT - footer[1]
     page = (size.pixels, max_height)
-    matrix, notes = _excerpt_matrix(complete, part.w, page)
-    marks, layout = draw_matrix(matrix, size.pixels, theme, lines, MAX_CELL, height=max_height)
+    matrix, notes = _excerpt_matrix(whole_matrix, part.w, page)
+    marks, layout = draw_matrix(matrix, size.pixels, theme, has_lines, MAX_CELL, height=max_height)
     marks += draw_matrix_foot(layout, theme, scale_colours([part], theme), describe_range(view.scale, [part]))
     drawing = Drawing(
         layout.width,
@@ -101,11 +101,11 @@ def _excerpt_matrix(matrix: Matrix, w: Weights, page: tuple[float, float]) -> tu
     ``w``: the weights [row, column].
     """
     label = measure_label_room(matrix.axes)
-    fit = max(1, int((min(page) - label) // MIN_LABELLED_CELL))
-    if matrix.focus is None or max(w.shape) <= fit:
+    max_tokens = max(1, int((min(page) - label) // MIN_LABELLED_CELL))
+    if matrix.focus is None or max(w.shape) <= max_tokens:
         return matrix, ()
     remedy = f"{_advise_raising(page, label, w.shape)} or lower font_pt"
-    (part,), notes = cut_excerpt_around(w.astype(np.float64), matrix.focus, fit, f"For all of them, {remedy}")
+    (part,), notes = cut_excerpt_around(w.astype(np.float64), matrix.focus, max_tokens, f"For all of them, {remedy}")
     cells = np.ix_(*part)
     d = None if matrix.d is None else matrix.d[cells]
     return Matrix(matrix.pixels[cells], part.axes(matrix.axes), part.place_focus(matrix.focus), d), notes
@@ -115,7 +115,7 @@ def draw_matrix(
     matrix: Matrix,
     width: float,
     theme: Theme,
-    lines: bool = True,
+    has_lines: bool = True,
     max_cell: float = math.inf,
     room: Room | None = None,
     height: float = UNLIMITED,
@@ -136,9 +136,9 @@ def draw_matrix(
     marks: list[Mark] = [
         CellPicture(layout.left, layout.top, len(cols) * layout.cell, len(rows) * layout.cell, matrix.pixels)
     ]
-    marks += draw_hairlines(layout, len(rows), len(cols), theme) if lines else ()
+    marks += draw_hairlines(layout, len(rows), len(cols), theme) if has_lines else ()
     marks += draw_minuses(matrix, layout, theme)
-    marks += _draw_frame(matrix, layout, theme, has_halo=lines)
+    marks += _draw_frame(matrix, layout, theme, has_halo=has_lines)
     for is_row in (True, False) if has_row_labels else (False,):
         marks += _draw_axis_labels(matrix, layout, theme, is_row)
     return tuple(marks), layout
@@ -159,7 +159,7 @@ LABEL_SIZE = 13
 
 def measure_widest(axes: Axes, size: float) -> int:
     """Return the width in pixels of the widest token."""
-    texts = {u.drawn[:MAX_MEASURED] for side in axes for u in side}
+    texts = {u.drawn[:MAX_MEASURED_CHARACTERS] for side in axes for u in side}
     return math.ceil(max((fonts.width(text, size) for text in texts), default=0))
 
 
@@ -277,13 +277,13 @@ def _draw_axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_ro
     return marks
 
 
-def choose_labelled(count: int, step: int, focused: int | None) -> set[int]:
+def choose_labelled(count: int, step: int, pinned: int | None) -> set[int]:
     """Choose the rows or columns, of ``count``, that get a label: every ``step``-th.
 
     A pinned row or column replaces labelled neighbours that are too near to it.
     """
-    regular = {i for i in range(0, count, step) if focused is None or abs(i - focused) >= step}
-    return regular if focused is None else {focused, *regular}
+    regular_indices = {i for i in range(0, count, step) if pinned is None or abs(i - pinned) >= step}
+    return regular_indices if pinned is None else {pinned, *regular_indices}
 
 
 def draw_matrix_foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], range_text: str) -> tuple[Mark, ...]:

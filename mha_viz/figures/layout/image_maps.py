@@ -88,8 +88,8 @@ def _find_patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
     names of two kinds.
     """
     names = {
-        place: token.text
-        for place, token in enumerate(text.tokens)
+        index: token.text
+        for index, token in enumerate(text.tokens)
         if not token.special and not BRACKETED.fullmatch(token.text)
     }
     words = [name for name in names.values() if not any(map(str.isdigit, name))]
@@ -149,16 +149,16 @@ def _parse_positions(names: Sequence[str]) -> list[tuple[int, int]]:
     other numbers, such as those of frames.
     """
     numbers = np.array([[int(number) for number in NUMBER.findall(name)] for name in names], dtype=object)
-    varying = [column for column in range(numbers.shape[1]) if len({*numbers[:, column]}) > 1]
+    varying_columns = [column for column in range(numbers.shape[1]) if len({*numbers[:, column]}) > 1]
     if ROW_COLUMN.fullmatch(names[0]):
-        varying = [0, 1]
-    if len(varying) < 2:
+        varying_columns = [0, 1]
+    if len(varying_columns) < 2:
         return []
-    separator = NUMBER.split(names[0])[varying[0] + 1]
-    if len(varying) > 2 or not SEPARATOR.fullmatch(separator):
+    separator = NUMBER.split(names[0])[varying_columns[0] + 1]
+    if len(varying_columns) > 2 or not SEPARATOR.fullmatch(separator):
         problem = f"Names such as {quote(names[0])} have several numbers that are not a row and a column."
         raise ShapeError(problem, "Give the patches of one image, with names “row,column”.")
-    return [(int(row), int(column)) for row, column in numbers[:, varying]]
+    return [(int(row), int(column)) for row, column in numbers[:, varying_columns]]
 
 
 def patch_weights(attention: Attention, head: Head, pinned: PinnedPatches) -> Weights:
@@ -198,9 +198,9 @@ def _white_value(pixels: npt.NDArray[Any]) -> float:
 
     It is 255 or 65,535 for integers, and 1 for floats, unless larger values occur; then it is the largest.
     """
-    max_step, is_integer = float(pixels.max()), pixels.dtype.kind in "ui"
+    max_value, is_integer = float(pixels.max()), pixels.dtype.kind in "ui"
     candidates = (1.0,) if not is_integer else (255.0,) if pixels.dtype == np.uint8 else (255.0, 65535.0)
-    return next((white for white in candidates if max_step <= white), max_step)
+    return next((white for white in candidates if max_value <= white), max_value)
 
 
 def draw_over_image(
@@ -278,8 +278,8 @@ def _blend_colours(colours: Pixels, share: Grey, theme: Theme, grey_image: Grey)
     The larger the ``share`` [row, column], the more opaque the colour.
     """
     paper = np.array(ImageColor.getrgb(theme.paper))
-    faint = paper + IMAGE_OPACITY * (255 * grey_image[..., None] - paper)
-    blended: Pixels = np.rint(faint + COLOUR_OPACITY * share[..., None] * (colours - faint)).astype(np.uint8)
+    base = paper + IMAGE_OPACITY * (255 * grey_image[..., None] - paper)
+    blended: Pixels = np.rint(base + COLOUR_OPACITY * share[..., None] * (colours - base)).astype(np.uint8)
     return blended
 
 
@@ -288,10 +288,10 @@ def _build_ramp(parts: Sequence[Block], theme: Theme, grey_image: Grey | None) -
     stops = scale_colours(parts, theme)
     if grey_image is None:
         return stops
-    place = np.linspace(0, 1, 256)[SHADES]
-    share = np.abs(2 * place - 1) if stops == theme.signed else place
+    t = np.linspace(0, 1, 256)[SHADES]
+    share = np.abs(2 * t - 1) if stops == theme.signed else t
     greys = np.linspace(0, 1, GREYS)[:, None]
-    return _blend_colours(palette(stops)[None, SHADES], share[None], theme, np.broadcast_to(greys, (GREYS, len(place))))
+    return _blend_colours(palette(stops)[None, SHADES], share[None], theme, np.broadcast_to(greys, (GREYS, len(t))))
 
 
 def _place_picture(pixels: Pixels, layout: GridLayout, column: int, y: float, pinned: PinnedPatches) -> CellPicture:

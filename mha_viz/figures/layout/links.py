@@ -61,7 +61,7 @@ TOP = 20  # room above the first tokens for the names of the columns, pixels
 MIN_COLUMN, GAP = 250, 28  # minimum width of a column of a long text, and the gap between columns, pixels
 MIN_NUMBERED = 0.05  # minimum share, or fraction of the largest number, that is written
 NUMBER_GAP = 6  # distance from a token to the number behind it, pixels
-MAX_WRITTEN = 3  # maximum number of heads whose weights are written behind a token
+MAX_NUMBERS = 3  # maximum number of heads whose weights are written behind a token
 DARKENING = 0.7  # the exponent of a line's strength
 BAR_LENGTH = 60  # the length of the scale of the lines, pixels
 
@@ -88,8 +88,8 @@ class Strand(NamedTuple):
 
     def is_numbered(self, row: int, col: int) -> bool:
         """Return whether the number of a link is written, which is so for drawn lines that are not very weak."""
-        least = MIN_NUMBERED * (1 if self.part.is_share else self.part.top)
-        return self.level(row, col) > 0 and abs(self.part.w[row, col]) >= np.float32(least)
+        minimum = MIN_NUMBERED * (1 if self.part.is_share else self.part.top)
+        return self.level(row, col) > 0 and abs(self.part.w[row, col]) >= np.float32(minimum)
 
 
 def links(attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None) -> Drawing:
@@ -188,9 +188,9 @@ def _lay_out_page(
     """
     width, height = page
     mean_weights = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
-    fit = max(1, int((height - TOP) // ON_PAPER.min_row))
-    max_columns, has_few = max(1, int((width + GAP) // (MIN_COLUMN + GAP))), focus is None and is_crowded(axes)
-    parts, notes = cut_excerpts(mean_weights, focus, fit, max_columns, has_share=not has_few)
+    max_rows = max(1, int((height - TOP) // ON_PAPER.min_row))
+    max_columns, draws_few = max(1, int((width + GAP) // (MIN_COLUMN + GAP))), focus is None and is_crowded(axes)
+    parts, notes = cut_excerpts(mean_weights, focus, max_rows, max_columns, has_share=not draws_few)
     column_width = (width - (len(parts) - 1) * GAP) / len(parts)
     room = Room(measure_token_room(axes, ON_PAPER), max(max(map(len, part), default=0) for part in parts))
     marks: list[Mark] = []
@@ -203,7 +203,7 @@ def _lay_out_page(
         )
         marks += shift_marks(part_marks, column_index * (column_width + GAP), 0)
         page_height = layout.height + TOP
-    if not has_few:
+    if not draws_few:
         return LinksPage(tuple(marks), page_height, notes)
     total = sum(int(strand.default_links.sum()) for strand in strands)
     drawn_count = sum(int(strand.default_links[np.ix_(*part)].sum()) for strand in strands for part in parts)
@@ -263,8 +263,8 @@ def draw_link_marks(
     """
     rows, cols = axes
     label, min_tokens = room or Room(measure_token_room(axes, spacing), 0)
-    count = (max(min_tokens, len(rows)), max(min_tokens, len(cols)))
-    layout = links_layout(width, *count, label, height, spacing, _measure_numbers(strands, width))
+    counts = (max(min_tokens, len(rows)), max(min_tokens, len(cols)))
+    layout = links_layout(width, *counts, label, height, spacing, _measure_numbers(strands, width))
     offsets = compute_line_offsets(len(strands), layout)
     pairs = zip(strands, offsets, strict=True)
     marks: list[Mark] = [curve for s, offset in pairs for curve in draw_strand(s, focus, layout, offset)]
@@ -333,7 +333,7 @@ def draw_strand(strand: Strand, focus: Focus | None, layout: LinksLayout, offset
     begin, end = layout.left, layout.right
     if focus is not None and focus.row is None:  # numbers stand behind the queries: lines begin after these
         begin += layout.number_width * layout.numbers_per_token + NUMBER_GAP
-    reach = control_distance(begin, end)
+    control_offset = control_distance(begin, end)
     mask = strand.default_links if focus is None else strand.rule_links
     rows, cols = (
         range(count) if index is None else [index]
@@ -345,7 +345,7 @@ def draw_strand(strand: Strand, focus: Focus | None, layout: LinksLayout, offset
         y1, y2 = (r + 0.5) * layout.row_height + offset, (c + 0.5) * layout.row_height + offset
         strength = level / LEVELS
         colour = strand.negative_colour if strand.part.w[r, c] < 0 else strand.colour
-        points = ((begin, y1), (begin + reach, y1), (end - reach, y2), (end, y2))
+        points = ((begin, y1), (begin + control_offset, y1), (end - control_offset, y2), (end, y2))
         curves.append(Curve(points, colour, 1 + 2.5 * strength, compute_opacity(strength), strand.dash))
     return curves
 
@@ -394,8 +394,8 @@ def _find_numbered_links(
         candidates = [
             (s, r, i) for s in strands if not is_query for r in np.flatnonzero(s.default_links[:, i]).tolist()
         ]
-        sized = [(abs(float(s.part.w[r, c])), (s, r, c)) for s, r, c in candidates if s.is_numbered(r, c)]
-        return [max(sized, key=lambda link: link[0])[1]] if sized else []
+        weighted_links = [(abs(float(s.part.w[r, c])), (s, r, c)) for s, r, c in candidates if s.is_numbered(r, c)]
+        return [max(weighted_links, key=lambda link: link[0])[1]] if weighted_links else []
     if is_query:
         cell = None if focus.col is None or focus.row is not None else (i, focus.col)
     else:
@@ -406,4 +406,4 @@ def _find_numbered_links(
 def _measure_numbers(strands: Sequence[Strand], width: float) -> tuple[float, int]:
     """Return the width of a number, in units of its font size, and the maximum count of numbers behind a token."""
     number_width = 3.2 if all(strand.part.is_share for strand in strands) else 7.2
-    return number_width, max(1, min(MAX_WRITTEN, len(strands), int(width * 0.2 // (number_width * 12))))
+    return number_width, max(1, min(MAX_NUMBERS, len(strands), int(width * 0.2 // (number_width * 12))))

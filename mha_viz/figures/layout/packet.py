@@ -54,7 +54,7 @@ ISOLATED_SPECIALS = 8  # maximum number of special tokens with a thumbnail row e
 
 @dataclass(frozen=True)
 class RankedLink:
-    """The link by which all heads are ranked: their weight from one unit to another.
+    """A link, from one unit to another, by whose weight all heads are ranked.
 
     ``query`` and ``key`` are token indices; ``words`` extends them to the words they belong to.
     """
@@ -162,12 +162,13 @@ def build_packet(
     has_all_heads = is_standalone and _total_bytes(attention) <= STANDALONE_BYTES
     if not is_standalone and is_coarse(attention):
         bits = COARSE_BITS
-    full = (grid_heads or attention.every_head()) if has_all_heads else choose_full_heads(attention, open_heads)
+    full_heads = (grid_heads or attention.every_head()) if has_all_heads else choose_full_heads(attention, open_heads)
     special = attention.keys.special
     signed = QUANTITIES[attention.quantity].is_signed
-    layers, numbers = divmod(np.array(attention.places(full)), attention.heads)
+    layers, numbers = divmod(np.array(attention.places(full_heads)), attention.heads)
     parts = [*quantise(attention.weights[layers, numbers], special, bits, signed), overview.thumbs]
-    header = _build_header(attention, full, start or OpenHead(str(attention.every_head()[0])), overview, is_standalone)
+    start = start or OpenHead(str(attention.every_head()[0]))
+    header = _build_header(attention, full_heads, start, overview, is_standalone)
     header |= {"coarse": True} if bits == COARSE_BITS else {}
     if grid_heads and len(grid_heads) < attention.layers * attention.heads:
         rows = {attention.layer_numbers.index(head.layer) for head in grid_heads}
@@ -192,10 +193,10 @@ def choose_full_heads(attention: Attention, open_heads: Sequence[Head]) -> list[
     if _matrix_bytes(attention) * attention.heads <= LAYER_BYTES:
         layers = {head.layer for head in open_heads}
         return [head for head in all_heads if head.layer in layers]
-    return sorted(dict.fromkeys(open_heads[: count_together(attention)]))
+    return sorted(dict.fromkeys(open_heads[: count_drawable_heads(attention)]))
 
 
-def count_together(attention: Attention) -> int:
+def count_drawable_heads(attention: Attention) -> int:
     """Return the number of heads of a layer that can be drawn together: all, or fewer if the text is very long."""
     return min(attention.heads, max(1, MATRIX_BYTES // _matrix_bytes(attention)))
 
@@ -296,12 +297,12 @@ def compute_thumbnails(
     return b"".join(map_layers(pool, attention.weights))
 
 
-def compute_text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
-    """Return a key of a text, and of its words (``given``) if it was given as words.
+def compute_text_key(text: str, pair: str, words: Sequence[str] = ()) -> str:
+    """Return a key of a text or, if the text was given as words, of these ``words``.
 
     A view applies only to the text whose key it was set for.
     """
-    return hashlib.blake2b(json.dumps([text, pair, given]).encode(), digest_size=9).hexdigest()
+    return hashlib.blake2b(json.dumps([text, pair, words]).encode(), digest_size=9).hexdigest()
 
 
 def compute_view_key(attention: Attention) -> str:
@@ -327,11 +328,11 @@ def collect_request_fields(attention: Attention) -> dict[str, object]:
 
 
 def _build_header(
-    attention: Attention, full: Sequence[Head], start: OpenHead, overview: Overview, is_standalone: bool = False
+    attention: Attention, full_heads: Sequence[Head], start: OpenHead, overview: Overview, is_standalone: bool = False
 ) -> dict[str, object]:
     """Build the header. ``is_standalone``: for a file, which must not contain the model's path on the author's disk."""
-    text, heads, maps = attention.queries, attention.heads, attention.every_head()
-    numbers_in_model = [find_in_model(attention.made, head) for head in maps]
+    text, heads, all_heads = attention.queries, attention.heads, attention.every_head()
+    numbers_in_model = [find_in_model(attention.made, head) for head in all_heads]
     numbers, first_written = name_numbers(attention.quantity, attention.made), find_first_written(attention)
     return {
         "key": attention.key,
@@ -341,7 +342,7 @@ def _build_header(
         "cited": cite_model(attention.model, attention.revision),
         "layers": attention.layers,
         "heads": heads,
-        "together": count_together(attention),
+        "together": count_drawable_heads(attention),
         **collect_axis_tokens(text),
         **({"keys": collect_axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if first_written is None else {"written": first_written}),
@@ -349,9 +350,9 @@ def _build_header(
         **({} if numbers == "weight" else {"numbers": numbers}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **collect_request_fields(attention),
-        **({"in_model": numbers_in_model} if numbers_in_model != [*maps] else {}),
+        **({"in_model": numbers_in_model} if numbers_in_model != [*all_heads] else {}),
         **({"layer_numbers": attention.layer_numbers} if attention.layer_numbers[-1] >= attention.layers else {}),
-        "full": attention.places(full),
+        "full": attention.places(full_heads),
         "metrics": overview.metrics,
         "themes": _THEMES,
     } | ({"bins": overview.bins} if overview.bins else {})

@@ -44,16 +44,16 @@ def find_pins(
     panels: Sequence[Panel], view: View, pin_of: int = 0, diff: tuple[int, int] | None = None
 ) -> list[Focus | None]:
     """Return the pinned tokens of each panel."""
-    pinned = panels[pin_of].attention
+    origin = panels[pin_of].attention
     readings = [panels[i].attention for i in diff or ()]
     if readings and explain_mismatch(readings[0], readings[1], view):
         readings = []
     difference_keys = {attention.key for attention in readings}
-    order = [panel.attention.key for panel in panels]  # the page aligns each reading with later ones
+    keys = [panel.attention.key for panel in panels]  # the page aligns each reading with later ones
     return [
-        find_focus(list_units(pinned, view), view)  # the units of both readings are in the same order
-        if {pinned.key, panel.attention.key} <= difference_keys
-        else transfer_pin(pinned, panel.attention, view, order.index(panel.attention.key) < order.index(pinned.key))
+        find_focus(list_units(origin, view), view)  # the units of both readings are in the same order
+        if {origin.key, panel.attention.key} <= difference_keys
+        else transfer_pin(origin, panel.attention, view, keys.index(panel.attention.key) < keys.index(origin.key))
         for panel in panels
     ]
 
@@ -64,8 +64,8 @@ def transfer_pin(first: Attention, other: Attention, view: View, is_reversed: bo
     There may be several equally good alignments; ``is_reversed``: use the alignment of ``other`` to ``first``.
     """
     axes = list_units(other, view)
-    sides = list_row_texts(first, other)
-    if all(ours == theirs for ours, theirs in sides):
+    sides = pair_axis_texts(first, other)
+    if all(text == other_text for text, other_text in sides):
         return find_focus(axes, view)
     query, key = (_find_unit(*side, token, is_reversed) for side, token in zip(sides, view.pinned, strict=True))
     row, col = (_find_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
@@ -91,15 +91,15 @@ def choose_difference_pin(panels: Sequence[Panel], diff: tuple[int, int], pin_of
 
     Return the index of its panel among the two, and the pin.
     """
-    pinned = panels[pin_of].attention
+    origin = panels[pin_of].attention
     for side, number in enumerate(diff):
-        if panels[number].attention.key == pinned.key:
+        if panels[number].attention.key == origin.key:
             return side, view.pin
     return 0, convert_pin(panels, diff[0], view, pin_of)
 
 
-def list_row_texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
-    """Return the row texts of two readings, and their column texts."""
+def pair_axis_texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
+    """Return the pair of texts on the rows of two readings, and the pair on their columns."""
     return (first.queries, other.queries), (first.keys, other.keys)
 
 
@@ -128,7 +128,7 @@ def explain_mismatch(first: Attention, second: Attention, view: View) -> str:
         return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of the same quantity."
     if first.is_cross != second.is_cross:
         return "One leads from one text to another, the other from a text to itself. Compare two of the same kind."
-    sides = list_row_texts(first, second) if first.is_cross else list_row_texts(first, second)[:1]
+    sides = pair_axis_texts(first, second) if first.is_cross else pair_axis_texts(first, second)[:1]
     reason = next((reason for side in sides if (reason := _explain_text_mismatch(*side, view))), "")
     has_same_shape = [*map(len, list_units(first, view))] == [*map(len, list_units(second, view))]
     return reason or ("" if has_same_shape else UNEQUAL_LENGTHS)
@@ -137,10 +137,10 @@ def explain_mismatch(first: Attention, second: Attention, view: View) -> str:
 def _explain_text_mismatch(a: TokenizedText, b: TokenizedText, view: View) -> str:
     """Explain why the units of two texts do not correspond one to one; empty if they do."""
     positions = align(a, b).place
-    ours, theirs = (_list_shown_units(text, view) for text in (a, b))
-    if [positions[i] for i in ours] != theirs:
+    a_units, b_units = (_list_shown_units(text, view) for text in (a, b))
+    if [positions[i] for i in a_units] != b_units:
         return UNEQUAL_LENGTHS
-    if view.unit == "pieces" and not _has_same_subwords(a, b, list(zip(ours, theirs, strict=True))):
+    if view.unit == "pieces" and not _has_same_subwords(a, b, list(zip(a_units, b_units, strict=True))):
         return "Their words are split differently. Compare them by words."
     return ""
 
@@ -151,14 +151,14 @@ def _has_same_subwords(a: TokenizedText, b: TokenizedText, partners: Sequence[tu
     Corresponding words must have equally many subwords, with the same characters if the words are the same.
     """
     has_same_text = (a.text, a.pair) == (b.text, b.pair)
-    ours, theirs = a.by_words().tokens, b.by_words().tokens
+    a_words, b_words = a.by_words().tokens, b.by_words().tokens
     for i, j in partners:
         pieces = [(a.tokens[s], b.tokens[t]) for s, t in zip(a.groups[i], b.groups[j], strict=False)]
         if len(a.groups[i]) != len(b.groups[j]):
             return False
         if has_same_text and any((s.start, s.end) != (t.start, t.end) for s, t in pieces):
             return False
-        is_replaced = ours[i].special or not is_same_word(ours[i].text, theirs[j].text)
+        is_replaced = a_words[i].special or not is_same_word(a_words[i].text, b_words[j].text)
         if not has_same_text and not is_replaced and not all(is_same_word(s.text, t.text) for s, t in pieces):
             return False
     return True
@@ -170,7 +170,7 @@ def is_same_word(first: str, second: str) -> bool:
 
 
 def _list_shown_units(text: TokenizedText, view: View) -> list[int]:
-    """Return the numbers of the words, and of the special tokens if they are shown."""
+    """Return the indices of the words, and of the special tokens if they are shown."""
     return [i for i, g in enumerate(text.groups) if view.special == "keep" or not text.tokens[g[0]].special]
 
 
@@ -219,15 +219,15 @@ def pack_comparison(
     """
     if len(panels) > MAX_PANELS:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows up to {MAX_PANELS}.")
-    readings = _group_readings(panels)
-    numbers = {key: number for number, key in enumerate(readings)}
+    readings_by_key = _group_readings(panels)
+    numbers = {key: number for number, key in enumerate(readings_by_key)}
     reading_numbers = [numbers[panel.attention.key] for panel in panels]
-    distinct = list(readings.values())
+    readings = list(readings_by_key.values())
     pairs = {
-        (i, j): _align_readings(distinct[i].attention, distinct[j].attention)
-        for i, j in combinations(range(len(distinct)), 2)
+        (i, j): _align_readings(readings[i].attention, readings[j].attention)
+        for i, j in combinations(range(len(readings)), 2)
     }
-    packets = [_pack_reading(reading, is_standalone) for reading in distinct]
+    packets = [_pack_reading(reading, is_standalone) for reading in readings]
     header = {
         "editable": editable is not False,
         "panels": [
@@ -235,14 +235,14 @@ def pack_comparison(
         ],
         "sizes": [len(p) for p in packets],
         **_build_tables(
-            [reading.attention.queries for reading in distinct], {ij: pair.rows for ij, pair in pairs.items()}
+            [reading.attention.queries for reading in readings], {ij: pair.rows for ij, pair in pairs.items()}
         ),
-        "compared": [[_common_unit(pairs, i, j) for j in range(len(distinct))] for i in range(len(distinct))],
-        "divergence": _compute_divergences(panels, reading_numbers, distinct, pairs),
+        "compared": [[_common_unit(pairs, i, j) for j in range(len(readings))] for i in range(len(readings))],
+        "divergence": _compute_divergences(panels, reading_numbers, readings, pairs),
         "themes": {name: theme._asdict() for name, theme in THEMES.items()},
     }
-    if any(reading.attention.is_cross for reading in distinct):
-        keys = [reading.attention.keys for reading in distinct]
+    if any(reading.attention.is_cross for reading in readings):
+        keys = [reading.attention.keys for reading in readings]
         header |= {"columns": _build_tables(keys, {ij: pair.columns for ij, pair in pairs.items()})}
     return _join_packet({"key": _compute_key(header, packets), **header}, packets)
 
@@ -328,12 +328,12 @@ def _build_table(
 ) -> list[list[Partners | None]]:
     """Return the partners of the first's units in the second, [reading, reading]; None on the diagonal."""
     table: list[list[Partners | None]] = [[None] * len(texts) for _ in texts]
-    for (i, j), place in partners.items():
+    for (i, j), forward in partners.items():
         inverse: Partners = [None] * len(texts[j].groups)
-        for a, b in reversed(list(enumerate(place))):  # a partner that several units share gets the first
+        for a, b in reversed(list(enumerate(forward))):  # a partner that several units share gets the first
             if b is not None:
                 inverse[b] = a
-        table[i][j], table[j][i] = place, inverse
+        table[i][j], table[j][i] = forward, inverse
     return table
 
 
@@ -344,7 +344,7 @@ def _common_unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> UnitNam
 def _compute_divergences(
     panels: Sequence[Panel],
     reading_numbers: Sequence[int],
-    distinct: Sequence[_Reading],
+    readings: Sequence[_Reading],
     pairs: dict[tuple[int, int], _Pair],
 ) -> list[list[float | None]]:
     """Return the Jensen–Shannon divergence of panels [panel, panel], in nats.
@@ -353,7 +353,7 @@ def _compute_divergences(
     """
     by_words = {
         i: reading.attention.only(reading.heads).by_words()
-        for i, reading in enumerate(distinct)
+        for i, reading in enumerate(readings)
         if any(i in ij and pair.unit == "words" for ij, pair in pairs.items())
     }
     table: list[list[float | None]] = [[0.0] * len(panels) for _ in panels]
@@ -364,7 +364,7 @@ def _compute_divergences(
         matrices = [
             panels[x].attention[panels[x].head]
             if unit == "pieces"
-            else by_words[reading_numbers[x]].weights[0, distinct[reading_numbers[x]].heads.index(panels[x].head)]
+            else by_words[reading_numbers[x]].weights[0, readings[reading_numbers[x]].heads.index(panels[x].head)]
             for x in (p, q)
             if unit
         ]

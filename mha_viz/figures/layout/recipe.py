@@ -100,8 +100,8 @@ def _write_call(request: Request, revision: str) -> str:
     if request.prefix:
         encoder += f".prefixed({request.prefix!r})"
     text, pair, words = request.text, request.pair, list(request.words)
-    typed = f"{text!r}, {pair!r}" if pair else repr(text)
-    text_arguments = f"'', words={words!r}" if words else typed
+    typed_arguments = f"{text!r}, {pair!r}" if pair else repr(text)
+    text_arguments = f"'', words={words!r}" if words else typed_arguments
     if request.part:
         target = {"target": request.target} if request.target else {}
         return f"{encoder}.encode({text!r}, {_format_arguments(target | {'part': request.part})})"
@@ -112,7 +112,7 @@ def _write_call(request: Request, revision: str) -> str:
     if quantity.code:
         question = "" if request.question is None else _format_arguments(_question_arguments(request.question))
         return quantity.code.format(encoder=encoder, text=text_arguments, question=question)
-    return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})"
+    return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed_arguments})"
 
 
 def _question_arguments(question: Question) -> dict[str, object]:
@@ -148,11 +148,11 @@ def _write_encoder(model: str, revision: str) -> str:
 
 def _find_changed_settings(settings: View | Size, kind: str = "", panels: str = "") -> dict[str, Any]:
     """Return the settings that differ from their defaults and that files of a ``kind`` of figure show."""
-    changed = {f.name: getattr(settings, f.name) for f in fields(settings) if getattr(settings, f.name) != f.default}
+    changes = {f.name: getattr(settings, f.name) for f in fields(settings) if getattr(settings, f.name) != f.default}
     if not kind:
-        return changed
-    hidden = {*iter_page_only_settings(kind, changed, panels)}
-    return {name: value for name, value in keep_accepted(kind, changed).items() if name not in hidden}
+        return changes
+    page_only_names = {*iter_page_only_settings(kind, changes, panels)}
+    return {name: value for name, value in keep_accepted(kind, changes).items() if name not in page_only_names}
 
 
 def _format_arguments(arguments: dict[str, Any]) -> str:

@@ -27,10 +27,8 @@ from mha_viz.view.quantities import QUANTITIES
 from mha_viz.view.settings import choose_default_scale
 
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
-CROWDED_WORDS, MAX_CROWDED_LINKS = (
-    25,
-    20,
-)  # from 25 words on, only the 20 strongest links are drawn if nothing is pinned
+CROWDED_WORDS = 25  # from this number on, only the strongest links are drawn if nothing is pinned
+MAX_CROWDED_LINKS = 20  # maximum number of links that are then drawn
 FAINT_WEIGHT = 0.15  # on a scale from 0 to 1, weights below this have nearly the colour of the paper
 
 _ORDINAL = {2: "nd", 3: "rd"}
@@ -259,13 +257,13 @@ def select_links(w: Weights, links: str) -> Mask:
     if mode == "min":
         return w >= np.float32(value)
     order = np.argsort(-w, axis=1, kind="stable")
-    sorted_ = np.take_along_axis(w, order, axis=1).astype(np.float64)
+    sorted_weights = np.take_along_axis(w, order, axis=1).astype(np.float64)
     rank = np.arange(w.shape[1])[None]
     if mode == "top":
         is_selected = np.broadcast_to(rank < value, w.shape)
     else:
-        before = np.cumsum(sorted_, axis=1) - sorted_
-        is_selected = (before < value * sorted_.sum(axis=1, keepdims=True)) | (rank == 0)
+        weight_before = np.cumsum(sorted_weights, axis=1) - sorted_weights
+        is_selected = (weight_before < value * sorted_weights.sum(axis=1, keepdims=True)) | (rank == 0)
     mask = np.zeros(w.shape, bool)
     np.put_along_axis(mask, order, is_selected, axis=1)
     return mask
@@ -286,8 +284,8 @@ def choose_drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[M
     if not is_crowded(axes):
         return [select_links(part.w, links) for part in parts]
     rows, cols = (np.array([not unit.special for unit in side]) for side in axes)
-    between_words = rows[:, None] & cols[None]  # [row, column]
-    word_weights = [np.where(between_words, np.abs(part.w), np.float32(0)) for part in parts]
+    is_word_link = rows[:, None] & cols[None]  # [row, column]
+    word_weights = [np.where(is_word_link, np.abs(part.w), np.float32(0)) for part in parts]
     sizes = np.stack([np.where(select_links(w, links), w, 0) for w in word_weights])  # [head, row, column]
     order = np.argsort(-sizes, axis=None, kind="stable")[:MAX_CROWDED_LINKS]
     mask = np.zeros(sizes.shape, bool)

@@ -34,8 +34,8 @@ def describe_need(need: PairsWithout) -> str:
 
 def name_kinds(need: PairsWithout) -> str:
     """Name the kinds of pairs that need a head: "agreement and reflexive"; empty if no single kind does."""
-    named, others = need.kinds[:MAX_KINDS], len(need.kinds) - MAX_KINDS
-    return join_names([*named, f"{others} other{'s' * (others > 1)}"] if others > 0 else named)
+    names, others = need.kinds[:MAX_KINDS], len(need.kinds) - MAX_KINDS
+    return join_names([*names, f"{others} other{'s' * (others > 1)}"] if others > 0 else names)
 
 
 def explain_need(need: PairsWithout) -> str:
@@ -56,8 +56,8 @@ def explain_need(need: PairsWithout) -> str:
     )
 
 
-def _describe_change(name: str, without: KindWithout) -> str:
+def _describe_change(name: str, result: KindWithout) -> str:
     """Return for example "agreement (40 pairs) 0.850, −0.150 [−0.291, −0.032], q < 0.001"."""
-    change = with_interval(without.difference, *without.interval, 3)
-    q = f"< {MIN_Q}" if without.q < MIN_Q else f"= {without.q:.3f}"
-    return f"{name} {decimal(without.accuracy, 3)}, {change}, q {q}"
+    change = with_interval(result.difference, *result.interval, 3)
+    q = f"< {MIN_Q}" if result.q < MIN_Q else f"= {result.q:.3f}"
+    return f"{name} {decimal(result.accuracy, 3)}, {change}, q {q}"

@@ -83,7 +83,7 @@ CONDITIONS: Mapping[str, tuple[str, Callable[[Finding], bool]]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """A table of roles for a paper. Printed, it is :meth:`markdown`.
+    """A table of roles for a paper. Printing it shows :meth:`markdown`.
 
     Attributes:
         caption: a description of the table.
@@ -101,11 +101,11 @@ class Report:
     def table(self) -> pd.DataFrame:
         """One row per role, with the columns HEADING and, for each third corpus, THIRD_COLUMNS.
 
-        Numbers are not rounded; a head is counted from 0 and, in ``paper``, from 1.
+        Numbers are not rounded. Heads are counted from 0 and, in the column ``paper``, from 1.
         """
         import pandas as pd
 
-        numbers = range(1, len(self.of.thirds) + 1)
+        numbers = range(1, len(self.of.third_corpora) + 1)
         columns = [*HEADING, *(f"replicated_{number}_{name}" for number in numbers for name in THIRD_COLUMNS)]
         return pd.DataFrame([build_cells(self.of, role) for role in self.roles], columns=columns)
 
@@ -162,13 +162,13 @@ def report(
     accuracy on the other corpus that establishes a role, the third corpora on which it holds, whether it is used, and
     a citation.
 
-    ``replicated``: profiles of the same model on third corpora; a corpus that helped to choose a role replicates
-    nothing. ``kinds``: the kinds of roles to show, of KINDS. ``only``: conditions that they must meet, of CONDITIONS:
-    "established", and "beats", "equals" or "below" for a comparison of the head with the strongest simple rule. Both
-    may be text with commas: "syntax,coreference".
+    ``replicated``: profiles of the same model on third corpora; a role cannot be replicated on a corpus that helped
+    to choose it. ``kinds``: the kinds of roles to show, of KINDS. ``only``: conditions that roles must meet, of
+    CONDITIONS: "established", and "beats", "equals" or "below" for a comparison of the head with the strongest simple
+    rule. Both may be text with commas: "syntax,coreference".
 
     Raises CorpusError for a profile without roles and for a profile of another model or of the same corpus,
-    SettingError for other kinds and conditions, and where no role is left.
+    SettingError for unknown kinds and conditions, and if no role is left.
     """
     is_list = isinstance(replicated, Iterable) and not isinstance(replicated, str)
     profiles = replicated if is_list else [replicated]
@@ -184,7 +184,7 @@ def report(
     tests = collect_tests(profile.tables)
     tested = [*tests[ROLE_COLUMNS].itertuples(index=False, name=None)]
     q, rule_q = (dict(zip(tested, tests[column], strict=True)) for column in (Q, RULE_Q))
-    thirds = _replicate_on_thirds(profile, findings, others)
+    outcomes_by_role = _replicate_on_others(profile, findings, others)
     use, needs = _find_use(profile), find_needs(profile.tables.get(NEEDED))
     copying = _find_copying_scores(profile)
     keys = [(f.role, f.detail, *f.head) for f in findings]
@@ -199,7 +199,7 @@ def report(
             copying.get(f.head, no_scores),
             needs.get(f.head),
         )
-        for f, key, outcomes in zip(findings, keys, thirds, strict=True)
+        for f, key, outcomes in zip(findings, keys, outcomes_by_role, strict=True)
     )
     names = (profile.corpus, tuple(other.corpus for other in others))
     subject = ReportSubject(name_in_column(profile.model), str(profile.facts["revision"]), *names)
@@ -263,21 +263,21 @@ def write_citation() -> str:
     return f"{authors}. {fields['title']}. Version {fields['version']}, {fields['date-released']}."
 
 
-def _replicate_on_thirds(
+def _replicate_on_others(
     profile: Profile, findings: Sequence[Finding], others: Sequence[Profile]
 ) -> list[tuple[Replication | None, ...]]:
     """Return the outcome of each role on each of ``others``; None where that corpus helped to choose the role."""
     for other in others:
         check_profiles(other.facts, profile.facts)
     by_corpus = [
-        [None if _has_chosen(replication, other) else replication for replication in replicate(findings, other)]
+        [None if _helped_to_choose(replication, other) else replication for replication in replicate(findings, other)]
         for other in others
     ]
     return [tuple(outcomes[i] for outcomes in by_corpus) for i in range(len(findings))]
 
 
-def _has_chosen(replication: Replication, other: Profile) -> bool:
-    """Return whether a corpus helped to establish a role.
+def _helped_to_choose(replication: Replication, other: Profile) -> bool:
+    """Return whether the corpus of ``other`` helped to choose the role.
 
     It is recognised by its name or, if the file was named differently, by the number of its correct cases.
     """
@@ -326,9 +326,9 @@ def _iter_notes(
     """Yield notes on the tests, on the reliability of the results, and other remarks."""
     if len(tests):
         yield _describe_tests(profile, tests)
-        with_q = [role.rule_q for role in roles if not math.isnan(role.rule_q)]
-        count = counted(len(with_q), "role")
-        lowest = f" The lowest q of the {count} with one is {format_q(min(with_q))}." if with_q else ""
+        q_values = [role.rule_q for role in roles if not math.isnan(role.rule_q)]
+        count = counted(len(q_values), "role")
+        lowest = f" The lowest q of the {count} with one is {format_q(min(q_values))}." if q_values else ""
         yield (
             "q: false discovery rate by Benjamini–Hochberg over all of these, against the strongest simple rule; "
             "one-sided exact sign tests on all cases where only the head or only the rule is right, divided by the "
@@ -353,8 +353,8 @@ def _iter_notes(
         yield "Few documents: interval and q take cases as independent, and apply to these documents alone."
     if copying := _describe_copying(roles):
         yield copying
-    for number, corpus in enumerate(subject.thirds):
-        if all(role.thirds[number] is None for role in roles):
+    for number, corpus in enumerate(subject.third_corpora):
+        if all(role.outcomes[number] is None for role in roles):
             yield f"{corpus} is one of the corpora that chose these roles: that they hold there replicates nothing."
     if any(role.use for role in roles):
         row = profile.tables["used"].iloc[0]
@@ -367,12 +367,12 @@ def _iter_notes(
 
 
 def _describe_needs(needs: Mapping[Head, PairsWithout], heads: Collection[Head]) -> str:
-    """Say how need was measured, and name needed heads that are not in the table."""
+    """Describe how need was measured, and name needed heads that are not in the table."""
     first = next(iter(needs.values()))
     others = [format_head(head) for head, need in needs.items() if need.is_needed and head not in heads]
-    also = f" Also needed: {join_names(others)}." if others else ""
+    others_note = f" Also needed: {join_names(others)}." if others else ""
     pairs = f"{first.pairs} ({first.all_pairs.n:,} pairs, {first.method})"
-    return f"{NEEDED_BY_PAIRS}: measured on {pairs}, one head off at a time. {NEED_RULE}{also}"
+    return f"{NEEDED_BY_PAIRS}: measured on {pairs}, one head off at a time. {NEED_RULE}{others_note}"
 
 
 def _describe_tests(profile: Profile, tests: pd.DataFrame) -> str:

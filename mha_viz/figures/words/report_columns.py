@@ -80,7 +80,7 @@ class ReportedRole(NamedTuple):
 
     Attributes:
         q, rule_q: q-values against the baseline and against the strongest simple rule, NaN if the role was not tested.
-        thirds: the outcome on each third corpus, None if that corpus helped to choose the role.
+        outcomes: the outcome on each third corpus, None if that corpus helped to choose the role.
         use: whether the head is used, None if that was not measured.
         copying: the head's copying score, and that of random weights; NaN if they were not measured.
         need: whether minimal pairs need the head, None if that was not measured.
@@ -89,7 +89,7 @@ class ReportedRole(NamedTuple):
     finding: Finding
     q: float
     rule_q: float
-    thirds: tuple[Replication | None, ...]
+    outcomes: tuple[Replication | None, ...]
     use: Use | None
     copying: tuple[float, float]
     need: PairsWithout | None = None
@@ -101,7 +101,7 @@ class ReportSubject(NamedTuple):
     model: str
     revision: str
     corpus: str
-    thirds: tuple[str, ...]
+    third_corpora: tuple[str, ...]
 
 
 def build_cells(subject: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
@@ -115,11 +115,12 @@ def build_cells(subject: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     baselines = (f.baseline, f.upos_rule, f.upos, f.state, *f.beside, f.untrained)
     other = f.elsewhere or OtherCorpusScore("", math.nan)
     others = (CORPUS_SEPARATOR.join(_list_other_corpora(f)), other.score, other.upos, other.upos_rule, *other.beside)
-    thirds = (cell for third in zip(subject.thirds, role.thirds, strict=True) for cell in _third_cells(*third))
+    pairs = zip(subject.third_corpora, role.outcomes, strict=True)
+    third_cells = (cell for pair in pairs for cell in _third_cells(*pair))
     need = ("", "") if role.need is None else (role.need.is_needed, "; ".join(role.need.kinds))
     use_cells = ("" if role.use is None else role.use.is_used, *role.copying, *need)
     subject_cells, q_values = (subject.model, subject.revision, subject.corpus), (role.q, role.rule_q)
-    return (*subject_cells, *head_cells, *score_cells, *baselines, *q_values, *others, *use_cells, *thirds)
+    return (*subject_cells, *head_cells, *score_cells, *baselines, *q_values, *others, *use_cells, *third_cells)
 
 
 def _third_cells(corpus: str, replication: Replication | None) -> tuple[Any, ...]:
@@ -210,11 +211,12 @@ class PrintedColumn(NamedTuple):
 
 def list_printed_columns(subject: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
     """Return the columns of the printed table; a third corpus that helped to choose all roles has no column."""
-    rule = (
+    rule_heading = (
         "Simple rule (of one part of speech)"
         if has_older_rule(role.finding for role in roles)
         else "Strongest simple rule"
     )
+    corpora = [(n, c) for n, c in enumerate(subject.third_corpora) if any(role.outcomes[n] for role in roles)]
     return (
         PrintedColumn("Role", "p", lambda role: label_role(role.finding), 0.12),
         PrintedColumn("Head", "l", lambda role: format_head(role.finding.head)),
@@ -224,10 +226,10 @@ def list_printed_columns(subject: ReportSubject, roles: Sequence[ReportedRole]) 
         PrintedColumn("95% interval", "p", lambda role: _format_interval(role.finding), 0.11),
         PrintedColumn("Also established on", "p", lambda role: _format_established(role.finding), 0.1),
         PrintedColumn("Baselines", "p", lambda role: _format_baselines(role.finding), 0.1),
-        PrintedColumn(rule, "p", lambda role: _format_rule(role.finding), 0.2),
+        PrintedColumn(rule_heading, "p", lambda role: _format_rule(role.finding), 0.2),
         PrintedColumn("Choice", "p", lambda role: _format_choice(role.finding), 0.07),
         PrintedColumn("q (rule)", "r", lambda role: format_q(role.rule_q)),
-        *(_third_column(n, corpus) for n, corpus in enumerate(subject.thirds) if any(role.thirds[n] for role in roles)),
+        *(_third_column(n, corpus) for n, corpus in corpora),
         PrintedColumn(capitalise(USE), "p", lambda role: describe_use(*role.use) if role.use else NO_VALUE, 0.1),
         *[PrintedColumn(NEEDED_BY_PAIRS, "p", _format_need, 0.09)] * any(role.need for role in roles),
     )
@@ -245,7 +247,7 @@ def _third_column(number: int, corpus: str) -> PrintedColumn:
     """Return the column of one third corpus: "67.9%: holds"."""
 
     def cell(role: ReportedRole) -> str:
-        replication = role.thirds[number]
+        replication = role.outcomes[number]
         if replication is None:
             return NO_VALUE
         role_score = replication.here

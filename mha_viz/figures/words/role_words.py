@@ -86,8 +86,8 @@ def choose_glyph(finding: Finding) -> str:
 
 def get_plain_name(finding: Finding) -> str:
     """Return a role in plain words: "subject (nsubj)", "previous token"."""
-    meaning = None if finding.role == "syntax" else find_gloss(finding.detail)
-    return meaning.name if meaning else label_relation(finding.detail.split()[0])
+    gloss = None if finding.role == "syntax" else find_gloss(finding.detail)
+    return gloss.name if gloss else label_relation(finding.detail.split()[0])
 
 
 def label_role(finding: Finding) -> str:
@@ -326,8 +326,8 @@ def describe_documents(documents: int | None) -> str:
     if documents == 1:
         return f" over one document, or none named; {FEW_DOCUMENTS}"
     blocks = " or blocks of them" if documents >= FEWEST_BLOCKS else ""
-    few = f"; {FEW_DOCUMENTS}" if documents < FEW else ""
-    return f" over {documents:,} documents{blocks}{few}"
+    few_note = f"; {FEW_DOCUMENTS}" if documents < FEW else ""
+    return f" over {documents:,} documents{blocks}{few_note}"
 
 
 def mark_few_documents(documents: Iterable[int | None]) -> list[str]:
@@ -369,10 +369,10 @@ def sort_by_interest(findings: Iterable[Finding]) -> list[Finding]:
 
 def group_by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
     """Group roles by head, in the order of :func:`sort_by_interest`."""
-    grouped: dict[Head, list[Finding]] = {}
+    by_head: dict[Head, list[Finding]] = {}
     for finding in sort_by_interest(findings):
-        grouped.setdefault(finding.head, []).append(finding)
-    return grouped
+        by_head.setdefault(finding.head, []).append(finding)
+    return by_head
 
 
 NULL_WORDS = {  # a description of each null model, and the noun for a draw

@@ -32,9 +32,8 @@ EFFECT_TARGETS = {
     MASKED_WORD: EffectTarget("the answer", "the answer", "the model’s answer at the masked word"),
     NEXT_TOKEN: EffectTarget("the next token", "the next token", "the prediction of the token after the word"),
 }
-_OTHER_TARGET = EffectTarget(
-    "its words", "their words", "what is measured at its words"
-)  # for measures of other versions
+# For measures of other versions.
+_OTHER_TARGET = EffectTarget("its words", "their words", "what is measured at its words")
 
 
 def find_effect_target(measure: str) -> EffectTarget:
@@ -79,6 +78,6 @@ def count_in_words(used: int, total: str, measures: Iterable[str]) -> str:
 
     ``total`` is " of 11", or empty.
     """
-    changed = " or ".join(dict.fromkeys(find_effect_target(measure).plural for measure in measures))
+    targets = " or ".join(dict.fromkeys(find_effect_target(measure).plural for measure in measures))
     verb = "changes" if used == 1 else "change"
-    return f"**{used}**{total} {verb} {changed} more than neighbours"
+    return f"**{used}**{total} {verb} {targets} more than neighbours"

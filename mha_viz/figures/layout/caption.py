@@ -55,7 +55,7 @@ class FigureTexts(TypedDict):
 
 
 def write_texts(
-    attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str
+    attention: Attention, heads: Sequence[Head], view: View, blocks: Sequence[Block], kind: str
 ) -> FigureTexts:
     """Write the texts for a figure of one reading; empty ``heads`` means all heads."""
     names = ", ".join(name_in_model(attention, head) for head in heads)
@@ -66,7 +66,7 @@ def write_texts(
         **collect_identity(attention),
         "heads": " ".join(short_name(attention, head) for head in heads) or "all",
         **collect_settings(view),
-        "hidden": f"{compute_hidden_share(parts):.4f}",
+        "hidden": f"{compute_hidden_share(blocks):.4f}",
     }
     subject = f"{'' if is_of_layers else 'head ' if len(heads) == 1 else 'heads '}{names}" if heads else all_heads
     if heads and kind == "grid":
@@ -81,8 +81,8 @@ def write_texts(
         describe_processing([attention], view, kind),
         describe_pin(attention, view, kind),
     ]
-    sentences += [describe_scale(view, parts, kind, is_of_layers), describe_hidden([attention], view, parts)]
-    strongest = describe_strongest(attention, view, parts, heads)
+    sentences += [describe_scale(view, blocks, kind, is_of_layers), describe_hidden([attention], view, blocks)]
+    strongest = describe_strongest(attention, view, blocks, heads)
     alt = f"{title}, {subject}, for {quote_texts([attention])}. {strongest}"
     return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
 
@@ -271,24 +271,24 @@ def describe_pin(attention: Attention, view: View, kind: str, is_partly_pinned: 
     return f"The {target} is outlined{scope}."
 
 
-def describe_scale(view: View, parts: Sequence[Block], kind: str, is_of_layers: bool) -> str:
+def describe_scale(view: View, blocks: Sequence[Block], kind: str, is_of_layers: bool) -> str:
     """State the range of the colours, or of the width and darkness of lines, which all heads share."""
     if kind == "links":
-        return f"Width and darkness: {describe_range(link_scale(view.scale), parts)}."
-    range_text = describe_range(view.scale, parts)
-    if view.scale == "head" and len(parts) > 1:
+        return f"Width and darkness: {describe_range(link_scale(view.scale), blocks)}."
+    range_text = describe_range(view.scale, blocks)
+    if view.scale == "head" and len(blocks) > 1:
         owner = "layer" if is_of_layers else "head"
-        range_text = f"0 to {'±' * any(part.signed for part in parts)}each {owner}’s largest weight"
+        range_text = f"0 to {'±' * any(block.signed for block in blocks)}each {owner}’s largest weight"
     return f"Colour: {range_text}."
 
 
-def compute_hidden_share(parts: Sequence[Block]) -> float:
+def compute_hidden_share(blocks: Sequence[Block]) -> float:
     """Return the mean hidden share over heads and rows; 1 if no row is shown."""
-    values = [float(part.hidden.mean()) for part in parts if part.hidden.size]
+    values = [float(block.hidden.mean()) for block in blocks if block.hidden.size]
     return max(0.0, sum(values) / len(values)) if values else 1.0  # rounding can make it slightly negative
 
 
-def describe_hidden(attentions: Sequence[Attention], view: View, parts: Sequence[Block]) -> str:
+def describe_hidden(attentions: Sequence[Attention], view: View, blocks: Sequence[Block]) -> str:
     """Return the sentence about the share of hidden tokens; empty if all tokens are shown."""
     was_hidden_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
     choice = OPTIONS["special"].find_choice("rescale" if was_hidden_before else view.special)
@@ -299,23 +299,23 @@ def describe_hidden(attentions: Sequence[Attention], view: View, parts: Sequence
     verb = "went" if was_hidden_before or view.special == "rescale" else "goes"
     quantity = QUANTITIES[attentions[0].quantity]
     kind, noun = ("layer", quantity.label) if quantity.of_layers else ("head", "attention")
-    owner = f"this {kind}’s" if len(parts) == 1 else f"these {kind}s’"
-    line = f"{opening}{numerals.percent(compute_hidden_share(parts))} of {owner} {noun} {verb} to hidden tokens."
+    owner = f"this {kind}’s" if len(blocks) == 1 else f"these {kind}s’"
+    line = f"{opening}{numerals.percent(compute_hidden_share(blocks))} of {owner} {noun} {verb} to hidden tokens."
     return line[0].upper() + line[1:]
 
 
-def describe_strongest(attention: Attention, view: View, parts: Sequence[Block], heads: Sequence[Head]) -> str:
+def describe_strongest(attention: Attention, view: View, blocks: Sequence[Block], heads: Sequence[Head]) -> str:
     """Name the strongest link of a single head, for readers who cannot see the picture.
 
     As on screen, it is a link between words if there are any, because most heads give most weight to [CLS] or [SEP].
     """
-    if len(heads) != 1 or not parts[0].w.size:
+    if len(heads) != 1 or not blocks[0].w.size:
         return ""
-    axes, w = list_units(attention, view), parts[0].w
+    axes, w = list_units(attention, view), blocks[0].w
     special = [np.array([unit.special for unit in side]) for side in axes]
     is_word_link = ~(special[0][:, None] | special[1][None])  # [row, column]
     sizes = np.abs(w)
     row, col = divmod(int(np.where(is_word_link, sizes, sizes - 1 - sizes.max()).argmax()), w.shape[1])
     label = f"Strongest link{f' between {get_unit_noun(view)}' if is_word_link[row, col] else ''}"
-    number = parts[0].format(float(w[row, col])) + ", rescaled" * (view.special == "rescale" and not parts[0].signed)
+    number = blocks[0].format(float(w[row, col])) + ", rescaled" * (view.special == "rescale" and not blocks[0].signed)
     return f"{label}: “{axes.rows[row].drawn}” to “{axes.cols[col].drawn}”, {number}."

@@ -91,10 +91,10 @@ def compare(
         all_axes, kind, panels_per_row, max(size.pixels, panels_per_row * 80 + (panels_per_row - 1) * GAP)
     )
     pins = find_pins(panels, view, pin_of, diff)
-    parts = [build_block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
-    scale = describe_range(view.scale, parts)
+    blocks = [build_block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
+    scale = describe_range(view.scale, blocks)
     few_links = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
-    _, foot_height = _draw_shared_scale(kind, scale, rows.total_width, theme, parts, few_links)
+    _, foot_height = _draw_shared_scale(kind, scale, rows.total_width, theme, blocks, few_links)
     footer = draw_footer(caption.mention_ablated([(p.attention, p.head) for p in panels]), rows.total_width, theme.ink)
     panel_height = (size.max_height - footer[1]) / math.ceil(len(panels) / panels_per_row) - TITLE_HEIGHT - foot_height
     drawings = draw_panels(
@@ -111,8 +111,8 @@ def compare(
         rows.unlabelled,
     )
     marks, bottom = _place_rows(panels, drawings, rows, theme)
-    foot, _ = _draw_shared_scale(kind, scale, rows.total_width, theme, parts, few_links or drawings[0].missing)
-    faint_notes = (note_faint_links if kind == "links" else note_faint_cells)(view, parts)
+    foot, _ = _draw_shared_scale(kind, scale, rows.total_width, theme, blocks, few_links or drawings[0].missing)
+    faint_notes = (note_faint_links if kind == "links" else note_faint_cells)(view, blocks)
     comparison = Drawing(
         rows.total_width,
         bottom + foot_height,
@@ -122,7 +122,7 @@ def compare(
         **write_figure_texts(
             panels,
             view,
-            parts,
+            blocks,
             ("compare", kind),
             f"{VISUAL_PROPERTIES[kind]}, for all panels: {scale}.",
             pin_of,
@@ -171,7 +171,7 @@ def _lay_out_panels(all_axes: Sequence[Axes], kind: PanelKind, panels_per_row: i
 
 
 def _draw_shared_scale(
-    kind: PanelKind, scale: str, width: float, theme: Theme, parts: Sequence[Block], note: str
+    kind: PanelKind, scale: str, width: float, theme: Theme, blocks: Sequence[Block], note: str
 ) -> tuple[tuple[Mark, ...], float]:
     """Return the marks below all panels and their height.
 
@@ -180,12 +180,12 @@ def _draw_shared_scale(
     """
     legend = f"one scale{' of width and darkness' if kind == 'links' else ''}, {scale}"
     if kind == "links":
-        colour = theme.signed[-2] if any(part.signed for part in parts) else theme.ink
-        note_text = f"{note} of each" if note and len(parts) > 1 else note
-        return draw_line_foot(parts, (colour, theme.signed[1]), (legend, scale), note_text, width, theme)
+        colour = theme.signed[-2] if any(block.signed for block in blocks) else theme.ink
+        note_text = f"{note} of each" if note and len(blocks) > 1 else note
+        return draw_line_foot(blocks, (colour, theme.signed[1]), (legend, scale), note_text, width, theme)
     room = width - 90 - fonts.width(legend, 11) - 2 * GAP
     remark = next((text for text in (f"{AXES}   {note}".rstrip(), note) if fonts.width(text, 11) <= room), AXES)
-    bar = draw_scale_bar(width, FOOT / 2, 90, theme, scale_colours(parts, theme), legend)
+    bar = draw_scale_bar(width, FOOT / 2, 90, theme, scale_colours(blocks, theme), legend)
     return (Text(0, FOOT / 2, remark, 11, theme.muted), *bar), FOOT
 
 
@@ -270,16 +270,16 @@ def draw_panels(
     max_units = max(len(side) for axes in all_axes for side in axes)
     rooms = [measure_token_room(axes, spacing) if kind == "links" else measure_label_room(axes) for axes in all_axes]
     room = Room(max(rooms), max_units)
-    parts = [build_block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
-    top = max(part.top for part in parts) if view.scale == "head" else None
+    blocks = [build_block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
+    top = max(block.top for block in blocks) if view.scale == "head" else None
     drawings = []
-    for i, (panel, axes, part, focus) in enumerate(zip(panels, all_axes, parts, focuses, strict=True)):
+    for i, (panel, axes, block, focus) in enumerate(zip(panels, all_axes, blocks, focuses, strict=True)):
         if kind == "links":
             strands = build_strands(panel.attention, [panel.head], view, axes, theme, top)
             marks, link_layout = draw_link_marks(strands, axes, focus, width, theme, room, height - TOP, spacing)
             drawings.append(PanelDrawing(marks, link_layout.height + TOP))
         else:
-            matrix = Matrix(colour_cells(part, view.scale, theme, top), axes, focus, part.w if part.signed else None)
+            matrix = Matrix(colour_cells(block, view.scale, theme, top), axes, focus, block.w if block.signed else None)
             panel_width, has_labels = (width - room.label, False) if i in unlabelled else (width, True)
             marks, layout = draw_matrix(matrix, panel_width, theme, lines, max_cell, room, has_row_labels=has_labels)
             notes = note_missing_labels(
@@ -344,7 +344,7 @@ def _quote_sentences(attention: Attention) -> str:
 def write_figure_texts(
     panels: Sequence[Panel],
     view: View,
-    parts: Sequence[Block],
+    blocks: Sequence[Block],
     figure: tuple[str, str],
     scale: str,
     pin_of: int,
@@ -377,7 +377,7 @@ def write_figure_texts(
         caption.describe_pin(origin, view, panel_kind, is_partly_pinned),
         scale,
     ]
-    sentences += [caption.describe_hidden(attentions, view, parts)]
+    sentences += [caption.describe_hidden(attentions, view, blocks)]
     about = {
         "figure": kind,
         **_merge_identities([caption.collect_identity(p.attention) for p in panels]),
@@ -385,7 +385,7 @@ def write_figure_texts(
         **({"as": panel_kind} if kind == "compare" else {}),
         **caption.collect_settings(view),
         **({"at": str(pin_of)} if view.pin and pin_of else {}),
-        "hidden": f"{caption.compute_hidden_share(parts):.4f}",
+        "hidden": f"{caption.compute_hidden_share(blocks):.4f}",
     }
     return {
         "caption": " ".join(s for s in sentences if s),

@@ -41,7 +41,7 @@ class Difference(NamedTuple):
 
     axes: Axes
     d: npt.NDArray[np.float32]
-    parts: tuple[Block, Block]
+    blocks: tuple[Block, Block]
 
 
 def difference(
@@ -57,7 +57,7 @@ def difference(
     theme = THEMES[size.look]
     check_panels((first, second), replace(view, scale="fixed"), pin_of)
     diff = compute_difference(first, second, view)
-    parts, top = diff.parts, float(np.abs(diff.d).max(initial=0))
+    blocks, top = diff.blocks, float(np.abs(diff.d).max(initial=0))
     matrix = build_difference_matrix(diff, (first, second)[pin_of], view, theme)
     footer = draw_footer(
         caption.mention_ablated([(p.attention, p.head) for p in (first, second)]), size.pixels, theme.ink
@@ -67,11 +67,11 @@ def difference(
         size.max_height - FOOT - footer[1] - _height_above(first, second, size.pixels),
     )
     marks, layout = draw_matrix(matrix, size.pixels, theme, has_lines, MAX_CELL, height=max_height)
-    limit_text = parts[0].format_size(top)
+    limit_text = blocks[0].format_size(top)
     range_text = f"−{limit_text} to +{limit_text}"
     marks += draw_matrix_foot(layout, theme, theme.signed, range_text)
     threshold = (
-        f"−{parts[0].format_size(MIN_MARKED_SHARE * top)}"
+        f"−{blocks[0].format_size(MIN_MARKED_SHARE * top)}"
         if theme.has_minus and layout.cell >= MIN_MARKED_CELL and top
         else ""
     )
@@ -88,7 +88,7 @@ def difference(
             *note_missing_labels(layout, (size.pixels, max_height), [diff.axes]),
             *_note_unmarked(layout, theme),
         ),
-        **write_figure_texts((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
+        **write_figure_texts((first, second), view, blocks, ("difference", "heatmap"), scale, pin_of),
     )
     return make_sheet(drawing, size, footer)
 

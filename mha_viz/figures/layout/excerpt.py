@@ -53,14 +53,14 @@ def cut_excerpts(
     count = min(math.ceil(longest / max_tokens), max_parts)
     drawn_count = min(longest, count * max_tokens)
     sides = [list(_split_axis(length, max_tokens, count, drawn_count / longest)) for length in lengths]
-    parts = [Excerpt(*pair) for pair in zip(*sides, strict=True)]
-    missing = numerals.percent(1 - sum(float(w[np.ix_(*part)].sum()) for part in parts) / max(float(w.sum()), 1e-12))
+    excerpts = [Excerpt(*pair) for pair in zip(*sides, strict=True)]
+    missing = numerals.percent(1 - sum(float(w[np.ix_(*e)].sum()) for e in excerpts) / max(float(w.sum()), 1e-12))
     tokens = f"The {longest} tokens" if drawn_count == longest else f"The first {drawn_count} of {longest} tokens"
     placement = f"are set in {count} columns" if count > 1 else "are drawn"
     omission = f"; {missing} of the attention is left out." if has_share else "."
     width_advice = "" if drawn_count == longest else "For the rest in further columns, raise width_mm. "
     pin_advice = "With a pin, those around it are drawn."
-    return parts, (Note(f"{tokens} {placement}{omission}", f"{REMEDY}. {width_advice}{pin_advice}"),)
+    return excerpts, (Note(f"{tokens} {placement}{omission}", f"{REMEDY}. {width_advice}{pin_advice}"),)
 
 
 def _split_axis(length: int, max_tokens: int, count: int, drawn_share: float) -> Iterator[range]:
@@ -84,16 +84,16 @@ def cut_excerpt_around(
     """
     pinned_weights = w[slice(None) if focus.row is None else focus.row, slice(None) if focus.col is None else focus.col]
     axis_weights = None if pinned_weights.ndim == 0 else pinned_weights
-    part = Excerpt(
+    excerpt = Excerpt(
         _choose_window(w.shape[0], focus.row, max_tokens, axis_weights),
         _choose_window(w.shape[1], focus.col, max_tokens, axis_weights),
     )
-    part_weights = (
-        pinned_weights if axis_weights is None else axis_weights[part.rows if focus.row is None else part.cols]
+    excerpt_weights = (
+        pinned_weights if axis_weights is None else axis_weights[excerpt.rows if focus.row is None else excerpt.cols]
     )
-    missing = numerals.percent(1 - float(part_weights.sum()) / max(float(pinned_weights.sum()), 1e-12))
+    missing = numerals.percent(1 - float(excerpt_weights.sum()) / max(float(pinned_weights.sum()), 1e-12))
     sentence = f"Of {max(w.shape)} tokens, {max_tokens} on either side are drawn, around the pinned token; "
-    return [part], (Note(f"{sentence}{missing} of its attention is left out.", f"{remedy}."),)
+    return [excerpt], (Note(f"{sentence}{missing} of its attention is left out.", f"{remedy}."),)
 
 
 def _choose_window(length: int, pinned: int | None, max_tokens: int, weights: npt.NDArray[np.float64] | None) -> range:

@@ -46,23 +46,23 @@ def grid(
     layers, numbers = (sorted({*indices}) for indices in zip(*drawn_heads, strict=True))
     height = size.pixels if len(numbers) >= len(layers) else MAX_ASPECT_RATIO * size.pixels / len(layers)
     layout = grid_layout(size.pixels, len(layers), len(numbers), height)
-    parts = [[build_block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
+    blocks = [[build_block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
     marks = draw_grid_marks(
-        parts, layout, view.scale, theme, *name_rows_and_columns(attention, layers, numbers, layout)
+        blocks, layout, view.scale, theme, *name_rows_and_columns(attention, layers, numbers, layout)
     )
-    blocks = [part for row in parts for part in row]
-    marks += draw_grid_foot(attention, layout, theme, blocks, view.scale, scale_colours(blocks, theme))
+    all_blocks = [block for row in blocks for block in row]
+    marks += draw_grid_foot(attention, layout, theme, all_blocks, view.scale, scale_colours(all_blocks, theme))
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        notes=note_faint_cells(view, blocks),
+        notes=note_faint_cells(view, all_blocks),
         **caption.write_texts(
             attention,
             () if len(drawn_heads) == attention.layers * attention.heads else drawn_heads,
             view,
-            blocks,
+            all_blocks,
             "grid",
         ),
     )
@@ -70,21 +70,21 @@ def grid(
 
 
 def draw_grid_marks(
-    parts: Sequence[Sequence[Block]],
+    blocks: Sequence[Sequence[Block]],
     layout: GridLayout,
     scale: str,
     theme: Theme,
     rows: Sequence[str],
     columns: Sequence[str],
 ) -> list[Mark]:
-    """Return the small pictures of ``parts`` [layer][head], with the names of ``rows`` and ``columns``."""
+    """Return the small pictures of ``blocks`` [layer][head], with the names of ``rows`` and ``columns``."""
     marks: list[Mark] = []
-    for row_index, (name, row) in enumerate(zip(rows, parts, strict=True)):
+    for row_index, (name, row) in enumerate(zip(rows, blocks, strict=True)):
         y = layout.top + row_index * layout.step
         marks.append(draw_row_name(layout, row_index, name, theme))
-        for head, part in enumerate(row):
-            pixels = colour_cells(part._replace(w=_pool_block(part)), scale, theme)
-            if part.w.size:
+        for head, block in enumerate(row):
+            pixels = colour_cells(block._replace(w=_pool_block(block)), scale, theme)
+            if block.w.size:
                 marks.append(CellPicture(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
     return [*marks, *draw_column_names(layout, columns, theme)]
 
@@ -126,7 +126,7 @@ def draw_grid_foot(
     attention: Attention,
     layout: GridLayout,
     theme: Theme,
-    parts: Sequence[Block],
+    blocks: Sequence[Block],
     scale: str,
     ramp: tuple[str, ...] | Pixels,
 ) -> list[Mark]:
@@ -135,24 +135,24 @@ def draw_grid_foot(
     rows = "" if _has_kept_heads(attention) else "rows: layers"
     columns = "" if QUANTITIES[attention.quantity].of_layers else "columns: heads"
     axes = Text(0, y, "   ".join(filter(None, (rows, columns))), 11, theme.muted)
-    legend = describe_span(attention, scale, parts)
+    legend = describe_span(attention, scale, blocks)
     return [axes, *draw_scale_bar(layout.width, y, 60, theme, ramp, legend)]
 
 
-def describe_span(attention: Attention, scale: str, parts: Sequence[Block]) -> str:
+def describe_span(attention: Attention, scale: str, blocks: Sequence[Block]) -> str:
     """Return the range of the colours in words."""
     if scale != "head":
-        return describe_range(scale, parts)
+        return describe_range(scale, blocks)
     owner = "layer" if QUANTITIES[attention.quantity].of_layers else "head"
-    return f"0 to {'±' * any(part.signed for part in parts)}each {owner}'s largest"
+    return f"0 to {'±' * any(block.signed for block in blocks)}each {owner}'s largest"
 
 
-def _pool_block(part: Block) -> Weights:
+def _pool_block(block: Block) -> Weights:
     """Pool as :func:`pool_matrix`; of signed numbers, take the largest in absolute value."""
-    largest_positive = pool_matrix(part.w, MAX_CELLS)
-    if not part.signed:
+    largest_positive = pool_matrix(block.w, MAX_CELLS)
+    if not block.signed:
         return largest_positive
-    largest_negative = pool_matrix(-part.w, MAX_CELLS)
+    largest_negative = pool_matrix(-block.w, MAX_CELLS)
     return np.where(largest_positive >= largest_negative, largest_positive, -largest_negative)
 
 

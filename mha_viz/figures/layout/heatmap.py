@@ -73,23 +73,23 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
     axes = list_units(attention, view)
-    part = build_block(attention, head, view, axes)
+    block = build_block(attention, head, view, axes)
     whole_matrix = Matrix(
-        colour_cells(part, view.scale, theme), axes, find_focus(axes, view), part.w if part.signed else None
+        colour_cells(block, view.scale, theme), axes, find_focus(axes, view), block.w if block.signed else None
     )
     footer = draw_footer(caption.mention_ablated([(attention, head)]), size.pixels, theme.ink)
     has_lines, max_height = not size.transparent, size.max_height - FOOT - footer[1]
     page = (size.pixels, max_height)
-    matrix, notes = _excerpt_matrix(whole_matrix, part.w, page)
+    matrix, notes = _excerpt_matrix(whole_matrix, block.w, page)
     marks, layout = draw_matrix(matrix, size.pixels, theme, has_lines, MAX_CELL, height=max_height)
-    marks += draw_matrix_foot(layout, theme, scale_colours([part], theme), describe_range(view.scale, [part]))
+    marks += draw_matrix_foot(layout, theme, scale_colours([block], theme), describe_range(view.scale, [block]))
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         centre_marks(marks, layout, size.pixels),
         background=None if size.transparent else theme.paper,
-        notes=(*note_faint_cells(view, [part]), *notes, *note_missing_labels(layout, page, [axes], PIN_ADVICE)),
-        **caption.write_texts(attention, (head,), view, [part], "heatmap"),
+        notes=(*note_faint_cells(view, [block]), *notes, *note_missing_labels(layout, page, [axes], PIN_ADVICE)),
+        **caption.write_texts(attention, (head,), view, [block], "heatmap"),
     )
     return make_sheet(drawing, size, footer)
 
@@ -105,10 +105,10 @@ def _excerpt_matrix(matrix: Matrix, w: Weights, page: tuple[float, float]) -> tu
     if matrix.focus is None or max(w.shape) <= max_tokens:
         return matrix, ()
     remedy = f"{_advise_raising(page, label, w.shape)} or lower font_pt"
-    (part,), notes = cut_excerpt_around(w.astype(np.float64), matrix.focus, max_tokens, f"For all of them, {remedy}")
-    cells = np.ix_(*part)
+    (excerpt,), notes = cut_excerpt_around(w.astype(np.float64), matrix.focus, max_tokens, f"For all of them, {remedy}")
+    cells = np.ix_(*excerpt)
     d = None if matrix.d is None else matrix.d[cells]
-    return Matrix(matrix.pixels[cells], part.axes(matrix.axes), part.place_focus(matrix.focus), d), notes
+    return Matrix(matrix.pixels[cells], excerpt.axes(matrix.axes), excerpt.place_focus(matrix.focus), d), notes
 
 
 def draw_matrix(

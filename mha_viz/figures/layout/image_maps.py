@@ -214,27 +214,27 @@ def draw_over_image(
     layout = grid_layout(size.pixels, len(layers), len(numbers), height, max_step=min(size.pixels, height))
     patch_pixels = max(1, SHARP_PIXELS // max(len(numbers) * pinned.columns, len(layers) * pinned.rows))
     grey_image = None if image is None else _resize_image(image, pinned, patch_pixels)
-    marks, parts = list[Mark](), list[Block]()
+    marks, blocks = list[Mark](), list[Block]()
     row_names, column_names = name_rows_and_columns(attention, layers, numbers, layout)
     for row, layer in enumerate(layers):
         y = layout.top + row * layout.step
         marks.append(draw_row_name(layout, row, row_names[row], theme))
         for column, number in enumerate(numbers):
             w = patch_weights(attention, Head(layer, number), pinned)
-            parts.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
+            blocks.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
             marks.append(
-                _place_picture(_colour_patches(parts[-1], view.scale, theme, grey_image), layout, column, y, pinned)
+                _place_picture(_colour_patches(blocks[-1], view.scale, theme, grey_image), layout, column, y, pinned)
             )
     marks += [
         *draw_column_names(layout, column_names, theme),
-        *draw_grid_foot(attention, layout, theme, parts, view.scale, _build_ramp(parts, theme, grey_image)),
+        *draw_grid_foot(attention, layout, theme, blocks, view.scale, _build_ramp(blocks, theme, grey_image)),
     ]
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        **_write_texts(attention, heads, pinned, describe_span(attention, view.scale, parts), grey_image is not None),
+        **_write_texts(attention, heads, pinned, describe_span(attention, view.scale, blocks), grey_image is not None),
     )
     return make_sheet(drawing, size, footer)
 
@@ -262,13 +262,13 @@ def _resize_image(image: Grey, pinned: PinnedPatches, patch_pixels: int) -> Grey
     return np.asarray(resized, np.float64) / 255
 
 
-def _colour_patches(part: Block, scale: str, theme: Theme, grey_image: Grey | None) -> Pixels:
+def _colour_patches(block: Block, scale: str, theme: Theme, grey_image: Grey | None) -> Pixels:
     """Return the colours of the weights over the faint image, [row, column, rgb], more opaque for larger weights."""
-    cells = colour_cells(part, scale, theme)
+    cells = colour_cells(block, scale, theme)
     if grey_image is None:
         return cells
-    patch_pixels = len(grey_image) // len(part.w)
-    share = (shades(part.w, scale) / 255).repeat(patch_pixels, 0).repeat(patch_pixels, 1)
+    patch_pixels = len(grey_image) // len(block.w)
+    share = (shades(block.w, scale) / 255).repeat(patch_pixels, 0).repeat(patch_pixels, 1)
     return _blend_colours(cells.repeat(patch_pixels, 0).repeat(patch_pixels, 1), share, theme, grey_image)
 
 
@@ -283,9 +283,9 @@ def _blend_colours(colours: Pixels, share: Grey, theme: Theme, grey_image: Grey)
     return blended
 
 
-def _build_ramp(parts: Sequence[Block], theme: Theme, grey_image: Grey | None) -> tuple[str, ...] | Pixels:
+def _build_ramp(blocks: Sequence[Block], theme: Theme, grey_image: Grey | None) -> tuple[str, ...] | Pixels:
     """Return the colour scale: its stops or, over an image, its colours on black (first line) to white (last line)."""
-    stops = scale_colours(parts, theme)
+    stops = scale_colours(blocks, theme)
     if grey_image is None:
         return stops
     t = np.linspace(0, 1, 256)[SHADES]

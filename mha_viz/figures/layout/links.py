@@ -76,7 +76,7 @@ class Strand(NamedTuple):
     head: Head
     colour: str
     dash: tuple[int, ...]
-    part: Block
+    block: Block
     rule_links: Mask
     default_links: Mask
     shade: Shades
@@ -88,8 +88,8 @@ class Strand(NamedTuple):
 
     def is_numbered(self, row: int, col: int) -> bool:
         """Return whether the number of a link is written, which is so for drawn lines that are not very weak."""
-        minimum = MIN_NUMBERED * (1 if self.part.is_share else self.part.top)
-        return self.level(row, col) > 0 and abs(self.part.w[row, col]) >= np.float32(minimum)
+        minimum = MIN_NUMBERED * (1 if self.block.is_share else self.block.top)
+        return self.level(row, col) > 0 and abs(self.block.w[row, col]) >= np.float32(minimum)
 
 
 def links(attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None) -> Drawing:
@@ -104,18 +104,18 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     axes = list_units(attention, view)
     strands = build_strands(attention, heads, view, axes, theme)
     names, key_height = draw_key(attention, strands, size.pixels, theme)
-    parts = [strand.part for strand in strands]
-    extent, few_links = describe_range(link_scale(view.scale), parts), describe_few_links(axes, view)
+    blocks = [strand.block for strand in strands]
+    extent, few_links = describe_range(link_scale(view.scale), blocks), describe_few_links(axes, view)
     legends = (f"width and darkness of a line: {extent}", extent)
     ends = (strands[0].colour if len(strands) == 1 else theme.ink, strands[0].negative_colour)
-    _, scale_height = draw_line_foot(parts, ends, legends, few_links, size.pixels, theme)
+    _, scale_height = draw_line_foot(blocks, ends, legends, few_links, size.pixels, theme)
     foot = key_height + scale_height
     footer = draw_footer(caption.mention_ablated([(attention, head) for head in heads]), size.pixels, theme.ink)
     page = _lay_out_page(
         strands, axes, find_focus(axes, view), (size.pixels, size.max_height - foot - footer[1]), theme
     )
     scale, _ = draw_line_foot(
-        parts,
+        blocks,
         ends,
         legends,
         f"{page.drawn_count} of {few_links}" if page.drawn_count is not None else few_links,
@@ -127,14 +127,14 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
         page.height + foot,
         (*page.marks, *shift_marks(names, 0, page.height), *shift_marks(scale, 0, page.height + key_height)),
         background=None if size.transparent else theme.paper,
-        notes=(*note_faint_links(view, parts), *page.notes),
-        **caption.write_texts(attention, tuple(heads), view, parts, "links"),
+        notes=(*note_faint_links(view, blocks), *page.notes),
+        **caption.write_texts(attention, tuple(heads), view, blocks, "links"),
     )
     return make_sheet(drawing, size, footer)
 
 
 def draw_line_foot(
-    parts: Sequence[Block], ends: tuple[str, str], legends: tuple[str, str], few_links: str, width: float, theme: Theme
+    blocks: Sequence[Block], ends: tuple[str, str], legends: tuple[str, str], few_links: str, width: float, theme: Theme
 ) -> tuple[tuple[Mark, ...], float]:
     """Return the marks below a diagram and their height.
 
@@ -146,7 +146,7 @@ def draw_line_foot(
     bar_width = max(8.0, min(BAR_LENGTH, width - fonts.width(legend, 11) - GAP))
     is_above = bool(few_links) and fonts.width(few_links, 11) + bar_width + fonts.width(legend, 11) + 2 * GAP > width
     y, offset = FOOT / 2 + 2, KEY_LINE * is_above
-    ramp = build_line_ramp(theme, ends[0], ends[1] if any(part.signed for part in parts) else None)
+    ramp = build_line_ramp(theme, ends[0], ends[1] if any(block.signed for block in blocks) else None)
     note = (Text(0, y, fonts.cut_text(few_links, 11, width), 11, theme.muted),) if few_links else ()
     return (*note, *draw_scale_bar(width, y + offset, bar_width, theme, ramp, legend)), FOOT + offset
 
@@ -187,26 +187,26 @@ def _lay_out_page(
     A long text is set in columns, or cut to the part around the pinned token.
     """
     width, height = page
-    mean_weights = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
+    mean_weights = np.stack([s.block.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
     max_rows = max(1, int((height - TOP) // ON_PAPER.min_row))
     max_columns, draws_few = max(1, int((width + GAP) // (MIN_COLUMN + GAP))), focus is None and is_crowded(axes)
-    parts, notes = cut_excerpts(mean_weights, focus, max_rows, max_columns, has_share=not draws_few)
-    column_width = (width - (len(parts) - 1) * GAP) / len(parts)
-    room = Room(measure_token_room(axes, ON_PAPER), max(max(map(len, part), default=0) for part in parts))
+    excerpts, notes = cut_excerpts(mean_weights, focus, max_rows, max_columns, has_share=not draws_few)
+    column_width = (width - (len(excerpts) - 1) * GAP) / len(excerpts)
+    room = Room(measure_token_room(axes, ON_PAPER), max(max(map(len, excerpt), default=0) for excerpt in excerpts))
     marks: list[Mark] = []
     page_height = 0.0
-    for column_index, part in enumerate(parts):
-        strand_parts = [_cut_strand(strand, part) for strand in strands]
-        pinned = part.place_focus(focus)
-        part_marks, layout = draw_link_marks(
-            strand_parts, part.axes(axes), pinned, column_width, theme, room, height - TOP, ON_PAPER
+    for column_index, excerpt in enumerate(excerpts):
+        excerpt_strands = [_cut_strand(strand, excerpt) for strand in strands]
+        pinned = excerpt.place_focus(focus)
+        excerpt_marks, layout = draw_link_marks(
+            excerpt_strands, excerpt.axes(axes), pinned, column_width, theme, room, height - TOP, ON_PAPER
         )
-        marks += shift_marks(part_marks, column_index * (column_width + GAP), 0)
+        marks += shift_marks(excerpt_marks, column_index * (column_width + GAP), 0)
         page_height = layout.height + TOP
     if not draws_few:
         return LinksPage(tuple(marks), page_height, notes)
     total = sum(int(strand.default_links.sum()) for strand in strands)
-    drawn_count = sum(int(strand.default_links[np.ix_(*part)].sum()) for strand in strands for part in parts)
+    drawn_count = sum(int(strand.default_links[np.ix_(*excerpt)].sum()) for strand in strands for excerpt in excerpts)
     if drawn_count == total:
         return LinksPage(tuple(marks), page_height, notes)
     problem = f"{total - drawn_count} of the {total} strongest links have an end in another column or beyond the last"
@@ -214,12 +214,12 @@ def _lay_out_page(
     return LinksPage(tuple(marks), page_height, notes, drawn_count)
 
 
-def _cut_strand(strand: Strand, part: Excerpt) -> Strand:
+def _cut_strand(strand: Strand, excerpt: Excerpt) -> Strand:
     """Restrict a head to an excerpt of its weights."""
-    cells = np.ix_(*part)
-    excerpt = strand.part._replace(w=strand.part.w[cells], hidden=strand.part.hidden[part.rows])
+    cells = np.ix_(*excerpt)
+    block = strand.block._replace(w=strand.block.w[cells], hidden=strand.block.hidden[excerpt.rows])
     return strand._replace(
-        part=excerpt,
+        block=block,
         rule_links=strand.rule_links[cells],
         default_links=strand.default_links[cells],
         shade=strand.shade[cells],
@@ -233,17 +233,17 @@ def build_strands(
 
     ``top`` is the weight of full strength if other diagrams share the scale; by default, the largest of these heads.
     """
-    parts = [build_block(attention, head, view, axes) for head in heads]
-    max_weight = max(part.top for part in parts) if top is None else top
-    default_links = choose_drawn_links(parts, view.links, axes)
+    blocks = [build_block(attention, head, view, axes) for head in heads]
+    max_weight = max(block.top for block in blocks) if top is None else top
+    default_links = choose_drawn_links(blocks, view.links, axes)
     strands = []
-    for number, (head, part) in enumerate(zip(heads, parts, strict=True)):
-        colour = theme.signed[-2] if part.signed else theme.heads[head.head % len(theme.heads)]
-        negative_colour = theme.signed[1] if part.signed else colour
-        shade = shades(part.w, link_scale(view.scale), max_weight)
+    for number, (head, block) in enumerate(zip(heads, blocks, strict=True)):
+        colour = theme.signed[-2] if block.signed else theme.heads[head.head % len(theme.heads)]
+        negative_colour = theme.signed[1] if block.signed else colour
+        shade = shades(block.w, link_scale(view.scale), max_weight)
         dash = theme.dashes[number % len(theme.dashes)]
-        rule_links = select_links(part.w, view.links)
-        strands.append(Strand(head, colour, dash, part, rule_links, default_links[number], shade, negative_colour))
+        rule_links = select_links(block.w, view.links)
+        strands.append(Strand(head, colour, dash, block, rule_links, default_links[number], shade, negative_colour))
     return strands
 
 
@@ -344,7 +344,7 @@ def draw_strand(strand: Strand, focus: Focus | None, layout: LinksLayout, offset
     for level, r, c in sorted(visible):
         y1, y2 = (r + 0.5) * layout.row_height + offset, (c + 0.5) * layout.row_height + offset
         strength = level / LEVELS
-        colour = strand.negative_colour if strand.part.w[r, c] < 0 else strand.colour
+        colour = strand.negative_colour if strand.block.w[r, c] < 0 else strand.colour
         points = ((begin, y1), (begin + control_offset, y1), (end - control_offset, y2), (end, y2))
         curves.append(Curve(points, colour, 1 + 2.5 * strength, compute_opacity(strength), strand.dash))
     return curves
@@ -376,7 +376,7 @@ def _draw_token(
         _find_numbered_links(strands, is_query, i, focus)[: layout.numbers_per_token]
     ):
         left = number_x + NUMBER_GAP + slot * layout.number_width
-        number = strand.part.format(float(strand.part.w[row, col]))
+        number = strand.block.format(float(strand.block.w[row, col]))
         marks.append(Text(left, y + 0.5, number, layout.number_size, theme.ink, weight=600))
         if len(strands) > 1:  # the colour shows the head to which the number belongs
             marks.append(Rect(left, y + layout.number_size * 0.6, layout.number_width * 0.9, 2, fill=strand.colour))
@@ -394,7 +394,7 @@ def _find_numbered_links(
         candidates = [
             (s, r, i) for s in strands if not is_query for r in np.flatnonzero(s.default_links[:, i]).tolist()
         ]
-        weighted_links = [(abs(float(s.part.w[r, c])), (s, r, c)) for s, r, c in candidates if s.is_numbered(r, c)]
+        weighted_links = [(abs(float(s.block.w[r, c])), (s, r, c)) for s, r, c in candidates if s.is_numbered(r, c)]
         return [max(weighted_links, key=lambda link: link[0])[1]] if weighted_links else []
     if is_query:
         cell = None if focus.col is None or focus.row is not None else (i, focus.col)
@@ -405,5 +405,5 @@ def _find_numbered_links(
 
 def _measure_numbers(strands: Sequence[Strand], width: float) -> tuple[float, int]:
     """Return the width of a number, in units of its font size, and the maximum count of numbers behind a token."""
-    number_width = 3.2 if all(strand.part.is_share for strand in strands) else 7.2
+    number_width = 3.2 if all(strand.block.is_share for strand in strands) else 7.2
     return number_width, max(1, min(MAX_NUMBERS, len(strands), int(width * 0.2 // (number_width * 12))))

@@ -215,7 +215,7 @@ def compute_shown(attention: Attention, heads: Sequence[Head], view: View) -> Sh
     """
     axes = list_units(attention, view)
     all_axes = list_units(attention, View(unit=view.unit))
-    parts = [build_block(attention, head, view, axes) for head in heads]
+    blocks = [build_block(attention, head, view, axes) for head in heads]
     return Shown(
         attention.model,
         attention.revision,
@@ -224,8 +224,8 @@ def compute_shown(attention: Attention, heads: Sequence[Head], view: View) -> Sh
         attention.quantity,
         (*attention.made, *iter_view_steps(attention, view)),
         tuple(heads),
-        np.stack([part.w for part in parts]),
-        np.stack([part.hidden for part in parts]),
+        np.stack([block.w for block in blocks]),
+        np.stack([block.hidden for block in blocks]),
         tuple(unit.text for unit in axes.rows),
         tuple(unit.text for unit in axes.cols),
         tuple(all_axes.rows.index(unit) for unit in axes.rows),
@@ -274,7 +274,7 @@ def is_crowded(axes: Axes) -> bool:
     return max(sum(not unit.special for unit in side) for side in axes) >= CROWDED_WORDS
 
 
-def choose_drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
+def choose_drawn_links(blocks: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
     """Return the links of heads in one diagram that are drawn without a pin.
 
     The rule of the view selects them. If there are many words, only the strongest links between words are drawn, and
@@ -282,10 +282,10 @@ def choose_drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[M
     is [CLS] or [SEP].
     """
     if not is_crowded(axes):
-        return [select_links(part.w, links) for part in parts]
+        return [select_links(block.w, links) for block in blocks]
     rows, cols = (np.array([not unit.special for unit in side]) for side in axes)
     is_word_link = rows[:, None] & cols[None]  # [row, column]
-    word_weights = [np.where(is_word_link, np.abs(part.w), np.float32(0)) for part in parts]
+    word_weights = [np.where(is_word_link, np.abs(block.w), np.float32(0)) for block in blocks]
     sizes = np.stack([np.where(select_links(w, links), w, 0) for w in word_weights])  # [head, row, column]
     order = np.argsort(-sizes, axis=None, kind="stable")[:MAX_CROWDED_LINKS]
     mask = np.zeros(sizes.shape, bool)
@@ -340,10 +340,10 @@ def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
     return np.clip(np.rint(level), 0, 255).astype(np.uint8)
 
 
-def describe_range(scale: str, parts: Sequence[Block]) -> str:
-    """Describe the range of the colour scale of ``parts``, for captions and legends."""
-    largest = max(parts, key=lambda part: part.top).format_size(max(part.top for part in parts)) if parts else "0"
-    if any(part.signed for part in parts):
+def describe_range(scale: str, blocks: Sequence[Block]) -> str:
+    """Describe the range of the colour scale of ``blocks``, for captions and legends."""
+    largest = max(blocks, key=lambda b: b.top).format_size(max(b.top for b in blocks)) if blocks else "0"
+    if any(block.signed for block in blocks):
         ends = {"fixed": "1", "head": largest, "row": "each row's largest size"}
         return "logarithmic, from ±0.001 to ±1" if scale == "log" else f"0 to ±{ends[scale]}"
     if scale == "log":
@@ -351,39 +351,39 @@ def describe_range(scale: str, parts: Sequence[Block]) -> str:
     return {"fixed": "0 to 1", "head": f"0 to {largest}", "row": "0 to each row's largest weight"}[scale]
 
 
-def colour_cells(part: Block, scale: str, theme: Theme, top: float | None = None) -> Pixels:
+def colour_cells(block: Block, scale: str, theme: Theme, top: float | None = None) -> Pixels:
     """Return a matrix in the colours of its scale, [row, column, rgb]; ``top`` is as for :func:`shades`.
 
     For signed numbers, 0 has the colour of the paper. Equal to ``diverging`` in the browser's ``ink.js``.
     """
-    shade = shades(part.w, scale, top)
-    if not part.signed:
+    shade = shades(block.w, scale, top)
+    if not block.signed:
         return palette(theme.ramp)[shade]
     distance = np.floor(shade.astype(np.float64) * 127 / 255 + 0.5)
-    return palette(theme.signed)[(128 + np.sign(part.w) * distance).astype(np.intp)]
+    return palette(theme.signed)[(128 + np.sign(block.w) * distance).astype(np.intp)]
 
 
-def scale_colours(parts: Iterable[Block], theme: Theme) -> tuple[str, ...]:
-    """Return the stops of the colour scale for these parts."""
-    return theme.signed if any(part.signed for part in parts) else theme.ramp
+def scale_colours(blocks: Iterable[Block], theme: Theme) -> tuple[str, ...]:
+    """Return the stops of the colour scale for these blocks."""
+    return theme.signed if any(block.signed for block in blocks) else theme.ramp
 
 
-def note_faint_cells(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
+def note_faint_cells(view: View, blocks: Sequence[Block]) -> tuple[Note, ...]:
     """Return a note if all weights shown are so small that a scale from 0 to 1 hardly shows them."""
-    if view.scale != "fixed" or not 0 < _find_largest(parts) < FAINT_WEIGHT:
+    if view.scale != "fixed" or not 0 < _find_largest(blocks) < FAINT_WEIGHT:
         return ()
     problem = f"All weights shown are below {FAINT_WEIGHT:g}, hardly visible on a scale from 0 to 1."
     return (Note("", f'{problem} Use scale="head", which runs to the largest weight.'),)
 
 
-def note_faint_links(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
+def note_faint_links(view: View, blocks: Sequence[Block]) -> tuple[Note, ...]:
     """Return the note of :func:`note_faint_cells`, or a note that no link satisfies the rule of the view."""
-    if any(select_links(part.w, view.links).any() for part in parts) or not any(part.w.size for part in parts):
-        return note_faint_cells(view, parts)
-    largest = parts[0].format_size(_find_largest(parts))
+    if any(select_links(block.w, view.links).any() for block in blocks) or not any(block.w.size for block in blocks):
+        return note_faint_cells(view, blocks)
+    largest = blocks[0].format_size(_find_largest(blocks))
     remedy = f'The largest weight shown is {largest}: ask for less than links="{view.links}".'
     return (Note("No weight is large enough for a link.", remedy),)
 
 
-def _find_largest(parts: Sequence[Block]) -> float:
-    return max((part.top for part in parts), default=0.0)
+def _find_largest(blocks: Sequence[Block]) -> float:
+    return max((block.top for block in blocks), default=0.0)

@@ -309,8 +309,8 @@ def remove_heads(model: SmallModel, seed: int) -> RemovedHeads:
         orders = [rng.permutation(len(order)) for _ in range(RANDOM_ORDERS)]
         curves = list[Array]()  # for each order [removed + 1], the accuracy after removing 0, 1, 2, … heads
         for removal_order in (order, order[::-1], *orders):
-            remaining = [sorted(removal_order[count:].tolist()) for count in range(len(removal_order) + 1)]
-            grades = [grade(model.logits(head_outputs[heads], held_out), held_out)[1] for heads in remaining]
+            remaining_heads = [sorted(removal_order[count:].tolist()) for count in range(len(removal_order) + 1)]
+            grades = [grade(model.logits(head_outputs[heads], held_out), held_out)[1] for heads in remaining_heads]
             curves.append(np.array([float(accuracies.mean()) for accuracies in grades]))
     return RemovedHeads(importance, order, curves[0], curves[1], np.stack(curves[2:]))
 

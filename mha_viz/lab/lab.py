@@ -52,8 +52,8 @@ def _make_one_layer(settings: Settings) -> dict[str, Shape]:
 
 def _make_penalty_layers(settings: Settings) -> dict[str, Shape]:
     """Return the same layer twice, to train without and with the penalty λ·‖A Aᵀ − I‖_F²."""
-    full = Shape(settings.d_model, settings.heads)
-    return {"without the penalty": full, f"with λ = {settings.weight:g}": full}
+    full_shape = Shape(settings.d_model, settings.heads)
+    return {"without the penalty": full_shape, f"with λ = {settings.weight:g}": full_shape}
 
 
 def _make_count_layers(settings: Settings) -> dict[str, Shape]:
@@ -65,14 +65,14 @@ def _make_count_layers(settings: Settings) -> dict[str, Shape]:
 def _make_cut_layers(settings: Settings) -> dict[str, Shape]:
     """Return a layer for each way to cut the vector."""
     names = ("in full", "chunks", "chunks, shared", "random chunks")
-    full = Shape(settings.d_model, settings.heads)
-    return {name: full._replace(cut=cut) for name, cut in zip(names, CUTS, strict=True)}
+    full_shape = Shape(settings.d_model, settings.heads)
+    return {name: full_shape._replace(cut=cut) for name, cut in zip(names, CUTS, strict=True)}
 
 
 def _make_pair_layers(settings: Settings) -> dict[str, Shape]:
     """Return a layer of three heads and a layer of four, all with the same d_k; two of the four start equal."""
-    three = Shape(settings.d_model, 3, narrowed=settings.d_model // 4)
-    return {"three heads": three, EQUAL_PAIR: three._replace(heads=4)}
+    three_heads = Shape(settings.d_model, 3, narrowed=settings.d_model // 4)
+    return {"three heads": three_heads, EQUAL_PAIR: three_heads._replace(heads=4)}
 
 
 class Experiment(NamedTuple):

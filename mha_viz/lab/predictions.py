@@ -39,11 +39,11 @@ def write_verdict(options: Mapping[str, str], outcome: Outcome, guess: str | Non
 def decide_identical(result: Result) -> Outcome:
     """Decide whether equal heads stay equal."""
     run = result.runs[0]
-    largest = float(max(run.difference[-1].max(), run.output_difference[-1].max()))
+    largest_difference = float(max(run.difference[-1].max(), run.output_difference[-1].max()))
     steps = counted(int(run.steps[-1]), "step")
     if run.same[-1].all():
         return Outcome("equal", f"after {steps} not one weight differs")
-    return Outcome("apart", f"after {steps} two of their weights differ by {_format_size(largest)}")
+    return Outcome("apart", f"after {steps} two of their weights differ by {_format_size(largest_difference)}")
 
 
 def decide_output(result: Result) -> Outcome:

@@ -51,10 +51,10 @@ def list_pairs(heads: int) -> tuple[tuple[int, int], ...]:
 def state_identical(result: Result) -> list[Statement]:
     """Return the statements about equal heads."""
     run = result.runs[0]
-    last = int(run.steps[-1])
+    last_step = int(run.steps[-1])
     return [
         Statement(
-            f"Are the {run.heads} heads bit-identical after {counted(last, 'step')}?",
+            f"Are the {run.heads} heads bit-identical after {counted(last_step, 'step')}?",
             bool(run.same[-1].all()),
             _describe_difference(
                 "All weights of the heads are equal",
@@ -368,9 +368,9 @@ def _find_largest_difference(run: TrainingRun, heads: slice = slice(None)) -> fl
     return float(max(run.difference[-1, heads, heads].max(), run.output_difference[-1, heads, heads].max()))
 
 
-def _describe_difference(equal: str, different: str, difference: float) -> str:
-    """Return the sentence ``equal`` if there is no difference, otherwise ``different`` with the difference."""
-    return f"{equal}." if difference == 0 else f"{different} {_format_difference(difference)}."
+def _describe_difference(equal_sentence: str, different_sentence: str, difference: float) -> str:
+    """Return ``equal_sentence`` if there is no difference, otherwise ``different_sentence`` with the difference."""
+    return f"{equal_sentence}." if difference == 0 else f"{different_sentence} {_format_difference(difference)}."
 
 
 def _format_difference(value: float) -> str:

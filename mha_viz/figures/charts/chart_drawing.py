@@ -268,18 +268,18 @@ def _(line: Line, plot: PlacedPlot) -> Iterator[Mark]:
 
 @draw_series.register
 def _(band: Band, plot: PlacedPlot) -> Iterator[Mark]:
-    upper, lower = _pixel_positions(band.x, band.high, plot), _pixel_positions(band.x, band.low, plot)
-    yield Polyline((*upper, *reversed(lower)), band.colour, opacity=band.opacity)
+    upper_points, lower_points = _pixel_positions(band.x, band.high, plot), _pixel_positions(band.x, band.low, plot)
+    yield Polyline((*upper_points, *reversed(lower_points)), band.colour, opacity=band.opacity)
 
 
 @draw_series.register
 def _(points: Points, plot: PlacedPlot) -> Iterator[Mark]:
     spots = _pixel_positions(points.x, points.y, plot)
-    visible = [i for i, spot in enumerate(spots) if not any(map(math.isnan, spot))]
+    visible_indices = [i for i, spot in enumerate(spots) if not any(map(math.isnan, spot))]
     rings, inks = repeat_value(points.ring, len(spots)), repeat_value(points.inks, len(spots))
-    for i in visible if not points.is_hidden else []:
+    for i in visible_indices if not points.is_hidden else []:
         yield _draw_point(spots[i], points.size, points.colour, rings[i], points.ring_colour, points.is_square)
-    for i in visible if points.texts is not None else []:
+    for i in visible_indices if points.texts is not None else []:
         yield from iter_text_marks(points.texts[i], *spots[i], points.font_size, inks[i], "middle")  # type: ignore[index]
 
 
@@ -391,9 +391,7 @@ def _compute_area(chart: Chart, width: float, entries: Sequence[LegendEntry]) ->
     leftmost_plots = [i for i, plot in enumerate(chart.plots) if plot.x_span[0] == 0]
     left = max(margin.left, 0, *(_measure_left_room(build_scale(chart, i, "y"), chart) for i in leftmost_plots))
     box = Box(left, 0, width - margin.right - (SCALE_ROOM if has_scale else 0), inner_height)
-    scales = [
-        placed.x for placed, plot in zip(_place_plots(chart, box), chart.plots, strict=True) if plot.y_span[0] < 0.01
-    ]
+    scales = [p.x for p, plot in zip(_place_plots(chart, box), chart.plots, strict=True) if plot.y_span[0] < 0.01]
     bottom = max(margin.bottom, *(_measure_bottom_room(x, chart) for x in scales if not x.axis.is_above), 0)
     top, rows = margin.top, entries[-1].row + 1 if entries else 0
     if chart.legend is not None and chart.legend.is_below:

@@ -69,8 +69,8 @@ def _build_traces(series: Series) -> list[dict[str, Any]]:
     if isinstance(series, Band):
         edge = Line(series.x, series.high, series.colour, 0, hover="", in_legend=False, plot=series.plot)
         low = replace(edge, y=series.low, name=series.name, in_legend=None)
-        filled = {"fill": "tonexty", "fillcolor": format_rgba(series.colour, series.opacity)}
-        return [*_build_traces(edge), *({**trace, **filled} for trace in _build_traces(low))]
+        fill = {"fill": "tonexty", "fillcolor": format_rgba(series.colour, series.opacity)}
+        return [*_build_traces(edge), *({**trace, **fill} for trace in _build_traces(low))]
     number = series.plot + 1 if series.plot else ""
     hover = series.hover if series.hover is None or "<extra>" in series.hover else f"{series.hover}<extra></extra>"
     common = _drop_empty(

@@ -44,12 +44,12 @@ def _token_label(trace: Trace, token: int) -> str:
     return escape(text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…")
 
 
-def token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int], **properties: Any) -> Axis:
+def token_axis(trace: Trace, tokens: Sequence[int], bold_tokens: Sequence[int], **properties: Any) -> Axis:
     """Return an axis with ticks by position, so that repeated tokens stay separate.
 
-    Marked tokens are bold.
+    The names of ``bold_tokens`` are bold.
     """
-    names = [f"<b>{_token_label(trace, t)}</b>" if t in marked else _token_label(trace, t) for t in tokens]
+    names = [f"<b>{_token_label(trace, t)}</b>" if t in bold_tokens else _token_label(trace, t) for t in tokens]
     return Axis(
         positions=list(range(len(names))),
         names=names,
@@ -200,12 +200,12 @@ def draw_unnormalised_inputs(trace: Trace, tokens: Sequence[int], query: int, ke
 
 
 def _draw_rows(
-    trace: Trace, numbers: Floats, title: str, tokens: Sequence[int], marked: Sequence[int], theme: Theme
+    trace: Trace, numbers: Floats, title: str, tokens: Sequence[int], bold_tokens: Sequence[int], theme: Theme
 ) -> Chart:
     values = numbers[list(tokens)]
     cells = signed_cells(values, colour_limit(values), theme, with_scale=True, hover="number %{x}: %{z:.3f}")
     plot = Plot(
-        Axis(title=title, positions=(0, trace.d_model - 1)), token_axis(trace, tokens, marked, is_reversed=True)
+        Axis(title=title, positions=(0, trace.d_model - 1)), token_axis(trace, tokens, bold_tokens, is_reversed=True)
     )
     return build_chart(theme, [cells], [plot], 74 + 17 * len(tokens), left=95)
 
@@ -273,8 +273,8 @@ def draw_softmaxes(
 
     The version that ``is_scaled`` does not select is faint.
     """
-    indices, hidden = list(tokens), trace.mask[query, list(tokens)]
-    scores = np.where(hidden, np.nan, trace.scores[head, query, indices])
+    indices, is_masked = list(tokens), trace.mask[query, list(tokens)]
+    scores = np.where(is_masked, np.nan, trace.scores[head, query, indices])
     scaled_weights, unscaled_weights = trace.weights[head, query], trace.undivided(head)[query]
     numbers_by_name = {
         _describe_scaling(trace): (scores * np.float32(trace.scaling), scaled_weights, theme.heads[0]),
@@ -288,10 +288,10 @@ def draw_softmaxes(
             texts |= {"name": f"{name}: entropy {entropy(weights):.2f} nats", "in_legend": False if plot else None}
             series.append(Bars(range(len(indices)), numbers, colour, opacity=opacity, group=name, plot=plot, **texts))
     x, y = token_axis(trace, tokens, (query, key)), number_axis(theme, 5)
-    upper, lower = divide_height(2, 0.2)
+    upper_span, lower_span = divide_height(2, 0.2)
     plots = [
-        Plot(replace(x, same_x_as=1, has_labels=False), y, "Scores", y_span=upper),
-        Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", y_span=lower),
+        Plot(replace(x, same_x_as=1, has_labels=False), y, "Scores", y_span=upper_span),
+        Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", y_span=lower_span),
     ]
     legend = Legend(y=1.09, clicks="double")
     return build_chart(theme, series, plots, 350, top=62, left=45, titles_left=True, legend=legend, bar_gap=0.25)
@@ -350,16 +350,16 @@ def draw_values(
         signed_cells(weights[:, None] * v, limit, theme, plot=2),
         signed_cells(context, limit, theme, plot=3),
     ]
-    first, second, third = divide_width((0.2, 0.4, 0.4), 0.03)
+    left_span, middle_span, right_span = divide_width((0.2, 0.4, 0.4), 0.03)
     lower_span, upper_span = divide_width((0.14, 0.86), 0.14)
     ends = (len(indices) - 0.5, -0.5)
     rows = Axis(is_shown=False, range=ends, tokens=tokens)
     plots = [
         Plot(Axis(is_shown=False, range=(0, max(0.2, float(weights.max()) * 2))),
-             token_axis(trace, tokens, bold_tokens, range=ends), "weight", first, upper_span),
-        Plot(NO_AXIS, rows, f"v  {len(indices)} × {trace.d_k}", second, upper_span),
-        Plot(NO_AXIS, rows, "weight × v", third, upper_span),
-        Plot(NO_AXIS, NO_AXIS, "their sum", third, lower_span),
+             token_axis(trace, tokens, bold_tokens, range=ends), "weight", left_span, upper_span),
+        Plot(NO_AXIS, rows, f"v  {len(indices)} × {trace.d_k}", middle_span, upper_span),
+        Plot(NO_AXIS, rows, "weight × v", right_span, upper_span),
+        Plot(NO_AXIS, NO_AXIS, "their sum", right_span, lower_span),
     ]  # fmt: skip
     return build_chart(theme, series, plots, 94 + 16 * len(indices), top=34, left=95)
 
@@ -435,10 +435,10 @@ def draw_weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence
         for plot, lengths in enumerate(numbers)
     ]
     x, y = token_axis(trace, tokens, (query, key)), Axis(grid=True, max_ticks=4, from_zero=True)
-    upper, lower = divide_height(2, 0.16)
+    upper_span, lower_span = divide_height(2, 0.16)
     plots = [
-        Plot(replace(x, same_x_as=1, has_labels=False), y, "weight", y_span=upper),
-        Plot(x, y, "length of weight × v × W<sub>O</sub>", y_span=lower),
+        Plot(replace(x, same_x_as=1, has_labels=False), y, "weight", y_span=upper_span),
+        Plot(x, y, "length of weight × v × W<sub>O</sub>", y_span=lower_span),
     ]
     return build_chart(theme, series, plots, 360, top=34, left=45, titles_left=True)
 

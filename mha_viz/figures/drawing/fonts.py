@@ -86,8 +86,8 @@ def _list_other_fonts() -> tuple[Font, ...]:
 
     Only the first face of a collection is used, since its other faces have the same characters.
     """
-    configured = sorted(_iter_files(_list_configured_places()))
-    return tuple(Font(str(path)) for path in [*configured, *sorted(_iter_files(_folders()), key=_preference_key)])
+    configured_files = sorted(_iter_files(_list_configured_places()))
+    return tuple(Font(str(path)) for path in [*configured_files, *sorted(_iter_files(_folders()), key=_preference_key)])
 
 
 def _list_configured_places() -> list[Path]:
@@ -184,14 +184,14 @@ def _advance(character: str, weight: int) -> float:
 
 def cut_text(text: str, size: float, room: float, weight: int = 400) -> str:
     """Shorten a text to fit into ``room``, ending with "…"; combining marks stay with their letters."""
-    remaining = room / size  # ems
+    remaining_room = room / size  # ems
     ellipsis_width = _advance("…", weight)
     length = 0  # maximum number of characters after which "…" still fits
     for i, character in enumerate(text):  # stop at the end of the room: a token may be a million letters long
-        remaining -= _advance(character, weight)
-        if remaining < 0:
+        remaining_room -= _advance(character, weight)
+        if remaining_room < 0:
             break
-        length = i + 1 if remaining >= ellipsis_width else length
+        length = i + 1 if remaining_room >= ellipsis_width else length
     else:
         return text
     while length and _is_inseparable(text[length], text[length - 1]):

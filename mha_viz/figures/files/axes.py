@@ -21,9 +21,9 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
     if ax is None:
         figure = plt.figure(figsize=(drawing.width / 72, drawing.height / 72))
         ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    registered = {entry.fname for entry in fontManager.ttflist}
+    registered_paths = {entry.fname for entry in fontManager.ttflist}
     for font in _list_fonts(drawing):
-        if font.path not in registered:
+        if font.path not in registered_paths:
             fontManager.addfont(font.path)
     families = list(dict.fromkeys(font.family for font in _list_fonts(drawing)))
     width, height = measure_axes(ax)

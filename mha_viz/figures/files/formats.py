@@ -173,5 +173,5 @@ def shorten_floats(row: Weights) -> list[float]:
 
 def quote_cell(text: str) -> str:
     """Return one CSV cell, quoted where necessary (RFC 4180), never a formula."""
-    safe = escape_formula(text)
-    return '"' + safe.replace('"', '""') + '"' if any(c in safe for c in ',"\r\n') else safe
+    safe_text = escape_formula(text)
+    return '"' + safe_text.replace('"', '""') + '"' if any(c in safe_text for c in ',"\r\n') else safe_text

@@ -35,9 +35,9 @@ def render_png(drawing: Drawing, dpi: int = 300) -> bytes:
         font.path for font in (fonts.get_face(400), fonts.get_face(600), *fonts.list_needed_fonts(texts))
     )
     # Snapping rectangles and pictures to whole pixels makes lines between cells equally sharp, and drawing much faster.
-    snapped = replace(drawing, marks=tuple(_snap_mark(mark, dpi / 72) for mark in drawing.marks))
+    snapped_drawing = replace(drawing, marks=tuple(_snap_mark(mark, dpi / 72) for mark in drawing.marks))
     raster = resvg_py.svg_to_bytes(
-        svg_string=render_svg(snapped, width * height // MIN_CELL_PIXELS, is_crisp=True).decode(),
+        svg_string=render_svg(snapped_drawing, width * height // MIN_CELL_PIXELS, is_crisp=True).decode(),
         width=width,
         height=height,
         dpi=96,

@@ -55,8 +55,8 @@ class Size:
             if name == "width_mm" and value is None:
                 continue
             if not isinstance(value, int | float) or not low <= value <= high:
-                stated = repr(shorten_value(value)) if isinstance(value, str) else shorten_value(value)
-                raise SettingError(f"{name} is {stated}.", f"Expected a number from {low} to {high}.")
+                stated_value = repr(shorten_value(value)) if isinstance(value, str) else shorten_value(value)
+                raise SettingError(f"{name} is {stated_value}.", f"Expected a number from {low} to {high}.")
         if self.look not in LOOKS:
             raise SettingError(f"look is {shorten_value(self.look)!r}.", "Expected light, dark or grey.")
 
@@ -81,19 +81,19 @@ class Size:
         return self.max_height_mm * POINTS_PER_MM / self.scale - 2 * EDGE
 
 
-def draw_fitted(make: Callable[[Size], Drawing], size: Size) -> Drawing:
+def draw_fitted(draw: Callable[[Size], Drawing], size: Size) -> Drawing:
     """Draw a single map at the width that ``size`` states, or else one column wide.
 
     If one column leaves something out that two columns show, the map is two columns wide, and a note says so.
     """
     if size.width_mm is not None:
-        return make(size)
-    narrow = make(replace(size, width_mm=NARROW_MM))
-    wide = narrow if not narrow.notes else make(replace(size, width_mm=TWO_COLUMNS_MM))
-    if narrow.notes == wide.notes:
-        return narrow
+        return draw(size)
+    narrow_drawing = draw(replace(size, width_mm=NARROW_MM))
+    wide_drawing = narrow_drawing if not narrow_drawing.notes else draw(replace(size, width_mm=TWO_COLUMNS_MM))
+    if narrow_drawing.notes == wide_drawing.notes:
+        return narrow_drawing
     widths = f"The figure is {TWO_COLUMNS_MM:g} mm wide, because {NARROW_MM:g} mm are too narrow for this text. "
-    return replace(wide, notes=(Note("", f"{widths}Give width_mm to choose."), *wide.notes))
+    return replace(wide_drawing, notes=(Note("", f"{widths}Give width_mm to choose."), *wide_drawing.notes))
 
 
 def wrap_text(text: str, width: float, size: float, max_lines: int, weight: int = 400) -> list[str]:

@@ -40,13 +40,13 @@ class WordLink(NamedTuple):
 
 def draw_widths(theme: Theme) -> tuple[Drawing, ...]:
     """Draw the inputs of wide and of narrow heads: all tokens, with their whole vectors or with chunks of them."""
-    wide = "wide: each reads the whole vector"
-    narrow = "narrow: each reads its own chunk"
+    wide_text = "wide: each reads the whole vector"
+    narrow_text = "narrow: each reads its own chunk"
     return tuple(
         Drawing(
             WIDTH, 176, tuple(_input_marks(theme, is_wide, words)), None, alt=f"Every head sees all n tokens. {words}."
         )
-        for is_wide, words in ((True, wide), (False, narrow))
+        for is_wide, words in ((True, wide_text), (False, narrow_text))
     )
 
 
@@ -88,8 +88,8 @@ def draw_gradients(theme: Theme) -> tuple[Drawing, ...]:
 
     The gradient at a head's own part of the concatenation is ∂L/∂out times the head's slice. Every number is computed.
     """
-    equal = "equal slices: equal gradients"
-    different = "different slices: different gradients"
+    equal_text = "equal slices: equal gradients"
+    different_text = "different slices: different gradients"
     return tuple(
         Drawing(
             WIDTH,
@@ -98,7 +98,7 @@ def draw_gradients(theme: Theme) -> tuple[Drawing, ...]:
             None,
             alt=f"∂L/∂out times each slice of W_O. {words}.",
         )
-        for slices, words in ((np.repeat(SLICES[:1], HEAD_COUNT, axis=0), equal), (SLICES, different))
+        for slices, words in ((np.repeat(SLICES[:1], HEAD_COUNT, axis=0), equal_text), (SLICES, different_text))
     )
 
 

@@ -177,8 +177,8 @@ def list_applied_steps(attention: Attention) -> str:
 
 def explain_quantities(attentions: Sequence[Attention]) -> str:
     """Explain all quantities of the readings except attention weights."""
-    distinct = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
-    return " ".join(quantity.about for quantity in distinct if quantity.name != WEIGHT)
+    quantities = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
+    return " ".join(quantity.about for quantity in quantities if quantity.name != WEIGHT)
 
 
 def explain_ablated(panels: Sequence[tuple[Attention, Head]]) -> str:

@@ -111,7 +111,7 @@ def compare(
         rows.unlabelled,
     )
     marks, bottom = _place_rows(panels, drawings, rows, theme)
-    foot, _ = _draw_shared_scale(kind, scale, rows.total_width, theme, blocks, few_links or drawings[0].missing)
+    foot, _ = _draw_shared_scale(kind, scale, rows.total_width, theme, blocks, few_links or drawings[0].label_note)
     faint_notes = (note_faint_links if kind == "links" else note_faint_cells)(view, blocks)
     comparison = Drawing(
         rows.total_width,
@@ -239,12 +239,12 @@ def count_columns(count: int, width: float, kind: PanelKind) -> int:
 
 
 class PanelDrawing(NamedTuple):
-    """The drawing of a panel. ``missing``: a sentence about labels that are left out."""
+    """The drawing of a panel. ``label_note``: a sentence about labels that are left out."""
 
     marks: tuple[Mark, ...]
     height: float
     notes: tuple[Note, ...] = ()
-    missing: str = ""
+    label_note: str = ""
 
 
 def draw_panels(

@@ -137,9 +137,9 @@ def distinguish_panels(first: Panel, second: Panel) -> tuple[str, str]:
     The quantity is always the same, because different quantities cannot be subtracted.
     """
     readings = (first.attention, second.attention)
-    differing = (_differing_models(*readings), _differing_texts(*readings), _differing_steps(*readings))
+    differences = (_differing_models(*readings), _differing_texts(*readings), _differing_steps(*readings))
     heads = [caption.name_in_model(panel.attention, panel.head) for panel in (first, second)]
-    name_1, name_2 = (" ".join(filter(None, words)) for words in zip(heads, *differing, strict=True))
+    name_1, name_2 = (" ".join(filter(None, words)) for words in zip(heads, *differences, strict=True))
     return (name_1, name_2) if name_1 != name_2 else ("the first", "the second")
 
 

@@ -169,16 +169,16 @@ def _encode_maps(maps: Array) -> str:
     return base64.b64encode(np.rint(np.clip(maps, 0, 1) * 255).astype(np.uint8).tobytes()).decode()
 
 
-def scale_losses(losses: Sequence[Array], selected: int, others: Sequence[Array] = ()) -> list[PlayedCurve]:
+def scale_losses(losses: Sequence[Array], selected_index: int, other_losses: Sequence[Array] = ()) -> list[PlayedCurve]:
     """Scale loss curves to the range from 0 to 1 by their logarithms; all values are 1 if they are equal.
 
-    Return the curve of training number ``selected`` and faint curves of the other trainings. The losses in ``others``
+    Return the curve of training number ``selected_index`` and faint curves of the other trainings. ``other_losses``
     share the scale but are not returned.
     """
-    logs = np.log(np.maximum(np.stack([*losses, *others]), np.finfo(np.float32).tiny))
+    logs = np.log(np.maximum(np.stack([*losses, *other_losses]), np.finfo(np.float32).tiny))
     span = float(np.ptp(logs))
     shares = (logs - logs.min()) / span if span else np.ones_like(logs)
-    lines = [PlayedCurve(shares[number], number != selected) for number in range(len(losses))]
+    lines = [PlayedCurve(shares[number], number != selected_index) for number in range(len(losses))]
     return sorted(lines, key=lambda line: not line.is_faint)
 
 

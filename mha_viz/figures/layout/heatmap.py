@@ -181,16 +181,16 @@ def draw_minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Ma
     if not theme.has_minus or matrix.d is None or layout.cell < MIN_MARKED_CELL:
         return []
     d, cell = matrix.d.astype(np.float64), layout.cell
-    largest, thickness = float(np.abs(d).max(initial=0)), max(1.0, cell * 0.1)
+    max_size, thickness = float(np.abs(d).max(initial=0)), max(1.0, cell * 0.1)
     return [
         Rect(
             layout.left + (c + 0.25) * cell,
             layout.top + (r + 0.5) * cell - thickness / 2,
             cell * 0.5,
             thickness,
-            fill=theme.paper if d[r, c] < -DARK_SHARE * largest else theme.ink,
+            fill=theme.paper if d[r, c] < -DARK_SHARE * max_size else theme.ink,
         )
-        for r, c in zip(*np.nonzero((d < 0) & (d <= -MIN_MARKED_SHARE * largest)), strict=True)
+        for r, c in zip(*np.nonzero((d < 0) & (d <= -MIN_MARKED_SHARE * max_size)), strict=True)
     ]
 
 
@@ -251,8 +251,8 @@ def note_missing_labels(
 def _advise_raising(page: tuple[float, float], label: float, counts: Sequence[int]) -> str:
     """Name the settings to raise so that all rows and columns, of which there are ``counts``, have labels."""
     rows, cols = counts
-    needed = zip(("width_mm", "max_height_mm"), page, (cols, rows), strict=True)
-    too_small = [name for name, room, count in needed if room - label < MIN_LABELLED_CELL * count]
+    requirements = zip(("width_mm", "max_height_mm"), page, (cols, rows), strict=True)
+    too_small = [name for name, room, count in requirements if room - label < MIN_LABELLED_CELL * count]
     return f"raise {' and '.join(too_small)}" if too_small else ""
 
 
@@ -292,9 +292,9 @@ def draw_matrix_foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...],
     These are the colour scale with its range, and the names of the axes or a remark on missing labels.
     """
     y = layout.height + FOOT / 2 + 2
-    names, missing = "rows: from (query)   columns: to (key)", describe_thinning(layout)
+    names, thinning_note = "rows: from (query)   columns: to (key)", describe_thinning(layout)
     text_width = fonts.width(range_text, 11)
-    for text in filter(None, (f"{names}   {missing}".rstrip(), missing)):
+    for text in filter(None, (f"{names}   {thinning_note}".rstrip(), thinning_note)):
         bar_width = min(90.0, layout.width - fonts.width(text, 11) - text_width - GAP - 24)
         if bar_width >= 24:
             return (

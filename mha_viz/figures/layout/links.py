@@ -339,9 +339,9 @@ def draw_strand(strand: Strand, focus: Focus | None, layout: LinksLayout, offset
         range(count) if index is None else [index]
         for count, index in zip(mask.shape, (None, None) if focus is None else focus, strict=True)
     )
-    visible = [(level, r, c) for r in rows for c in cols if mask[r, c] and (level := strand.level(r, c))]
+    visible_links = [(level, r, c) for r in rows for c in cols if mask[r, c] and (level := strand.level(r, c))]
     curves = []
-    for level, r, c in sorted(visible):
+    for level, r, c in sorted(visible_links):
         y1, y2 = (r + 0.5) * layout.row_height + offset, (c + 0.5) * layout.row_height + offset
         strength = level / LEVELS
         colour = strand.negative_colour if strand.block.w[r, c] < 0 else strand.colour

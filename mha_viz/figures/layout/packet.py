@@ -265,14 +265,14 @@ def divide_tokens(text: TokenizedText, side: int) -> tuple[list[int], list[bool]
     have a row each, so that hiding them is exact; the tokens between them share the other rows evenly.
     """
     n = len(text)
-    isolated = {i for i, special in enumerate(text.special) if special}
-    isolated = set(sorted(isolated)[:ISOLATED_SPECIALS])
-    width = max(1, math.ceil((n - len(isolated)) / max(1, side - 2 * len(isolated))))
+    isolated_indices = {i for i, special in enumerate(text.special) if special}
+    isolated_indices = set(sorted(isolated_indices)[:ISOLATED_SPECIALS])
+    width = max(1, math.ceil((n - len(isolated_indices)) / max(1, side - 2 * len(isolated_indices))))
     starts: list[int] = []
     for i in range(n):
-        if i in isolated or not starts or i - starts[-1] >= width or starts[-1] in isolated:
+        if i in isolated_indices or not starts or i - starts[-1] >= width or starts[-1] in isolated_indices:
             starts.append(i)
-    return starts, [i in isolated for i in starts]
+    return starts, [i in isolated_indices for i in starts]
 
 
 def compute_thumbnails(

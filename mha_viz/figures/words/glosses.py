@@ -353,7 +353,7 @@ def find_roles(typed: str) -> tuple[str, ...]:
     """
     all_words, words = (re.findall(r"[\w:]+", text) for text in (typed.lower(), _STOP_WORDS.sub(" ", typed.lower())))
     phrase = " ".join(words)
-    ranked, completions = [], set[str]()
+    candidates, completions = [], set[str]()
     for order, (detail, gloss) in enumerate((*PATTERNS.items(), *RELATIONS.items())):
         name = re.findall(r"\w+", gloss.name.lower())
         names = {detail, " ".join(name)}
@@ -363,11 +363,11 @@ def find_roles(typed: str) -> tuple[str, ...]:
         if hits:
             is_exact = phrase in names or phrase.rstrip("s") in names
             is_named = _count_hits(words, name) >= len(name)
-            ranked.append((not is_exact, -hits, not is_named, -_count_hits(all_words, gloss.words), order, detail))
-    if completions and not ranked:
+            candidates.append((not is_exact, -hits, not is_named, -_count_hits(all_words, gloss.words), order, detail))
+    if completions and not candidates:
         return find_roles(" ".join((*words[:-1], min(completions, key=lambda term: (len(term), term)))))
-    best_key = min((entry[1] for entry in ranked), default=0)
-    return tuple(entry[-1] for entry in sorted(ranked) if not entry[0] or entry[1] == best_key)
+    best_key = min((entry[1] for entry in candidates), default=0)
+    return tuple(entry[-1] for entry in sorted(candidates) if not entry[0] or entry[1] == best_key)
 
 
 def find_rules(typed: str, rules: Iterable[str]) -> tuple[str, ...]:

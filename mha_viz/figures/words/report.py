@@ -182,8 +182,8 @@ def report(
     if not findings:
         raise SettingError(*_explain_no_role(profile, all_findings, shown_kinds, conditions))
     tests = collect_tests(profile.tables)
-    tested = [*tests[ROLE_COLUMNS].itertuples(index=False, name=None)]
-    q, rule_q = (dict(zip(tested, tests[column], strict=True)) for column in (Q, RULE_Q))
+    tested_keys = [*tests[ROLE_COLUMNS].itertuples(index=False, name=None)]
+    q, rule_q = (dict(zip(tested_keys, tests[column], strict=True)) for column in (Q, RULE_Q))
     outcomes_by_role = _replicate_on_others(profile, findings, others)
     use, needs = _find_use(profile), find_needs(profile.tables.get(NEEDED))
     copying = _find_copying_scores(profile)
@@ -217,12 +217,12 @@ def report(
 def _parse_names(names: str | Iterable[str], values: Collection[str], option: str) -> tuple[str, ...]:
     """Parse a list of names, or a text with commas, without duplicates. Raises SettingError for an unknown name."""
     items = names.split(",") if isinstance(names, str) else [*names]
-    stripped = [str(name).strip() for name in items if str(name).strip()]
-    for name in stripped:
+    stripped_names = [str(name).strip() for name in items if str(name).strip()]
+    for name in stripped_names:
         if name not in values:
             remedy = f"{did_you_mean(name, values)} Choose from {', '.join(values)}.".strip()
             raise SettingError(f"{quote(name)} is not a value of {option}.", remedy)
-    return tuple(dict.fromkeys(stripped))
+    return tuple(dict.fromkeys(stripped_names))
 
 
 def _is_shown(finding: Finding, kinds: Collection[str], conditions: Iterable[str]) -> bool:
@@ -305,19 +305,19 @@ def _find_copying_scores(profile: Profile) -> dict[Head, tuple[float, float]]:
     """Return the copying score of each head, and that of random weights; an empty dict if they were not measured."""
     table = profile.tables.get(COPYING)
     rows = () if table is None else table.itertuples(index=False, name=None)
-    return {Head(layer, head): (copying, untrained) for layer, head, copying, untrained in rows}
+    return {Head(layer, head): (copying, untrained_score) for layer, head, copying, untrained_score in rows}
 
 
 def _describe_copying(roles: Sequence[ReportedRole]) -> str:
     """Return "Copying scores (random weights): L3H1 0.96 (0.02), …"; empty if they were not measured."""
     scores = {role.finding.head: role.copying for role in sorted(roles, key=lambda role: role.finding.head)}
     parts = [
-        f"{head} {decimal(score)} ({decimal(untrained)})"
-        for head, (score, untrained) in scores.items()
+        f"{head} {decimal(score)} ({decimal(untrained_score)})"
+        for head, (score, untrained_score) in scores.items()
         if not math.isnan(score)
     ]
-    meaning = "At 1, attending to a word moves a token towards that word; at −1, away from it."
-    return f"Copying scores (random weights): {', '.join(parts)}. {meaning}" if parts else ""
+    explanation = "At 1, attending to a word moves a token towards that word; at −1, away from it."
+    return f"Copying scores (random weights): {', '.join(parts)}. {explanation}" if parts else ""
 
 
 def _iter_notes(

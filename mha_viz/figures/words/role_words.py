@@ -178,9 +178,9 @@ def describe_rule_in_list(finding: Finding, previous: Finding | None = None) -> 
     Numbers of the other corpus are added if the numbers of this corpus alone would contradict the state of the role.
     The baseline is called "simple rule" if the state of the role does not mention a rule.
     """
-    name, best = _SCORE_TEMPLATES[name_measure(finding)][1], find_best_baseline(finding)[1]
+    name, best_score = _SCORE_TEMPLATES[name_measure(finding)][1], find_best_baseline(finding)[1]
     name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, previous) else name
-    return f"{name} {percent(best, 0)}{compare_elsewhere(finding)}"
+    return f"{name} {percent(best_score, 0)}{compare_elsewhere(finding)}"
 
 
 def compare_elsewhere(finding: Finding, digits: int = 0) -> str:
@@ -240,8 +240,8 @@ def compare_with_rule(finding: Finding, digits: int = 0, with_knowledge: bool = 
 def describe_role(finding: Finding) -> str:
     """Explain a role, with an example if it is a relation between words, followed by :func:`describe_evidence`."""
     evidence = f"{finding.role}, {describe_evidence(finding)}"
-    meaning = explain_relation(finding.detail) if finding.role in ("syntax", "coreference") else ""
-    return f"{meaning}. {evidence[:1].upper()}{evidence[1:]}" if meaning else evidence
+    explanation = explain_relation(finding.detail) if finding.role in ("syntax", "coreference") else ""
+    return f"{explanation}. {evidence[:1].upper()}{evidence[1:]}" if explanation else evidence
 
 
 def describe_evidence(finding: Finding) -> str:

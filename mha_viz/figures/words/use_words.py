@@ -73,11 +73,11 @@ def explain_use(measure: str) -> str:
     )
 
 
-def count_in_words(used: int, total: str, measures: Iterable[str]) -> str:
+def count_in_words(used_count: int, total: str, measures: Iterable[str]) -> str:
     """Return the number of used heads in words: "**2** of 11 change their word more than neighbours".
 
     ``total`` is " of 11", or empty.
     """
     targets = " or ".join(dict.fromkeys(find_effect_target(measure).plural for measure in measures))
-    verb = "changes" if used == 1 else "change"
-    return f"**{used}**{total} {verb} {targets} more than neighbours"
+    verb = "changes" if used_count == 1 else "change"
+    return f"**{used_count}**{total} {verb} {targets} more than neighbours"

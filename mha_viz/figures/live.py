@@ -11,7 +11,7 @@ from pathlib import Path
 from mha_viz.corpus import grammar
 from mha_viz.errors import ExportError
 from mha_viz.figures import files as exports
-from mha_viz.figures.files.live import OTHER_SENTENCES, Live, build_site
+from mha_viz.figures.files.live import OTHER_SENTENCES, LiveSection, build_site
 from mha_viz.figures.files.page import Look, PagePart
 from mha_viz.figures.layout.packet import build_common_header
 from mha_viz.figures.words.known_facts import collect_head_facts
@@ -72,7 +72,7 @@ def write_site(
     description = json.loads(files["model.json"])
     size = (description["bytes"] + len(files[_RUNTIME])) / 1e6
     head_facts = collect_head_facts(model.name, model.revision, (model.layers, model.heads))
-    live = Live(model.name, model.revision, size, description["deviation"], text, part, head_facts)
+    live = LiveSection(model.name, model.revision, size, description["deviation"], text, part, head_facts)
     files = build_site(parts, live, files, title=title, introduction=introduction, look=look)
     for name, content in files.items():
         exports.write_bytes(target / name, partial(bytes, content))

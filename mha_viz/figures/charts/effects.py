@@ -31,7 +31,7 @@ Numbers = npt.NDArray[np.float64]
 def draw_head_grid(
     values: Numbers,
     unit: str,
-    off: Collection[Head],
+    ablated: Collection[Head],
     theme: Theme,
     format_value: Callable[[float], str] | None = None,
     pinned: Head | None = None,
@@ -47,7 +47,7 @@ def draw_head_grid(
     layers, heads = values.shape
     top = max(top, float(np.nanmax(values, initial=0.0))) or 1.0
     width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # pixels of a square
-    states = {**({pinned: "pinned"} if pinned else {}), **dict.fromkeys(off, OFF)}
+    states = {**({pinned: "pinned"} if pinned else {}), **dict.fromkeys(ablated, OFF)}
     texts = _label_squares(values, top, unit, states, theme, format_value or format_thousandths)
     return Chart(
         theme,

@@ -86,11 +86,11 @@ def _list_other_fonts() -> tuple[Font, ...]:
 
     Only the first face of a collection is used, since its other faces have the same characters.
     """
-    configured_files = sorted(_iter_files(_list_configured_places()))
+    configured_files = sorted(_iter_files(_list_configured_paths()))
     return tuple(Font(str(path)) for path in [*configured_files, *sorted(_iter_files(_folders()), key=_preference_key)])
 
 
-def _list_configured_places() -> list[Path]:
+def _list_configured_paths() -> list[Path]:
     return [Path(path) for path in os.environ.get(FONTS_VARIABLE, "").split(os.pathsep) if path]
 
 
@@ -375,6 +375,6 @@ def _write_advice(script: str, characters: list[str]) -> str:
         if script != "UNNAMED"
         else f"Name a font in {FONTS_VARIABLE}"
     )
-    if not all(any(_iter_files([path])) for path in _list_configured_places()):
+    if not all(any(_iter_files([path])) for path in _list_configured_paths()):
         advice += ", which now names a path without one"
     return f"No font on this machine has {_describe_characters(script, characters)}: boxes are drawn instead. {advice}."

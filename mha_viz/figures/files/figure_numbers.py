@@ -23,9 +23,9 @@ from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.files.formats import (
     CELL_COLUMNS,
     ORIGIN_COLUMNS,
-    PLACE_COLUMNS,
+    WEIGHT_COLUMNS,
+    format_head_cells,
     format_origin,
-    format_place,
     quote_cell,
     shorten_floats,
 )
@@ -82,7 +82,7 @@ def encode_shown(numbers: FigureNumbers, suffix: str) -> bytes:
 
 def _write_table(shown: Shown, file: BinaryIO) -> None:
     """Write one row per number, as :func:`mha_viz.figures.files.formats.table`."""
-    file.write((",".join((*PLACE_COLUMNS, name_numbers(shown.quantity, shown.made), *ORIGIN_COLUMNS)) + "\n").encode())
+    file.write((",".join((*WEIGHT_COLUMNS, name_numbers(shown.quantity, shown.made), *ORIGIN_COLUMNS)) + "\n").encode())
     for line in _iter_lines(shown):
         file.write(line)
 
@@ -99,7 +99,7 @@ def _iter_lines(shown: Shown, prefix: str = "", empty_cells: tuple[str, str] = (
     keys = [f"{index},{text},{left_cells}" for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
         for index, text, row in zip(shown.row_index, rows, matrix, strict=True):
-            start = f"{prefix}{format_place(head, shown)},{index},{text},"
+            start = f"{prefix}{format_head_cells(head, shown)},{index},{text},"
             lines = [f"{start}{key}{w}{right_cells}{blank}\n" for key, w in zip(keys, map(str, row), strict=True)]
             if lines:
                 lines[0], origin = lines[0].replace(f"{blank}\n", f"{origin}\n"), blank
@@ -142,7 +142,7 @@ def _write_panels_table(comparison: PanelNumbers, file: BinaryIO) -> None:
     """
     panel_numbers = [name_numbers(shown.quantity, shown.made) for shown in comparison.panels]
     numbers = list(dict.fromkeys(panel_numbers))
-    file.write((",".join((*PANEL_COLUMNS, *PLACE_COLUMNS, *numbers, *ORIGIN_COLUMNS)) + "\n").encode())
+    file.write((",".join((*PANEL_COLUMNS, *WEIGHT_COLUMNS, *numbers, *ORIGIN_COLUMNS)) + "\n").encode())
     for count, (shown, name, number_name) in enumerate(zip(*comparison, panel_numbers, strict=True), 1):
         column = numbers.index(number_name)
         prefix = f"{count},{quote_cell(clean(name))},{quote_cell(clean(name_in_column(shown.model)))},"

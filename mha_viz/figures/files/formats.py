@@ -26,7 +26,7 @@ from mha_viz.text import TokenizedText, clean
 from mha_viz.view.quantities import QUANTITIES
 
 CELL_COLUMNS = ("query_index", "query_token", "key_index", "key_token")
-PLACE_COLUMNS = ("layer", "head", *CELL_COLUMNS)
+WEIGHT_COLUMNS = ("layer", "head", *CELL_COLUMNS)
 MAX_CELL_LENGTH = 32_000  # characters: spreadsheets hold 32,767 in a cell, Python reads 131,072
 ORIGIN_COLUMNS = ("of_model", "quantity", "text", "made")
 
@@ -86,7 +86,7 @@ def table(attention: Attention, file: BinaryIO) -> None:
     apostrophe. The file is written row by row, because 512 tokens and 72 heads make 19 million rows.
     """
     file.write(
-        (",".join((*PLACE_COLUMNS, name_numbers(attention.quantity, attention.made), *ORIGIN_COLUMNS)) + "\n").encode()
+        (",".join((*WEIGHT_COLUMNS, name_numbers(attention.quantity, attention.made), *ORIGIN_COLUMNS)) + "\n").encode()
     )
     origin, blank = format_origin(attention)
     cells, key_cells = (
@@ -95,16 +95,16 @@ def table(attention: Attention, file: BinaryIO) -> None:
     keys = [f"{index},{text}," for index, text in enumerate(key_cells)]
     for head, matrix in _iter_matrices(attention):
         for query, row in enumerate(matrix):
-            start = f"{format_place(head, attention)},{query},{cells[query]},"
+            start = f"{format_head_cells(head, attention)},{query},{cells[query]},"
             lines = [f"{start}{key}{weight}{blank}\n" for key, weight in zip(keys, map(str, row), strict=True)]
             lines[0], origin = lines[0].replace(f"{blank}\n", f"{origin}\n"), blank
             file.write("".join(lines).encode())
 
 
-def format_place(head: Head, reading: Attention | Shown) -> str:
+def format_head_cells(head: Head, reading: Attention | Shown) -> str:
     """Return the cells of layer and head, by their numbers in the model.
 
-    Where a map is of a whole layer, the second cell is empty.
+    The cell of the head is empty for the map of a whole layer.
     """
     layer, number = find_in_model(reading.made, head)
     return f"{layer}," if QUANTITIES[reading.quantity].of_layers else f"{layer},{number}"

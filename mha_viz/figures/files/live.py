@@ -34,8 +34,8 @@ _FILE_HINT = (
 )
 
 
-class Live(NamedTuple):
-    """The sentence field of a page.
+class LiveSection(NamedTuple):
+    """The section of a page in which a model reads the visitor's sentence.
 
     Attributes:
         model, revision: of the live model.
@@ -57,7 +57,7 @@ class Live(NamedTuple):
 
 def build_site(
     parts: Sequence[PagePart],
-    live: Live,
+    live: LiveSection,
     model_files: Mapping[str, bytes],
     *,
     title: str,
@@ -117,7 +117,7 @@ def _build_page_script() -> str:
     return f"{join_modules(compare, explorer, alone, page)}{live}.catch(console.error);\n{draw}"
 
 
-def _render_section(live: Live) -> str:
+def _render_section(live: LiveSection) -> str:
     """Return the HTML of the sentence field, with the example below it."""
     citation = cite_model(live.model, live.revision)
     text = f"{citation} reads what you type in this browser: nothing leaves this device. "

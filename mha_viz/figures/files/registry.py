@@ -70,7 +70,7 @@ def _write_file(path: str | os.PathLike[str], write_to: Callable[[BinaryIO], obj
     file_path = Path(path)
     try:
         target = file_path.resolve()
-        _check_no_folder(target)
+        _refuse_folder(target)
         with write_atomically(target) as file:
             write_to(file)
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: NUL in the name; RuntimeError: a link loop
@@ -83,7 +83,7 @@ def check_place(path: str | os.PathLike[str]) -> None:
     file_path = Path(path)
     try:
         target = file_path.resolve()
-        _check_no_folder(target)
+        _refuse_folder(target)
         with TemporaryFile(dir=target.parent), suppress(FileNotFoundError):
             target.lstat()  # raises if the name is too long
     except (OSError, ValueError, RuntimeError) as error:
@@ -113,7 +113,7 @@ def _find_by_suffix(writers: Mapping[str, F], suffix: str, kind: str) -> F:
     return writers[suffix.lower()]
 
 
-def _check_no_folder(path: Path) -> None:
+def _refuse_folder(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder")
 

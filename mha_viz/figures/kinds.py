@@ -64,7 +64,7 @@ def overlay(
 ) -> Figure:
     """Draw the attention of a vision transformer: the weights between one token and the patches, over the image.
 
-    Names such as "0,1" ("row,column") state the position of each patch; patches with plain numbers are ordered row by row.
+    Names such as "0,1" ("row,column") state the position of each patch; patches with plain numbers go row by row.
     All other tokens need names in brackets, such as [CLS] or [REG1]. ``image`` is the picture as the model saw it: a
     picture or an array [row, column, colour] or [colour, row, column]. Without it, only the weights are drawn.
     ``columns`` is the number of patches in a row, needed if their names do not state it and they do not form a square.

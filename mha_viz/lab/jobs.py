@@ -50,7 +50,7 @@ def has_shared_job(jobs: Array) -> bool:
 
 
 def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
-    """Say which head does which job: "H0 does ○; H1, H2 and H3 share □: three heads, one job."
+    """Describe which head does which job: "H0 does ○; H1, H2 and H3 share □: three heads, one job."
 
     Return an empty text if a sign marks fewer than MIN_MARKED_WORDS words, which are too few to show a job.
 

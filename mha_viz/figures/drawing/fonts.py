@@ -202,7 +202,7 @@ def cut_text(text: str, size: float, room: float, weight: int = 400) -> str:
 def _is_inseparable(character: str, previous: str) -> bool:
     """Return whether a line must not be cut between two characters.
 
-    This is so for combining marks, skin tones and characters joined by a zero-width joiner.
+    It must not be cut before combining marks and skin tones, and on both sides of a zero-width joiner.
     """
     is_skin_tone = "\U0001f3fb" <= character <= "\U0001f3ff"
     return is_skin_tone or previous == "\u200d" or character == "\u200d" or unicodedata.category(character)[0] == "M"

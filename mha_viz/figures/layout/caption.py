@@ -182,14 +182,14 @@ def explain_quantities(attentions: Sequence[Attention]) -> str:
 
 
 def explain_ablated(panels: Sequence[tuple[Attention, Head]]) -> str:
-    """Say that the outputs of ablated heads in a figure are not used; empty if none is ablated."""
+    """State that the outputs of ablated heads in a figure are not used; empty if none is ablated."""
     singular, plural = "its pattern is computed, its output is", "their patterns are computed, their outputs are"
     switched_off = _name_ablated(panels, singular, plural)
     return switched_off and f"{switched_off} not used."
 
 
 def mention_ablated(panels: Sequence[tuple[Attention, Head]]) -> str:
-    """Say briefly which heads in a figure are ablated, for the picture itself; empty if none is."""
+    """State briefly which heads in a figure are ablated, for the picture itself; empty if none is."""
     switched_off = _name_ablated(panels, "its output is", "their outputs are", MAX_NAMED_HEADS)
     return switched_off and f"{switched_off} not used"
 

@@ -12,7 +12,7 @@ from mha_viz.figures.drawing.marks import Text
 from mha_viz.text import UNKNOWN
 
 TWO_LINE_ROOM = 18  # minimum number of pixels of a row or column with room for two lines
-FIRST_LINE, SECOND_LINE = 0.5, 0.8  # maximum size of the first line per room; size of the second per that of the first
+FIRST_LINE, SECOND_LINE = 0.5, 0.8  # maximum size of the first line, per room; size of the second, per first
 
 
 def draw_label(text: Text, width: float, room: float) -> list[Text]:

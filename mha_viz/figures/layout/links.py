@@ -87,7 +87,7 @@ class Strand(NamedTuple):
         return math.floor(int(self.shade[row, col]) / 255 * LEVELS + 0.5)
 
     def is_numbered(self, row: int, col: int) -> bool:
-        """Return whether the number of a link is written, which is so for drawn lines that are not very weak."""
+        """Return whether the number of a link is written: only for drawn lines that are not very weak."""
         minimum = MIN_NUMBERED * (1 if self.block.is_share else self.block.top)
         return self.level(row, col) > 0 and abs(self.block.w[row, col]) >= np.float32(minimum)
 
@@ -231,7 +231,7 @@ def build_strands(
 ) -> list[Strand]:
     """Build the strands of heads that are drawn together.
 
-    ``top`` is the weight of full strength if other diagrams share the scale; by default, the largest of these heads.
+    ``top`` is the weight of full strength if other diagrams share the scale; by default, the largest weight of these heads.
     """
     blocks = [build_block(attention, head, view, axes) for head in heads]
     max_weight = max(block.top for block in blocks) if top is None else top

@@ -20,7 +20,7 @@ NOT_NEEDED = "Not shown to be needed for any measured kind of pair."
 
 
 def describe_need(need: PairsWithout) -> str:
-    """Say in a sentence whether sentence pairs need a head, and the number that the model gets wrong without it.
+    """Describe whether sentence pairs need a head, and how many pairs the model gets wrong without it.
 
     The numbers are of the kinds of pairs that need the head, or of all pairs if no single kind does.
     """
@@ -39,7 +39,7 @@ def name_kinds(need: PairsWithout) -> str:
 
 
 def explain_need(need: PairsWithout) -> str:
-    """Say how need was measured: the pairs, the replacement of the head's output, and the changes without the head.
+    """Describe how need was measured: the pairs, the replacement of the head's output, and the changes without the head.
 
     The numbers are of each kind of pairs that needs the head, or of all pairs if no single kind does.
     """

@@ -199,8 +199,8 @@ def format_q(q: float) -> str:
 class PrintedColumn(NamedTuple):
     """A column of the printed table.
 
-    ``alignment``: in LaTeX, "l", "r" or, for text of several lines, "p". ``width``: the share of a "p" column in the
-    width of all of them.
+    ``alignment``: in LaTeX, "l", "r" or, for text of several lines, "p". ``width``: the width of a "p" column as a
+    share of all "p" columns.
     """
 
     heading: str

@@ -55,12 +55,12 @@ def describe_use(used: bool, measure: str) -> str:
 
 
 def describe_most(measure: str) -> str:
-    """Say briefly that a head is used: "changes its word most"."""
+    """State briefly that a head is used: "changes its word most"."""
     return f"changes {find_effect_target(measure).name} most"
 
 
 def describe_unused(subject: str, measure: str) -> str:
-    """Say that a head is used for none of its roles: "For 2 relations it changes its word no more than …"."""
+    """State that a head is used for none of its roles: "For 2 relations it changes its word no more than …"."""
     return f"For {subject} it changes {find_effect_target(measure).name} {NO_MORE}."
 
 

@@ -39,7 +39,7 @@ def name_kinds(need: PairsWithout) -> str:
 
 
 def explain_need(need: PairsWithout) -> str:
-    """Describe how need was measured: the pairs, the replacement of the head's output, and the changes without the head.
+    """Describe how need was measured: pairs, replacement of the head's output, and changes without the head.
 
     The numbers are of each kind of pairs that needs the head, or of all pairs if no single kind does.
     """

@@ -231,7 +231,7 @@ def build_strands(
 ) -> list[Strand]:
     """Build the strands of heads that are drawn together.
 
-    ``top`` is the weight of full strength if other diagrams share the scale; by default, the largest weight of these.
+    ``top`` is the weight of full strength, if diagrams share a scale; by default, the largest weight of these heads.
     """
     blocks = [build_block(attention, head, view, axes) for head in heads]
     max_weight = max(block.top for block in blocks) if top is None else top

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mha_viz.figures import Figure
 from mha_viz.figures.charts.chart import COLUMNS
 from mha_viz.figures.drawing.table import Table
-from mha_viz.figures.files import Several, Subtracted
+from mha_viz.figures.files import DifferenceNumbers, PanelNumbers
 
 Colours = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.float64]
@@ -26,11 +26,11 @@ def pick_bar_colour(colours: Colours, share: float) -> Numbers:
 def list_numbers(figure: Figure) -> list[Numbers]:
     """Return the matrices that a figure writes into its CSV, in the order of its pictures."""
     numbers = figure.numbers()
-    if isinstance(numbers, Subtracted):
+    if isinstance(numbers, DifferenceNumbers):
         return [numbers.difference.astype(float)]
     if isinstance(numbers, Table):
         return _list_matrices(numbers)
-    every = numbers.panels if isinstance(numbers, Several) else [numbers]
+    every = numbers.panels if isinstance(numbers, PanelNumbers) else [numbers]
     return [matrix.astype(float) for shown in every for matrix in shown.weights]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from mha_viz.figures.drawing.marks import Curve, Rect, Text
 from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.figures.layout import answers
-from mha_viz.figures.layout.answers import COUNT, GRADIENT, SLICES, TOKENS, WordLink
+from mha_viz.figures.layout.answers import GRADIENT, HEAD_COUNT, SLICES, TOKENS, WordLink
 
-HEADS = LIGHT.heads[:COUNT]
+HEADS = LIGHT.heads[:HEAD_COUNT]
 
 
 def shade(value: float) -> str:
@@ -17,7 +17,7 @@ def shade(value: float) -> str:
 
 
 def test_each_gradient_is_the_one_of_the_output_times_the_slice_of_its_head() -> None:
-    for drawing, slices in zip(answers.draw_gradients(LIGHT), ([SLICES[0]] * COUNT, SLICES), strict=True):
+    for drawing, slices in zip(answers.draw_gradients(LIGHT), ([SLICES[0]] * HEAD_COUNT, SLICES), strict=True):
         shades = [mark.fill for mark in drawing.marks if isinstance(mark, Rect) and mark.fill is not None]
         expected = [shade(value) for value in GRADIENT]
         for part in slices:
@@ -33,13 +33,13 @@ def test_each_gradient_is_the_one_of_the_output_times_the_slice_of_its_head() ->
 
 def test_every_head_gets_all_tokens_and_only_narrow_ones_a_chunk() -> None:
     wide, narrow = answers.draw_widths(LIGHT)
-    for drawing, fed in ((wide, [LIGHT.muted] * COUNT), (narrow, list(HEADS))):
+    for drawing, fed in ((wide, [LIGHT.muted] * HEAD_COUNT), (narrow, list(HEADS))):
         rects = [mark for mark in drawing.marks if isinstance(mark, Rect)]
         assert [mark.fill for mark in rects[::2]] == fed
         assert [mark.fill for mark in rects[1::2]] == list(HEADS)
         assert len({mark.height for mark in rects}) == 1, "the length is not cut"
         lines = [mark for mark in drawing.marks if isinstance(mark, Curve) and mark.colour == LIGHT.paper]
-        assert len(lines) == (TOKENS - 1) * (1 + COUNT)
+        assert len(lines) == (TOKENS - 1) * (1 + HEAD_COUNT)
     assert wide.alt.endswith("wide: each reads the whole vector.")
 
 

@@ -40,7 +40,7 @@ INK, PLAIN = "#000000", Axis()
 
 
 def chart_of(*series: Series, x: Axis = PLAIN, y: Axis = PLAIN) -> Chart:
-    return Chart(LIGHT, series, [Plot(x, y)], 300, Margin(50, 10, 20, 30), letters=12, legend=Legend())
+    return Chart(LIGHT, series, [Plot(x, y)], 300, Margin(50, 10, 20, 30), font_size=12, legend=Legend())
 
 
 def marks(chart: Chart, kind: type) -> list[Any]:
@@ -120,7 +120,7 @@ def test_the_points_of_a_curve_have_its_colour() -> None:
 
 
 def test_labels_titles_and_the_legend_are_written() -> None:
-    axis = Axis(at=[0, 1], names=["a &lt; b", "c"], title="step")
+    axis = Axis(positions=[0, 1], names=["a &lt; b", "c"], title="step")
     titles = zip(["left W<sub>Q</sub>", "<b>right</b>"], divide_width((1, 1), 0.1), strict=True)
     lines = [Line([0, 1], [0, 1], INK, name=name, plot=plot) for plot, name in enumerate(["one", "two"])]
     plots = [Plot(axis, Axis(), title, across) for title, across in titles]
@@ -163,12 +163,12 @@ def test_text_that_looks_like_markup_stays_text() -> None:
 def test_round_numbers_stand_along_an_axis() -> None:
     bars = chart_of(Bars([0, 1], [0.0, 7.3], INK))
     assert [text for _, text in build_scale(bars, 0, "y").ticks()] == ["0", "2", "4", "6"]
-    shares = chart_of(y=Axis(form=".0%", range=(0, 1), most=3))
+    shares = chart_of(y=Axis(tick_format=".0%", range=(0, 1), max_ticks=3))
     assert [text for _, text in build_scale(shares, 0, "y").ticks()] == ["0%", "50%", "100%"]
 
 
 def test_a_square_stays_square() -> None:
-    (drawn,) = marks(chart_of(Cells(np.zeros((4, 4)), 0, 1, GREYS), y=Axis(square=True)), CellPicture)
+    (drawn,) = marks(chart_of(Cells(np.zeros((4, 4)), 0, 1, GREYS), y=Axis(has_equal_units=True)), CellPicture)
     assert drawn.width == pytest.approx(drawn.height)
 
 
@@ -201,7 +201,7 @@ def test_the_numbers_of_a_chart_are_those_that_it_draws() -> None:
 
 def test_cells_are_named_as_along_their_axes() -> None:
     cells = Cells([[1.0, 2.0], [3.0, np.nan]], 0, 3, GREYS)
-    assert chart_of(cells, x=Axis(at=[0, 1], names=["<b>it</b>", "sat"])).rows == (
+    assert chart_of(cells, x=Axis(positions=[0, 1], names=["<b>it</b>", "sat"])).rows == (
         ("", "", "it", 0, 1.0),
         ("", "", "sat", 0, 2.0),
         ("", "", "it", 1, 3.0),

@@ -27,7 +27,7 @@ from mha_viz.figures.charts.chart import (
 from mha_viz.figures.charts.chart_plotly import plotly
 from mha_viz.figures.drawing.theme import LIGHT
 
-USUAL, BELOW = Axis(is_fixed=False), Axis(is_fixed=False, same_as=2, has_labels=False)
+USUAL, BELOW = Axis(is_fixed=False), Axis(is_fixed=False, same_x_as=2, has_labels=False)
 BOTTOM, TOP = divide_width((1, 6), 0.14)
 WIDE = divide_width((1, 2, 2), 0.03)
 GRIDS: dict[str, tuple[list[Plot], dict[str, Any]]] = {
@@ -36,7 +36,10 @@ GRIDS: dict[str, tuple[list[Plot], dict[str, Any]]] = {
         {"rows": 1, "cols": 3, "subplot_titles": ["a", "b", "c"], "horizontal_spacing": 0.04},
     ),
     "one axis below": (
-        [Plot(BELOW if row < 2 else USUAL, USUAL, "abc"[row], up=up) for row, up in enumerate(divide_height(3, 0.11))],
+        [
+            Plot(BELOW if row < 2 else USUAL, USUAL, "abc"[row], y_span=y_span)
+            for row, y_span in enumerate(divide_height(3, 0.11))
+        ],
         {"rows": 3, "cols": 1, "subplot_titles": ["a", "b", "c"], "vertical_spacing": 0.11, "shared_xaxes": True},
     ),
     "shares and empty places": (
@@ -57,7 +60,7 @@ def chart_of(plots: list[Plot], *series: Any, **properties: Any) -> Chart:
 @pytest.mark.parametrize("grid", GRIDS)
 def test_plots_stand_where_plotly_would_put_them(grid: str) -> None:
     plots, plotlys = GRIDS[grid]
-    chart, other = plotly(chart_of(plots, title_letters=16)), make_subplots(**plotlys)
+    chart, other = plotly(chart_of(plots, title_font_size=16)), make_subplots(**plotlys)
     other.update_xaxes(title_font_size=16)
     other.update_yaxes(title_font_size=16)
     axes = [name for name in other.layout if name[1:5] == "axis"]

@@ -309,10 +309,10 @@ def test_charts_have_larger_letters_in_a_class() -> None:
 def test_what_is_measured_in_pixels_grows_and_what_is_shown_stays() -> None:
     line, texts = (
         Line([1], [2], "#000000", point=10),
-        Points([1], [2], 9, "#000000", texts=["a"], letters=11, inks="#000000"),
+        Points([1], [2], 9, "#000000", texts=["a"], font_size=11, inks="#000000"),
     )
-    axis = Axis(title="size", near=4)
-    chart = Chart(LIGHT, [line, texts], [Plot(axis, Axis())], 50, Margin(10, 0, 0, 0), width=100, letters=12)
+    axis = Axis(title="size", title_gap=4)
+    chart = Chart(LIGHT, [line, texts], [Plot(axis, Axis())], 50, Margin(10, 0, 0, 0), width=100, font_size=12)
     usual, larger = plotly(chart), plotly(chart, 1.5)
     layout, (drawn, named) = larger.layout, larger.data
     assert (layout.width, layout.height, layout.margin.l, layout.font.size) == (150, 75, 15, 18)

@@ -55,7 +55,7 @@ def test_no_browser_can_take_a_training_from_another(server: AppServer) -> None:
 
     async def watch() -> str:
         async with WebSession(server.url, "why_heads_differ", experiment=COUNT, numbers="1") as one:
-            await one.set(f"lab_{COUNT}_steps", EXPERIMENTS[COUNT].most_steps)
+            await one.set(f"lab_{COUNT}_steps", EXPERIMENTS[COUNT].max_steps)
             await one.press("lab_run")
             async with WebSession(server.url, "about") as other:
                 await other.send(CLEAR)

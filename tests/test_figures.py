@@ -27,7 +27,16 @@ from mha_viz.figures.layout.grid import grid, pool_matrix
 from mha_viz.figures.layout.heatmap import heatmap
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.panels import Panel
-from mha_viz.figures.layout.view import Block, View, build_block, chosen, compute_shown, find_focus, list_units, shades
+from mha_viz.figures.layout.view import (
+    Block,
+    View,
+    build_block,
+    compute_shown,
+    find_focus,
+    list_units,
+    select_links,
+    shades,
+)
 from mha_viz.files.assets import app_root
 from tests import hostile
 from tests.readings import make_long_reading, reading
@@ -86,7 +95,7 @@ def test_one_side_of_a_pair() -> None:
 @given(st.integers(1, 10))
 def test_the_heaviest_keys_of_each_query(k: int) -> None:
     w = reading(words=(1,) * 6).weights[0, 0]
-    mask = chosen(w, f"top{k}")
+    mask = select_links(w, f"top{k}")
     assert (mask.sum(axis=1) == min(k, w.shape[1])).all()
     for row, drawn in zip(w, mask, strict=True):
         assert row[drawn].min() >= row[~drawn].max(initial=0)
@@ -94,10 +103,10 @@ def test_the_heaviest_keys_of_each_query(k: int) -> None:
 
 def test_links_by_weight_and_by_mass() -> None:
     w = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], np.float32)
-    assert chosen(w, "min0.30").tolist() == [[True, True, False], [False, False, True]]
-    assert chosen(w, "mass0.70").tolist() == [[True, True, False], [False, False, True]]
-    assert chosen(w, "mass0.90").tolist() == [[True, True, True], [True, False, True]]
-    assert chosen(np.zeros((1, 2), np.float32), "mass0.50").tolist() == [[True, False]]
+    assert select_links(w, "min0.30").tolist() == [[True, True, False], [False, False, True]]
+    assert select_links(w, "mass0.70").tolist() == [[True, True, False], [False, False, True]]
+    assert select_links(w, "mass0.90").tolist() == [[True, True, True], [True, False, True]]
+    assert select_links(np.zeros((1, 2), np.float32), "mass0.50").tolist() == [[True, False]]
 
 
 def test_shades_by_hand() -> None:

@@ -110,7 +110,7 @@ def test_a_million_letters_are_not_all_measured_to_cut_them(monkeypatch: pytest.
 
 def test_long_texts_are_not_kept_in_memory() -> None:
     before = fonts._measure_short.cache_info().currsize
-    fonts.width("b" * (fonts.LONGEST_CACHED + 1), 10)
+    fonts.width("b" * (fonts.MAX_CACHED_LENGTH + 1), 10)
     assert fonts._measure_short.cache_info().currsize == before
 
 
@@ -230,7 +230,7 @@ def test_text_stands_as_a_page_shows_it(text: str) -> None:
     logical, expected = ORDERS[text]
     parts: list[tuple[str, str]] = []
     for run in fonts.place_runs(logical):  # fonts change within a stretch; only the order matters here
-        mark = "<" if run.leftward else ""
+        mark = "<" if run.is_leftward else ""
         if parts and parts[-1][1] == mark == "":
             parts[-1] = (parts[-1][0] + run.text, mark)
         else:

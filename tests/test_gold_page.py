@@ -25,7 +25,7 @@ from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import CorpusError
 from mha_viz.figures.drawing.marks import Curve, Text
 from mha_viz.figures.drawing.theme import LIGHT
-from mha_viz.figures.layout.arcs import LABEL, SIZE, Span, choose_arc_colour, draw_sentence
+from mha_viz.figures.layout.arcs import LABEL_SIZE, WORD_SIZE, Span, choose_arc_colour, draw_sentence
 from mha_viz.text import Token, TokenizedText
 from tests.page_session import PageSession
 
@@ -162,7 +162,7 @@ def test_an_arc_is_right_when_it_ends_on_gold() -> None:
 def test_gold_stands_above_the_words_and_the_rest_below() -> None:
     spans = [Span(0, 1, "nsubj", "hit"), Span(2, 1, "obj", "miss"), Span(2, 0, "", "extra")]
     drawn = draw_sentence(THREE.forms, spans, LIGHT, "three words")
-    (y,) = {m.y for m in drawn.marks if isinstance(m, Text) and m.size == SIZE}
+    (y,) = {m.y for m in drawn.marks if isinstance(m, Text) and m.size == WORD_SIZE}
     curves = {m.colour: m for m in reversed(drawn.marks) if isinstance(m, Curve)}  # the arcs come before their key
     assert curves[choose_arc_colour("hit", LIGHT)].points[1][1] < y
     assert curves[choose_arc_colour("miss", LIGHT)].points[1][1] < y
@@ -181,9 +181,9 @@ def test_labels_do_not_lie_over_each_other() -> None:
         Span(0, 1, "third", "hit"),
     ]
     drawn = draw_sentence(THREE.forms, spans, LIGHT, "")
-    heights = sorted(m.y for m in drawn.marks if isinstance(m, Text) and m.size == LABEL)
+    heights = sorted(m.y for m in drawn.marks if isinstance(m, Text) and m.size == LABEL_SIZE)
     assert len(heights) == 3
-    assert all(b - a >= LABEL for a, b in pairwise(heights))
+    assert all(b - a >= LABEL_SIZE for a, b in pairwise(heights))
 
 
 # ---- Badges ---------------------------------------------------------------------------------------------

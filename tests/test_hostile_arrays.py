@@ -413,7 +413,7 @@ def test_a_heading_with_another_value_is_refused(tmp_path: Path, field: str, val
     content = place.read_bytes()
     from mha_viz.figures.files import saved_readings
 
-    fields = json.loads(saved_readings.build_heading(good)) | {field: value}
+    fields = json.loads(saved_readings.build_header(good)) | {field: value}
     head = json.dumps(fields).encode()
     if suffix == "npz":
         stream = io.BytesIO()

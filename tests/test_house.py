@@ -223,7 +223,7 @@ def test_every_chart_has_a_name_for_those_who_do_not_see_it() -> None:
 def test_a_chart_that_is_clicked_does_not_take_two_quick_clicks_for_one_that_takes_them_back() -> None:
     clicked = {place: given for place, given in _charts() if "on_select" in given}
     assert clicked
-    assert [place for place, given in clicked.items() if "CLICKED" not in given["config"]] == []
+    assert [place for place, given in clicked.items() if "CLICK_CONFIG" not in given["config"]] == []
 
 
 def test_styles_are_in_style_sheets() -> None:

@@ -378,10 +378,10 @@ def test_the_score_at_another_distance_is_that_of_tokens_who_stand_there() -> No
     # The same vector everywhere: only positions differ
     trace = compute_trace(*of, heads=3, scaling=0.5, rotation=rotation)
     other = score_by_distance(trace, rotation, 1, 5, 4)
-    assert other.places == list(range(one.n))
-    for place, score in zip(other.places, other.scores, strict=True):
-        for key in range(one.n - place):
-            assert score == pytest.approx(trace.scores[1, key + place, key], abs=1e-4)
+    assert other.distances == list(range(one.n))
+    for distance, score in zip(other.distances, other.scores, strict=True):
+        for key in range(one.n - distance):
+            assert score == pytest.approx(trace.scores[1, key + distance, key], abs=1e-4)
     figure = on_page(draw_distance_scores, trace, rotation, 1, 5, 4, LIGHT)
     assert [colour == LIGHT.heads[1] for colour in figure.data[0].marker.color] == [place == 1 for place in range(7)]
 

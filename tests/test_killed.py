@@ -57,7 +57,7 @@ def treebank(sentences: int) -> StudyCorpus:
 
 def the_longest_training() -> Job:
     default = EXPERIMENTS[COUNT].default
-    return trainings.start(replace(default, steps=EXPERIMENTS[COUNT].most_steps))
+    return trainings.start(replace(default, steps=EXPERIMENTS[COUNT].max_steps))
 
 
 @contextmanager

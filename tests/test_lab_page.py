@@ -123,7 +123,7 @@ def test_every_experiment_shows_its_stored_run_at_once(experiment: str) -> None:
 
 
 def the_browser_is_sent_every_recorded_step_of_the_run_in_view(page: PageSession, result: Result) -> None:
-    arm = result.runs[EXPERIMENTS[result.settings.experiment].shown]
+    arm = result.runs[EXPERIMENTS[result.settings.experiment].initial_run]
     content, count = playing(page), len(arm.steps)
     assert content["steps"][:count] == arm.steps.tolist()
     cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(-1, *arm.maps.shape[1:])
@@ -393,7 +393,7 @@ def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reaso
 
 
 def verdict_of(experiment: str, guess: str | None) -> str:
-    result, below = lab.load_stored(experiment), EXPERIMENTS[experiment].below
+    result, below = lab.load_stored(experiment), EXPERIMENTS[experiment].other_experiment
     return lab.compare_with_other(guess, result, lab.load_stored(below)) if below else compare_with_guess(guess, result)
 
 

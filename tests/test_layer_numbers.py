@@ -95,7 +95,7 @@ def test_the_browser_gets_them_with_the_place_of_each_head(reading: mv.Attention
     assert header["full"] == [0, 1, 2, 3]
     assert header["start"]["head"] == "L3H0"
     drawn = (mv.Head(7, 0), mv.Head(7, 1))
-    chosen = unpack(build_packet(reading, drawn[:1], everything=True, drawn=drawn)).header
+    chosen = unpack(build_packet(reading, drawn[:1], is_standalone=True, grid_heads=drawn)).header
     assert (chosen["full"], chosen["drawn"]) == ([2, 3], {"layers": [1], "heads": [0, 1]})
 
 

@@ -361,7 +361,7 @@ def test_the_curve_of_a_toy_is_its_loss_beside_that_of_the_other_training() -> N
     assert (curves["title"], [line["faint"] for line in curves["lines"]]) == ("loss, hidden words", [True, False])
     expected = (logs - logs.min()) / (logs.max() - logs.min())
     np.testing.assert_allclose([line["values"] for line in curves["lines"]], expected, atol=6e-4)
-    measured = {"toy": toy_model.measure_hidden_word_loss, "repeater": repeater.measure_next_word_loss}
+    measured = {"toy": toy_model.measure_masked_word_loss, "repeater": repeater.measure_next_word_loss}
     for name, loss_of in measured.items():
         losses, folder = of_each[name].loss, asset_path(name)
         assert losses[-1] < losses[0] / 2

@@ -13,7 +13,7 @@ from fontTools.ttLib import TTFont
 from mha_viz.attention import Attention, Head
 from mha_viz.figures import files
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.files.letters import _subset_font, build_font_rule
+from mha_viz.figures.files.font_subsets import _subset_font, build_font_rule
 from mha_viz.figures.files.preview import render_preview
 from mha_viz.figures.layout.heatmap import heatmap
 from mha_viz.figures.layout.view import View

@@ -17,7 +17,7 @@ from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Rect, Tex
 from mha_viz.figures.drawing.theme import GREY, LIGHT, THEMES, Theme, palette
 from mha_viz.figures.layout import Size, arcs
 from mha_viz.figures.layout.difference import compute_difference, difference, quantise_levels
-from mha_viz.figures.layout.heatmap import DEEP, FAINT
+from mha_viz.figures.layout.heatmap import DARK_SHARE, MIN_MARKED_SHARE
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.view import View
@@ -82,9 +82,9 @@ def test_a_sign_has_a_mark_where_both_ends_of_a_difference_have_one_colour(theme
 
 @pytest.mark.parametrize("by", SEEN)
 def test_a_minus_is_clear_on_every_cell_that_carries_one(by: str) -> None:
-    d = np.linspace(-1, -FAINT, 181).astype(np.float32)
+    d = np.linspace(-1, -MIN_MARKED_SHARE, 181).astype(np.float32)
     cells = palette(GREY.signed)[quantise_levels(d, 1)]
-    inks = np.array([parse_rgb(GREY.paper if value < -DEEP else GREY.ink) for value in d])
+    inks = np.array([parse_rgb(GREY.paper if value < -DARK_SHARE else GREY.ink) for value in d])
     assert compute_contrast(cells, inks, by).min() >= CLEAR.get(by, NEARLY)
 
 
@@ -95,7 +95,7 @@ def test_every_negative_cell_has_its_minus_in_grey_and_no_other_has(how: str, lo
     picture = RENDERED[how](drawing)
     cells = next(m for m in drawing.marks if isinstance(m, CellPicture))
     d = compute_difference(first, second, View()).d
-    clear = d <= -FAINT * np.abs(d).max()
+    clear = d <= -MIN_MARKED_SHARE * np.abs(d).max()
     assert all(kind.any() for kind in (clear, d > 0, ~clear & (d < 0)))
     marked = clear & (look == "grey")
     side, k = cells.width / len(d), DPI / 72
@@ -110,7 +110,7 @@ def test_every_negative_cell_has_its_minus_in_grey_and_no_other_has(how: str, lo
 def test_the_legend_and_the_caption_say_what_a_minus_means(width: float) -> None:
     first, second = (Panel(reading(words=(1,) * 8, seed=seed), H) for seed in (1, 2))
     d = compute_difference(first, second, View()).d
-    least = f"−{FAINT * float(np.abs(d).max()):.3f}"
+    least = f"−{MIN_MARKED_SHARE * float(np.abs(d).max()):.3f}"
     drawing = difference(first, second, None, Size(width, look="grey"))
     assert any(text.endswith(f"with a minus from {least} down") for text in drawing.texts())
     assert f"cells from {least} down carry a minus" in drawing.caption

@@ -14,7 +14,7 @@ import mha_viz as mv
 from mha_viz.app.widgets import download_panel
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.figures import publication
-from mha_viz.figures.publishing import MOST_REMARK, MOST_TITLE
+from mha_viz.figures.publishing import MAX_REMARK, MAX_TITLE
 from mha_viz.models.reading.encoder import Encoder
 from tests import hostile
 from tests.page_session import PageSession
@@ -43,10 +43,10 @@ def test_the_page_holds_each_head_with_its_remark_and_calls_nobody(panels: list[
 
 @pytest.mark.parametrize("first", range(0, len(hostile.KINDS), 8))
 def test_remarks_are_text_and_never_html(panels: list[Any], first: int) -> None:
-    remarks = [text[:MOST_REMARK] for text in hostile.KINDS.values()][first : first + 8]
+    remarks = [text[:MAX_REMARK] for text in hostile.KINDS.values()][first : first + 8]
     several = (panels * 4)[: len(remarks)]
     title, introduction = "".join(remark[:12] for remark in remarks), "\n".join(remark[:200] for remark in remarks)
-    page = publication(several, title=title[:MOST_TITLE], introduction=introduction, remarks=remarks)
+    page = publication(several, title=title[:MAX_TITLE], introduction=introduction, remarks=remarks)
     plain = publication(several, title="a", introduction="a", remarks=["a"] * len(several))
     for tag in (b"<script", b"<img", b"<iframe", b"<a ", b"<style", b"<p", b"</p>", b"<h1"):
         assert page.count(tag) <= plain.count(tag)

@@ -42,11 +42,11 @@ from mha_viz.figures.layout.recipe import write_head_recipe
 from mha_viz.figures.layout.view import (
     View,
     build_block,
-    chosen,
     colour_cells,
     compute_shown,
     describe_range,
     list_units,
+    select_links,
 )
 from mha_viz.models.decomposing.contributions import norm_weighted
 from mha_viz.models.intervening import ablation
@@ -666,7 +666,7 @@ def test_links_of_numbers_with_a_sign_have_two_colours_and_rank_by_size() -> Non
     drawn = signed_reading().links("L0H0", scale="head").drawing
     colours = {mark.colour for mark in drawn.marks if isinstance(mark, Curve)}
     assert colours == {LIGHT.signed[1], LIGHT.signed[-2]}
-    assert chosen(signed_reading()["L0H0"], "top1").tolist() == [[False, True], [False, True]]
+    assert select_links(signed_reading()["L0H0"], "top1").tolist() == [[False, True], [False, True]]
     assert drawn.alt.endswith("−1.00.")
 
 

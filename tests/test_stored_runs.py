@@ -77,7 +77,7 @@ def test_a_run_that_does_not_show_it_says_no() -> None:
     same, difference = arm.same.copy(), arm.difference.copy()
     same[-1, 0, 1], difference[-1, 0, 1] = False, 1e-7
     first = statements_of(replace(result, runs=(replace(arm, same=same, difference=difference),)))[0]
-    assert not first.yes
+    assert not first.answer
     assert first.is_surprising
     assert "1\u00a0·\u00a010⁻⁷" in first.evidence
 
@@ -117,7 +117,7 @@ def nothing(values: Any) -> Any:
     ],
 )
 def test_the_opposite_is_said_when_the_numbers_are_others(experiment: str, others: dict[str, Any], at: int) -> None:
-    assert changed(experiment, **others)[at].yes is not changed(experiment)[at].yes
+    assert changed(experiment, **others)[at].answer is not changed(experiment)[at].answer
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_the_estimated_work_grows_with_every_setting_that_takes_time() -> None:
 
 
 def test_weights_that_point_away_from_each_other_are_different() -> None:
-    assert changed(RANDOM_START, weight_cosines=lambda w: -0.7 * np.ones_like(w))[1].yes
+    assert changed(RANDOM_START, weight_cosines=lambda w: -0.7 * np.ones_like(w))[1].answer
 
 
 def test_a_layer_that_learned_nothing_proves_nothing() -> None:
@@ -220,7 +220,7 @@ def test_a_layer_that_learned_nothing_proves_nothing() -> None:
     assert result.removal is not None
     guessing = replace(result.removal, least=np.full_like(result.removal.least, 0.125))
     statement = statements_of(replace(result, removal=guessing))[0]
-    assert not statement.yes
+    assert not statement.answer
     assert statement.evidence.startswith("This layer has learned almost nothing")
 
 
@@ -239,13 +239,13 @@ def test_a_stored_run_is_what_the_code_gives_today() -> None:
 def test_accuracy_is_one_thing_on_the_page() -> None:
     result = lab.load_stored(REMOVAL)
     assert result.removal is not None
-    assert result.removal.least[0] == pytest.approx(result.runs[0].right, abs=1e-6)
+    assert result.removal.least[0] == pytest.approx(result.runs[0].final_accuracy, abs=1e-6)
 
 
 def test_statements_of_the_penalty_follow_the_numbers() -> None:
     result = lab.load_stored(PENALTY)
     swapped = statements_of(replace(result, runs=result.runs[::-1]))
-    assert [s.yes for s in swapped[:2]] == [False, False]
+    assert [s.answer for s in swapped[:2]] == [False, False]
     assert all(s.is_surprising for s in swapped[:2])
 
 

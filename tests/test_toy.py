@@ -117,7 +117,7 @@ def test_the_same_seed_trains_the_same_model(trained: toy_model.TrainedModel) ->
 def test_progress_is_told_and_training_can_be_stopped() -> None:
     seen: list[toy_model.TrainingProgress] = []
     sampled: list[tuple[int, int]] = []
-    toy_model.train(steps=1, pool=501, progress=seen.append, sampling=lambda *so_far: sampled.append(so_far))
+    toy_model.train(steps=1, pool=501, progress=seen.append, report_sampling=lambda *so_far: sampled.append(so_far))
     assert sampled == [(0, 501), (500, 501)]
     assert [(p.step, p.steps, set(p.losses)) for p in seen] == [
         (1, 1, {"masked", "previous", "antecedent", "predicate"})

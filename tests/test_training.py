@@ -102,7 +102,7 @@ def test_the_gradient_comes_through_the_heads_own_slice_of_w_o() -> None:
     heads = draw_initial_heads(Shape(4, 2), torch.Generator().manual_seed(1), SAME_QKV)
     x = torch.randn(1, 2, 4, generator=torch.Generator().manual_seed(2))
     wanted = torch.randn(2, 4, generator=torch.Generator().manual_seed(3))  # G = ∂L/∂Y
-    (attend(heads, heads.slice_by_head(), x).parts.sum(0) * wanted).sum().backward()
+    (attend(heads, heads.slice_by_head(), x).head_outputs.sum(0) * wanted).sum().backward()
     X, G = x[0].numpy(), wanted.numpy()  # noqa: N806  [word, d_model]
     for h in range(2):
         q, k, v, o = (w.detach().numpy()[h] for w in heads.tensors())
@@ -149,7 +149,7 @@ def test_two_equal_heads_are_one_head_with_twice_its_slice_of_w_o(seed: int) -> 
     assert after["loss"] < before["loss"] - 0.5
     probe = draw_sentences(256, (seed, 1))
     with torch.no_grad():
-        parts = model.attend(probe, model.heads.slice_by_head()).parts
+        parts = model.attend(probe, model.heads.slice_by_head()).head_outputs
         three = torch.stack([parts[0], parts[1], 2 * parts[2]])
         torch.testing.assert_close(model.logits(three, probe), model.logits(parts, probe), atol=1e-4, rtol=1e-4)
         assert (
@@ -188,7 +188,7 @@ def test_heads_apart_are_the_papers_wide_matrices() -> None:
     split = [(x @ w).view(3, 5, 4, 4).transpose(1, 2) for w in (query, key, value)]
     joined = torch.nn.functional.scaled_dot_product_attention(*split).transpose(1, 2).reshape(3, 5, 16)
     ours = attend(heads, heads.slice_by_head(), x)
-    torch.testing.assert_close(ours.parts.sum(0).view(3, 5, 16), joined @ output, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(ours.head_outputs.sum(0).view(3, 5, 16), joined @ output, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(ours.maps.sum(-1), torch.ones(4, 3, 5))
 
 
@@ -264,13 +264,13 @@ def test_measures_of_one_moment_are_those_of_their_definitions() -> None:
     assert values["penalty"] == pytest.approx(float((grams**2).sum((1, 2)).mean()), rel=1e-5)
     given = [maps[1, s, i, probe.places[s, i, 1]] for s in range(32) for i in range(WORDS)]
     assert values["relation_weights"][1, 1] == pytest.approx(np.mean(given), rel=1e-5)
-    answers = model.logits(attended.parts, probe).argmax(-1).numpy()
+    answers = model.logits(attended.head_outputs, probe).argmax(-1).numpy()
     assert values["accuracy"][1] == pytest.approx((answers == probe.answers)[:, 1:, 1].mean())
 
 
 def test_the_norm_of_a_heads_gradient_is_that_of_its_slices() -> None:
     model, probe = make_model(Shape(16, 2), 3), draw_sentences(8, (5,))
-    compute_loss(model.logits(model.attend(probe, model.heads.slice_by_head()).parts, probe), probe).backward()
+    compute_loss(model.logits(model.attend(probe, model.heads.slice_by_head()).head_outputs, probe), probe).backward()
     slices = [torch.cat([w.grad[h].flatten() for w in model.heads.tensors()]) for h in range(2)]  # type: ignore[index]
     values = measure(model, probe)
     np.testing.assert_allclose(values["gradients"], [one.norm().item() for one in slices], rtol=1e-5)
@@ -292,7 +292,7 @@ def test_importance_is_the_mean_of_absolute_products_per_word() -> None:
     values = compute_importance(model, probe)
     attended = model.attend(probe, model.heads.slice_by_head())
     attended.contexts.retain_grad()
-    compute_loss(model.logits(attended.parts, probe), probe).backward()
+    compute_loss(model.logits(attended.head_outputs, probe), probe).backward()
     assert attended.contexts.grad is not None
     products = (attended.contexts * attended.contexts.grad).detach().numpy()  # [head, word, d_k]
     by_hand = np.abs(products.sum(2)).mean(1)
@@ -309,7 +309,7 @@ def test_a_removed_head_is_a_slice_of_the_concatenation_set_to_zero() -> None:
     with torch.no_grad():
         model.heads.output[first] = 0
         probe = draw_sentences(256, (0, 1))
-        logits = model.logits(model.attend(probe, model.heads.slice_by_head()).parts, probe)
+        logits = model.logits(model.attend(probe, model.heads.slice_by_head()).head_outputs, probe)
     assert removal.least[1] == pytest.approx((logits.argmax(-1).numpy() == probe.answers)[:, 1:].mean())
 
 
@@ -425,7 +425,7 @@ def test_a_child_process_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(subprocess, "Popen", Child)
     with pytest.raises(Cancelled):
-        lab.run(short(OUTPUT, steps=EXPERIMENTS[OUTPUT].most_steps), lambda _: None, lambda: True)
+        lab.run(short(OUTPUT, steps=EXPERIMENTS[OUTPUT].max_steps), lambda _: None, lambda: True)
     (child,) = begun
     assert child.poll() is not None, "the process is gone"
     with pytest.raises(SettingError):

@@ -102,7 +102,7 @@ def test_the_words_name_what_changes(measure: str) -> None:
     assert changed.name in describe_use(True, measure)
     assert describe_use(False, measure) == NO_MORE
     assert describe_unused("obj", measure) == f"For obj it changes {changed.name} {NO_MORE}."
-    assert changed.full in explain_use(measure)
+    assert changed.phrase in explain_use(measure)
 
 
 def test_the_effect_of_a_head_without_the_role_is_not_denied() -> None:

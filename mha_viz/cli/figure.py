@@ -31,7 +31,7 @@ from mha_viz.figures.drawing.marks import DPI_RANGE
 from mha_viz.files import make_folder
 from mha_viz.models.getting import catalog
 from mha_viz.quotes import did_you_mean, quote
-from mha_viz.view.settings import OPTIONS, ViewSetting, choose_default_scale, iter_page_only_settings, make_file_refusal
+from mha_viz.view.settings import OPTIONS, ViewSetting, build_file_error, choose_default_scale, iter_page_only_settings
 
 KINDS = {
     "heatmap": "One head's matrix, or that of every head.",
@@ -238,7 +238,7 @@ def _read_settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
         raise SettingError("--columns does not go with .html, whose panels fill the window.", "Leave it out.")
     if suffix != ".html" or args.kind not in FULL_PAGE_KINDS:
         for name in iter_page_only_settings(args.kind, view, args.as_ or ""):
-            raise make_file_refusal(name, args.kind, "--")
+            raise build_file_error(name, args.kind, "--")
     return view | sizes
 
 

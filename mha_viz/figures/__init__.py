@@ -38,7 +38,7 @@ __all__ = [
     "suffixes",
 ]
 
-# Imported on first use, because the subpackages need none of these names.
+# The modules of public names, which are imported on first use because the subpackages do not need them.
 _HOMES = MappingProxyType(
     {
         "Figure": "figure",

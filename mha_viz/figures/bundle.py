@@ -67,11 +67,11 @@ def archive(
 
 def _add_figure(file: ZipFile, figure: Figure, dpi: int) -> str:
     """Write one figure into an archive and return its lines for captions.txt."""
-    page = [".html"] if figure.page and figure.page.component == "compare" else []
+    page_suffixes = [".html"] if figure.page and figure.page.component == "compare" else []
     is_links = figure.page is not None and figure.page.show == "links"
-    numbers = [] if is_links else [".csv"]  # the numbers of the heatmap
+    number_suffixes = [] if is_links else [".csv"]  # the numbers of the heatmap
     name, notes = figure.name, ""
-    for suffix in [".svg", ".pdf", ".png", *page, *numbers]:
+    for suffix in [".svg", ".pdf", ".png", *page_suffixes, *number_suffixes]:
         try:
             file.writestr(f"{name}{suffix}", figure.make_file(suffix, dpi))
         except ExportError as error:

@@ -28,13 +28,13 @@ from mha_viz.figures import files
 from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import POINTS_PER_MM, Drawing
 from mha_viz.figures.drawing.table import Table
-from mha_viz.figures.files import Exported
+from mha_viz.figures.files import FigureNumbers
 from mha_viz.figures.files.page import Look, embed_page, render_page
 from mha_viz.figures.layout import Size
 from mha_viz.process.progress import is_in_notebook
 
-NOTEBOOK_DPI = 110  # of the picture beside the interactive drawing
-NO_PAGE_MM = 10_000.0  # a figure on Axes is not cut to a page but drawn smaller
+NOTEBOOK_DPI = 110  # of the picture that accompanies the interactive drawing
+NO_PAGE_MM = 10_000.0  # no height limit: a figure on Axes is not cut to a page but drawn smaller
 HEIGHTS = {"all": 820, "grid": 560, "links": 690, "heatmap": 690, "compare": 760}  # pixels of a notebook's frame
 
 
@@ -54,27 +54,27 @@ class Figure:
 
     make: Callable[[Size], Drawing]
     page: Page | None  # None for a chart, which has no interactive version
-    numbers: Callable[[], Exported]
+    numbers: Callable[[], FigureNumbers]
     size: Size = field(default_factory=Size)
     look: Look = "auto"  # colour scheme of the interactive version; "auto" is the reader's own
-    refused: tuple[SettingError, ...] = ()  # the settings that only the interactive version shows
+    file_errors: tuple[SettingError, ...] = ()  # of settings that only the interactive version shows
     name: str = "figure"  # of its files, without a suffix
 
     @cached_property
     def drawing(self) -> Drawing:
         """The static figure: a list of marks in points."""
-        drawing = self._made
+        drawing = self._base_drawing
         boxes = fonts.describe_boxes(drawing.texts())
         return replace(drawing, caption=f"{drawing.caption} {boxes}") if boxes else drawing
 
     @cached_property
-    def _made(self) -> Drawing:
+    def _base_drawing(self) -> Drawing:
         """The drawing, independent of the fonts on this machine."""
         return self.make(self.size)
 
     @cached_property
-    def _warned(self) -> bool:
-        """Whether characters have no glyph. The first access issues the warning; later ones do not."""
+    def _glyph_warning(self) -> bool:
+        """Whether characters have no glyph. Only the first access issues a warning."""
         if self.missing_glyphs:
             warn(MissingGlyphWarning, " ".join(self.missing_glyphs))
         return bool(self.missing_glyphs)
@@ -82,12 +82,11 @@ class Figure:
     @cached_property
     def missing_glyphs(self) -> list[str]:
         """One sentence per script with characters that no font on this machine has."""
-        return fonts.describe_missing_fonts(self._made.texts())
+        return fonts.describe_missing_fonts(self._base_drawing.texts())
 
     @property
     def caption(self) -> str:
-        """The text to print below the figure: model, sentence, heads, the steps applied, and what is hidden or left
-        out."""
+        """The text to print below the figure: model, sentence, heads, steps, and any hidden or omitted parts."""
         return self.drawing.full_caption
 
     @property
@@ -101,12 +100,12 @@ class Figure:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The problems of the static picture, one or two sentences each, which :meth:`save` issues as warnings."""
-        return tuple(map(str, self._made.notes))
+        return tuple(map(str, self._base_drawing.notes))
 
     def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
         """Write the figure as .svg, .pdf, .png (``dpi``) or .html, or its numbers as .csv, .npz, .safetensors, .json.
 
-        A picture that leaves something out, is higher than its page or has letters too small to print causes a
+        A picture that leaves parts out, is higher than its page or has letters too small to print causes a
         FigureWarning.
 
         Characters that no font on this machine has are drawn as boxes: a MissingGlyphWarning names them, once per
@@ -130,8 +129,8 @@ class Figure:
         version shows.
         """
         check_kind(suffix, str, "the end of a file's name", "Give one such as '.svg'.")
-        if self.refused and suffix.lower() in (*files.drawing_suffixes(), *files.shown_suffixes()):
-            raise self.refused[0]
+        if self.file_errors and suffix.lower() in (*files.drawing_suffixes(), *files.shown_suffixes()):
+            raise self.file_errors[0]
         return self.make_file(suffix.lower(), dpi)
 
     def make_file(self, suffix: str, dpi: int = 300) -> bytes:
@@ -145,24 +144,24 @@ class Figure:
             return files.encode_shown(self.numbers(), suffix)
         if suffix not in files.drawing_suffixes():
             raise ExportError(*_unknown_format(suffix, self.suffixes))
-        _ = self._warned
+        _ = self._glyph_warning
         return files.drawing_bytes(self.drawing, suffix, dpi)
 
     def to_html(self) -> str:
         """Return the interactive figure as one self-contained HTML page, without network access or third-party scripts.
 
-        Raises ExportError for a chart, which has no interactive version
+        Raises ExportError for a chart, which has no interactive version.
         """
-        interactive = self.page
-        if interactive is None:
+        page = self.page
+        if page is None:
             raise ExportError(*_unknown_format(".html", self.suffixes))
         return render_page(
-            interactive.component,
-            interactive.packet(),
-            title=self._made.alt,
-            caption=self._made.caption,  # drawn with the reader's fonts
-            start=interactive.start,
-            show=interactive.show,
+            page.component,
+            page.packet(),
+            title=self._base_drawing.alt,
+            caption=self._base_drawing.caption,  # drawn with the reader's fonts
+            start=page.start,
+            show=page.show,
             look=self.look,
         ).decode()
 
@@ -179,10 +178,10 @@ class Figure:
             raise SettingError(
                 f"ax is {shorten_value(ax)!r}.", "Give an Axes of matplotlib, or nothing for a new figure."
             )
-        if self.refused:
-            raise self.refused[0]
-        _ = self._warned
-        return files.draw(self.drawing if ax is None else self._fit_to(*files.room(ax)), ax)
+        if self.file_errors:
+            raise self.file_errors[0]
+        _ = self._glyph_warning
+        return files.draw(self.drawing if ax is None else self._fit_to(*files.measure_axes(ax)), ax)
 
     def _fit_to(self, width: float, height: float) -> Drawing:
         """Return the drawing whose labels come closest to the requested size within this many points."""

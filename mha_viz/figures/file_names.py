@@ -10,9 +10,9 @@ from mha_viz.attention import Attention, Head
 from mha_viz.figures.layout.caption import short_name
 from mha_viz.view.quantities import QUANTITIES
 
-MOST_HEADS = 4  # maximum number of heads that a name lists; for more heads it states their number
-MOST_WORDS, MOST_LETTERS = 4, 24  # of the text
-MOST_READ = 1_000  # characters of the text that are looked at
+MAX_HEADS = 4  # maximum number of heads that a name lists; for more heads it states their number
+MAX_WORDS, MAX_LETTERS = 4, 24  # of the text
+MAX_CHARACTERS = 1_000  # of the text, before it is split into words
 # Latin letters that Unicode does not decompose into ASCII letters.
 _ASCII = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ı": "i", "ħ": "h"}
@@ -26,28 +26,28 @@ def build_file_name(parts: Sequence[str], text: str = "", suffix: str = "") -> s
     """Build a file name from ``parts``, such as heads, and the first four words of a text, in at most 24 letters:
     "L3H1_the-animal-didnt-cross.pdf".
 
-    Letters are lower case, and without accents where that makes them ASCII; letters of other scripts stay. Other signs
-    are left out, so that the name is not a path and every system can store it.
+    Letters are lower case, and without accents where that makes them ASCII; letters of other scripts stay. Punctuation
+    is left out, so that the name is not a path and every system can store it.
     """
     return "_".join(filter(None, ("-".join(parts), _make_slug(text)))) + suffix
 
 
-def name_for_heads(panels: Sequence[tuple[Attention, Head]], *more: str, between: str = "") -> str:
+def name_for_heads(panels: Sequence[tuple[Attention, Head]], *details: str, joiner: str = "") -> str:
     """Name the figure of these heads, with the text of the first: "L3H1-L2H4_the-animal-didnt-cross".
 
-    ``between`` joins two heads, "minus" for their difference; ``more`` parts follow the heads.
+    ``joiner`` stands between two heads, "minus" for their difference; ``details`` follow the heads.
     """
     (reading, _), *_ = panels
     names = [short_name(attention, head) for attention, head in panels]
-    if len(names) > MOST_HEADS:
+    if len(names) > MAX_HEADS:
         names = [f"{len(names)}-{_map_noun(reading)}"]
-    return build_file_name([f"-{between}-".join(names) if between else "-".join(names), *more], reading.queries.text)
+    return build_file_name([f"-{joiner}-".join(names) if joiner else "-".join(names), *details], reading.queries.text)
 
 
-def name_for_all(attention: Attention, drawn: Sequence[Head]) -> str:
-    """Name the figure of all heads of a reading, or of those that are ``drawn``."""
-    if len(drawn) < len(attention.every_head()):
-        return name_for_heads([(attention, head) for head in drawn])
+def name_for_all(attention: Attention, heads: Sequence[Head]) -> str:
+    """Name the figure of all heads of a reading, or of some ``heads``."""
+    if len(heads) < len(attention.every_head()):
+        return name_for_heads([(attention, head) for head in heads])
     return build_file_name([f"all-{_map_noun(attention)}"], attention.queries.text)
 
 
@@ -57,21 +57,21 @@ def _map_noun(attention: Attention) -> str:
 
 def _make_slug(text: str) -> str:
     """Return the first words of a text, joined by hyphens."""
-    lower_case = _APOSTROPHES.sub("", text[:MOST_READ].lower().translate(_ASCII))
+    lower_case = _APOSTROPHES.sub("", text[:MAX_CHARACTERS].lower().translate(_ASCII))
     letters = _ACCENTS.sub("", "".join(map(_to_ascii, lower_case)))
-    first, *others = [unicodedata.normalize("NFC", word) for word in _WORD.findall(letters)[:MOST_WORDS]] or [""]
-    slug = first[:MOST_LETTERS]
+    first, *others = [unicodedata.normalize("NFC", word) for word in _WORD.findall(letters)[:MAX_WORDS]] or [""]
+    slug = first[:MAX_LETTERS]
     for word in others:
-        if len(slug) + 1 + len(word) > MOST_LETTERS:
+        if len(slug) + 1 + len(word) > MAX_LETTERS:
             break
         slug += f"-{word}"
     return slug
 
 
 def _to_ascii(character: str) -> str:
-    """Return a character in ASCII if its decomposition has letters or digits there.
+    """Return the ASCII letters and digits of a character's decomposition, in lower case.
 
-    Other letters, marks and digits stay; anything else becomes a space.
+    If there are none, letters, marks and digits stay, and anything else becomes a space.
     """
-    plain = "".join(c for c in unicodedata.normalize("NFKD", character) if c.isascii() and c.isalnum())
-    return plain.lower() or (character if unicodedata.category(character)[0] in "LMN" else " ")
+    ascii_text = "".join(c for c in unicodedata.normalize("NFKD", character) if c.isascii() and c.isalnum())
+    return ascii_text.lower() or (character if unicodedata.category(character)[0] in "LMN" else " ")

@@ -20,7 +20,7 @@ from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import THEMES, Theme
 from mha_viz.figures.figure import Figure, Page
-from mha_viz.figures.files import Several, Subtracted
+from mha_viz.figures.files import DifferenceNumbers, PanelNumbers
 from mha_viz.figures.files.page import Look
 from mha_viz.figures.layout import Size, caption, draw_fitted
 from mha_viz.figures.layout import image_maps as images
@@ -35,14 +35,16 @@ from mha_viz.figures.layout.packet import build_packet
 from mha_viz.figures.layout.panels import Panel, pack_comparison
 from mha_viz.figures.layout.view import View, check_view, compute_shown
 from mha_viz.options import GridOptions, HeadOptions, Options
-from mha_viz.view.settings import OPTIONS, check_accepted, iter_page_only_settings, make_file_refusal
+from mha_viz.view.settings import OPTIONS, build_file_error, check_accepted, iter_page_only_settings
 
-MOST_INCHES = 1_000
+MAX_INCHES = 1_000
 
 
 def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
-    """Draw all heads at a glance, or with ``layers=[5, 6]`` and ``heads=[0, 1]`` only those. Options: those of View and
-    Size."""
+    """Draw all heads at a glance, or only those of ``layers=[5, 6]`` and ``heads=[0, 1]``.
+
+    Options: those of View and Size.
+    """
     chosen_heads = _choose_grid_heads(attention, options.pop("layers", None), options.pop("heads", None))
     view, size, look = settings(options, "grid")
     check_view(attention, view)
@@ -52,7 +54,7 @@ def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
         partial(compute_shown, attention, chosen_heads, view),
         size,
         look,
-        list_refusals(view, "grid"),
+        build_file_errors(view, "grid"),
         file_names.name_for_all(attention, chosen_heads),
     )
 
@@ -60,9 +62,9 @@ def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
 def overlay(
     attention: Attention, image: Any = None, *, columns: int | None = None, **options: Unpack[GridOptions]
 ) -> Figure:
-    """Draw what heads of a vision transformer attend to: the weights between one token and the patches, over the image.
+    """Draw the attention of a vision transformer: the weights between one token and the patches, over the image.
 
-    Names "row,column", such as "0,1", state the place of each patch; patches with plain numbers are ordered row by row.
+    Names such as "0,1" ("row,column") state the position of each patch; patches with plain numbers go row by row.
     All other tokens need names in brackets, such as [CLS] or [REG1]. ``image`` is the picture as the model saw it: a
     picture or an array [row, column, colour] or [colour, row, column]. Without it, only the weights are drawn.
     ``columns`` is the number of patches in a row, needed if their names do not state it and they do not form a square.
@@ -78,9 +80,9 @@ def overlay(
     view = replace(view, unit="pieces")
     check_view(attention, view)
     pinned_token = images.find_pinned_token(attention, view, columns)
-    under = None if image is None else images.to_grey(image)
+    grey_image = None if image is None else images.to_grey(image)
     return Figure(
-        partial(images.draw_over_image, attention, under, chosen_heads, pinned_token, view),
+        partial(images.draw_over_image, attention, grey_image, chosen_heads, pinned_token, view),
         None,
         partial(images.table, attention, chosen_heads, pinned_token),
         size,
@@ -142,13 +144,13 @@ def links(
     view, size, look = settings(options, "links")
     check_view(attention, view)
     if len({h.layer for h in heads}) > 1:
-        named = ", ".join(name_map(attention.quantity, h) for h in heads)
+        names = ", ".join(name_map(attention.quantity, h) for h in heads)
         raise SettingError(
-            f"{named} are of different layers.", "Links show heads of one layer; use compare for several."
+            f"{names} are of different layers.", "Links show heads of one layer; use compare for several."
         )
-    make = partial(links_drawing, attention, heads, view)
+    draw = partial(links_drawing, attention, heads, view)
     return Figure(
-        partial(draw_fitted, make) if len(heads) == 1 else make,
+        partial(draw_fitted, draw) if len(heads) == 1 else draw,
         _explorer_page(attention, heads, view, "links"),
         partial(compute_shown, attention, heads, view),
         size,
@@ -178,7 +180,7 @@ def compare(
     Returns the figure. Raises SettingError for panels, a kind, columns or options that do not exist or do not go
     together, and UnknownHead.
     """
-    all_panels = [build_panel(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
+    all_panels = [build_panel(item) for item in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
     view, size, look = settings(options, "compare")
     check_panels(all_panels, view, pin_of)
     check_panel_kind(kind, columns)
@@ -198,11 +200,11 @@ def compare(
             pin_of=pin_of,
             diff=diff,
         ),
-        Page("compare", partial(pack_comparison, all_panels, everything=True), start, "compare"),
+        Page("compare", partial(pack_comparison, all_panels, is_standalone=True), start, "compare"),
         partial(_panel_numbers, all_panels, view),
         size,
         look,
-        list_refusals(view, "compare", kind),
+        build_file_errors(view, "compare", kind),
         file_names.name_for_heads(
             [(panel.attention, panel.head) for panel in all_panels], *(["links"] * (kind == "links"))
         ),
@@ -224,13 +226,13 @@ def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Op
             draw_fitted,
             partial(_difference_drawing, first_panel, second_panel, strip_page_settings(view, "difference"), pin_of),
         ),
-        Page("compare", partial(pack_comparison, [first_panel, second_panel], everything=True), start, "compare"),
+        Page("compare", partial(pack_comparison, [first_panel, second_panel], is_standalone=True), start, "compare"),
         partial(_difference_numbers, first_panel, second_panel, view),
         size,
         look,
-        list_refusals(view, "difference"),
+        build_file_errors(view, "difference"),
         file_names.name_for_heads(
-            [(panel.attention, panel.head) for panel in (second_panel, first_panel)], between="minus"
+            [(panel.attention, panel.head) for panel in (second_panel, first_panel)], joiner="minus"
         ),
     )
 
@@ -247,18 +249,18 @@ def chart(
 
     Args:
         draw: makes the chart in the colours of a theme.
-        alt: says in a few words what it shows.
-        caption: what it was measured on.
-        table: makes its numbers; by default they are those that it draws.
-        name: that of its files, without a suffix.
+        alt: describes the chart in a few words.
+        caption: states the source of its numbers.
+        table: makes the table of its numbers, by default those that it draws.
+        name: the name of its files, without a suffix.
         **options: those of Size.
 
     Returns the figure. Raises SettingError for other options.
     """
     _, size, _ = settings(options)
-    words = f"{alt.rstrip('.')}. {caption}".strip()
+    caption_text = f"{alt.rstrip('.')}. {caption}".strip()
     return Figure(
-        partial(_chart_drawing, draw, words, alt),
+        partial(_chart_drawing, draw, caption_text, alt),
         None,
         table or partial(_chart_table, draw, size.look, alt, caption),
         size,
@@ -266,8 +268,8 @@ def chart(
     )
 
 
-def _chart_drawing(draw: Callable[[Theme], Chart], words: str, alt: str, size: Size) -> Drawing:
-    return draw_chart(draw(THEMES[size.look]), size, words, alt)
+def _chart_drawing(draw: Callable[[Theme], Chart], caption_text: str, alt: str, size: Size) -> Drawing:
+    return draw_chart(draw(THEMES[size.look]), size, caption_text, alt)
 
 
 def _chart_table(draw: Callable[[Theme], Chart], look: str, alt: str, caption: str) -> Table:
@@ -278,16 +280,16 @@ def _difference_drawing(first: Panel, second: Panel, view: View, pin_of: int, si
     return difference_drawing(first, second, view, size, pin_of)
 
 
-def _panel_numbers(panels: Sequence[Panel], view: View) -> Several:
+def _panel_numbers(panels: Sequence[Panel], view: View) -> PanelNumbers:
     numbers = tuple(compute_shown(panel.attention, [panel.head], view) for panel in panels)
-    return Several(numbers, tuple(panel.name for panel in panels))
+    return PanelNumbers(numbers, tuple(panel.name for panel in panels))
 
 
-def _difference_numbers(one: Panel, two: Panel, view: View) -> Subtracted:
-    axes = compute_difference(one, two, view).axes
+def _difference_numbers(first_panel: Panel, second_panel: Panel, view: View) -> DifferenceNumbers:
+    axes = compute_difference(first_panel, second_panel, view).axes
     rows, cols = (tuple(unit.text for unit in side) for side in axes)
-    first, second = (compute_shown(p.attention, [p.head], view) for p in (one, two))
-    return Subtracted(first, second, rows, cols)
+    first, second = (compute_shown(p.attention, [p.head], view) for p in (first_panel, second_panel))
+    return DifferenceNumbers(first, second, rows, cols)
 
 
 def _explorer_page(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
@@ -296,14 +298,17 @@ def _explorer_page(attention: Attention, heads: tuple[Head, ...], view: View, sh
     other_heads = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
     start |= {"on": ".".join(other_heads)} if other_heads else {}
     return Page(
-        "explorer", partial(build_packet, attention, heads, everything=True, bits=12, drawn=grid_heads), start, show
+        "explorer",
+        partial(build_packet, attention, heads, is_standalone=True, bits=12, grid_heads=grid_heads),
+        start,
+        show,
     )
 
 
 def _choose_grid_heads(
     attention: Attention, layers: Sequence[int] | None, heads: Sequence[int] | None
 ) -> tuple[Head, ...]:
-    """Return the heads of a grid: those in these layers and with these numbers, or all.
+    """Return the heads of a grid, restricted to these layers and head numbers.
 
     Raises UnknownHead, SettingError.
     """
@@ -313,43 +318,43 @@ def _choose_grid_heads(
         ("layers", layers, attention.layer_numbers),
         ("heads", heads, range(attention.heads)),
     ):
-        listed = all_numbers if numbers is None else list_items(numbers, name, remedy)
-        if not (listed and all(map(is_number, listed))):
+        items = all_numbers if numbers is None else list_items(numbers, name, remedy)
+        if not (items and all(map(is_number, items))):
             raise SettingError(f"{name} is {shorten_value(numbers)!r}.", remedy)
-        for number in listed:
+        for number in items:
             attention.head((number, 0) if name == "layers" else (attention.layer_numbers[0], number))
-        axes.append(sorted({*listed}))
+        axes.append(sorted({*items}))
     return tuple(Head(row, column) for row in axes[0] for column in axes[1])
 
 
 def _choose_heads(
     attention: Attention, layer: int | AnyHead | None, head: int | None, options: HeadOptions
 ) -> tuple[Head, ...]:
-    """Return the heads, or layers of rollout, that a call names in any of the supported ways."""
-    named = options.pop("heads", None)
-    last = attention.every_head()[-1]
-    example = name_map(attention.quantity, last)
-    remedy = f"Give {example!r}, or layer={last.layer}, head={last.head}, or heads=[{example!r}]."
-    if named is not None:
-        chosen = tuple(map(attention.head, list_items(named, "heads", remedy)))
+    """Return the heads, or layers of rollout, that the arguments of a call name."""
+    heads_option = options.pop("heads", None)
+    last_head = attention.every_head()[-1]
+    example = name_map(attention.quantity, last_head)
+    remedy = f"Give {example!r}, or layer={last_head.layer}, head={last_head.head}, or heads=[{example!r}]."
+    if heads_option is not None:
+        heads = tuple(map(attention.head, list_items(heads_option, "heads", remedy)))
     elif head is not None and layer is not None:
-        chosen = (attention.head((layer, head)),)
+        heads = (attention.head((layer, head)),)
     else:
-        chosen = () if layer is None or is_number(layer) else (attention.head(layer),)
-    if not chosen:
+        heads = () if layer is None or is_number(layer) else (attention.head(layer),)
+    if not heads:
         raise SettingError("No head was named.", remedy)
-    return chosen
+    return heads
 
 
-def build_panel(given: Any) -> Panel:
+def build_panel(item: Any) -> Panel:
     """Build a panel from (attention, head) or (attention, head, name). Raises SettingError."""
-    if isinstance(given, Panel):
-        return given
+    if isinstance(item, Panel):
+        return item
     try:
-        attention, head, *name = given
+        attention, head, *name = item
     except (TypeError, ValueError) as error:
         raise SettingError(
-            f"{shorten_value(given, 60)!r} is not a head to compare.", "Give (attention, 'L3H1')."
+            f"{shorten_value(item, 60)!r} is not a head to compare.", "Give (attention, 'L3H1')."
         ) from error
     if not isinstance(attention, Attention):
         raise SettingError(f"{shorten_value(attention, 60)!r} is not an Attention.", "Give (attention, 'L3H1').")
@@ -357,18 +362,15 @@ def build_panel(given: Any) -> Panel:
 
 
 def strip_page_settings(view: View, kind: str, panels: str = "") -> View:
-    """Return the view that the files of a kind of figure show.
-
-    It lacks the settings that only the interactive page shows.
-    """
+    """Reset the settings of a view that only the interactive page of a kind of figure shows."""
     return replace(
         view, **{name: OPTIONS[name].default for name in iter_page_only_settings(kind, asdict(view), panels)}
     )
 
 
-def list_refusals(view: View, kind: str, panels: str = "") -> tuple[SettingError, ...]:
+def build_file_errors(view: View, kind: str, panels: str = "") -> tuple[SettingError, ...]:
     """Build the errors for the settings of a view that the files of a kind of figure do not show."""
-    return tuple(make_file_refusal(name, kind) for name in iter_page_only_settings(kind, asdict(view), panels))
+    return tuple(build_file_error(name, kind) for name in iter_page_only_settings(kind, asdict(view), panels))
 
 
 def settings(options: Mapping[str, Any], kind: str = "") -> tuple[View, Size, Look]:
@@ -376,22 +378,22 @@ def settings(options: Mapping[str, Any], kind: str = "") -> tuple[View, Size, Lo
 
     Raises SettingError for unknown options, and for options that a ``kind`` of figure does not accept.
     """
-    views, sizes = ({f.name for f in fields(kind)} for kind in (View, Size))
+    view_names, size_names = ({f.name for f in fields(options_class)} for options_class in (View, Size))
     options = dict(options)
     if "width_in" in options:
         inches = options.pop("width_in")
-        if not isinstance(inches, int | float) or not abs(inches) < MOST_INCHES:
+        if not isinstance(inches, int | float) or not abs(inches) < MAX_INCHES:
             raise SettingError(f"width_in is {shorten_value(inches)!r}.", "Expected a number of inches.")
         options["width_mm"] = 25.4 * inches
-    unknown = [name for name in options if name not in views | sizes]
+    unknown = [name for name in options if name not in view_names | size_names]
     if "dpi" in unknown:
         raise SettingError("dpi belongs to a file, not to a figure.", 'Save it so: figure.save("figure.png", dpi=300).')
     if unknown:
-        known = {name for name in views if not kind or kind in OPTIONS[name].kinds} | sizes
+        known = {name for name in view_names if not kind or kind in OPTIONS[name].kinds} | size_names
         raise SettingError(f"There is no option {unknown[0][:40]!r}.", f"Known: {', '.join(sorted(known))}.")
-    stated = {name: value for name, value in options.items() if name in views}
+    view_options = {name: value for name, value in options.items() if name in view_names}
     if kind:
-        check_accepted(kind, stated)
-    view = View(**stated)
-    size = Size(**{name: value for name, value in options.items() if name in sizes})
+        check_accepted(kind, view_options)
+    view = View(**view_options)
+    size = Size(**{name: value for name, value in options.items() if name in size_names})
     return view, size, size.look if "look" in options else "auto"

@@ -1,4 +1,4 @@
-"""A published page with a live model: a folder of static files with the model, which any web server can serve."""
+"""Publish a page with a live model, as a folder of static files that any web server can serve."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from mha_viz.corpus import grammar
 from mha_viz.errors import ExportError
 from mha_viz.figures import files as exports
-from mha_viz.figures.files.live import OTHER_SENTENCES, Live, build_site
+from mha_viz.figures.files.live import OTHER_SENTENCES, LiveSection, build_site
 from mha_viz.figures.files.page import Look, PagePart
 from mha_viz.figures.layout.packet import build_common_header
 from mha_viz.figures.words.known_facts import collect_head_facts
@@ -38,7 +38,7 @@ LIBRARIES = (
     ),
 )
 _RUNTIME = "ort-wasm-simd-threaded.wasm"
-_PART = 95_000_000  # bytes of a model file: hosts refuse files of more than 100 MB
+_PART_BYTES = 95_000_000  # maximum size of a part of the model: hosts refuse files of more than 100 MB
 
 
 def write_site(
@@ -59,24 +59,24 @@ def write_site(
     Raises ModelUnsupported for a tokenizer that a page cannot reproduce, ExportError if a library is missing or the
     folder cannot be written.
     """
-    place = Path(folder)
-    if place.is_file():
+    target = Path(folder)
+    if target.is_file():
         raise ExportError(
-            f"{place.name[:60]!r} is a file.", "Name a folder for a page that runs a model in the browser."
+            f"{target.name[:60]!r} is a file.", "Name a folder for a page that runs a model in the browser."
         )
-    make_folder(place)
+    make_folder(target)
     text, part = example
     files = _build_model_files(model, half, text)
     for library in LIBRARIES:
         files |= fetch_files(library, storage_folder() / "libraries")
     description = json.loads(files["model.json"])
     size = (description["bytes"] + len(files[_RUNTIME])) / 1e6
-    about_heads = collect_head_facts(model.name, model.revision, (model.layers, model.heads))
-    live = Live(model.name, model.revision, size, description["deviation"], text, part, about_heads)
+    head_facts = collect_head_facts(model.name, model.revision, (model.layers, model.heads))
+    live = LiveSection(model.name, model.revision, size, description["deviation"], text, part, head_facts)
     files = build_site(parts, live, files, title=title, introduction=introduction, look=look)
     for name, content in files.items():
-        exports.write_bytes(place / name, partial(bytes, content))
-    return place
+        exports.write_bytes(target / name, partial(bytes, content))
+    return target
 
 
 def _build_model_files(encoder: Encoder, half: bool, text: str) -> dict[str, bytes]:
@@ -86,8 +86,10 @@ def _build_model_files(encoder: Encoder, half: bool, text: str) -> dict[str, byt
         "tokenizer": tokenizer_rules.export_parts(tokenizer),
         "rules": tokenizer_rules.export_rules(tokenizer),
     }
-    others = [" ".join(sentence.forms) for sentence in grammar.corpus(OTHER_SENTENCES).sentences] if half else []
-    data, deviation = onnx.export_graph(encoder, half, (text, *others))
-    parts = {f"model.{i}.onnx": data[start : start + _PART] for i, start in enumerate(range(0, len(data), _PART))}
+    sentences = [" ".join(sentence.forms) for sentence in grammar.corpus(OTHER_SENTENCES).sentences] if half else []
+    data, deviation = onnx.export_graph(encoder, half, (text, *sentences))
+    parts = {
+        f"model.{i}.onnx": data[start : start + _PART_BYTES] for i, start in enumerate(range(0, len(data), _PART_BYTES))
+    }
     facts = {"bytes": len(data), "parts": list(parts), "deviation": deviation, **description}
     return {**parts, "model.json": json.dumps(facts, separators=(",", ":")).encode()}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mha_viz.models.reading.loaded_model import LoadedModel
 
 TITLE = "What these attention heads look at"
-MOST_TITLE, MOST_REMARK = 120, 2_000  # characters
+MAX_TITLE, MAX_REMARK = 120, 2_000  # characters
 
 
 def publish(
@@ -94,12 +94,12 @@ def publication(
 
     Args:
         panels: as for :func:`publish`.
-        title: as there.
-        introduction: as there.
-        remarks: as there.
-        pin_of: as there.
-        diff: as there.
-        **options: as there.
+        title: as for :func:`publish`.
+        introduction: as for :func:`publish`.
+        remarks: as for :func:`publish`.
+        pin_of: as for :func:`publish`.
+        diff: as for :func:`publish`.
+        **options: as for :func:`publish`.
 
     Returns its bytes. Raises SettingError as :func:`publish`.
     """
@@ -108,13 +108,13 @@ def publication(
 
 
 def _build_example(panel: Panel, model: Encoder, options: Mapping[str, Any]) -> tuple[str, PagePart]:
-    """Return the sentence of a panel and its drawing for the live model: all heads, with the panel's head open."""
+    """Let the live model read the sentence of a panel; return the sentence and a drawing of all heads."""
     text = panel.attention.text.text
     reading = model.encode(text)
     _ = reading[panel.head]  # raises UnknownHead
-    interactive = grid(reading, **{name: value for name, value in options.items() if name != "pin"}).page
-    assert interactive is not None
-    return text, PagePart("", "", interactive.packet(), {**interactive.start, "head": str(panel.head)}, "")
+    page = grid(reading, **{name: value for name, value in options.items() if name != "pin"}).page
+    assert page is not None
+    return text, PagePart("", "", page.packet(), {**page.start, "head": str(panel.head)}, "")
 
 
 def _build_parts(
@@ -163,9 +163,9 @@ def _panel_heading(panel: Panel) -> str:
 def check_texts(title: str, introduction: str, remarks: Sequence[str]) -> None:
     """Raise SettingError for a text that is too long."""
     for name, text, max_characters in (
-        ("title", title, MOST_TITLE),
-        ("introduction", introduction, MOST_REMARK),
-        *(("remark", remark, MOST_REMARK) for remark in remarks),
+        ("title", title, MAX_TITLE),
+        ("introduction", introduction, MAX_REMARK),
+        *(("remark", remark, MAX_REMARK) for remark in remarks),
     ):
         check_kind(text, str, "a text", f"Give the {name} as text.")
         if len(text) > max_characters:

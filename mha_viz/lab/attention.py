@@ -33,9 +33,9 @@ class Heads:
 
     Attributes:
         shape: the sizes of the layer.
-        query, key, value: [matrix, seen, d_k], one matrix per head or one for all.
+        query, key, value: [matrix, input, d_k], one matrix per head or one for all.
         output: [head, d_k, d_model], the slices of W_O.
-        columns: [head, seen], the components of the vector that each head sees; None when every head sees all of them.
+        columns: [head, input], the components of the vector that each head sees; None when every head sees all of them.
     """
 
     shape: Shape
@@ -56,7 +56,7 @@ class Heads:
 
 
 class Slices(NamedTuple):
-    """The weights of a layer by head: W_Q, W_K, W_V as [head, seen, d_k] and W_O as [head, d_k, d_model]."""
+    """The weights of a layer by head: W_Q, W_K, W_V as [head, input, d_k] and W_O as [head, d_k, d_model]."""
 
     query: Tensor
     key: Tensor
@@ -70,12 +70,12 @@ class AttentionOutput(NamedTuple):
     Attributes:
         maps: attention weights [head, sentence, query, key]; rows sum to 1.
         contexts: weighted means of the values, [head, sentence · word, d_k].
-        parts: head outputs after W_O, [head, sentence · word, d_model]; their sum is the layer's output.
+        head_outputs: outputs after W_O, [head, sentence · word, d_model]; their sum is the layer's output.
     """
 
     maps: Tensor
     contexts: Tensor
-    parts: Tensor
+    head_outputs: Tensor
 
 
 def draw_initial_heads(shape: Shape, generator: torch.Generator, start: str = ALL_RANDOM) -> Heads:
@@ -92,18 +92,18 @@ def draw_initial_heads(shape: Shape, generator: torch.Generator, start: str = AL
         query, key, value = (w[:1].repeat(shape.matrices, 1, 1) for w in (query, key, value))
     if start == SAME_ALL:
         output = output[:1].repeat(shape.heads, 1, 1)
-    for learned in (query, key, value, output):
-        learned.requires_grad_()
+    for weights in (query, key, value, output):
+        weights.requires_grad_()
     return Heads(shape, query, key, value, output, _choose_columns(shape, generator))
 
 
-def draw_normal(generator: torch.Generator, *axes: int, scale: float) -> Tensor:
+def draw_normal(generator: torch.Generator, *sizes: int, scale: float) -> Tensor:
     """Draw normally distributed numbers with standard deviation ``scale``, without torch's global generator."""
-    return torch.randn(*axes, generator=generator) * scale
+    return torch.randn(*sizes, generator=generator) * scale
 
 
 def _choose_columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
-    """Return the components of the vector that each head sees, [head, seen]; None when all heads see all of them."""
+    """Choose the components of the vector that each head sees, [head, input]; None when all heads see all of them."""
     if shape.cut == FULL:
         return None
     if shape.cut != OVERLAPPING:
@@ -115,27 +115,26 @@ def _choose_columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
 def attend(heads: Heads, slices: Slices, x: Tensor) -> AttentionOutput:
     """Compute the attention of every head on ``x`` [sentence, word, d_model].
 
-    ``slices`` are those of ``heads.slice_by_head()``; they are an argument so that gradients can be computed for each
-    head.
+    ``slices`` come from ``heads.slice_by_head()``; they are an argument so that each head has its own gradients.
     """
     h, d_k = heads.shape.heads, heads.shape.d_k
     sentences, words, _ = x.shape
     flat = x.reshape(sentences * words, -1)
     columns = heads.columns
-    # [head, sentence · word, seen]
-    seen = flat.expand(h, -1, -1) if columns is None else flat[:, columns].transpose(0, 1)
-    query, key, value = (torch.bmm(seen, w).view(h * sentences, words, d_k) for w in slices[:3])
+    # [head, sentence · word, input]
+    inputs = flat.expand(h, -1, -1) if columns is None else flat[:, columns].transpose(0, 1)
+    query, key, value = (torch.bmm(inputs, w).view(h * sentences, words, d_k) for w in slices[:3])
     scores = torch.bmm(query, key.transpose(1, 2)) / math.sqrt(d_k)  # [head · sentence, query, key]
     maps = torch.softmax(scores, dim=-1)
     contexts = torch.bmm(maps, value).view(h, sentences * words, d_k)
-    parts = torch.bmm(contexts, slices.output)
-    return AttentionOutput(maps.view(h, sentences, words, words), contexts, parts)
+    head_outputs = torch.bmm(contexts, slices.output)
+    return AttentionOutput(maps.view(h, sentences, words, words), contexts, head_outputs)
 
 
 def iter_wide_matrices(heads: Heads) -> Iterator[Tensor]:
     """Yield W_Q, W_K, W_V as the papers write them, [d_model, h·d_k], and W_O as [h·d_k, d_model].
 
-    This requires heads that see the whole vector (FULL).
+    All heads must see the whole vector (FULL).
     """
     for w in heads.tensors()[:3]:
         yield w.transpose(0, 1).reshape(heads.shape.d_model, -1)

@@ -31,7 +31,7 @@ IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL, PAIR, CURRENT = (
     "identical", "output", "random", "penalty", "count", "cut", "removal", "pair", "current",
 )  # fmt: skip
 
-# Which weights of heads start equal.
+# The weights that heads have in common before training.
 ALL_RANDOM, SAME_QKV, SAME_ALL, SAME_TWO = "random", "same W_Q, W_K, W_V", "all the same", "the last two the same"
 
 EQUAL_PAIR = "four, two equal"  # the label of a run
@@ -52,8 +52,8 @@ def _make_one_layer(settings: Settings) -> dict[str, Shape]:
 
 def _make_penalty_layers(settings: Settings) -> dict[str, Shape]:
     """Return the same layer twice, to train without and with the penalty λ·‖A Aᵀ − I‖_F²."""
-    full = Shape(settings.d_model, settings.heads)
-    return {"without the penalty": full, f"with λ = {settings.weight:g}": full}
+    full_shape = Shape(settings.d_model, settings.heads)
+    return {"without the penalty": full_shape, f"with λ = {settings.weight:g}": full_shape}
 
 
 def _make_count_layers(settings: Settings) -> dict[str, Shape]:
@@ -65,37 +65,37 @@ def _make_count_layers(settings: Settings) -> dict[str, Shape]:
 def _make_cut_layers(settings: Settings) -> dict[str, Shape]:
     """Return a layer for each way to cut the vector."""
     names = ("in full", "chunks", "chunks, shared", "random chunks")
-    full = Shape(settings.d_model, settings.heads)
-    return {name: full._replace(cut=cut) for name, cut in zip(names, CUTS, strict=True)}
+    full_shape = Shape(settings.d_model, settings.heads)
+    return {name: full_shape._replace(cut=cut) for name, cut in zip(names, CUTS, strict=True)}
 
 
 def _make_pair_layers(settings: Settings) -> dict[str, Shape]:
-    """Return a layer of three heads and a layer of four, all of the same width; two of the four start equal."""
-    three = Shape(settings.d_model, 3, narrowed=settings.d_model // 4)
-    return {"three heads": three, EQUAL_PAIR: three._replace(heads=4)}
+    """Return a layer of three heads and a layer of four, all with the same d_k; two of the four start equal."""
+    three_heads = Shape(settings.d_model, 3, narrowed=settings.d_model // 4)
+    return {"three heads": three_heads, EQUAL_PAIR: three_heads._replace(heads=4)}
 
 
 class Experiment(NamedTuple):
-    """One experiment: its texts, its training, and how its result is displayed.
+    """One experiment: its texts, its training, and how its result is shown.
 
     Attributes:
         short: the name in the menu.
         default: the default settings.
-        question, answer, source: a question, its answer in the papers in plain words, and the source of that answer.
-        prediction, options: the beginning of a prediction, or a question, and by name the clauses that can follow.
+        question, answer, source: a question, the answer of the papers in plain words, and its source.
+        prediction: the beginning of a prediction, or a question.
+        options: the clauses that can complete it, by name.
         outcome: decides which option a result fulfils.
-        statements: returns what a result shows, as yes-or-no questions.
+        statements: answers yes-or-no questions about a result.
         asks: the settings that the experiment uses.
-        most_steps: the maximum number of steps, which take about half a minute.
+        max_steps: the maximum number of steps, which take about half a minute.
         layers: returns the layers to train one after the other, by the label of each run.
         task: the task that they learn.
-        start: which weights of the heads are equal at first.
-        starts: by label, the ``start`` of the runs that have another one.
+        start: the weights that all heads have in common before training.
+        starts: the ``start`` of runs with a different one, by label.
         is_penalised: whether the last run has the penalty.
         removes_heads: whether heads are removed after training.
-        shown: the run whose heads are shown at first.
-        against: the name of what differs between runs whose accuracies are compared.
-        below: the experiment whose heads are animated below, on the same sentence.
+        initial_run: the index of the run whose heads are shown at first.
+        other_experiment: the experiment whose heads are animated below, on the same sentence.
     """
 
     short: str
@@ -108,16 +108,15 @@ class Experiment(NamedTuple):
     outcome: Callable[[Result], Outcome]
     statements: Callable[[Result], list[Statement]]
     asks: tuple[SettingName, ...] = _USUAL_SETTINGS
-    most_steps: int = 1500
+    max_steps: int = 1500
     layers: Callable[[Settings], dict[str, Shape]] = _make_one_layer
     task: LabTask = TWO_RELATIONS
     start: str = ALL_RANDOM
     starts: Mapping[str, str] = MappingProxyType({})
     is_penalised: bool = False
     removes_heads: bool = False
-    shown: int = 0
-    against: str = ""
-    below: str = ""
+    initial_run: int = 0
+    other_experiment: str = ""
 
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
@@ -135,7 +134,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             options={"equal": "heads stay equal", "apart": "heads differ"},
             outcome=predictions.decide_identical,
             statements=statements.state_identical,
-            below=RANDOM,
+            other_experiment=RANDOM,
         ),
         OUTPUT: Experiment(
             short="Only W_O differs",
@@ -170,9 +169,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             short="Pushed apart",
             default=Settings(PENALTY, weight=0.3),
             asks=("weight", *_USUAL_SETTINGS),
-            most_steps=800,
+            max_steps=800,
             layers=_make_penalty_layers,
-            shown=1,
+            initial_run=1,
             is_penalised=True,
             question="Can heads be made to differ?",
             answer="A term λ·‖A Aᵀ − I‖² in the loss, where A holds one row per head, penalises heads for looking at "
@@ -192,10 +191,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             short="Head count",
             default=Settings(COUNT, heads=32),
             asks=("d_model", "steps", "seed"),
-            most_steps=400,
+            max_steps=400,
             layers=_make_count_layers,
-            shown=1,
-            against="number of heads",
+            initial_run=1,
             question="Why several heads, and what do they cost?",
             answer="A word that needs two others gets an average of both from one head. With d_k = d_model / h, "
             "several look at several places at the same cost, as two of MiniLM do from “bank”, but with very many each "
@@ -213,10 +211,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         CUT: Experiment(
             short="Split input",
             default=Settings(CUT, heads=8),
-            most_steps=500,
+            max_steps=500,
             layers=_make_cut_layers,
-            shown=1,
-            against="way of cutting",
+            initial_run=1,
             question="Is each head fed a different part of the input, or the whole vector?",
             answer="Every head sees all tokens; only the width is cut. *Wide* heads, as in the papers, map the whole "
             "vector to d_k numbers each; *narrow* ones see only their own chunk, which is cheaper.",
@@ -253,7 +250,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             asks=("d_model", "steps", "seed"),
             layers=_make_pair_layers,
             starts={EQUAL_PAIR: SAME_TWO},
-            shown=1,
+            initial_run=1,
             question="Is a duplicate head worth anything?",
             answer="No. Two equal heads get the same gradient, stay equal, and add the same vector twice: one with "
             "twice its slice of W_O would answer the same. Such a layer has three heads and pays for four.",
@@ -293,7 +290,7 @@ EXPERIMENT_BY_NUMBER: Mapping[str, str] = MappingProxyType(
 
 
 def find_experiment(name: str | None) -> str:
-    """Return the experiment with this name or number, and the first experiment for anything else."""
+    """Return the experiment with this name or number; the first experiment for any other value."""
     return name if name and name in EXPERIMENTS else EXPERIMENT_BY_NUMBER.get(name or "", IDENTICAL)
 
 
@@ -303,7 +300,7 @@ def find_faults(settings: Settings) -> dict[SettingName, SettingError]:
     checks = {
         "seed": _check_range("The seed", settings.seed, 0, MAX_SEED),
         "d_model": _check_width(settings.d_model),
-        "steps": _check_range("The number of steps", settings.steps, 1, experiment.most_steps),
+        "steps": _check_range("The number of steps", settings.steps, 1, experiment.max_steps),
         "heads": _check_range("The number of heads", settings.heads, 2, MAX_HEADS),
         "weight": _check_weight(settings.weight),
     }
@@ -320,11 +317,11 @@ def check_settings(settings: Settings) -> None:
         raise error
 
 
-def _check_range(name: str, value: int, least: int, most: int) -> SettingError | None:
+def _check_range(name: str, value: int, minimum: int, maximum: int) -> SettingError | None:
     """Return an error if a number is out of its range."""
-    if least <= value <= most:
+    if minimum <= value <= maximum:
         return None
-    return SettingError(f"{name} is {value}.", f"It can be {least:,} to {most:,}.")
+    return SettingError(f"{name} is {value}.", f"It can be {minimum:,} to {maximum:,}.")
 
 
 def _check_width(value: int) -> SettingError | None:
@@ -347,11 +344,11 @@ def _check_weight(value: float) -> SettingError | None:
 
 
 def explain_limits(settings: Settings) -> tuple[str, ...]:
-    """Explain why an experiment with these settings cannot show what it should; empty for settings that can."""
+    """Explain why an experiment with these settings is uninformative; empty if it is not."""
     experiment = EXPERIMENTS[settings.experiment]
-    cuts = experiment.layers(settings)
-    is_whole = any(shape.cut == OVERLAPPING and shape.input_width == shape.d_model for shape in cuts.values())
-    is_narrow = experiment.layers is not _make_count_layers and any(shape.d_k == 1 for shape in cuts.values())
+    layers = experiment.layers(settings)
+    is_whole = any(shape.cut == OVERLAPPING and shape.input_width == shape.d_model for shape in layers.values())
+    is_narrow = experiment.layers is not _make_count_layers and any(shape.d_k == 1 for shape in layers.values())
     notes = {
         f"With {settings.heads} heads a random chunk is the whole vector: “random chunks” and “in full” are the same "
         "layer, started differently.": is_whole,
@@ -366,28 +363,28 @@ def explain_limits(settings: Settings) -> tuple[str, ...]:
     return tuple(note for note, holds in notes.items() if holds)
 
 
-def compare_with_guess(expected: str | None, result: Result, number: int | None = None) -> str:
-    """Describe the outcome compared with the visitor's prediction, and which head does what.
+def compare_with_guess(guess: str | None, result: Result, number: int | None = None) -> str:
+    """Describe the outcome compared with the visitor's prediction, and the jobs of the heads.
 
     Args:
-        expected: the name of an option; None if the visitor chose none.
+        guess: the name of an option; None if the visitor chose none.
         result: of the experiment.
-        number: the index of the run whose maps are shown; by default the experiment's ``shown``.
+        number: the index of the run whose maps are shown; by default the experiment's ``initial_run``.
     """
     experiment = EXPERIMENTS[result.settings.experiment]
-    run = result.runs[experiment.shown if number is None else number]
+    run = result.runs[experiment.initial_run if number is None else number]
     jobs = describe_jobs(name_heads(run), run.maps[-1], find_marked_keys(result))
     if experiment.removes_heads and jobs:
         jobs = f"With all heads: {jobs} Their outputs add up."
-    return predictions.write_verdict(experiment.options, experiment.outcome(result), expected, jobs)
+    return predictions.write_verdict(experiment.options, experiment.outcome(result), guess, jobs)
 
 
-def compare_with_other(expected: str | None, result: Result, below: Result) -> str:
-    """Describe the outcome compared with the prediction, and which head does what in the result shown ``below``."""
-    experiment, run = EXPERIMENTS[result.settings.experiment], below.runs[0]
-    jobs = describe_jobs(name_heads(run), run.maps[-1], find_marked_keys(below))
-    below_jobs = f"{EXPERIMENTS[below.settings.experiment].short}: {jobs}"
-    return predictions.write_verdict(experiment.options, experiment.outcome(result), expected, below_jobs)
+def compare_with_other(guess: str | None, result: Result, other: Result) -> str:
+    """Describe the outcome compared with the visitor's prediction, and the jobs of heads in the ``other`` result."""
+    experiment, run = EXPERIMENTS[result.settings.experiment], other.runs[0]
+    jobs = describe_jobs(name_heads(run), run.maps[-1], find_marked_keys(other))
+    other_jobs = f"{EXPERIMENTS[other.settings.experiment].short}: {jobs}"
+    return predictions.write_verdict(experiment.options, experiment.outcome(result), guess, other_jobs)
 
 
 def name_heads(run: TrainingRun) -> list[str]:
@@ -396,9 +393,9 @@ def name_heads(run: TrainingRun) -> list[str]:
 
 
 def find_marked_keys(result: Result) -> Array:
-    """Return the key under each mark on the maps, [query, relation]; −1 where there is no mark.
+    """Return the marked key of each query, [query, relation]; −1 where there is none.
 
-    If a residual connection carries words past the heads, there are no marks.
+    There are no marks if a residual connection carries words past the heads.
     """
     is_residual = EXPERIMENTS[result.settings.experiment].task.is_residual
     return np.full_like(result.places, -1) if is_residual else result.places

@@ -1,4 +1,4 @@
-"""Decide which of the predictions that a visitor can choose a result fulfils.
+"""Decide which prediction a result fulfils, among those that a visitor can choose.
 
 Every outcome is computed from the numbers of the result; none is fixed in advance.
 """
@@ -20,14 +20,14 @@ LARGE_LOSS = 0.1  # loss of accuracy that counts as large
 
 
 class Outcome(NamedTuple):
-    """The option that a result fulfils, and the numbers behind it as a clause, if there are any."""
+    """The option that a result fulfils, with the numbers behind it as a clause, which may be empty."""
 
     option: str
     evidence: str = ""
 
 
 def write_verdict(options: Mapping[str, str], outcome: Outcome, guess: str | None, jobs: str = "") -> str:
-    """Say in a sentence what happened, whether the visitor's guess was right, and which head does what.
+    """Describe the outcome, whether the visitor's guess was right, and the jobs of the heads.
 
     ``options`` holds a clause for each option. ``jobs`` is a separate sentence, see :mod:`mha_viz.lab.jobs`.
     """
@@ -39,11 +39,11 @@ def write_verdict(options: Mapping[str, str], outcome: Outcome, guess: str | Non
 def decide_identical(result: Result) -> Outcome:
     """Decide whether equal heads stay equal."""
     run = result.runs[0]
-    largest = float(max(run.difference[-1].max(), run.output_difference[-1].max()))
-    after = counted(int(run.steps[-1]), "step")
+    largest_difference = float(max(run.difference[-1].max(), run.output_difference[-1].max()))
+    steps = counted(int(run.steps[-1]), "step")
     if run.same[-1].all():
-        return Outcome("equal", f"after {after} not one weight differs")
-    return Outcome("apart", f"after {after} two of their weights differ by {_format_size(largest)}")
+        return Outcome("equal", f"after {steps} not one weight differs")
+    return Outcome("apart", f"after {steps} two of their weights differ by {_format_size(largest_difference)}")
 
 
 def decide_output(result: Result) -> Outcome:
@@ -66,58 +66,59 @@ def decide_random(result: Result) -> Outcome:
 
 
 def decide_penalty(result: Result) -> Outcome:
-    """Decide whether the penalty makes the maps differ more; the evidence also says what it costs."""
-    without, with_it = (float(select_pairs(run.divergence[-1]).mean()) for run in result.runs)
-    gain = (with_it - without) / LN2
+    """Decide whether the penalty makes the maps differ more; the evidence includes the accuracies."""
+    plain, penalised = (float(select_pairs(run.divergence[-1]).mean()) for run in result.runs)
+    gain = (penalised - plain) / LN2
     option = "more" if gain > NOTICED_LOSS else "less" if gain < -NOTICED_LOSS else "same"
-    right = " and ".join(percent(run.right) for run in result.runs)
+    accuracies = " and ".join(percent(run.final_accuracy) for run in result.runs)
     return Outcome(
         option,
-        f"maps differ by {format_divergence(without)} without the penalty, by {format_divergence(with_it)} with it; "
-        f"right answers: {right}",
+        f"maps differ by {format_divergence(plain)} without the penalty, by {format_divergence(penalised)} with it; "
+        f"right answers: {accuracies}",
     )
 
 
 def decide_count(result: Result) -> Outcome:
     """Decide which number of heads answers best."""
     single, last = result.runs[0], result.runs[-1]
-    best = max(result.runs, key=lambda run: (run.right, -run.heads))
+    best = max(result.runs, key=lambda run: (run.final_accuracy, -run.heads))
     option = "one" if best is single else "most" if best is last else "between"
-    numbers = [(counted(run.heads, "head"), percent(run.right)) for run in dict.fromkeys((single, best, last))]
-    return Outcome(option, ", ".join(f"{heads} {right}" for heads, right in numbers))
+    numbers = [(counted(run.heads, "head"), percent(run.final_accuracy)) for run in dict.fromkeys((single, best, last))]
+    return Outcome(option, ", ".join(f"{heads} {accuracy}" for heads, accuracy in numbers))
 
 
 def decide_cut(result: Result) -> Outcome:
-    """Decide how much accuracy falls when each head gets one chunk of the vector."""
+    """Decide by how much accuracy falls when each head gets one chunk of the vector."""
     full, chunks = result.runs[:2]
-    lost = full.right - chunks.right
-    option = "many" if lost > LARGE_LOSS else "few" if lost > NOTICED_LOSS else "none"
-    return Outcome(option, f"{percent(full.right)} right with the whole vector, {percent(chunks.right)} with chunks")
+    lost_accuracy = full.final_accuracy - chunks.final_accuracy
+    option = "many" if lost_accuracy > LARGE_LOSS else "few" if lost_accuracy > NOTICED_LOSS else "none"
+    full_accuracy, chunk_accuracy = percent(full.final_accuracy), percent(chunks.final_accuracy)
+    return Outcome(option, f"{full_accuracy} right with the whole vector, {chunk_accuracy} with chunks")
 
 
 def decide_removal(result: Result) -> Outcome:
     """Decide how many heads can be removed without harm."""
     removal, heads = result.removal, result.runs[0].heads
     assert removal is not None
-    spare = count_removable(removal.least)
-    option = "none" if not spare else "half" if spare <= heads / 2 else "most"
-    return Outcome(option, f"{spare} of {heads} can be removed before accuracy falls by more than one point")
+    removable = count_removable(removal.least)
+    option = "none" if not removable else "half" if removable <= heads / 2 else "most"
+    return Outcome(option, f"{removable} of {heads} can be removed before accuracy falls by more than one point")
 
 
 def decide_pair(result: Result) -> Outcome:
     """Decide whether two of four heads that start equal are still equal, and compare with three heads."""
     three, four = result.runs
-    numbers = f"{percent(four.right)} right, as against {percent(three.right)} with three heads"
-    return Outcome("three" if four.same[-1, -2, -1] else "four", numbers)
+    evidence = f"{percent(four.final_accuracy)} right, as against {percent(three.final_accuracy)} with three heads"
+    return Outcome("three" if four.same[-1, -2, -1] else "four", evidence)
 
 
 def decide_current(result: Result) -> Outcome:
     """Decide how many right answers are lost without heads that the task does not need."""
     removal, heads = result.removal, result.runs[0].heads
     assert removal is not None
-    first, last = float(removal.least[0]), float(removal.least[-1])
-    option = "none" if first - last <= NOTICED_LOSS else "some" if last > LEARNED_ACCURACY else "all"
-    return Outcome(option, f"{percent(first)} right with {counted(heads, 'head')}, {percent(last)} with none")
+    initial, final = float(removal.least[0]), float(removal.least[-1])
+    option = "none" if initial - final <= NOTICED_LOSS else "some" if final > LEARNED_ACCURACY else "all"
+    return Outcome(option, f"{percent(initial)} right with {counted(heads, 'head')}, {percent(final)} with none")
 
 
 def _format_size(value: float) -> str:

@@ -19,7 +19,7 @@ from mha_viz.errors import ResultUnreadable
 Array = npt.NDArray[Any]
 FORMAT = 3
 MAX_BYTES = 8_000_000  # larger files are not read
-RECORDED_WEIGHTS = 32  # how many numbers of each head's W_Q a run records
+RECORDED_WEIGHTS = 32  # maximum number of numbers of each head's W_Q that a run records
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Settings:
 class TrainingRun:
     """One run, that is one training of one layer: S recorded steps, h heads, n words.
 
-    Everything is measured on held-out sentences, before the update of that step.
+    All values are measured on held-out sentences, before the update of that step.
 
     Attributes:
         steps: [S], the recorded steps.
@@ -47,19 +47,19 @@ class TrainingRun:
         queries: the first RECORDED_WEIGHTS numbers of a head's W_Q, row by row, or all if there are fewer,
             [S, h, number].
         weight_cosines: cosine of the slices of W_Q, W_K, W_V, W_O concatenated, for every two heads [S, h, h].
-        difference: the largest difference between two numbers of W_Q, W_K, W_V, [S, h, h].
-        output_difference: the largest difference between two numbers of W_O, [S, h, h].
+        difference: the largest difference between corresponding numbers of W_Q, W_K, W_V, [S, h, h].
+        output_difference: the same for W_O, [S, h, h].
         same: whether W_Q, W_K, W_V and W_O are equal to the last bit, [S, h, h].
         divergence: Jensen–Shannon divergence of rows in nats, [S, h, h].
         overlap: mean over rows of the sum of A_a[i, j] · A_b[i, j], [S, h, h].
         gradient_cosines: cosine of the gradients of W_Q, W_K, W_V concatenated, [S, h, h].
         output_gradient_cosines: cosine of the gradients of W_O, [S, h, h].
         gradients: norm of a head's gradient, [S, h].
-        loss: of the layer, without the penalty, [S].
-        penalty: of the layer, without λ, [S].
+        loss: the cross-entropy, without the penalty, [S].
+        penalty: ‖A Aᵀ − I‖_F², without λ, [S].
         accuracy: [S, relation].
         both: the share of words with both answers right, [S].
-        multiply_adds: of the layer for one sentence.
+        multiply_adds: the number for one sentence.
     """
 
     label: str
@@ -85,7 +85,7 @@ class TrainingRun:
     both: Array
 
     @property
-    def right(self) -> float:
+    def final_accuracy(self) -> float:
         """Accuracy over both relations after the last step."""
         return float(self.accuracy[-1].mean())
 
@@ -137,12 +137,12 @@ def to_bytes(result: Result) -> bytes:
     descriptions: list[dict[str, Any]] = []  # labels and counts
     for number, run in enumerate(result.runs):
         values = {field.name: getattr(run, field.name) for field in fields(run)}
-        stored = {name: array for name, array in values.items() if isinstance(array, np.ndarray)}
+        run_arrays = {name: array for name, array in values.items() if isinstance(array, np.ndarray)}
         arrays |= {
             f"{number}.{name}": array.astype(np.float16) if name in _HALF_PRECISION else array
-            for name, array in stored.items()
+            for name, array in run_arrays.items()
         }
-        descriptions.append({name: array for name, array in values.items() if not isinstance(array, np.ndarray)})
+        descriptions.append({name: value for name, value in values.items() if not isinstance(value, np.ndarray)})
     if result.removal is not None:
         arrays |= {f"removal.{field.name}": getattr(result.removal, field.name) for field in fields(RemovedHeads)}
     header = {"format": FORMAT, "settings": asdict(result.settings), "words": result.words, "runs": descriptions}
@@ -191,11 +191,11 @@ def _select_prefix(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def choose_recorded_count(runs: int) -> int:
-    """Return roughly how many steps each run of an experiment with this many runs records."""
+    """Return the approximate number of steps that each of ``runs`` runs of an experiment records."""
     return {1: 24, 2: 20}.get(runs, 12)
 
 
 def choose_recorded_steps(steps: int, count: int) -> tuple[int, ...]:
-    """Choose about ``count`` steps to record, close together at first, with the last. Step 0 is before any update."""
-    spread = np.expm1(np.linspace(0, np.log1p(steps), count)).round().astype(int).tolist()
-    return tuple(sorted({0, min(1, steps), *spread, steps}))
+    """Choose about ``count`` steps to record, dense at first, including step 0 (before any update) and the last."""
+    spaced_steps = np.expm1(np.linspace(0, np.log1p(steps), count)).round().astype(int).tolist()
+    return tuple(sorted({0, min(1, steps), *spaced_steps, steps}))

@@ -1,4 +1,4 @@
-"""A second toy model: a causal two-layer model with attention only, which learns to continue repeating sequences.
+"""The repeater: a causal two-layer model with attention only, which learns to continue repeating sequences.
 
 Words come in random order and then again in the same order, so that the next word can only be predicted from earlier
 ones. The model has to find the earlier occurrence of the current word and the word that followed it, which takes two
@@ -37,8 +37,8 @@ STEPS, BATCH = 3000, 64
 LEARNING_RATE = 3e-3  # at its peak
 WARM_UP = 100  # steps
 SNAPSHOT_STEPS = (0, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000)  # the saved steps, besides the last one
-_SPECIAL = ("[PAD]", "[UNK]")
-VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
+_SPECIAL_TOKENS = ("[PAD]", "[UNK]")
+VOCABULARY = (*_SPECIAL_TOKENS, *sorted({form.lower() for form in lexicon.VOCABULARY}))
 
 
 def make_config() -> Any:
@@ -62,7 +62,7 @@ def make_config() -> Any:
 
 def make_tokenizer() -> Any:
     """Return a tokenizer with one token per word, in lower case, and no special tokens around a text."""
-    special = dict(zip(("pad_token", "unk_token"), _SPECIAL, strict=True))
+    special = dict(zip(("pad_token", "unk_token"), _SPECIAL_TOKENS, strict=True))
     tokenizer_class: Any = PreTrainedTokenizerFast
     return tokenizer_class(tokenizer_object=make_word_tokenizer(VOCABULARY), model_max_length=POSITIONS, **special)
 
@@ -84,19 +84,19 @@ def train(
     trainable = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(trainable, lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
-    losses = lambda: {"next": _compute_loss(model, *draw_sequences(generator))}  # noqa: E731
-    return train_model(seed, model, optimiser, schedule, losses, progress, cancelled)
+    compute_losses = lambda: {"next": _compute_loss(model, *draw_sequences(generator))}  # noqa: E731
+    return train_model(seed, model, optimiser, schedule, compute_losses, progress, cancelled)
 
 
 def draw_sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draw random words that repeat, [sequence, token], and where each repetition begins, [sequence]."""
-    words = torch.randint(len(_SPECIAL), len(VOCABULARY), (BATCH, MAX_PERIOD), generator=generator)
-    lengths = torch.randint(MIN_PERIOD, MAX_PERIOD + 1, (BATCH,), generator=generator)
-    return words.gather(1, torch.arange(SEQUENCE_LENGTH) % lengths[:, None]), lengths
+    """Draw repeating sequences of random words, [sequence, token], and the period of each, [sequence]."""
+    words = torch.randint(len(_SPECIAL_TOKENS), len(VOCABULARY), (BATCH, MAX_PERIOD), generator=generator)
+    periods = torch.randint(MIN_PERIOD, MAX_PERIOD + 1, (BATCH,), generator=generator)
+    return words.gather(1, torch.arange(SEQUENCE_LENGTH) % periods[:, None]), periods
 
 
 def _make_initial_model(generator: torch.Generator) -> Any:
-    """Return a model with random weights that depend on the seed alone, and feed-forward parts that output zero."""
+    """Return a model with random weights that depend only on ``generator``, and feed-forward parts that output zero."""
     model = GPT2LMHeadModel(make_config())
     for name, weight in model.named_parameters():
         initialise(name, weight, generator)
@@ -115,8 +115,8 @@ def measure_next_word_loss(folder: Path) -> float:
         return _compute_loss(model, *draw_sequences(torch.Generator().manual_seed(HELD_OUT))).item()
 
 
-def _compute_loss(model: Any, tokens: Tensor, lengths: Tensor) -> Tensor:
-    """Return the mean loss of the predictable words: all words after one that has occurred before."""
+def _compute_loss(model: Any, tokens: Tensor, periods: Tensor) -> Tensor:
+    """Return the mean loss of the predictable words, which are those that follow a word that has occurred before."""
     logits = model(tokens).logits[:, :-1]
-    is_predictable = torch.arange(1, SEQUENCE_LENGTH) > lengths[:, None]
+    is_predictable = torch.arange(1, SEQUENCE_LENGTH) > periods[:, None]
     return nn.functional.cross_entropy(logits[is_predictable], tokens[:, 1:][is_predictable])

@@ -1,7 +1,4 @@
-"""Yes-or-no statements about a result of the lab, each computed from its numbers.
-
-No answer is fixed in advance: when something does not hold in a result, its statement says no.
-"""
+"""Yes-or-no questions about a result of the lab, each answered from its numbers; no answer is fixed in advance."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ from mha_viz.lab.tasks import CHANCE, TWO_RELATIONS, WORDS
 from mha_viz.numerals import counted, decimal, format_divergence, format_small, percent
 
 ALIKE_DIVERGENCE = 0.1 * LN2  # divergence below which two heads attend nearly alike
-NOTICED_LOSS = 0.01  # the smallest loss of accuracy that counts: one percentage point
+NOTICED_LOSS = 0.01  # minimum loss of accuracy that counts: one percentage point
 FOLLOWED_WEIGHT = 0.75  # mean weight on the correct word above which a head follows a relation
-ATTENDED_WEIGHT = 2 / WORDS  # twice the weight of uniform attention: below it a head does not attend to the word
+ATTENDED_WEIGHT = 2 / WORDS  # weight above which a head attends to a word: twice that of uniform attention
 SAME_COSINE = 0.95  # cosine of weights above which two heads are nearly equal
 LEARNED_ACCURACY = CHANCE + 0.1  # accuracy below which a layer has learned almost nothing
 
@@ -26,17 +23,17 @@ RELATIONS = TWO_RELATIONS.relations
 
 
 class Statement(NamedTuple):
-    """A question and the answer that a result gives. ``usual`` is the expected answer, None where there is none."""
+    """A question and a result's answer. ``expected`` is the expected answer, None if either is plausible."""
 
     question: str
-    yes: bool
+    answer: bool
     evidence: str
-    usual: bool | None = True
+    expected: bool | None = True
 
     @property
     def is_surprising(self) -> bool:
         """Whether the answer differs from the expected one."""
-        return self.usual is not None and self.yes != self.usual
+        return self.expected is not None and self.answer != self.expected
 
 
 def select_pairs(matrix: Array) -> Array:
@@ -54,10 +51,10 @@ def list_pairs(heads: int) -> tuple[tuple[int, int], ...]:
 def state_identical(result: Result) -> list[Statement]:
     """Return the statements about equal heads."""
     run = result.runs[0]
-    last = int(run.steps[-1])
+    last_step = int(run.steps[-1])
     return [
         Statement(
-            f"Are the {run.heads} heads bit-identical after {counted(last, 'step')}?",
+            f"Are the {run.heads} heads bit-identical after {counted(last_step, 'step')}?",
             bool(run.same[-1].all()),
             _describe_difference(
                 "All weights of the heads are equal",
@@ -78,7 +75,7 @@ def state_identical(result: Result) -> list[Statement]:
             "Do they share the work, one relation each?",
             bool(run.both[-1] > 0.9),
             f"Every head gives {_describe_weights(run, 0)}. Right answers: {_describe_accuracy(run)}.",
-            usual=False,
+            expected=False,
         ),
     ]
 
@@ -86,39 +83,39 @@ def state_identical(result: Result) -> list[Statement]:
 def state_output(result: Result) -> list[Statement]:
     """Return the statements about heads that differ in W_O alone."""
     run = result.runs[0]
-    first = int(np.flatnonzero(run.steps >= 1)[0])
-    begin, output = select_pairs(run.gradient_cosines[0]), select_pairs(run.output_gradient_cosines[0])
-    different = begin.max() < 1 - 1e-4
-    equal = output.min() > 1 - 1e-4
+    update = int(np.flatnonzero(run.steps >= 1)[0])
+    input_cosines, output_cosines = select_pairs(run.gradient_cosines[0]), select_pairs(run.output_gradient_cosines[0])
+    are_different = input_cosines.max() < 1 - 1e-4
+    are_equal = output_cosines.min() > 1 - 1e-4
     return [
         Statement(
             "Do the heads differ after the first step?",
-            bool(select_pairs(run.difference[0]).max() == 0 and select_pairs(run.difference[first]).min() > 0),
+            bool(select_pairs(run.difference[0]).max() == 0 and select_pairs(run.difference[update]).min() > 0),
             _describe_difference(
                 "At step 0 all heads have the same W_Q, W_K and W_V",
                 "At step 0 the largest difference in W_Q, W_K and W_V between two heads is",
                 float(select_pairs(run.difference[0]).max()),
             )
-            + f" After step {int(run.steps[first]):,} the smallest difference between two heads is "
-            f"{_format_difference(select_pairs(run.difference[first]).min())}.",
+            + f" After step {int(run.steps[update]):,} the smallest difference between two heads is "
+            f"{_format_difference(select_pairs(run.difference[update]).min())}.",
         ),
         Statement(
             "Did their gradients differ at step 0?",
-            bool(different),
-            _describe_cosines("the gradients of W_Q, W_K and W_V of two heads", "at step 0", begin)
-            + (": only the slices of W_O differ." if different else "."),
+            bool(are_different),
+            _describe_cosines("the gradients of W_Q, W_K and W_V of two heads", "at step 0", input_cosines)
+            + (": only the slices of W_O differ." if are_different else "."),
         ),
         Statement(
             "Was the gradient of the slices of W_O the same?",
-            bool(equal),
-            f"The smallest cosine at step 0 is {decimal(output.min(), 4)}"
-            + (": all pass the same vectors to W_O." if equal else "."),
+            bool(are_equal),
+            f"The smallest cosine at step 0 is {decimal(output_cosines.min(), 4)}"
+            + (": all pass the same vectors to W_O." if are_equal else "."),
         ),
         Statement(
             f"Do they attend to different words after {counted(int(run.steps[-1]), 'step')}?",
             bool(select_pairs(run.divergence[-1]).mean() > ALIKE_DIVERGENCE),
-            f"Mean divergence of pairs: {format_divergence(select_pairs(run.divergence[first]).mean())} at step "
-            f"{int(run.steps[first]):,}, {format_divergence(select_pairs(run.divergence[-1]).mean())} at the end.",
+            f"Mean divergence of pairs: {format_divergence(select_pairs(run.divergence[update]).mean())} at step "
+            f"{int(run.steps[update]):,}, {format_divergence(select_pairs(run.divergence[-1]).mean())} at the end.",
         ),
         _state_specialists(run),
     ]
@@ -127,31 +124,32 @@ def state_output(result: Result) -> list[Statement]:
 def state_random(result: Result) -> list[Statement]:
     """Return the statements about heads that start at random."""
     run = result.runs[0]
-    begin, end = select_pairs(run.weight_cosines[0]), select_pairs(run.weight_cosines[-1])
-    close = select_pairs(run.divergence[-1])
-    alike = [pair for pair, value in zip(list_pairs(run.heads), close, strict=True) if value < ALIKE_DIVERGENCE]
-    named = f": {', '.join(f'H{a} and H{b}' for a, b in alike[:6])}" if alike else ""
+    initial_cosines, final_cosines = select_pairs(run.weight_cosines[0]), select_pairs(run.weight_cosines[-1])
+    divergences = select_pairs(run.divergence[-1])
+    pairs = zip(list_pairs(run.heads), divergences, strict=True)
+    alike_pairs = [pair for pair, divergence in pairs if divergence < ALIKE_DIVERGENCE]
+    pair_names = f": {', '.join(f'H{a} and H{b}' for a, b in alike_pairs[:6])}" if alike_pairs else ""
     return [
         Statement(
             "Are the heads different before training?",
-            bool(begin.max() < SAME_COSINE),
-            _describe_cosines("the weights of two heads", "at step 0", begin) + ".",
+            bool(initial_cosines.max() < SAME_COSINE),
+            _describe_cosines("the weights of two heads", "at step 0", initial_cosines) + ".",
         ),
         Statement(
             f"Are they still different after {counted(int(run.steps[-1]), 'step')}?",
-            bool(end.max() < SAME_COSINE),
-            _describe_cosines("the weights of two heads", "at the end", end)
+            bool(final_cosines.max() < SAME_COSINE),
+            _describe_cosines("the weights of two heads", "at the end", final_cosines)
             + "; no term of the loss keeps them apart.",
         ),
         Statement(
             "Do some heads attend nearly alike in the end?",
-            bool(alike),
-            f"In the end, {describe_alike_pairs(len(alike), len(close))} a divergence below "
-            f"{format_divergence(ALIKE_DIVERGENCE)}{named}; the two most "
-            f"alike differ by {format_divergence(float(close.min()))} (0% = identical, 100% = no overlap). Heads "
+            bool(alike_pairs),
+            f"In the end, {describe_alike_pairs(len(alike_pairs), len(divergences))} a divergence below "
+            f"{format_divergence(ALIKE_DIVERGENCE)}{pair_names}; the two most "
+            f"alike differ by {format_divergence(float(divergences.min()))} (0% = identical, 100% = no overlap). Heads "
             "with different "
             "weights can still attend alike.",
-            usual=None,
+            expected=None,
         ),
         _state_specialists(run),
     ]
@@ -159,31 +157,32 @@ def state_random(result: Result) -> list[Statement]:
 
 def state_penalty(result: Result) -> list[Statement]:
     """Return the statements about the penalty."""
-    without, with_it = result.runs
+    plain, penalised = result.runs
     weight = result.settings.weight
-    divergences = select_pairs(without.divergence[-1]).mean(), select_pairs(with_it.divergence[-1]).mean()
-    overlap = select_pairs(without.overlap[-1]).mean(), select_pairs(with_it.overlap[-1]).mean()
-    lost = without.right - with_it.right
+    divergences = select_pairs(plain.divergence[-1]).mean(), select_pairs(penalised.divergence[-1]).mean()
+    overlaps = select_pairs(plain.overlap[-1]).mean(), select_pairs(penalised.overlap[-1]).mean()
+    lost_accuracy = plain.final_accuracy - penalised.final_accuracy
     return [
         Statement(
             "Does the penalty make the heads less alike?",
-            bool(divergences[1] > divergences[0] and overlap[1] < overlap[0]),
+            bool(divergences[1] > divergences[0] and overlaps[1] < overlaps[0]),
             f"Mean divergence of pairs: {format_divergence(divergences[0])} → {format_divergence(divergences[1])}; "
             "overlap of their rows: "
-            f"{overlap[0]:.3f} → {overlap[1]:.3f}; ‖A Aᵀ − I‖²: {without.penalty[-1]:.2f} → {with_it.penalty[-1]:.2f}.",
-            usual=True if weight else None,
+            f"{overlaps[0]:.3f} → {overlaps[1]:.3f}; ‖A Aᵀ − I‖²: {plain.penalty[-1]:.2f} → "
+            f"{penalised.penalty[-1]:.2f}.",
+            expected=True if weight else None,
         ),
         Statement(
             "Does it raise the loss?",
-            bool(with_it.loss[-1] > without.loss[-1]),
-            f"The loss of the answers ends at {without.loss[-1]:.5f} without, at {with_it.loss[-1]:.5f} with it.",
-            usual=True if weight else None,
+            bool(penalised.loss[-1] > plain.loss[-1]),
+            f"The loss of the answers ends at {plain.loss[-1]:.5f} without, at {penalised.loss[-1]:.5f} with it.",
+            expected=True if weight else None,
         ),
         Statement(
             "Does it cost right answers?",
-            bool(lost > NOTICED_LOSS),
-            f"{percent(without.right)} right without, {percent(with_it.right)} with it.",
-            usual=None,
+            bool(lost_accuracy > NOTICED_LOSS),
+            f"{percent(plain.final_accuracy)} right without, {percent(penalised.final_accuracy)} with it.",
+            expected=None,
         ),
     ]
 
@@ -191,20 +190,21 @@ def state_penalty(result: Result) -> list[Statement]:
 def state_count(result: Result) -> list[Statement]:
     """Return the statements about the number of heads."""
     single, *others = result.runs
-    best, last = max(others, key=lambda run: (run.right, -run.heads)), others[-1]
+    best, last = max(others, key=lambda run: (run.final_accuracy, -run.heads)), others[-1]
     costs = {(run.parameters, run.multiply_adds) for run in result.runs}
-    spread = bool(
+    is_spread = bool(
         single.relation_weights[-1].max() <= FOLLOWED_WEIGHT and single.relation_weights[-1].min() > ATTENDED_WEIGHT
     )
     return [
         Statement(
             "Do several heads answer better than one?",
-            bool(best.right > single.right + NOTICED_LOSS),
-            f"One head gives {percent(single.right)} right answers, {best.heads} heads give {percent(best.right)}.",
+            bool(best.final_accuracy > single.final_accuracy + NOTICED_LOSS),
+            f"One head gives {percent(single.final_accuracy)} right answers, {best.heads} heads give "
+            f"{percent(best.final_accuracy)}.",
         ),
         Statement(
             "Does one head spread its attention over both words?",
-            spread,
+            is_spread,
             f"It gives {_describe_weights(single, 0)}. Right answers: {_describe_accuracy(single)}; guessing gives "
             f"{percent(CHANCE)}.",
         ),
@@ -216,21 +216,21 @@ def state_count(result: Result) -> list[Statement]:
         ),
         Statement(
             "Can there be too many heads for the width?",
-            bool(last.right < best.right - NOTICED_LOSS),
+            bool(last.final_accuracy < best.final_accuracy - NOTICED_LOSS),
             f"With {last.heads} heads a query has {counted(result.settings.d_model // last.heads, 'number')}; "
-            f"{percent(last.right)} of the answers are right after {counted(int(last.steps[-1]), 'step')}.",
-            usual=None,
+            f"{percent(last.final_accuracy)} of the answers are right after {counted(int(last.steps[-1]), 'step')}.",
+            expected=None,
         ),
     ]
 
 
 def state_cut(result: Result) -> list[Statement]:
     """Return the statements about the ways to cut the vector."""
-    full, chunks, shared, mixed = result.runs
+    full, chunks, shared, overlapping = result.runs
     d_model, heads = result.settings.d_model, result.settings.heads
-    seen = f"each head sees {2 * d_model // heads} of {d_model} numbers"  # when random chunks overlap
+    input_note = f"each head sees {2 * d_model // heads} of {d_model} numbers"  # when random chunks overlap
     if 2 * d_model // heads >= d_model:
-        seen = f"with {counted(heads, 'head')}, a random chunk is the whole vector"
+        input_note = f"with {counted(heads, 'head')}, a random chunk is the whole vector"
     return [
         Statement(
             "Do chunks save parameters?",
@@ -240,22 +240,23 @@ def state_cut(result: Result) -> list[Statement]:
         ),
         Statement(
             "Does that cost right answers?",
-            bool(full.right - chunks.right > NOTICED_LOSS),
-            f"{percent(full.right)} right when projected in full, {percent(chunks.right)} with chunks.",
-            usual=None,
+            bool(full.final_accuracy - chunks.final_accuracy > NOTICED_LOSS),
+            f"{percent(full.final_accuracy)} right when projected in full, {percent(chunks.final_accuracy)} with "
+            "chunks.",
+            expected=None,
         ),
         Statement(
             "Does sharing one matrix cost more right answers?",
-            bool(chunks.right - shared.right > NOTICED_LOSS),
-            f"{percent(shared.right)} right with {shared.parameters:,} parameters. Mean divergence of pairs: "
+            bool(chunks.final_accuracy - shared.final_accuracy > NOTICED_LOSS),
+            f"{percent(shared.final_accuracy)} right with {shared.parameters:,} parameters. Mean divergence of pairs: "
             f"{format_divergence(select_pairs(shared.divergence[-1]).mean())}.",
-            usual=None,
+            expected=None,
         ),
         Statement(
             "Do overlapping random chunks do as well as the whole vector?",
-            bool(full.right - mixed.right <= NOTICED_LOSS),
-            f"{percent(mixed.right)} right with {mixed.parameters:,} parameters; {seen}.",
-            usual=None,
+            bool(full.final_accuracy - overlapping.final_accuracy <= NOTICED_LOSS),
+            f"{percent(overlapping.final_accuracy)} right with {overlapping.parameters:,} parameters; {input_note}.",
+            expected=None,
         ),
     ]
 
@@ -264,29 +265,29 @@ def state_removal(result: Result) -> list[Statement]:
     """Return the statements about removed heads."""
     removal, run = result.removal, result.runs[0]
     assert removal is not None
-    spare, learned = count_removable(removal.least), bool(removal.least[0] > LEARNED_ACCURACY)
-    at_random = float(np.mean([count_removable(curve) for curve in removal.random]))
-    strongest = int(removal.order[-1])
+    removable, has_learned = count_removable(removal.least), bool(removal.least[0] > LEARNED_ACCURACY)
+    random_removable = float(np.mean([count_removable(curve) for curve in removal.random]))
+    top_head = int(removal.order[-1])
     return [
         Statement(
             "Can heads be removed without harm?",
-            spare > 0 and learned,
-            ("" if learned else f"This layer has learned almost nothing: guessing gives {percent(CHANCE)}. ")
-            + f"{spare} of {run.heads} can, least important first, before accuracy falls by more than one point "
-            f"({percent(removal.least[0])} → {percent(removal.least[spare])}).",
+            removable > 0 and has_learned,
+            ("" if has_learned else f"This layer has learned almost nothing: guessing gives {percent(CHANCE)}. ")
+            + f"{removable} of {run.heads} can, least important first, before accuracy falls by more than one point "
+            f"({percent(removal.least[0])} → {percent(removal.least[removable])}).",
         ),
         Statement(
             "Is removal by importance better than at random?",
-            bool(spare > at_random and removal.least.mean() > removal.random.mean()),
-            f"In {len(removal.random)} random orders, {at_random:.1f} on average can be removed. With half the heads "
-            f"removed, {percent(removal.least[run.heads // 2])} of the answers are right by importance, "
+            bool(removable > random_removable and removal.least.mean() > removal.random.mean()),
+            f"In {len(removal.random)} random orders, {random_removable:.1f} on average can be removed. With half the "
+            f"heads removed, {percent(removal.least[run.heads // 2])} of the answers are right by importance, "
             f"{percent(removal.random[:, run.heads // 2].mean())} at random.",
         ),
         Statement(
             "Does the most important head matter?",
             bool(removal.most[0] - removal.most[1] > NOTICED_LOSS),
-            f"Without H{strongest} alone, {percent(removal.most[1])} of the answers are right; it gives "
-            f"{_describe_weights(run, strongest)}.",
+            f"Without H{top_head} alone, {percent(removal.most[1])} of the answers are right; it gives "
+            f"{_describe_weights(run, top_head)}.",
         ),
     ]
 
@@ -304,9 +305,9 @@ def state_pair(result: Result) -> list[Statement]:
         ),
         Statement(
             "Do the four answer better than three?",
-            bool(four.right > three.right + NOTICED_LOSS),
-            f"Three heads give {percent(three.right)} right answers, the four {percent(four.right)}.",
-            usual=False,
+            bool(four.final_accuracy > three.final_accuracy + NOTICED_LOSS),
+            f"Three heads give {percent(three.final_accuracy)} right answers, the four {percent(four.final_accuracy)}.",
+            expected=False,
         ),
         Statement(
             "Do they cost more?",
@@ -320,7 +321,8 @@ def state_current(result: Result) -> list[Statement]:
     """Return the statements about heads that a task does not need."""
     removal, run = result.removal, result.runs[0]
     assert removal is not None
-    curves, mean = np.vstack([removal.least, removal.most, removal.random]), select_pairs(run.divergence[-1]).mean()
+    curves = np.vstack([removal.least, removal.most, removal.random])
+    mean_divergence = select_pairs(run.divergence[-1]).mean()
     return [
         Statement(
             "Can all heads be removed at once without harm?",
@@ -330,33 +332,33 @@ def state_current(result: Result) -> list[Statement]:
         ),
         Statement(
             "Do the heads differ nevertheless?",
-            bool(mean > ALIKE_DIVERGENCE),
-            f"Mean divergence of pairs at the end: {format_divergence(mean)}.",
+            bool(mean_divergence > ALIKE_DIVERGENCE),
+            f"Mean divergence of pairs at the end: {format_divergence(mean_divergence)}.",
         ),
         Statement(
             "Can keeping only some of them be worse than keeping none?",
             bool(curves.min() < removal.least[-1] - NOTICED_LOSS),
             f"With only some of them, at worst {percent(curves.min())} of the answers are right.",
-            usual=None,
+            expected=None,
         ),
     ]
 
 
 def count_removable(curve: Array) -> int:
     """Count the heads that can be removed in this order before accuracy falls by more than NOTICED_LOSS."""
-    below = np.flatnonzero(curve < curve[0] - NOTICED_LOSS)
-    return int(below[0]) - 1 if len(below) else len(curve) - 1
+    harmful_counts = np.flatnonzero(curve < curve[0] - NOTICED_LOSS)
+    return int(harmful_counts[0]) - 1 if len(harmful_counts) else len(curve) - 1
 
 
 def _state_specialists(run: TrainingRun) -> Statement:
     """Return the statement on whether different heads follow the two relations."""
     weights = run.relation_weights[-1]  # [head, relation]
-    specialist = [int(weights[:, relation].argmax()) for relation in range(len(RELATIONS))]
+    specialists = [int(weights[:, relation].argmax()) for relation in range(len(RELATIONS))]
     return Statement(
         "Do different heads follow the two relations?",
-        specialist[0] != specialist[1] and bool(run.both[-1] > 0.9),
-        f"{RELATIONS[0].capitalize()}: H{specialist[0]} ({weights[specialist[0], 0]:.2f} of its attention); "
-        f"{RELATIONS[1]}: H{specialist[1]} ({weights[specialist[1], 1]:.2f}). Right answers: "
+        specialists[0] != specialists[1] and bool(run.both[-1] > 0.9),
+        f"{RELATIONS[0].capitalize()}: H{specialists[0]} ({weights[specialists[0], 0]:.2f} of its attention); "
+        f"{RELATIONS[1]}: H{specialists[1]} ({weights[specialists[1], 1]:.2f}). Right answers: "
         f"{_describe_accuracy(run)}.",
     )
 
@@ -366,9 +368,9 @@ def _find_largest_difference(run: TrainingRun, heads: slice = slice(None)) -> fl
     return float(max(run.difference[-1, heads, heads].max(), run.output_difference[-1, heads, heads].max()))
 
 
-def _describe_difference(equal: str, different: str, difference: float) -> str:
-    """Return a sentence for no difference, or a sentence with the size of the difference."""
-    return f"{equal}." if difference == 0 else f"{different} {_format_difference(difference)}."
+def _describe_difference(equal_sentence: str, different_sentence: str, difference: float) -> str:
+    """Return ``equal_sentence`` if there is no difference, otherwise ``different_sentence`` with the difference."""
+    return f"{equal_sentence}." if difference == 0 else f"{different_sentence} {_format_difference(difference)}."
 
 
 def _format_difference(value: float) -> str:
@@ -376,29 +378,29 @@ def _format_difference(value: float) -> str:
     return decimal(value, 3) if value >= 0.001 else format_small(value)
 
 
-def _describe_cosines(things: str, when: str, values: Array) -> str:
+def _describe_cosines(noun_phrase: str, moment: str, values: Array) -> str:
     """Return a phrase such as "Cosines of the weights of two heads at step 0: −0.07 to 0.04", without a full stop.
 
     For one pair, it gives its cosine; for equal cosines, "all" and the value.
     """
     low, high = decimal(values.min()), decimal(values.max())
     if values.size == 1:
-        return f"Cosine of {things} {when}: {low}"
-    return f"Cosines of {things} {when}: {f'all {low}' if low == high else f'{low} to {high}'}"
+        return f"Cosine of {noun_phrase} {moment}: {low}"
+    return f"Cosines of {noun_phrase} {moment}: {f'all {low}' if low == high else f'{low} to {high}'}"
 
 
-def describe_alike_pairs(alike: int, total: int) -> str:
-    """Return the subject and verb for a number of pairs: "the two heads have", "3 of the 6 pairs of heads have"."""
+def describe_alike_pairs(count: int, total: int) -> str:
+    """Return the subject and verb for some pairs, such as "the two heads have" or "3 of the 6 pairs of heads have"."""
     if total == 1:
-        return "the two heads have" if alike else "the two heads do not have"
-    return f"{alike or 'none'} of the {total} pairs of heads {'has' if alike < 2 else 'have'}"
+        return "the two heads have" if count else "the two heads do not have"
+    return f"{count or 'none'} of the {total} pairs of heads {'has' if count < 2 else 'have'}"
 
 
 def _describe_weights(run: TrainingRun, head: int) -> str:
     """Return a phrase with a head's mean weight on each relation."""
     weights = zip(run.relation_weights[-1, head], RELATIONS, strict=True)
-    first, *others = (f"{weight:.2f}{{}} to {relation}" for weight, relation in weights)
-    return " and ".join([first.format(" of its attention"), *(other.format("") for other in others)])
+    first, *other_phrases = (f"{weight:.2f}{{}} to {relation}" for weight, relation in weights)
+    return " and ".join([first.format(" of its attention"), *(other.format("") for other in other_phrases)])
 
 
 def _describe_accuracy(run: TrainingRun) -> str:

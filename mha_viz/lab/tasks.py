@@ -2,7 +2,7 @@
 
 A word is a letter with a mark, such as ``k▲``. Each mark occurs on two words of a sentence and links them, like a
 pronoun and its antecedent. At each word the model names the letter of every word to which the task's relations lead.
-Letters are sampled independently for every word, so the answer can only come from the right place.
+Letters are sampled independently for every word, so the answer can only come from the right word.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Integers = npt.NDArray[np.int64]
 
 
 class LabTask(NamedTuple):
-    """Task of a lab model: the letters to name at each word.
+    """The task of a lab model: the letters to name at each word.
 
     Attributes:
         relations: some of RELATIONS; the model names the letter of the word to which each leads.
-        asked: the sentence that tells a visitor what is asked; ``letters`` complete it.
+        instruction: the sentence that explains the task to a visitor; ``letters`` complete it.
         letters: descriptions of these letters.
         note: another sentence for the visitor.
         is_residual: whether a residual connection carries every word past the heads, so that a word need not attend to
@@ -35,7 +35,7 @@ class LabTask(NamedTuple):
     """
 
     relations: tuple[str, ...]
-    asked: str
+    instruction: str
     letters: tuple[str, ...]
     note: str = ""
     is_residual: bool = False
@@ -63,9 +63,9 @@ class Sentences:
 
     Attributes:
         letters, marks: [sentence, word].
-        places: the position of the word to look at, [sentence, word, relation]; −1 where nothing is asked (no word
-            precedes the first).
-        answers: its letter, [sentence, word, relation].
+        places: the position of the correct word, [sentence, word, relation]; −1 where there is none (no word precedes
+            the first).
+        answers: the letter of that word, [sentence, word, relation].
     """
 
     letters: Integers
@@ -93,7 +93,7 @@ def draw_sentences(count: int, seed: tuple[int, ...], task: LabTask = TWO_RELATI
 def _find_places(relation: str, marks: Integers) -> Integers:
     """Return the position of the word in this relation to each word, [sentence, word]."""
     if relation == LINKED:
-        same = marks[:, :, None] == marks[:, None, :]  # [sentence, word, word]
-        linked: Integers = (same & ~np.eye(WORDS, dtype=bool)).argmax(axis=2)
-        return linked
+        has_same_mark = marks[:, :, None] == marks[:, None, :]  # [sentence, word, word]
+        linked_words: Integers = (has_same_mark & ~np.eye(WORDS, dtype=bool)).argmax(axis=2)
+        return linked_words
     return np.broadcast_to(np.arange(WORDS) - (relation == BEFORE), marks.shape)

@@ -2,9 +2,9 @@
 
 A recording holds the attention on one text, the beginning of each head's W_Q, and the loss.
 
-``python -m mha_viz.lab.toy_maps toy assets/toy The cat sleeps .`` writes them, for that text and the model in that
-folder, to ``assets/toy_maps.npz``; with ``hidden`` or ``repeater``, to ``assets/hidden_maps.npz`` or
-``assets/repeater_maps.npz``. The page plays them.
+``python -m mha_viz.lab.toy_maps toy assets/toy The cat sleeps .`` writes the recording of that text and of the model in
+that folder to ``assets/toy_maps.npz``; with ``hidden`` or ``repeater``, to ``assets/hidden_maps.npz`` or
+``assets/repeater_maps.npz``. The page animates the recordings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ToyMaps(NamedTuple):
         steps: the recorded training steps.
         maps: attention on ``words``, without special tokens, [step, layer, head, query, key].
         queries: the first RECORDED_WEIGHTS numbers of a head's W_Q, row by row, [step, layer, head, number].
-        loss: [step] on sentences that the model was not trained on: of hidden words or, where words repeat, of the next
+        loss: [step], on sentences that the model was not trained on: of hidden words or, for the repeater, of the next
             word.
     """
 
@@ -49,30 +49,30 @@ class ToyMaps(NamedTuple):
 
 
 def measure(forms: Sequence[str], folder: Path) -> ToyMaps:
-    """Record the model in a folder on a sentence that is given as its words."""
+    """Record the model in ``folder`` on the sentence whose words are ``forms``."""
     from mha_viz.lab import repeater, toy_model
     from mha_viz.models.getting import snapshots
     from mha_viz.models.reading.encoder import Encoder
 
     steps = snapshots.list_steps(folder)
     folders = [snapshots.unpack(folder, step) for step in steps]
-    models = [Encoder.from_folder(saved) for saved in folders]
-    loss = repeater.measure_next_word_loss if models[0].family == "gpt2" else toy_model.measure_hidden_word_loss
+    models = [Encoder.from_folder(snapshot_folder) for snapshot_folder in folders]
+    loss = repeater.measure_next_word_loss if models[0].family == "gpt2" else toy_model.measure_masked_word_loss
     readings = [model.encode_words(list(forms)).by_words().content() for model in models]
     maps = np.stack([reading.weights for reading in readings])
     w_q = [[model.trace("", layer=n, words=forms).parameters.w_q for n in range(model.layers)] for model in models]
     # [step, layer, head, d_model, d_k]
     w_q_by_head = np.stack(np.split(np.array(w_q), models[0].heads, axis=-1), axis=2)
     queries = w_q_by_head.reshape(*maps.shape[:3], -1)[..., :RECORDED_WEIGHTS]
-    losses = np.array([loss(saved) for saved in folders], np.float32)
+    losses = np.array([loss(snapshot_folder) for snapshot_folder in folders], np.float32)
     return ToyMaps(tuple(forms), np.array(steps), maps, queries, losses)
 
 
-def to_bytes(recorded: ToyMaps) -> bytes:
+def to_bytes(recording: ToyMaps) -> bytes:
     """Return the bytes of an NPZ file; maps and weights are stored with half precision."""
     file = io.BytesIO()
-    halved = {name: getattr(recorded, name).astype(np.float16) for name in ("maps", "queries")}
-    np.savez_compressed(file, allow_pickle=False, **(recorded._asdict() | halved))
+    half_precision = {name: getattr(recording, name).astype(np.float16) for name in ("maps", "queries")}
+    np.savez_compressed(file, allow_pickle=False, **(recording._asdict() | half_precision))
     return file.getvalue()
 
 

@@ -33,8 +33,8 @@ POSITIONS = 40  # tokens; the longest sentence of the grammar has fewer
 STEPS = 10_000
 BATCH = 64
 QUESTIONS = ("previous", "antecedent", "predicate")  # the questions besides the masked words
-HELD_OUT = 1  # the seed of the sentences on which the loss of a model is measured
-POOL_SIZE = 40_000  # number of sentences, sampled before training and used several times
+HELD_OUT = 1  # seed of the sentences on which the loss of a model is measured
+POOL_SIZE = 40_000  # number of sentences that are sampled before training and used several times
 LEARNING_RATE = 2e-3  # at its peak
 WARM_UP = 200  # steps
 SNAPSHOT_STEPS = (0, 50, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 6000)  # and the last step
@@ -43,10 +43,10 @@ MASKED_SHARE = 0.12  # share of words that are masked; it is larger for verbs th
 MASKED_VERB_SHARE, MASKED_PRONOUN_SHARE = 0.25, 0.2
 WRONG_NUMBER_SHARE = 0.3  # share of unmasked verbs that the model sees in the wrong number
 
-_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _PAD, _UNKNOWN, _BEGIN, _END, _MASK = range(5)
-_IGNORED = -100  # nothing is predicted here: the loss skips it
-VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
+_IGNORED = -100  # the target of tokens that the loss skips
+VOCABULARY = (*_SPECIAL_TOKENS, *sorted({form.lower() for form in lexicon.VOCABULARY}))
 _ID_BY_FORM = {form: number for number, form in enumerate(VOCABULARY)}
 
 ToyWeights = dict[str, Tensor]
@@ -89,19 +89,19 @@ def make_example(sentence: Sentence) -> TrainingExample:
     ids = [_get_token_id(word.form) for word in sentence.words]
     predicate = [ids[w.head] if w.relation == "nsubj" and w.head is not None else _IGNORED for w in sentence.words]
     counterpart = lexicon.OTHER_NUMBER
-    swapped = [
+    other_number = [
         _get_token_id(counterpart[w.form.lower()]) if _has_agreement(w) else i
         for w, i in zip(sentence.words, ids, strict=True)
     ]
     is_pronoun = [int("PronType=Prs" in w.features) for w in sentence.words]
     previous = [_IGNORED, *ids[:-1]]
-    antecedents, first = [_IGNORED] * len(ids), dict[str, int]()
+    antecedents, first_words = [_IGNORED] * len(ids), dict[str, int]()
     for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
-        if mention.chain in first:  # each later mention is answered by the word of the first mention
-            antecedents[mention.word] = ids[first[mention.chain]]
-        first.setdefault(mention.chain, mention.word)
+        if mention.chain in first_words:  # each later mention is answered by the word of the first mention
+            antecedents[mention.word] = ids[first_words[mention.chain]]
+        first_words.setdefault(mention.chain, mention.word)
     ends = [(_BEGIN, _END), *[(_IGNORED, _IGNORED)] * 3, (_BEGIN, _END), (0, 0)]
-    rows = (ids, previous, antecedents, predicate, swapped, is_pronoun)
+    rows = (ids, previous, antecedents, predicate, other_number, is_pronoun)
     return TrainingExample(*([begin, *row, end] for row, (begin, end) in zip(rows, ends, strict=True)))
 
 
@@ -111,15 +111,15 @@ def _get_token_id(form: str) -> int:
 
 def _has_agreement(word: Word) -> bool:
     """Return whether a word is a finite verb that agrees in number."""
-    finite = word.upos == "AUX" or "VerbForm=Fin" in word.features
-    return finite and "Number=" in word.features
+    is_finite = word.upos == "AUX" or "VerbForm=Fin" in word.features
+    return is_finite and "Number=" in word.features
 
 
 def _iter_batches(pool: Sequence[TrainingExample], rng: Random) -> Iterator[list[Tensor]]:
     """Yield endless batches of examples of similar length, each field as [sentence, token]."""
     while True:
-        drawn = sorted(rng.sample(pool, min(len(pool), 8 * BATCH)), key=lambda example: len(example.ids))
-        batches = [drawn[start : start + BATCH] for start in range(0, len(drawn), BATCH)]
+        sample = sorted(rng.sample(pool, min(len(pool), 8 * BATCH)), key=lambda example: len(example.ids))
+        batches = [sample[start : start + BATCH] for start in range(0, len(sample), BATCH)]
         rng.shuffle(batches)
         for batch in batches:
             fields = list[Tensor]()
@@ -135,21 +135,21 @@ _PADDING = (_PAD, _IGNORED, _IGNORED, _IGNORED, _PAD, 0)  # for each field of Tr
 def _corrupt(
     ids: Tensor, other_number: Tensor, is_pronoun: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Return the model's input and its targets: the masked words and every form that agrees."""
+    """Return the corrupted input and the targets, which are the masked words and every form that agrees in number."""
     mask_draw, action_draw = (torch.rand(ids.shape, generator=generator) for _ in range(2))
-    agrees = other_number != ids
+    has_agreement = other_number != ids
     share = (
         torch.full(ids.shape, MASKED_SHARE)
-        .masked_fill(agrees, MASKED_VERB_SHARE)
+        .masked_fill(has_agreement, MASKED_VERB_SHARE)
         .masked_fill(is_pronoun > 0, MASKED_PRONOUN_SHARE)
     )
-    masked = (ids > _MASK) & (mask_draw < share)
-    random_ids = torch.randint(len(_SPECIAL) - 1, len(VOCABULARY), ids.shape, generator=generator)
+    is_masked = (ids > _MASK) & (mask_draw < share)
+    random_ids = torch.randint(len(_SPECIAL_TOKENS) - 1, len(VOCABULARY), ids.shape, generator=generator)
     random_ids = random_ids.masked_fill(random_ids == _MASK, _UNKNOWN)
-    inputs = torch.where(masked & (action_draw < 0.8), _MASK, ids)
-    inputs = torch.where(masked & (action_draw > 0.9), random_ids, inputs)
-    inputs = torch.where(agrees & ~masked & (action_draw < WRONG_NUMBER_SHARE), other_number, inputs)
-    return inputs, torch.where(masked | agrees, ids, _IGNORED)
+    inputs = torch.where(is_masked & (action_draw < 0.8), _MASK, ids)
+    inputs = torch.where(is_masked & (action_draw > 0.9), random_ids, inputs)
+    inputs = torch.where(has_agreement & ~is_masked & (action_draw < WRONG_NUMBER_SHARE), other_number, inputs)
+    return inputs, torch.where(is_masked | has_agreement, ids, _IGNORED)
 
 
 # ---- the model ------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def make_config() -> Any:
 
 
 class _MultiTaskModel(nn.Module):
-    """The model with a linear classifier for each question besides the masked words. Only the model is saved."""
+    """The model with a linear classifier for each question besides the masked words; only the model is saved."""
 
     def __init__(self, generator: torch.Generator, questions: Sequence[str]) -> None:
         super().__init__()
@@ -184,17 +184,17 @@ class _MultiTaskModel(nn.Module):
     def losses(self, batch: Sequence[Tensor], generator: torch.Generator) -> dict[str, Tensor]:
         """Return the mean loss of each question over the tokens at which it is asked."""
         ids, *answers, other_number, is_pronoun = batch
-        seen, masked = _corrupt(ids, other_number, is_pronoun, generator)
+        inputs, targets = _corrupt(ids, other_number, is_pronoun, generator)
         # [sentence, token, width]
-        vectors = self.model.bert(seen, attention_mask=(ids != _PAD).long()).last_hidden_state
-        losses = {"masked": _compute_loss(self.model.cls, vectors, masked)}
+        vectors = self.model.bert(inputs, attention_mask=(ids != _PAD).long()).last_hidden_state
+        losses = {"masked": _compute_loss(self.model.cls, vectors, targets)}
         answers_by_question = dict(zip(QUESTIONS, answers, strict=True))
         for name, classifier in self.classifiers.items():
             losses[name] = _compute_loss(classifier, vectors, answers_by_question[name])
         return losses
 
 
-def measure_hidden_word_loss(folder: Path) -> float:
+def measure_masked_word_loss(folder: Path) -> float:
     """Return the mean loss of the toy model in a folder, at masked words of sentences that it was not trained on."""
     rng, generator = Random(HELD_OUT), torch.Generator().manual_seed(HELD_OUT)
     learner = _MultiTaskModel(generator, ())
@@ -206,7 +206,7 @@ def measure_hidden_word_loss(folder: Path) -> float:
 
 
 def initialise(name: str, weight: Tensor, generator: torch.Generator) -> None:
-    """Set a weight to random values that depend on the seed alone, whatever else runs in this process."""
+    """Set a weight to its initial values, which depend only on ``generator``."""
     with torch.no_grad():
         if weight.dim() > 1:
             weight.normal_(0.0, 0.02, generator=generator)
@@ -216,10 +216,10 @@ def initialise(name: str, weight: Tensor, generator: torch.Generator) -> None:
 
 def _compute_loss(classifier: Callable[[Tensor], Tensor], vectors: Tensor, answers: Tensor) -> Tensor:
     """Return the mean cross-entropy of a classifier where there is an answer; 0 if there is none."""
-    answered = answers != _IGNORED
-    if not answered.any():
+    has_answer = answers != _IGNORED
+    if not has_answer.any():
         return vectors.sum() * 0.0
-    return nn.functional.cross_entropy(classifier(vectors[answered]), answers[answered])
+    return nn.functional.cross_entropy(classifier(vectors[has_answer]), answers[has_answer])
 
 
 # ---- training -------------------------------------------------------------------------------------------
@@ -232,24 +232,24 @@ def train(
     cancelled: Callable[[], bool] | None = None,
     pool: int = POOL_SIZE,
     questions: Sequence[str] = QUESTIONS,
-    sampling: Callable[[int, int], None] = lambda _done, _total: None,
+    report_sampling: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> TrainedModel:
     """Train a model on ``pool`` sentences of the grammar; equal arguments give equal models on one machine.
 
     Without ``questions`` it learns from masked words alone, from the same initial weights. The sentences are sampled
-    first, which takes seconds; ``sampling`` is called with the number sampled so far and the total.
+    first, which takes seconds; ``report_sampling`` is called with the number sampled so far and the total.
 
     Raises Cancelled once ``cancelled`` returns True, and SettingError when ``steps`` or ``pool`` is below 1.
     """
     if steps < 1 or pool < 1:
         raise SettingError(f"{steps} steps on {pool} sentences.", "Give at least 1 of each.")
     rng, generator = Random(seed), torch.Generator().manual_seed(seed)
-    batches = _iter_batches(_sample_examples(pool, rng, cancelled, sampling), rng)
+    batches = _iter_batches(_sample_examples(pool, rng, cancelled, report_sampling), rng)
     learner = _MultiTaskModel(generator, questions)
     optimiser = torch.optim.AdamW(learner.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
-    losses = lambda: learner.losses(next(batches), generator)  # noqa: E731
-    return train_model(seed, learner.model, optimiser, schedule, losses, progress, cancelled)
+    compute_losses = lambda: learner.losses(next(batches), generator)  # noqa: E731
+    return train_model(seed, learner.model, optimiser, schedule, compute_losses, progress, cancelled)
 
 
 def _sample_examples(
@@ -274,19 +274,19 @@ def raise_if_cancelled(cancelled: Callable[[], bool] | None) -> None:
 
 
 class Schedule(NamedTuple):
-    """When the learning rate changes and weights are saved.
+    """The schedule of the learning rate and of snapshots.
 
     Attributes:
         steps: the number of steps.
-        peak: the highest learning rate.
-        warm_up: over how many steps the learning rate rises to its peak, before it falls.
-        saved: the steps whose weights are saved, besides the first and the last.
+        peak: the maximum learning rate.
+        warm_up: the number of steps in which the learning rate rises to its peak, before it falls.
+        saved_steps: the steps whose weights are saved, besides the first and the last.
     """
 
     steps: int
     peak: float
     warm_up: int
-    saved: Collection[int]
+    saved_steps: Collection[int]
 
 
 def train_model(
@@ -294,25 +294,27 @@ def train_model(
     model: Any,
     optimiser: torch.optim.Optimizer,
     schedule: Schedule,
-    losses: Callable[[], dict[str, Tensor]],
+    compute_losses: Callable[[], dict[str, Tensor]],
     progress: Callable[[TrainingProgress], None] | None,
     cancelled: Callable[[], bool] | None,
 ) -> TrainedModel:
-    """Train a model for all steps, each on the sum of the next ``losses``, and return it. Raises Cancelled."""
-    saved, history, recent = {0: copy_weights(model)}, list[TrainingProgress](), list[dict[str, float]]()
+    """Train a model for all steps, each on the sum of the losses of the next batch, and return it. Raises Cancelled."""
+    snapshots_by_step, history = {0: copy_weights(model)}, list[TrainingProgress]()
+    recent_losses: list[dict[str, float]] = []
     for step in range(1, schedule.steps + 1):
         raise_if_cancelled(cancelled)
         decay = max(0.02, 1 - step / schedule.steps)
-        recent.append(_take_step(optimiser, losses(), schedule.peak * min(step / schedule.warm_up, decay)))
-        if step in schedule.saved or step == schedule.steps:
-            saved[step] = copy_weights(model)
+        learning_rate = schedule.peak * min(step / schedule.warm_up, decay)
+        recent_losses.append(_take_step(optimiser, compute_losses(), learning_rate))
+        if step in schedule.saved_steps or step == schedule.steps:
+            snapshots_by_step[step] = copy_weights(model)
         if step % 50 == 0 or step == schedule.steps:
-            means = {name: sum(row[name] for row in recent) / len(recent) for name in recent[0]}
+            means = {name: sum(row[name] for row in recent_losses) / len(recent_losses) for name in recent_losses[0]}
             history.append(TrainingProgress(step, schedule.steps, means))
-            recent = []
+            recent_losses = []
             if progress:
                 progress(history[-1])
-    return TrainedModel(seed, model.eval(), saved, tuple(history))
+    return TrainedModel(seed, model.eval(), snapshots_by_step, tuple(history))
 
 
 def _take_step(
@@ -329,7 +331,7 @@ def _take_step(
 
 
 def copy_weights(model: Any) -> ToyWeights:
-    """Return a copy of every weight; a weight that is used twice is copied once."""
+    """Return a copy of every weight, by name; shared weights are copied once."""
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
@@ -337,7 +339,7 @@ def copy_weights(model: Any) -> ToyWeights:
 
 
 def save(trained: TrainedModel, folder: Path, tokenizer: Any) -> None:
-    """Write an ordinary model folder, with its tokenizer, that also holds the snapshots in one file.
+    """Write a model folder with its tokenizer and, in one file, the snapshots.
 
     Every file is written atomically, and the weights come last.
     """
@@ -355,7 +357,7 @@ def save(trained: TrainedModel, folder: Path, tokenizer: Any) -> None:
 def _quantise(full_weights: ToyWeights) -> Iterator[tuple[str, Tensor]]:
     """Yield matrices as integers from −127 to 127 with a scale per row.
 
-    They take a quarter of the bytes and are nearly the same weights. Other weights have half precision.
+    This takes a quarter of the bytes with little loss of precision. Other weights have half precision.
     """
     for name, weight in full_weights.items():
         if weight.dim() < 2:
@@ -386,6 +388,7 @@ def make_tokenizer() -> Any:
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", _BEGIN), ("[SEP]", _END)],
     )
-    special = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), _SPECIAL, strict=True))
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    special = dict(zip(names, _SPECIAL_TOKENS, strict=True))
     tokenizer_class: Any = PreTrainedTokenizerFast
     return tokenizer_class(tokenizer_object=word_tokenizer, model_max_length=POSITIONS, **special)

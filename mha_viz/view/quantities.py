@@ -17,7 +17,7 @@ ROWS: dict[str, Any] = json.loads(Path(__file__).with_name("view.json").read_tex
 
 
 class Quantity(NamedTuple):
-    """Define what the numbers of a reading mean.
+    """The meaning of the numbers of a reading.
 
     Attributes:
         label, title: its name in a menu, and at the beginning of a sentence.
@@ -61,7 +61,7 @@ WEIGHT = next(iter(QUANTITIES))  # the default
 
 
 def add(quantity: Quantity) -> None:
-    """Add a quantity. Call it before the modules that read the rows are imported: see ``study.reading.add``."""
+    """Add a quantity, before the modules that read the rows are imported; see ``study.reading.add``."""
     _rows[quantity.name] = quantity
     row = quantity._asdict()
     ROWS["quantities"][row.pop("name")] = row

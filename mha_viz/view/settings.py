@@ -25,7 +25,7 @@ class ViewChoice:
     """One value of a setting, or a family of values with a number, such as "top3".
 
     Attributes:
-        label, title: its name on a control, and the tooltip there.
+        label, title: the name and the tooltip of its control.
         labels: other names, by drawing.
         pattern: the regular expression of a family of values.
         first: the initial value of a family.
@@ -54,9 +54,9 @@ class ViewSetting:
     """One setting of a drawing.
 
     Attributes:
-        help: what it does, for the command line and the documentation.
+        help: a description, for the command line and the documentation.
         values: the regular expression of a value, if it has no ``choices``.
-        default: the value if none is stated.
+        default: the value by default.
         long, not_shares: the default for a long text, and for numbers that are not shares of 1.
         choices: its values; empty if it ``names_quantity``, because its values are then the quantities.
         label, labels: the name of the control, and other names by drawing.
@@ -68,7 +68,7 @@ class ViewSetting:
         only_on_page: the kinds, among ``kinds``, that show it only on their interactive page.
         drawings: the browser's drawings that read and write it.
         pages: the pages that own it; links to other pages leave it out, unless no page owns it.
-        counts: "heads", "tokens" or "panels" if its value refers to these by number; it must be reset when they change.
+        counts: "heads", "tokens" or "panels" if its value counts these; the setting is reset when they change.
         names_quantity: whether its values are the quantities.
     """
 
@@ -126,15 +126,15 @@ class ViewSetting:
         return match[0].caption.format(match[1]) if match else ""
 
     def is_only_on_page(self, kind: str, panels: str = "") -> bool:
-        """Return whether the files of a kind of figure, with panels of a kind, leave this setting out."""
+        """Return whether only the interactive page of a kind of figure, with a kind of panels, shows this setting."""
         return kind in self.only_on_page and not (panels in self.kinds and panels not in self.only_on_page)
 
 
 def _build_setting(name: str, row: Mapping[str, Any]) -> ViewSetting:
-    rows = row.get("choices", {})
-    is_quantity = rows == "quantities"
+    table = row.get("choices", {})
+    is_quantity = table == "quantities"
     choices = (
-        () if is_quantity else tuple(ViewChoice(value, **_convert_lists(choice)) for value, choice in rows.items())
+        () if is_quantity else tuple(ViewChoice(value, **_convert_lists(choice)) for value, choice in table.items())
     )
     return ViewSetting(name, **{**_convert_lists(row), "choices": choices, "names_quantity": is_quantity})
 
@@ -180,7 +180,7 @@ def choose_default_scale(*quantities: str) -> str:
 
 
 def check_value(name: str, value: object, kind: str = "") -> None:
-    """Raise SettingError unless the value is valid for the setting, or is empty and the setting may be empty.
+    """Raise SettingError for an invalid value; an empty value is valid if the setting may be empty.
 
     The error lists the values that a ``kind`` of figure accepts.
     """
@@ -192,14 +192,14 @@ def check_value(name: str, value: object, kind: str = "") -> None:
         raise SettingError(f"{name} is {shorten_value(value)!r}.", f"Expected one of: {expected}.")
 
 
-def check_accepted(kind: str, stated: Mapping[str, object]) -> None:
-    """Raise SettingError for a stated setting or value that a kind of figure does not accept."""
-    for name, value in stated.items():
+def check_accepted(kind: str, values: Mapping[str, object]) -> None:
+    """Raise SettingError for a setting, or a value of it, that a kind of figure does not accept."""
+    for name, value in values.items():
         setting = OPTIONS[name]
         check_value(name, value, kind)
         if kind not in setting.kinds and value not in ("", setting.default):
-            others = ", ".join(setting.kinds)
-            raise SettingError(f"{name} does not go with {kind}.", f"It goes with {others}. Leave it out.")
+            kinds = ", ".join(setting.kinds)
+            raise SettingError(f"{name} does not go with {kind}.", f"It goes with {kinds}. Leave it out.")
 
 
 def keep_accepted(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,35 +207,35 @@ def keep_accepted(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in OPTIONS or kind in OPTIONS[name].kinds}
 
 
-def iter_page_only_settings(kind: str, stated: Mapping[str, object], panels: str = "") -> Iterator[str]:
-    """Yield the stated settings that only the interactive page of a kind of figure shows, not its files."""
-    for name, value in stated.items():
+def iter_page_only_settings(kind: str, values: Mapping[str, object], panels: str = "") -> Iterator[str]:
+    """Yield the names of settings with values that only the interactive page of a kind of figure shows."""
+    for name, value in values.items():
         if OPTIONS[name].is_only_on_page(kind, panels) and value not in ("", OPTIONS[name].default):
             yield name
 
 
-def make_file_refusal(name: str, kind: str, dashes: str = "") -> SettingError:
+def build_file_error(name: str, kind: str, dashes: str = "") -> SettingError:
     """Return the error for a setting that the files of a kind of figure do not show.
 
     ``dashes``: "--" for an option of the command line.
     """
     setting = OPTIONS[name]
-    others = [other for other in setting.kinds if other not in (*setting.only_on_page, "overlay")]
+    other_kinds = [other for other in setting.kinds if other not in (*setting.only_on_page, "overlay")]
     if "compare" in setting.only_on_page and not setting.is_only_on_page("compare", "links"):
-        others.append("compare --as links" if dashes else "compare of links")
-    remedy = f"It goes with {', '.join(others)}, and with .html."
+        other_kinds.append("compare --as links" if dashes else "compare of links")
+    remedy = f"It goes with {', '.join(other_kinds)}, and with .html."
     return SettingError(f"{dashes}{name} does not go with {kind}.", remedy)
 
 
 def build_browser_settings() -> dict[str, Any]:
     """Return the rows with only the fields that JavaScript reads."""
-    python_only = ("help", "helps", "expected", "kinds", "only_on_page", "pages", "counts")
-    not_in_choices = ("caption", "hides")
+    python_fields = ("help", "helps", "expected", "kinds", "only_on_page", "pages", "counts")
+    python_choice_fields = ("caption", "hides")
     rows = {
         name: {
-            key: {v: {k: w for k, w in choice.items() if k not in not_in_choices} for v, choice in value.items()}
+            key: {v: {k: w for k, w in choice.items() if k not in python_choice_fields} for v, choice in value.items()}
             if isinstance(value, dict) and key == "choices" else value
-            for key, value in row.items() if key not in python_only
+            for key, value in row.items() if key not in python_fields
         }
         for name, row in ROWS["settings"].items() if row.get("drawings")
     }  # fmt: skip

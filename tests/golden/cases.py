@@ -182,7 +182,7 @@ def draw_view(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
     held = find_focus(axes, view)
     part = build_block(attention, HEADS[0], view, axes)
     matrix = Matrix(colour_cells(part, view.scale, theme), axes, held, part.w if part.signed else None)
-    heat, _ = draw_matrix(matrix, WIDTH, theme, largest=44)
+    heat, _ = draw_matrix(matrix, WIDTH, theme, max_cell=44)
     parts = [[build_block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]
     columns = [*map(str, range(attention.heads))]
     grid = draw_grid_marks(parts, grid_layout(WIDTH, 1, attention.heads), view.scale, theme, ["L0"], columns)
@@ -208,7 +208,7 @@ def draw_panel_marks(view: View, pin_of: int, diff: tuple[int, int] | None) -> d
     held = find_pins(panels, view, pin_of, diff)
     case: dict[str, Any] = {"view": asdict(view), "at": pin_of, "diff": diff}
     for kind, above in (("heatmap", 0), ("links", 2)):  # the names of the columns are outside the canvas
-        drawings = draw_panels(panels, held, view, kind, WIDTH, LIGHT, largest=44)  # type: ignore[arg-type]
+        drawings = draw_panels(panels, held, view, kind, WIDTH, LIGHT, max_cell=44)  # type: ignore[arg-type]
         down = -TOP if kind == "links" else 0
         case[kind] = [[as_dict(m) for m in shift_marks(drawing.marks[above:], 0, down)] for drawing in drawings]
     if diff is not None:
@@ -216,7 +216,7 @@ def draw_panel_marks(view: View, pin_of: int, diff: tuple[int, int] | None) -> d
         subtracted = compute_difference(two[0], two[1], view)
         side, pin = choose_difference_pin(panels, diff, pin_of, view)
         matrix = build_difference_matrix(subtracted, two[side], replace(view, pin=pin), LIGHT)
-        marks, _ = draw_matrix(matrix, WIDTH, LIGHT, largest=44)
+        marks, _ = draw_matrix(matrix, WIDTH, LIGHT, max_cell=44)
         case["difference"] = [as_dict(m) for m in marks]
     return case
 

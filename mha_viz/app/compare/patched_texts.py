@@ -141,7 +141,7 @@ def _draw(patched: Patched, key: str, pinned_head: Head | None, reference: str) 
 
 
 def _draw_chart(shares: Numbers, pinned_head: Head | None, colours: Theme) -> Chart:
-    return draw_head_grid(shares, "", (), colours, written=_write_share, pinned=pinned_head, top=1.0)
+    return draw_head_grid(shares, "", (), colours, format_value=_write_share, pinned=pinned_head, top=1.0)
 
 
 def _write_share(share: float) -> str:

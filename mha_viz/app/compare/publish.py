@@ -15,7 +15,7 @@ from mha_viz.app.widgets.parts import report_errors
 from mha_viz.figures.file_names import name_for_heads
 from mha_viz.figures.layout.caption import name_in_model
 from mha_viz.figures.layout.panels import Panel
-from mha_viz.figures.publishing import MOST_REMARK, MOST_TITLE, TITLE
+from mha_viz.figures.publishing import MAX_REMARK, MAX_TITLE, TITLE
 from mha_viz.text import clean
 
 REMARKS_KEY = "publish_remarks"  # session key: the typed texts by field, which are stored nowhere else
@@ -30,13 +30,13 @@ def show_publishing(panel_view: PanelView) -> None:
         if not box.open:
             return
         st.markdown("One interactive HTML file that works offline. Your remarks are kept for this visit only.")
-        title = _ask_text("title", "Title", MOST_TITLE, TITLE)
-        introduction = _ask_text("introduction", "Introduction", MOST_REMARK)
+        title = _ask_text("title", "Title", MAX_TITLE, TITLE)
+        introduction = _ask_text("introduction", "Introduction", MAX_REMARK)
         texts: dict[str, str] = {}
         for number, panel in enumerate(panel_view.panels, 1):
             if _make_field_name(panel) not in texts:  # a head may be on the page twice
                 texts[_make_field_name(panel)] = _ask_text(
-                    _make_field_name(panel), f"Remark on panel {number}, {_name_panel(panel)}", MOST_REMARK
+                    _make_field_name(panel), f"Remark on panel {number}, {_name_panel(panel)}", MAX_REMARK
                 )
         remarks = [texts[_make_field_name(panel)] for panel in panel_view.panels]
         make_file = partial(
@@ -85,6 +85,6 @@ def _load_texts() -> dict[str, str]:
 def _save_text(field: str) -> None:
     texts = _load_texts()
     texts.pop(field, None)
-    texts[field] = str(st.session_state.get(f"publish_{field}", ""))[:MOST_REMARK]
+    texts[field] = str(st.session_state.get(f"publish_{field}", ""))[:MAX_REMARK]
     while len(texts) > MAX_REMARKS:
         del texts[next(iter(texts))]

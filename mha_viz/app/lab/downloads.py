@@ -66,7 +66,7 @@ def _make_player_charts(arm: TrainingRun, step_index: int, description: str, cod
             compare_heads(arm.weight_cosines, arm.divergence, arm.gradient_cosines),
             strict=True,
         ):
-            draw = partial(training.draw_likeness, matrix, step_index)
+            draw = partial(training.draw_head_comparison, matrix, step_index)
             player_charts.append(
                 PageChart(f"How alike: {matrix.title}", f"lab-alike-{name}", draw, description, None, code)
             )

@@ -222,7 +222,7 @@ def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         names=heads,
         maps=toy_data.maps.reshape(len(steps), len(heads), count, count),
         relations=[skill.name for skill in toy.skills.values()],
-        asked=toy.description,
+        instruction=toy.description,
         places=_find_marked_keys(toy, count),
         notes=[[f"{read_head(row)} {percent(row['accuracy'])}" for row in task_rows] for task_rows in rows],
         curves=Curves(toy.loss, scale_losses([training.loss for training in trainings], [*toy.trainings].index(model))),
@@ -231,7 +231,7 @@ def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
             toy_data.queries.reshape(len(steps), len(heads), -1),
             max(float(np.abs(training.queries).max()) for training in trainings),
         ),
-        large=_list_best_heads(name, model) if toy.is_divided else (),
+        large_heads=_list_best_heads(name, model) if toy.is_divided else (),
     )
     return build_frames(recording, 0, colours)
 

@@ -159,8 +159,8 @@ def _describe_origin(result: Result) -> str:
 
 
 def _show_statement(statement: Statement) -> None:
-    answer = "Yes." if statement.yes else "No."
-    usual_answer = "yes" if statement.usual else "no"
+    answer = "Yes." if statement.answer else "No."
+    usual_answer = "yes" if statement.expected else "no"
     surprise_note = f" *Unusual: in the default run the answer is {usual_answer}.*" if statement.is_surprising else ""
     colour = "orange" if surprise_note else "primary"
     st.markdown(
@@ -178,7 +178,7 @@ def _show_costs(result: Result) -> None:
             "d_k": result.settings.d_model // arm.heads,
             "parameters": arm.parameters,
             "multiply-adds": arm.multiply_adds,
-            "right": 100 * arm.right,
+            "right": 100 * arm.final_accuracy,
             "loss": float(arm.loss[-1]),
         }
         for arm in result.runs
@@ -202,7 +202,7 @@ def _read_arm(result: Result) -> TrainingRun:
 
 
 def _find_default_arm(result: Result) -> str:
-    return str(EXPERIMENTS[result.settings.experiment].shown)
+    return str(EXPERIMENTS[result.settings.experiment].initial_run)
 
 
 def _show_arm_control(result: Result, arm_index: int) -> None:
@@ -213,8 +213,8 @@ def _show_arm_control(result: Result, arm_index: int) -> None:
 
 
 def _find_other_start(result: Result) -> Result | None:
-    """Return the result with the other initialisation, which is played below this result; None if there is none yet."""
-    name = EXPERIMENTS[result.settings.experiment].below
+    """Return the result with the other initialisation that is played below this one; None if there is none yet."""
+    name = EXPERIMENTS[result.settings.experiment].other_experiment
     if not name:
         return None
     settings = replace(result.settings, experiment=name)
@@ -288,7 +288,7 @@ def _make_recording(
         names=lab.name_heads(arm),
         maps=extend(arm.maps),
         relations=task.letters,
-        asked=task.asked,
+        instruction=task.instruction,
         note=task.note,
         places=lab.find_marked_keys(result).T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],

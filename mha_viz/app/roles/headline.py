@@ -12,7 +12,7 @@ from mha_viz.analysis.unusual_heads import LINKING_ROLES
 from mha_viz.app.service.caches import cache_results
 from mha_viz.app.service.studies import CACHED_RESULTS, Evidence
 from mha_viz.app.widgets.parts import escape_markdown, show_remark
-from mha_viz.figures.words.need_words import LEAST_Q
+from mha_viz.figures.words.need_words import MIN_Q
 from mha_viz.figures.words.role_words import OLDER_RULE, has_older_rule
 from mha_viz.figures.words.use_words import count_in_words, is_used
 from mha_viz.models.getting import catalog
@@ -75,7 +75,7 @@ def _write_certainty(highest_q: float, chance: ChanceRoles | None) -> str:
     """
     parts = []
     if not math.isnan(highest_q):
-        parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + ROUNDING:.3f}")
+        parts.append(f"q < {MIN_Q}" if highest_q < MIN_Q else f"q ≤ {highest_q + ROUNDING:.3f}")
     if chance is not None:
         max_roles = max(chance.drawn)
         parts.append(f"chance: {'up to ' * bool(max_roles)}{max_roles} in {len(chance.drawn)} draws")

@@ -305,7 +305,7 @@ def _describe_comparison(finding: Finding, previous: Finding | None, is_first: b
         return rule_words
     marked_rule, explanation = (
         f"{_draw_mark(finding.state)}&nbsp;{rule_words}",
-        escape(compare_with_rule(finding, is_told=is_first)),
+        escape(compare_with_rule(finding, with_knowledge=is_first)),
     )
     rule_html = f"<details class='rule'><summary>{marked_rule}</summary></details>" if is_first else marked_rule
     return f"{rule_html}<small>{explanation}</small>" if has_words else marked_rule

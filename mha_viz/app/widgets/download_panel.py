@@ -214,7 +214,7 @@ def _offer_difference(panels: Sequence[Panel], view: View, pair: tuple[int, int]
     settings = keep_accepted("difference", _list_options(pinned_view))
     return Offer(
         f"The difference of panels {pair[0] + 1} and {pair[1] + 1}",
-        name_for_heads([(panel.attention, panel.head) for panel in (second, first)], between="minus"),
+        name_for_heads([(panel.attention, panel.head) for panel in (second, first)], joiner="minus"),
         _count_weights(first.attention),
         lambda size: figure_api.difference(first, second, pin_of=pinned_panel, **settings, **_list_options(size)),
         lambda size, file: recipe.write_panels_recipe(

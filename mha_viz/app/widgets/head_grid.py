@@ -13,7 +13,7 @@ import streamlit as st
 
 from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.components import apply_style
-from mha_viz.figures.charts.plotly_settings import CLICKED
+from mha_viz.figures.charts.plotly_settings import CLICK_CONFIG
 
 TAP_PIXELS = 24  # minimum size of a square, as WCAG 2.2 requires (2.5.8)
 
@@ -50,6 +50,6 @@ def show_head_grid(
             on_select=on_select,
             selection_mode="points",
             theme=None,
-            config={**CLICKED, "displayModeBar": False},  # the bar would cover the names of heads
+            config={**CLICK_CONFIG, "displayModeBar": False},  # the bar would cover the names of heads
             alt=alt,
         )

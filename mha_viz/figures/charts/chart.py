@@ -20,7 +20,7 @@ from mha_viz.figures.drawing.marks import Anchor, FontWeight, Text
 from mha_viz.figures.drawing.table import Value
 from mha_viz.figures.drawing.theme import Theme
 
-TextAnchor = Literal["top", "middle", "bottom"]  # Plotly's names for the part of a text that is at its position
+TextAnchor = Literal["top", "middle", "bottom"]  # Plotly's names for the part of a text at its position
 TAGS = re.compile(r"(</?b>|</?i>|</?sub>)")
 BREAK = re.compile(r"<br ?/?>")
 INDEX_SIZE = 0.7  # the size of indices, as a share of the size of type
@@ -29,44 +29,44 @@ ANCHOR_SHARES = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a line
 BLOCK_SHARES = {"top": 0.0, "middle": 0.5, "bottom": 1.0}  # the share of a block that is above its position
 
 
-class Stretch(NamedTuple):
-    """A stretch of a line with uniform style."""
+class TextRun(NamedTuple):
+    """A run of characters with one style, within a line."""
 
     text: str
     weight: FontWeight
     is_index: bool
 
 
-def split_lines(html: str) -> list[list[Stretch]]:
-    """Split a text into lines, and each line into stretches. Unknown tags remain as text."""
-    return [list(_iter_stretches(line)) for line in BREAK.split(html)]
+def split_lines(html: str) -> list[list[TextRun]]:
+    """Split a text into lines, and each line into runs. Unknown tags remain as text."""
+    return [list(_iter_runs(line)) for line in BREAK.split(html)]
 
 
-def _iter_stretches(line: str) -> Iterator[Stretch]:
+def _iter_runs(line: str) -> Iterator[TextRun]:
     weight: FontWeight = 400
     is_index = False
     for part in TAGS.split(line):
         if TAGS.fullmatch(part):
-            opens = not part.startswith("</")
+            is_opening = not part.startswith("</")
             if "sub" in part:
-                is_index = opens
+                is_index = is_opening
             elif "b" in part:
-                weight = 600 if opens else 400
+                weight = 600 if is_opening else 400
         elif part:
-            yield Stretch(unescape(part), weight, is_index)
+            yield TextRun(unescape(part), weight, is_index)
 
 
 def strip_markup(html: str) -> str:
-    """Return the words of a text without markup, on one line."""
+    """Return a text without markup, on one line."""
     return " ".join("".join(run.text for run in line) for line in split_lines(html))
 
 
 def width(html: str, size: float) -> float:
     """Return the width of the widest line, in the unit of ``size``."""
-    return max((sum(_measure_stretch(run, size) for run in line) for line in split_lines(html)), default=0.0)
+    return max((sum(_measure_run(run, size) for run in line) for line in split_lines(html)), default=0.0)
 
 
-def _measure_stretch(run: Stretch, size: float) -> float:
+def _measure_run(run: TextRun, size: float) -> float:
     return fonts.width(run.text, size * (INDEX_SIZE if run.is_index else 1), run.weight)
 
 
@@ -86,26 +86,33 @@ def iter_text_marks(
     anticlockwise.
     """
     rows = split_lines(html)
-    first = (0.5 - BLOCK_SHARES[block] * len(rows)) * LEADING * size
-    across, down = math.cos(math.radians(turn)), -math.sin(math.radians(turn))
+    first_y = (0.5 - BLOCK_SHARES[block] * len(rows)) * LEADING * size
+    cosine, sine = math.cos(math.radians(turn)), -math.sin(math.radians(turn))
     for number, row in enumerate(rows):
-        along = -ANCHOR_SHARES[anchor] * sum(_measure_stretch(run, size) for run in row)
+        x_offset = -ANCHOR_SHARES[anchor] * sum(_measure_run(run, size) for run in row)
         for run in row:
-            below = first + number * LEADING * size + (0.25 * size if run.is_index else 0)
-            place = (x + along * across - below * down, y + along * down + below * across)
-            yield Text(*place, run.text, size * (INDEX_SIZE if run.is_index else 1), colour, run.weight, turn=turn)
-            along += _measure_stretch(run, size)
+            y_offset = first_y + number * LEADING * size + (0.25 * size if run.is_index else 0)
+            position = (x + x_offset * cosine - y_offset * sine, y + x_offset * sine + y_offset * cosine)
+            yield Text(
+                *position,
+                run.text,
+                size * (INDEX_SIZE if run.is_index else 1),
+                colour,
+                run.weight,
+                turn=turn,
+            )
+            x_offset += _measure_run(run, size)
 
 
-Letter = Literal["x", "y"]
+Direction = Literal["x", "y"]
 COLUMNS = ("part", "series", "x", "y", "value")  # the columns of the table of a chart's numbers
 
 
-# ---- What is drawn --------------------------------------------------------------------------------------------
+# ---- Series ---------------------------------------------------------------------------------------------------
 
 
 class SeriesTexts(TypedDict, total=False):
-    """The texts of a series, as its properties."""
+    """The text properties that all series have."""
 
     name: str
     in_legend: bool | None
@@ -118,7 +125,7 @@ class SeriesTexts(TypedDict, total=False):
 class Series:
     """The common properties of all series.
 
-    ``name``: in the legend. ``in_legend``: None if it appears there whenever it has a name and another series has, too.
+    ``name``: in the legend. ``in_legend``: if None, it appears there if at least two series have names.
     ``labels``: a label for each mark; hover texts contain it as ``%{customdata}``, clicks send it, and the table of
     numbers uses it as the name of the mark. ``hints``: text of each mark for hover texts, ``%{hovertext}``. ``hover``:
     the hover text in Plotly's notation; "" for none, None for Plotly's own. ``plot``: the number of its plot in the
@@ -132,19 +139,19 @@ class Series:
     hover: str | None = None
     plot: int = 0
 
-    def along(self, letter: Letter) -> Sequence[Any]:
-        """Return the numbers or names along an axis."""
-        values: Sequence[Any] = getattr(self, letter)
+    def coordinates(self, direction: Direction) -> Sequence[Any]:
+        """Return the coordinates of the marks on an axis, as numbers or names."""
+        values: Sequence[Any] = getattr(self, direction)
         return values
 
-    def takes_room(self, letter: Letter) -> bool:
+    def has_extent(self, direction: Direction) -> bool:
         """Return whether the marks extend half a unit to both sides along an axis, as cells and the feet of bars do."""
         return False
 
-    def numbered(self) -> Iterator[tuple[Any, Any]]:
+    def iter_numbers(self) -> Iterator[tuple[Any, Any]]:
         """Yield the position of each mark and its number."""
-        letters: tuple[Letter, Letter] = ("y", "x") if self.takes_room("y") else ("x", "y")
-        yield from zip(*map(self.along, letters), strict=True)
+        directions: tuple[Direction, Direction] = ("y", "x") if self.has_extent("y") else ("x", "y")
+        yield from zip(*map(self.coordinates, directions), strict=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +159,8 @@ class Cells(Series):
     """Coloured cells at 0, 1, 2, ….
 
     ``values`` [row, column] have the colours of ``scale`` from ``low`` to ``high``; a cell with NaN is empty. ``texts``
-    [row, column] are written in the cells, ``gap`` pixels separate them. ``scale_at``: where their colour scale is, if
-    anywhere, with its ``unit``.
+    [row, column] are written in the cells, ``gap`` pixels separate them. ``scale_at``: the position of the colour
+    scale, "" for none; ``unit`` is its label.
     """
 
     values: Any
@@ -165,23 +172,23 @@ class Cells(Series):
     scale_at: Literal["", "right", "below"] = ""
     unit: str = ""
 
-    def along(self, letter: Letter) -> Sequence[Any]:
-        return range(np.shape(self.values)["yx".index(letter)])
+    def coordinates(self, direction: Direction) -> Sequence[Any]:
+        return range(np.shape(self.values)["yx".index(direction)])
 
-    def takes_room(self, letter: Letter) -> bool:
+    def has_extent(self, direction: Direction) -> bool:
         return True
 
 
 @dataclass(frozen=True, eq=False)
 class Bars(Series):
-    """Bars from 0 to ``lengths`` at the numbers or names ``at``.
+    """Bars from 0 to ``lengths`` at ``positions``, which are numbers or names.
 
     ``colours``: a single colour, or one per bar. ``is_horizontal``: whether the bars are horizontal. ``texts`` are
-    written at their ends, in small letters if they have a ``text_colour``. A click on a name in the legend hides all
+    written at their ends, in small type if they have a ``text_colour``. A click on a name in the legend hides all
     series of the same ``group``.
     """
 
-    at: Sequence[Any]
+    positions: Sequence[Any]
     lengths: Any
     colours: str | Sequence[str]
     is_horizontal: bool = False
@@ -190,12 +197,12 @@ class Bars(Series):
     opacity: float = 1
     group: str = ""
 
-    def along(self, letter: Letter) -> Sequence[Any]:
-        values: Sequence[Any] = self.at if self.is_horizontal is (letter == "y") else self.lengths
+    def coordinates(self, direction: Direction) -> Sequence[Any]:
+        values: Sequence[Any] = self.positions if self.is_horizontal is (direction == "y") else self.lengths
         return values
 
-    def takes_room(self, letter: Letter) -> bool:
-        return self.is_horizontal is (letter == "y")
+    def has_extent(self, direction: Direction) -> bool:
+        return self.is_horizontal is (direction == "y")
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +222,7 @@ class Points(Series):
     is_square: bool = False
     is_hidden: bool = False
     texts: Sequence[str] | None = None
-    letters: int = 12
+    font_size: int = 12
     inks: str | Sequence[str] = ""
 
 
@@ -242,8 +249,8 @@ class Band(Series):
     colour: str
     opacity: float = 0.25
 
-    def along(self, letter: Letter) -> Sequence[Any]:
-        return [*self.x, *self.x] if letter == "x" else [*self.high, *self.low]
+    def coordinates(self, direction: Direction) -> Sequence[Any]:
+        return [*self.x, *self.x] if direction == "x" else [*self.high, *self.low]
 
 
 class Frame(NamedTuple):
@@ -267,10 +274,10 @@ class Remark(NamedTuple):
     colour: str
     anchor: Literal["left", "center", "right"] = "center"
     is_inside: bool = False
-    letters: int | None = None
+    font_size: int | None = None
 
 
-# ---- Where it is drawn ----------------------------------------------------------------------------------------
+# ---- Axes and layout ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,75 +285,75 @@ class Axis:
     """One axis of a plot; None leaves the choice to the module that draws it.
 
     Attributes:
-        near: pixels from the labels to the title.
-        at, names: positions with a label, and their labels.
+        title_gap: pixels from the labels to the title.
+        positions, names: positions with a label, and their labels.
         range: its ends.
         has_names: positions are names even if they look like numbers.
-        most, every, form: the maximum number of labels, the step between them, and their format.
+        max_ticks, tick_step, tick_format: the maximum number of labels, the step between them, and their format.
         grid: whether there are lines at the labels.
-        zero: the colour of the line at 0, "" for none.
+        zero_colour: the colour of the line at 0, "" for none.
         is_above: whether a horizontal axis is above the plot.
         is_shown, has_labels: whether the axis, or its labels, are shown.
         is_fixed: visitors cannot zoom in.
-        square: whether a unit of this vertical axis is as long as a unit of the horizontal axis.
-        toward: the side at which an axis stays if ``square`` makes it shorter.
-        same_as: the number of the plot whose horizontal axis it repeats, without labels.
+        has_equal_units: whether a unit of this vertical axis is as long as a unit of the horizontal axis.
+        anchor_side: the side at which an axis stays if ``has_equal_units`` makes it shorter.
+        same_x_as: the number of the plot whose horizontal axis it repeats, without labels.
         tokens: the token at each position, so that the browser can mark a token in all charts.
     """
 
     title: str = ""
-    near: int | None = None
-    at: Sequence[Any] | None = None
+    title_gap: int | None = None
+    positions: Sequence[Any] | None = None
     names: Sequence[str] | None = None
     range: tuple[float, float] | None = None
     is_reversed: bool = False
     is_log: bool = False
     from_zero: bool = False
     has_names: bool = False
-    most: int | None = None
-    every: float | None = None
-    form: str | None = None
+    max_ticks: int | None = None
+    tick_step: float | None = None
+    tick_format: str | None = None
     grid: bool | None = None
-    zero: str | None = None
+    zero_colour: str | None = None
     is_above: bool = False
     angle: float | None = None
     is_shown: bool = True
     has_labels: bool = True
     is_fixed: bool = True
-    square: bool = False
-    toward: str | None = None
-    same_as: int | None = None
+    has_equal_units: bool = False
+    anchor_side: str | None = None
+    same_x_as: int | None = None
     tokens: Sequence[int] | None = None
 
-    def named(self) -> dict[Any, str]:
+    def map_labels(self) -> dict[Any, str]:
         """Return the labels by position; empty unless positions and labels are set."""
-        if self.at is None or self.names is None:
+        if self.positions is None or self.names is None:
             return {}
-        return {place: strip_markup(name) for place, name in zip(self.at, self.names, strict=True)}
+        return {position: strip_markup(name) for position, name in zip(self.positions, self.names, strict=True)}
 
 
 class Plot(NamedTuple):
     """The two axes of one plot in a chart.
 
-    ``across`` and ``up``: the begin and end of the plot, as shares of the chart's area from the left and from below.
+    ``x_span`` and ``y_span``: the start and end of the plot, as shares of the chart's area from its lower left corner.
     """
 
     x: Axis
     y: Axis
     title: str = ""
-    across: tuple[float, float] = (0, 1)
-    up: tuple[float, float] = (0, 1)
+    x_span: tuple[float, float] = (0, 1)
+    y_span: tuple[float, float] = (0, 1)
 
 
 class Legend(NamedTuple):
     """The names of the series, above or below the plots.
 
-    ``up``: the position of a legend above the plots, in heights of the chart's area from its lower edge. ``clicks``:
+    ``y``: the position of a legend above the plots, in heights of the chart's area from its lower edge. ``clicks``:
     which clicks on a name hide series.
     """
 
     is_below: bool = False
-    up: float = 1.0
+    y: float = 1.0
     clicks: Literal["all", "double", "none"] = "all"
 
 
@@ -356,7 +363,7 @@ class Margin(NamedTuple):
     left: float
     right: float
     top: float
-    below: float
+    bottom: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,9 +372,9 @@ class Chart:
 
     Attributes:
         width: None for the width of the page.
-        letters, label_letters, title_letters: the sizes of texts, of labels along axes, and of titles and remarks.
+        font_size, label_font_size, title_font_size: for all texts, for labels of axes, and for titles and remarks.
         has_faint_labels: whether labels along axes are faint.
-        bar_gap: the share of the room of bars that stays empty.
+        bar_gap: the gap between bars, as a share of the distance of their centres.
         titles_left: whether the titles of plots are at the left instead of in the middle.
     """
 
@@ -380,9 +387,9 @@ class Chart:
     frames: Sequence[Frame] = ()
     remarks: Sequence[Remark] = ()
     title: str = ""
-    letters: int = 13
-    label_letters: int | None = None
-    title_letters: int | None = None
+    font_size: int = 13
+    label_font_size: int | None = None
+    title_font_size: int | None = None
     has_faint_labels: bool = False
     legend: Legend | None = None
     bar_gap: float = 0.2
@@ -390,7 +397,7 @@ class Chart:
 
     @property
     def rows(self) -> tuple[tuple[Value, ...], ...]:
-        """Every number that is drawn, in the columns ``COLUMNS``.
+        """The table of all drawn numbers, with the columns ``COLUMNS``.
 
         "part" is the title of its plot; "x", and "y" of a cell, are the labels of the axis, or the label of the mark.
         Frames and hidden points have no numbers.
@@ -401,17 +408,21 @@ class Chart:
         plot = self.plots[series.plot]
         part = strip_markup(plot.title) if len(self.plots) > 1 else ""
         if isinstance(series, Cells):
-            across, down = plot.x.named(), plot.y.named()
+            column_labels, row_labels = plot.x.map_labels(), plot.y.map_labels()
             for (row, column), value in np.ndenumerate(np.array(series.values, float)):
                 if not np.isnan(value):
-                    yield part, "", across.get(column, column), down.get(row, row), float(value)
+                    yield part, "", column_labels.get(column, column), row_labels.get(row, row), float(value)
             return
         if isinstance(series, Points) and series.is_hidden:
             return
-        named = (plot.y if series.takes_room("y") else plot.x).named()
-        for number, (place, value) in enumerate(series.numbered()):
+        labels = (plot.y if series.has_extent("y") else plot.x).map_labels()
+        for number, (position, value) in enumerate(series.iter_numbers()):
             if value is not None and not (isinstance(value, float) and np.isnan(value)):
-                name = named.get(place, place) if series.labels is None else series.labels[number % len(series.labels)]
+                name = (
+                    labels.get(position, position)
+                    if series.labels is None
+                    else series.labels[number % len(series.labels)]
+                )
                 yield part, strip_markup(series.name), _to_plain(name), None, _to_plain(value)
 
 
@@ -419,12 +430,12 @@ def _to_plain(value: Any) -> Value:
     """Return a number or a text as a plain Python object."""
     if isinstance(value, str):
         return strip_markup(value)
-    plain: Value = value.item() if hasattr(value, "item") else value
-    return plain
+    plain_value: Value = value.item() if hasattr(value, "item") else value
+    return plain_value
 
 
 def divide_width(shares: Sequence[float], gap: float) -> list[tuple[float, float]]:
-    """Divide the width among plots side by side: return the begin and end of each plot, as shares of the whole width.
+    """Divide the width among plots side by side: return the start and end of each plot, as shares of the whole width.
 
     ``shares``: shares of the room between the gaps.
     """

@@ -1,8 +1,8 @@
 """Draw charts on pages with Plotly, which no other module imports.
 
 Plotly and the libraries that it uses take pandas and pyarrow from ``sys.modules`` without importing them, so they may
-find one that another thread is still importing. This module imports pandas, which imports pyarrow, completely before
-Plotly; a thread that imports this module meanwhile waits until that is done.
+find a module that another thread is still importing. Therefore this module first imports pandas, which imports pyarrow;
+another thread that imports this module waits until both are complete.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
-import pandas  # noqa: F401 (first, and whole)
+import pandas  # noqa: F401 (must be complete before Plotly is imported)
 import plotly.graph_objects as go
 
 from mha_viz.figures.charts.chart import Axis, Band, Bars, Cells, Chart, Frame, Line, Points, Series
@@ -29,17 +29,17 @@ CLICKS: dict[str, dict[str, Any]] = {
 }
 
 
-def plotly(chart: Chart, larger: float = 1) -> go.Figure:
+def plotly(chart: Chart, factor: float = 1) -> go.Figure:
     """Convert a chart to a Plotly figure.
 
-    All sizes in pixels except the widths of lines are multiplied by ``larger``, for readers who sit far away. The
+    All sizes in pixels except the widths of lines are multiplied by ``factor``, for readers who sit far away. The
     figure is built at once without Plotly's validation, which would take three times as long: tests/test_orders.py
     validates the charts of every page. Later changes are validated.
     """
-    chart = replace(chart, width=chart.width and larger * chart.width, height=larger * chart.height)
+    chart = replace(chart, width=chart.width and factor * chart.width, height=factor * chart.height)
     traces = [trace for series in chart.series for trace in _build_traces(series)]
     properties = {"data": traces, "layout": _build_layout(chart)}
-    figure = go.Figure(properties if larger == 1 else _enlarge(properties, larger), _validate=False)
+    figure = go.Figure(properties if factor == 1 else _enlarge(properties, factor), _validate=False)
     for part in (figure, figure.layout, *figure.data):
         part._validate = True  # for later changes
     return figure
@@ -69,8 +69,8 @@ def _build_traces(series: Series) -> list[dict[str, Any]]:
     if isinstance(series, Band):
         edge = Line(series.x, series.high, series.colour, 0, hover="", in_legend=False, plot=series.plot)
         low = replace(edge, y=series.low, name=series.name, in_legend=None)
-        filled = {"fill": "tonexty", "fillcolor": format_rgba(series.colour, series.opacity)}
-        return [*_build_traces(edge), *({**trace, **filled} for trace in _build_traces(low))]
+        fill = {"fill": "tonexty", "fillcolor": format_rgba(series.colour, series.opacity)}
+        return [*_build_traces(edge), *({**trace, **fill} for trace in _build_traces(low))]
     number = series.plot + 1 if series.plot else ""
     hover = series.hover if series.hover is None or "<extra>" in series.hover else f"{series.hover}<extra></extra>"
     common = _drop_empty(
@@ -89,25 +89,25 @@ def _build_trace(series: Series) -> dict[str, Any]:
 
 @_build_trace.register
 def _(cells: Cells) -> dict[str, Any]:
-    key = COLOUR_BARS.get(cells.scale_at, {}) | _drop_empty(
+    colour_bar = COLOUR_BARS.get(cells.scale_at, {}) | _drop_empty(
         title={"text": cells.unit, "side": "right"} if cells.unit else None
     )
-    stops = len(cells.scale) - 1
+    last_stop = len(cells.scale) - 1
     return _drop_empty(
         type="heatmap", z=cells.values, zmin=cells.low, zmax=cells.high,
-        colorscale=[[stop / stops, colour] for stop, colour in enumerate(cells.scale)],
+        colorscale=[[stop / last_stop, colour] for stop, colour in enumerate(cells.scale)],
         text=cells.texts, texttemplate="%{text}" if cells.texts is not None else None,
-        xgap=cells.gap or None, ygap=cells.gap or None, showscale=bool(cells.scale_at), colorbar=key,
+        xgap=cells.gap or None, ygap=cells.gap or None, showscale=bool(cells.scale_at), colorbar=colour_bar,
     )  # fmt: skip
 
 
 @_build_trace.register
 def _(bars: Bars) -> dict[str, Any]:
     texts = {"text": bars.texts, "textposition": "outside", "cliponaxis": False} if bars.texts is not None else {}
-    if bars.text_colour:  # narrow bars keep letters of the same size
+    if bars.text_colour:  # the texts of narrow bars keep their size
         texts |= {"constraintext": "none", "textfont": {"size": 11, "color": bars.text_colour}}
     return texts | _drop_empty(
-        type="bar", x=bars.along("x"), y=bars.along("y"), orientation="h" if bars.is_horizontal else None,
+        type="bar", x=bars.coordinates("x"), y=bars.coordinates("y"), orientation="h" if bars.is_horizontal else None,
         marker={"color": bars.colours, "opacity": bars.opacity, "line": {"width": 0}}, legendgroup=bars.group or None,
         unselected={"marker": {"opacity": bars.opacity}},  # a click opens something; the other bars must not fade
     )  # fmt: skip
@@ -120,36 +120,36 @@ def _(points: Points) -> dict[str, Any]:
         "square" if points.is_square else None,
     )
     opacity = 0 if points.is_hidden else 1
-    look = _drop_empty(symbol=shape, size=points.size, color=points.colour or None, opacity=opacity, line=ring)
-    properties = {"type": "scatter", "x": points.x, "y": points.y, "mode": "markers", "marker": look}
+    marker = _drop_empty(symbol=shape, size=points.size, color=points.colour or None, opacity=opacity, line=ring)
+    properties = {"type": "scatter", "x": points.x, "y": points.y, "mode": "markers", "marker": marker}
     if points.texts is None:
         return properties | {"unselected": {"marker": {"opacity": opacity}}}
-    font = {"size": points.letters, "color": points.inks}
+    font = {"size": points.font_size, "color": points.inks}
     return properties | {"mode": "markers+text", "text": points.texts, "textfont": font}
 
 
 @_build_trace.register
 def _(line: Line) -> dict[str, Any]:
-    look = {"color": format_rgba(line.colour, line.opacity), "width": line.width, "dash": line.dash}
+    style = {"color": format_rgba(line.colour, line.opacity), "width": line.width, "dash": line.dash}
     return _drop_empty(
-        type="scatter", x=line.x, y=line.y, mode="lines+markers" if line.point else "lines", line=look,
+        type="scatter", x=line.x, y=line.y, mode="lines+markers" if line.point else "lines", line=style,
         marker={"size": line.point, "color": line.colour} if line.point else None,
     )  # fmt: skip
 
 
-# ---- Axes and what is around the plots ------------------------------------------------------------------------
+# ---- Axes, titles and legend ----------------------------------------------------------------------------------
 
 
 def _build_layout(chart: Chart) -> dict[str, Any]:
-    theme, clear = chart.theme, "rgba(0,0,0,0)"
-    letters = {"color": theme.ink, "size": 13, "family": FONT}
-    hover = {"align": "left", "bgcolor": theme.paper, "bordercolor": theme.muted, "font": letters}
+    theme, transparent = chart.theme, "rgba(0,0,0,0)"
+    font = {"color": theme.ink, "size": 13, "family": FONT}
+    hover = {"align": "left", "bgcolor": theme.paper, "bordercolor": theme.muted, "font": font}
     has_bars = any(isinstance(series, Bars) for series in chart.series)
     axes = [axis for number in range(len(chart.plots)) for axis in _build_axes(chart, number)]
-    left, right, top, below = chart.margin
+    left, right, top, bottom = chart.margin
     return _drop_empty(
-        width=chart.width, height=chart.height, margin={"l": left, "r": right, "t": top, "b": below},
-        paper_bgcolor=clear, plot_bgcolor=clear, font=letters | {"size": chart.letters}, hoverlabel=hover,
+        width=chart.width, height=chart.height, margin={"l": left, "r": right, "t": top, "b": bottom},
+        paper_bgcolor=transparent, plot_bgcolor=transparent, font=font | {"size": chart.font_size}, hoverlabel=hover,
         **dict(axes), bargap=chart.bar_gap if has_bars else None,
         title={"text": chart.title, "font": {"size": 13}, "x": 0, "y": 0.97} if chart.title else None,
         shapes=[_frame(frame) for frame in chart.frames] or None,
@@ -162,27 +162,32 @@ def _build_axes(chart: Chart, number: int) -> list[tuple[str, dict[str, Any]]]:
     """Return the two axes of a plot under Plotly's names."""
     plot, name = chart.plots[number], number + 1 if number else ""
     x, y = (_axis(axis, chart) for axis in plot[:2])
-    if plot.x.same_as is not None:
-        x |= {"matches": f"x{plot.x.same_as + 1}"}
-    x |= {"anchor": f"y{name}", "domain": list(plot.across)}
-    y |= {"anchor": f"x{name}", "domain": list(plot.up), **({"scaleanchor": f"x{name}"} if plot.y.square else {})}
+    if plot.x.same_x_as is not None:
+        x |= {"matches": f"x{plot.x.same_x_as + 1}"}
+    x |= {"anchor": f"y{name}", "domain": list(plot.x_span)}
+    y |= {
+        "anchor": f"x{name}",
+        "domain": list(plot.y_span),
+        **({"scaleanchor": f"x{name}"} if plot.y.has_equal_units else {}),
+    }
     return [(f"xaxis{name}", x), (f"yaxis{name}", y)]
 
 
 def _axis(axis: Axis, chart: Chart) -> dict[str, Any]:
     muted = chart.theme.muted
-    title = _drop_empty(text=axis.title or None, standoff=axis.near, font=_drop_empty(size=chart.title_letters))
-    labels = _drop_empty(size=chart.label_letters, color=muted if chart.has_faint_labels else None)
+    title = _drop_empty(text=axis.title or None, standoff=axis.title_gap, font=_drop_empty(size=chart.title_font_size))
+    labels = _drop_empty(size=chart.label_font_size, color=muted if chart.has_faint_labels else None)
     return _drop_empty(
-        title=title, tickvals=axis.at, ticktext=axis.names, tickfont=labels, tickformat=axis.form, tickangle=axis.angle,
-        range=axis.range, autorange="reversed" if axis.is_reversed else None, nticks=axis.most, dtick=axis.every,
+        title=title, tickvals=axis.positions, ticktext=axis.names, tickfont=labels, tickformat=axis.tick_format,
+        tickangle=axis.angle, range=axis.range, autorange="reversed" if axis.is_reversed else None,
+        nticks=axis.max_ticks, dtick=axis.tick_step,
         rangemode="tozero" if axis.from_zero else None, side="top" if axis.is_above else None,
         type="log" if axis.is_log else "category" if axis.has_names else None,
         showgrid=axis.grid, gridcolor=format_rgba(muted) if axis.grid else None,
-        zeroline=False if axis.zero == "" else None, zerolinecolor=axis.zero or None,
+        zeroline=False if axis.zero_colour == "" else None, zerolinecolor=axis.zero_colour or None,
         visible=None if axis.is_shown else False, showticklabels=None if axis.has_labels else False,
-        fixedrange=axis.is_fixed or None, constraintoward=axis.toward or None,
-        constrain=None if axis.toward is None else "domain",
+        fixedrange=axis.is_fixed or None, constraintoward=axis.anchor_side or None,
+        constrain=None if axis.anchor_side is None else "domain",
         automargin=bool(axis.tokens) or None,  # labels are vertical on a phone and need more room
     )  # fmt: skip
 
@@ -200,14 +205,14 @@ def _frame(frame: Frame) -> dict[str, Any]:
 
 def _titles(chart: Chart) -> list[dict[str, Any]]:
     """Return the titles of plots, above them."""
-    font = _drop_empty(size=chart.title_letters)
+    font = _drop_empty(size=chart.title_font_size)
     common = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "showarrow": False, **_drop_empty(font=font)}
     side = "left" if chart.titles_left else "center"
     return [
         {
             "text": plot.title,
-            "x": 0 if chart.titles_left else sum(plot.across) / 2,
-            "y": plot.up[1],
+            "x": 0 if chart.titles_left else sum(plot.x_span) / 2,
+            "y": plot.y_span[1],
             "xanchor": side,
             **common,
         }
@@ -220,7 +225,7 @@ def _remarks(chart: Chart) -> list[dict[str, Any]]:
     common = {"y": 1, "xref": "x", "yref": "paper", "showarrow": False}
     return [
         {"text": r.text, "x": r.x, "xanchor": r.anchor, "yanchor": "top" if r.is_inside else "bottom", **common}
-        | _drop_empty(font=_drop_empty(size=r.letters or chart.title_letters, color=r.colour))
+        | _drop_empty(font=_drop_empty(size=r.font_size or chart.title_font_size, color=r.colour))
         for r in chart.remarks
     ]
 
@@ -228,17 +233,17 @@ def _remarks(chart: Chart) -> list[dict[str, Any]]:
 def _legend(chart: Chart) -> dict[str, Any]:
     if chart.legend is None:
         return {}
-    is_below, up, clicks = chart.legend
-    place = {"y": 0, "yref": "container"} if is_below else {"y": up}
-    return {"orientation": "h", "x": 0, "yanchor": "bottom", **place, **CLICKS[clicks]}
+    is_below, legend_y, clicks = chart.legend
+    position = {"y": 0, "yref": "container"} if is_below else {"y": legend_y}
+    return {"orientation": "h", "x": 0, "yanchor": "bottom", **position, **CLICKS[clicks]}
 
 
 def _tokens(chart: Chart) -> dict[str, Any] | None:
     """Return the tokens along the axes, for the browser."""
     by_axis = {
-        f"{letter}{number + 1 if number else ''}": axis.tokens
+        f"{direction}{number + 1 if number else ''}": axis.tokens
         for number, plot in enumerate(chart.plots)
-        for letter, axis in (("x", plot.x), ("y", plot.y))
+        for direction, axis in (("x", plot.x), ("y", plot.y))
         if axis.tokens is not None
     }
     return (

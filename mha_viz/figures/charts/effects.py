@@ -1,4 +1,4 @@
-"""The chart with one number for each head, such as its effect."""
+"""Charts with one number for each head, such as its effect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mha_viz.figures.drawing.theme import Theme, choose_ink, palette
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import three_digits
 
-TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
+TOP, LEFT, RIGHT, BOTTOM = 30, 30, 4, 10  # pixels
 OFF = "off"  # the text on the square of an ablated head
 Numbers = npt.NDArray[np.float64]
 
@@ -31,15 +31,15 @@ Numbers = npt.NDArray[np.float64]
 def draw_head_grid(
     values: Numbers,
     unit: str,
-    off: Collection[Head],
+    ablated: Collection[Head],
     theme: Theme,
-    written: Callable[[float], str] | None = None,
+    format_value: Callable[[float], str] | None = None,
     pinned: Head | None = None,
     top: float = 0.0,
 ) -> Chart:
     """Draw one number for each head, ``values`` [layer, head]; larger numbers have stronger colours.
 
-    ``written`` formats a number, by default in thousandths. The colour is strongest at the largest number, or at
+    ``format_value`` formats a number, by default in thousandths. The colour is strongest at the largest number, or at
     ``top`` if that is larger. Cells with NaN are empty. Ablated heads, and the ``pinned`` one, are framed, and their
     hover texts say so. The label of a cell is the head's name; ``unit`` appears in its hover text; if
     numbers are written in thousandths, it is the unit of a thousandth.
@@ -47,17 +47,17 @@ def draw_head_grid(
     layers, heads = values.shape
     top = max(top, float(np.nanmax(values, initial=0.0))) or 1.0
     width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # pixels of a square
-    states = {**({pinned: "pinned"} if pinned else {}), **dict.fromkeys(off, OFF)}
-    numbers = _label_squares(values, top, unit, states, theme, written or format_thousandths)
+    states = {**({pinned: "pinned"} if pinned else {}), **dict.fromkeys(ablated, OFF)}
+    texts = _label_squares(values, top, unit, states, theme, format_value or format_thousandths)
     return Chart(
         theme,
-        [Cells(values, 0, top, theme.ramp, gap=2, hover=""), numbers],
+        [Cells(values, 0, top, theme.ramp, gap=2, hover=""), texts],
         [Plot(numbered_axis("H", heads, True), numbered_axis("L", layers, True))],
         width=LEFT + width * heads + RIGHT,
-        height=TOP + height * layers + BELOW,
-        margin=Margin(LEFT, RIGHT, TOP, BELOW),
+        height=TOP + height * layers + BOTTOM,
+        margin=Margin(LEFT, RIGHT, TOP, BOTTOM),
         frames=[frame_head(head, (0.47, 0.45), theme.accent, 2.5) for head in sorted(states)],
-        label_letters=11,
+        label_font_size=11,
         has_faint_labels=True,
     )
 
@@ -72,7 +72,12 @@ def format_thousandths(value: float) -> str:
 
 
 def _label_squares(
-    values: Numbers, top: float, unit: str, states: Mapping[Head, str], theme: Theme, written: Callable[[float], str]
+    values: Numbers,
+    top: float,
+    unit: str,
+    states: Mapping[Head, str],
+    theme: Theme,
+    format_value: Callable[[float], str],
 ) -> Points:
     """Return the numbers on the squares, with their hover texts, which state that a head is ablated or pinned.
 
@@ -80,49 +85,49 @@ def _label_squares(
     """
     layers, heads = values.shape
     all_heads = [Head(layer, head) for layer in range(layers) for head in range(heads)]
-    per_unit = 1000 if written is format_thousandths else 1
-    numbers = [_format_number(values[head], per_unit, unit, written) for head in all_heads]
+    per_unit = 1000 if format_value is format_thousandths else 1
+    numbers = [_format_number(values[head], per_unit, unit, format_value) for head in all_heads]
     hints = [_hover(head, number, unit, states.get(head, "")) for head, number in zip(all_heads, numbers, strict=True)]
-    texts = [OFF if states.get(head) == OFF else written(values[head]) for head in all_heads]
+    texts = [OFF if states.get(head) == OFF else format_value(values[head]) for head in all_heads]
     inks = [_choose_ink(max(0.0, values[head] / top), theme) for head in all_heads]
     return place_on_squares(all_heads, texts, 11 if heads <= 12 else 9, inks, hints)
 
 
 def place_on_squares(
-    heads: Sequence[Head], texts: Sequence[str], letters: int, inks: Sequence[str], hints: Sequence[str]
+    heads: Sequence[Head], texts: Sequence[str], font_size: int, inks: Sequence[str], hints: Sequence[str]
 ) -> Points:
     """Return texts on the squares of heads, which can be clicked."""
     x, y = [head.head for head in heads], [head.layer for head in heads]
-    words: SeriesTexts = {"labels": list(map(str, heads)), "hints": hints, "hover": "%{hovertext}", "in_legend": False}
-    return Points(x, y, 28, is_square=True, is_hidden=True, texts=texts, letters=letters, inks=inks, **words)
+    names: SeriesTexts = {"labels": list(map(str, heads)), "hints": hints, "hover": "%{hovertext}", "in_legend": False}
+    return Points(x, y, 28, is_square=True, is_hidden=True, texts=texts, font_size=font_size, inks=inks, **names)
 
 
 def numbered_axis(letter: str, count: int, is_exact: bool = False) -> Axis:
-    """Return an axis of layers, from the top, or of heads: L0, L1, …. ``is_exact``: without any room at its ends."""
-    names = [f"{letter}{place}" for place in range(count)]
-    positions, is_across = range(count), letter == "H"
-    ends = (-0.5, count - 0.5) if is_across else (count - 0.5, -0.5)
-    reverse = not (is_exact or is_across)
+    """Return an axis of layers, from the top, or of heads: L0, L1, …. ``is_exact``: without padding at its ends."""
+    names = [f"{letter}{number}" for number in range(count)]
+    positions, is_horizontal = range(count), letter == "H"
+    ends = (-0.5, count - 0.5) if is_horizontal else (count - 0.5, -0.5)
+    is_reversed = not (is_exact or is_horizontal)
     return Axis(
-        at=[*positions],
+        positions=[*positions],
         names=names,
         range=ends if is_exact else None,
-        is_reversed=reverse,
+        is_reversed=is_reversed,
         grid=False,
-        zero="",
-        is_above=is_across,
+        zero_colour="",
+        is_above=is_horizontal,
     )
 
 
-def frame_head(head: Head, half: tuple[float, float], colour: str, width: float) -> Frame:
-    """Return a frame around the square of a head; it extends ``half`` (x, y) to each side of the centre."""
-    x, y = ((centre - room, centre + room) for centre, room in zip((head.head, head.layer), half, strict=True))
+def frame_head(head: Head, half_sizes: tuple[float, float], colour: str, width: float) -> Frame:
+    """Return a frame around the square of a head; it extends ``half_sizes`` (x, y) to each side of the centre."""
+    x, y = ((centre - size, centre + size) for centre, size in zip((head.head, head.layer), half_sizes, strict=True))
     return Frame(x, y, colour, width)
 
 
-def _format_number(value: float, per_unit: int, unit: str, written: Callable[[float], str]) -> str:
+def _format_number(value: float, per_unit: int, unit: str, format_value: Callable[[float], str]) -> str:
     """Format a number for a hover text: with more digits than on the square if it has a unit; empty for NaN."""
-    return written(value) if not unit or np.isnan(value) else three_digits(value * per_unit)
+    return format_value(value) if not unit or np.isnan(value) else three_digits(value * per_unit)
 
 
 def _hover(head: Head, number: str, unit: str, state: str) -> str:

@@ -30,8 +30,8 @@ from mha_viz.figures.charts.chart import (
 )
 from mha_viz.figures.drawing.theme import Theme
 
-POOLED = 96  # maximum number of rows and columns that are drawn of a large matrix
-LETTERS = 12  # maximum number of characters of a token's label
+MAX_BLOCKS = 96  # maximum number of rows and of columns of a pooled matrix
+MAX_CHARACTERS = 12  # maximum number of characters of a token's label
 
 
 def token_name(trace: Trace, token: int) -> str:
@@ -41,21 +41,26 @@ def token_name(trace: Trace, token: int) -> str:
 
 def _token_label(trace: Trace, token: int) -> str:
     text = trace.text.tokens[token].drawn
-    return escape(text if len(text) <= LETTERS else text[: LETTERS - 1] + "…")
+    return escape(text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…")
 
 
-def token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int], **properties: Any) -> Axis:
+def token_axis(trace: Trace, tokens: Sequence[int], bold_tokens: Sequence[int], **properties: Any) -> Axis:
     """Return an axis with ticks by position, so that repeated tokens stay separate.
 
-    Marked tokens are bold.
+    The names of ``bold_tokens`` are bold.
     """
-    names = [f"<b>{_token_label(trace, t)}</b>" if t in marked else _token_label(trace, t) for t in tokens]
-    return Axis(at=list(range(len(names))), names=names, tokens=tokens, **{"grid": False, "zero": "", **properties})
+    names = [f"<b>{_token_label(trace, t)}</b>" if t in bold_tokens else _token_label(trace, t) for t in tokens]
+    return Axis(
+        positions=list(range(len(names))),
+        names=names,
+        tokens=tokens,
+        **{"grid": False, "zero_colour": "", **properties},
+    )
 
 
-def number_axis(theme: Theme, most: int, **properties: Any) -> Axis:
+def number_axis(theme: Theme, max_ticks: int, **properties: Any) -> Axis:
     """Return a vertical axis with lines at numbers; the line at 0 is the strongest."""
-    return Axis(grid=True, zero=theme.muted, most=most, **properties)
+    return Axis(grid=True, zero_colour=theme.muted, max_ticks=max_ticks, **properties)
 
 
 def head_axis(heads: int, per_head: int, shared: int = 1, **properties: Any) -> Axis:
@@ -63,10 +68,10 @@ def head_axis(heads: int, per_head: int, shared: int = 1, **properties: Any) -> 
 
     If ``shared`` heads have the same columns, the label names the first and the last head: "H0–H3".
     """
-    labelled = range(0, heads, -(-heads // 8))
-    names = [f"H{h}" if shared == 1 else f"H{h * shared}–H{(h + 1) * shared - 1}" for h in labelled]
-    middle = [h * per_head + (per_head - 1) / 2 for h in labelled]
-    return Axis(at=middle, names=names, grid=False, zero="", angle=0, **properties)
+    labelled_heads = range(0, heads, -(-heads // 8))
+    names = [f"H{h}" if shared == 1 else f"H{h * shared}–H{(h + 1) * shared - 1}" for h in labelled_heads]
+    middles = [h * per_head + (per_head - 1) / 2 for h in labelled_heads]
+    return Axis(positions=middles, names=names, grid=False, zero_colour="", angle=0, **properties)
 
 
 def pool_blocks(matrix: Floats, heads: int) -> tuple[Floats, int]:
@@ -75,8 +80,8 @@ def pool_blocks(matrix: Floats, heads: int) -> tuple[Floats, int]:
     No block contains columns of two heads.
     """
     d_k = matrix.shape[1] // heads
-    block_width = next(w for w in range(1, d_k + 1) if d_k % w == 0 and (heads * d_k // w <= POOLED or w == d_k))
-    block_height = -(-len(matrix) // POOLED)
+    block_width = next(w for w in range(1, d_k + 1) if d_k % w == 0 and (heads * d_k // w <= MAX_BLOCKS or w == d_k))
+    block_height = -(-len(matrix) // MAX_BLOCKS)
     squares = np.add.reduceat(matrix.astype(np.float64) ** 2, np.arange(0, len(matrix), block_height), axis=0)
     squares = np.add.reduceat(squares, np.arange(0, matrix.shape[1], block_width), axis=1)
     sizes = np.minimum(block_height, len(matrix) - np.arange(0, len(matrix), block_height))[:, None] * block_width
@@ -111,10 +116,10 @@ def stack_vectors(
     ``limits``: the ends of the vertical axes; by default, every vector has its own.
     """
     last, plots = len(rows) - 1, list[Plot]()
-    for row, (title, up) in enumerate(zip(rows, divide_height(len(rows), gap), strict=True)):
-        x = Axis(same_as=last, has_labels=False) if row < last else Axis(title=f"i, from 0 to {trace.d_k - 1}")
+    for row, (title, y_span) in enumerate(zip(rows, divide_height(len(rows), gap), strict=True)):
+        x = Axis(same_x_as=last, has_labels=False) if row < last else Axis(title=f"i, from 0 to {trace.d_k - 1}")
         ends = (-limits[row], limits[row]) if limits else None
-        plots.append(Plot(x, number_axis(theme, 4, range=ends), title, up=up))
+        plots.append(Plot(x, number_axis(theme, 4, range=ends), title, y_span=y_span))
     series = [signed_bars(numbers, theme, row) for row, numbers in enumerate(rows.values())]
     return build_chart(theme, series, plots, height, top=34, left=45, titles_left=True)
 
@@ -146,15 +151,15 @@ def build_chart(
     left: int = 10,
     **properties: Any,
 ) -> Chart:
-    """Build a chart of the page Inside a head, with its margins and sizes of type."""
+    """Build a chart of the page Inside a head, with its margins and font sizes."""
     margin = Margin(left, 10, top, 40)
-    return Chart(theme, series, plots, height, margin, label_letters=12, title_letters=13, **properties)
+    return Chart(theme, series, plots, height, margin, label_font_size=12, title_font_size=13, **properties)
 
 
 MAX_TOKENS = 32  # maximum number of tokens in a chart
-NAMES = ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
+MATRIX_NAMES = ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
 UNSCALED = "q · k unscaled"
-HIDDEN = Axis(is_shown=False)
+NO_AXIS = Axis(is_shown=False)
 HIDDEN_ROWS = Axis(is_shown=False, is_reversed=True)  # the first row at the top
 
 
@@ -189,27 +194,29 @@ def draw_unnormalised_inputs(trace: Trace, tokens: Sequence[int], query: int, ke
     Raises ValueError for layers whose input is not normalised first.
     """
     if trace.entered is None:
-        raise ValueError("what enters this layer is x")
+        raise ValueError("this layer does not normalise its input")
     title = "numbers of a token, before the norm"
     return _draw_rows(trace, trace.entered, title, tokens, (query, key), theme)
 
 
 def _draw_rows(
-    trace: Trace, numbers: Floats, title: str, tokens: Sequence[int], marked: Sequence[int], theme: Theme
+    trace: Trace, numbers: Floats, title: str, tokens: Sequence[int], bold_tokens: Sequence[int], theme: Theme
 ) -> Chart:
     values = numbers[list(tokens)]
     cells = signed_cells(values, colour_limit(values), theme, with_scale=True, hover="number %{x}: %{z:.3f}")
-    plot = Plot(Axis(title=title, at=(0, trace.d_model - 1)), token_axis(trace, tokens, marked, is_reversed=True))
+    plot = Plot(
+        Axis(title=title, positions=(0, trace.d_model - 1)), token_axis(trace, tokens, bold_tokens, is_reversed=True)
+    )
     return build_chart(theme, [cells], [plot], 74 + 17 * len(tokens), left=95)
 
 
 def draw_all_matrices(trace: Trace, head: int, theme: Theme) -> Chart:
     """Draw all of W_Q, W_K and W_V, with the columns of one head framed.
 
-    A cell is the size (RMS) of a block of numbers.
+    A cell shows the root mean square of a block of numbers.
     """
     p = trace.parameters
-    matrices = dict(zip(NAMES, (p.w_q, p.w_k, p.w_v), strict=True))
+    matrices = dict(zip(MATRIX_NAMES, (p.w_q, p.w_k, p.w_v), strict=True))
     names = [f"{name}  {trace.d_model} × {matrix.shape[1]}" for name, matrix in matrices.items()]
     series, plots, frames = list[Series](), list[Plot](), list[Frame]()
     for number, matrix in enumerate(matrices.values()):
@@ -218,7 +225,7 @@ def draw_all_matrices(trace: Trace, head: int, theme: Theme) -> Chart:
         cells, per_head = pool_blocks(matrix, heads)
         series.append(build_size_cells(cells, theme, number))
         x = head_axis(heads, per_head, trace.heads // heads)
-        plots.append(Plot(x, HIDDEN_ROWS, names[number], across=divide_width((1, 1, 1), 0.04)[number]))
+        plots.append(Plot(x, HIDDEN_ROWS, names[number], x_span=divide_width((1, 1, 1), 0.04)[number]))
         columns, rows = (block * per_head - 0.5, (block + 1) * per_head - 0.5), (-0.5, len(cells) - 0.5)
         frames.append(Frame(columns, rows, head_colour(theme, head), 3, plot=number))
     return build_chart(theme, series, plots, 300, top=34, frames=frames)
@@ -239,8 +246,8 @@ def draw_head_matrices(trace: Trace, head: int, theme: Theme) -> Chart:
         for number, matrix in enumerate(parts)
     ]
     plots = [
-        Plot(HIDDEN, HIDDEN_ROWS, f"{name} of H{head}", across)
-        for name, across in zip(NAMES, divide_width((1, 1, 1), 0.04), strict=True)
+        Plot(NO_AXIS, HIDDEN_ROWS, f"{name} of H{head}", x_span)
+        for name, x_span in zip(MATRIX_NAMES, divide_width((1, 1, 1), 0.04), strict=True)
     ]
     return build_chart(theme, series, plots, 340, top=34)
 
@@ -260,69 +267,69 @@ def draw_products(trace: Trace, head: int, query: int, key: int, theme: Theme) -
 
 
 def draw_softmaxes(
-    trace: Trace, head: int, query: int, tokens: Sequence[int], key: int, theme: Theme, divided: bool = True
+    trace: Trace, head: int, query: int, tokens: Sequence[int], key: int, theme: Theme, is_scaled: bool = True
 ) -> Chart:
     """Draw the scores of one query with and without the scaling, and the weights that softmax computes from each.
 
-    The version that ``divided`` does not select is faint.
+    The version that ``is_scaled`` does not select is faint.
     """
-    indices, hidden = list(tokens), trace.mask[query, list(tokens)]
-    scores = np.where(hidden, np.nan, trace.scores[head, query, indices])
-    scaled, undivided = trace.weights[head, query], trace.undivided(head)[query]
-    series_of = {
-        _describe_scaling(trace): (scores * np.float32(trace.scaling), scaled, theme.heads[0]),
-        UNSCALED: (scores, undivided, theme.heads[1]),
+    indices, is_masked = list(tokens), trace.mask[query, list(tokens)]
+    scores = np.where(is_masked, np.nan, trace.scores[head, query, indices])
+    scaled_weights, unscaled_weights = trace.weights[head, query], trace.undivided(head)[query]
+    numbers_by_name = {
+        _describe_scaling(trace): (scores * np.float32(trace.scaling), scaled_weights, theme.heads[0]),
+        UNSCALED: (scores, unscaled_weights, theme.heads[1]),
     }
-    series, named = list[Series](), [token_name(trace, token) for token in tokens]
-    for name, (score, weights, colour) in series_of.items():
-        opacity = 1 if divided is (name != UNSCALED) else 0.35
+    series, token_names = list[Series](), [token_name(trace, token) for token in tokens]
+    for name, (score, weights, colour) in numbers_by_name.items():
+        opacity = 1 if is_scaled is (name != UNSCALED) else 0.35
         for plot, numbers in enumerate((score, weights[indices])):
-            words: SeriesTexts = {"labels": named, "hover": f"%{{customdata}}: %{{y:.3f}}<extra>{name}</extra>"}
-            words |= {"name": f"{name}: entropy {entropy(weights):.2f} nats", "in_legend": False if plot else None}
-            series.append(Bars(range(len(indices)), numbers, colour, opacity=opacity, group=name, plot=plot, **words))
+            texts: SeriesTexts = {"labels": token_names, "hover": f"%{{customdata}}: %{{y:.3f}}<extra>{name}</extra>"}
+            texts |= {"name": f"{name}: entropy {entropy(weights):.2f} nats", "in_legend": False if plot else None}
+            series.append(Bars(range(len(indices)), numbers, colour, opacity=opacity, group=name, plot=plot, **texts))
     x, y = token_axis(trace, tokens, (query, key)), number_axis(theme, 5)
-    above, below = divide_height(2, 0.2)
+    upper_span, lower_span = divide_height(2, 0.2)
     plots = [
-        Plot(replace(x, same_as=1, has_labels=False), y, "Scores", up=above),
-        Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", up=below),
+        Plot(replace(x, same_x_as=1, has_labels=False), y, "Scores", y_span=upper_span),
+        Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", y_span=lower_span),
     ]
-    legend = Legend(up=1.09, clicks="double")
+    legend = Legend(y=1.09, clicks="double")
     return build_chart(theme, series, plots, 350, top=62, left=45, titles_left=True, legend=legend, bar_gap=0.25)
 
 
-# ---- Maps of tokens by tokens -----------------------------------------------------------------------------
+# ---- Token matrices ---------------------------------------------------------------------------------------
 
 
 def draw_mask(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
     """Draw which keys each query may attend to: masked cells are grey."""
-    words = np.where(trace.mask[np.ix_(list(tokens), list(tokens))], "masked", "open")
-    changes = {"scale": (theme.ramp[1], theme.muted), "scale_at": "", "hints": words, "gap": 1}
-    changes["hover"] = "%{customdata}: %{hovertext}"
-    return draw_token_matrix(trace, trace.mask.astype(np.float32), tokens, query, key, theme, **changes)
+    states = np.where(trace.mask[np.ix_(list(tokens), list(tokens))], "masked", "open")
+    properties = {"scale": (theme.ramp[1], theme.muted), "scale_at": "", "hints": states, "gap": 1}
+    properties["hover"] = "%{customdata}: %{hovertext}"
+    return draw_token_matrix(trace, trace.mask.astype(np.float32), tokens, query, key, theme, **properties)
 
 
 def draw_token_matrix(
-    trace: Trace, matrix: Floats, tokens: Sequence[int], query: int, key: int, theme: Theme, **changes: Any
+    trace: Trace, matrix: Floats, tokens: Sequence[int], query: int, key: int, theme: Theme, **properties: Any
 ) -> Chart:
     """Draw a matrix of queries by keys, 0 to 1; the row of the query and the cell of the pair are framed.
 
-    ``changes``: properties of the cells.
+    ``properties``: properties of the cells.
     """
     indices = list(tokens)
     names = [token_name(trace, t) for t in indices]
     labels = np.array([[f"{a} to {b}" for b in names] for a in names])
     defaults = {"scale": theme.ramp, "scale_at": "right", "labels": labels, "hover": "%{customdata}: %{z:.3f}"}
-    cells = Cells(matrix[np.ix_(indices, indices)], 0, 1, **(defaults | changes))
+    cells = Cells(matrix[np.ix_(indices, indices)], 0, 1, **(defaults | properties))
     row, column = ((indices.index(token) - 0.5, indices.index(token) + 0.5) for token in (query, key))
     colour, side = theme.heads[1], max(150, 26 * len(indices))
-    x = token_axis(trace, tokens, (query, key), title="key", is_above=True, angle=-60, toward="")
-    y = token_axis(trace, tokens, (query, key), title="query", is_reversed=True, square=True, toward="")
+    x = token_axis(trace, tokens, (query, key), title="key", is_above=True, angle=-60, anchor_side="")
+    y = token_axis(trace, tokens, (query, key), title="query", is_reversed=True, has_equal_units=True, anchor_side="")
     frames = [Frame((-0.5, len(indices) - 0.5), row, colour, 1), Frame(column, row, colour, 3)]
     plots, width = [Plot(x, y)], side + 190  # cells are squares
     return build_chart(theme, [cells], plots, side + 130, top=110, left=110, width=width, frames=frames)
 
 
-# ---- The values, and their way out ------------------------------------------------------------------------
+# ---- Values and output ------------------------------------------------------------------------------------
 
 
 def draw_values(
@@ -336,23 +343,23 @@ def draw_values(
     weights, v = trace.weights[head, query, indices], trace.v[head, indices]
     texts = [f"{w:.2f}" if w >= 0.005 else "" for w in weights]
     context = trace.context[head, query][None]
-    limit, marked = colour_limit(context), (query,) if key is None else (query, key)
+    limit, bold_tokens = colour_limit(context), (query,) if key is None else (query, key)
     series = [
         horizontal_bars(weights, theme.heads[0], texts, digits=4),
         signed_cells(v, colour_limit(v), theme, plot=1),
         signed_cells(weights[:, None] * v, limit, theme, plot=2),
         signed_cells(context, limit, theme, plot=3),
     ]
-    first, second, third = divide_width((0.2, 0.4, 0.4), 0.03)
-    below, above = divide_width((0.14, 0.86), 0.14)
+    left_span, middle_span, right_span = divide_width((0.2, 0.4, 0.4), 0.03)
+    lower_span, upper_span = divide_width((0.14, 0.86), 0.14)
     ends = (len(indices) - 0.5, -0.5)
     rows = Axis(is_shown=False, range=ends, tokens=tokens)
     plots = [
         Plot(Axis(is_shown=False, range=(0, max(0.2, float(weights.max()) * 2))),
-             token_axis(trace, tokens, marked, range=ends), "weight", first, above),
-        Plot(HIDDEN, rows, f"v  {len(indices)} × {trace.d_k}", second, above),
-        Plot(HIDDEN, rows, "weight × v", third, above),
-        Plot(HIDDEN, HIDDEN, "their sum", third, below),
+             token_axis(trace, tokens, bold_tokens, range=ends), "weight", left_span, upper_span),
+        Plot(NO_AXIS, rows, f"v  {len(indices)} × {trace.d_k}", middle_span, upper_span),
+        Plot(NO_AXIS, rows, "weight × v", right_span, upper_span),
+        Plot(NO_AXIS, NO_AXIS, "their sum", right_span, lower_span),
     ]  # fmt: skip
     return build_chart(theme, series, plots, 94 + 16 * len(indices), top=34, left=95)
 
@@ -369,7 +376,7 @@ def draw_concatenation(trace: Trace, head: int, query: int, theme: Theme) -> Cha
         remarks.append(Remark(name, start + (trace.d_k - 1) / 2, colour))
     ends, colour = (head * trace.d_k - 0.5, (head + 1) * trace.d_k - 0.5), head_colour(theme, head)
     frames = [Frame(ends, None, colour, 3, fill=colour, opacity=0.12)]
-    x = Axis(at=[h * trace.d_k for h in range(trace.heads + 1)], title="column of the concatenation")
+    x = Axis(positions=[h * trace.d_k for h in range(trace.heads + 1)], title="column of the concatenation")
     properties: dict[str, Any] = {"frames": frames, "remarks": remarks, "bar_gap": 0}
     return build_chart(theme, series, [Plot(x, number_axis(theme, 6))], 300, top=34, left=45, **properties)
 
@@ -381,8 +388,8 @@ def draw_output_matrix(trace: Trace, head: int, theme: Theme) -> Chart:
     width, height = trace.parameters.w_o.shape[::-1]
     left, right = divide_width((0.36, 0.64), 0.06)
     plots = [
-        Plot(HIDDEN, head_axis(trace.heads, per_head, is_reversed=True), f"W<sub>O</sub>  {height} × {width}", left),
-        Plot(HIDDEN, HIDDEN_ROWS, f"its rows for head {head}  {trace.d_k} × {width}", right),
+        Plot(NO_AXIS, head_axis(trace.heads, per_head, is_reversed=True), f"W<sub>O</sub>  {height} × {width}", left),
+        Plot(NO_AXIS, HIDDEN_ROWS, f"its rows for head {head}  {trace.d_k} × {width}", right),
     ]
     series = [build_size_cells(cells.T, theme), signed_cells(rows, colour_limit(rows), theme, with_scale=True, plot=1)]
     ends = (head * per_head - 0.5, (head + 1) * per_head - 0.5)
@@ -404,13 +411,13 @@ def draw_contributions(trace: Trace, head: int, query: int, theme: Theme) -> Cha
         signed_cells(table, colour_limit(table), theme),
         horizontal_bars(lengths, colours, [f"{length:.2f}" for length in lengths], digits=3, plot=1),
     ]
-    bold = [f"<b>{name}</b>" if i == head else name for i, name in enumerate(names)]
+    labels = [f"<b>{name}</b>" if i == head else name for i, name in enumerate(names)]
     left, right = divide_width((0.74, 0.26), 0.02)
     ends = (len(names) - 0.5, -0.5)
-    rows_axis = Axis(at=list(range(len(names))), names=bold, grid=False, range=ends)
+    rows_axis = Axis(positions=list(range(len(names))), names=labels, grid=False, range=ends)
     lengths_axis = Axis(is_shown=False, range=(0, float(lengths.max()) * 1.25))
     plots = [
-        Plot(HIDDEN, rows_axis, f"the {trace.d_model} numbers that each adds", left),
+        Plot(NO_AXIS, rows_axis, f"the {trace.d_model} numbers that each adds", left),
         Plot(lengths_axis, Axis(is_shown=False, range=ends), "length of each", right),
     ]
     above_bias = (trace.heads - 0.5, trace.heads - 0.5)
@@ -422,34 +429,32 @@ def draw_weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence
     """Draw the weights of one query, and the lengths of the weighted values (Kobayashi et al. 2020)."""
     indices = list(tokens)
     numbers = (trace.weights[head, query, indices], trace.norm_weighted(head)[query, indices])
-    words: SeriesTexts = {"labels": [token_name(trace, token) for token in tokens], "hover": "%{customdata}: %{y:.3f}"}
+    texts: SeriesTexts = {"labels": [token_name(trace, token) for token in tokens], "hover": "%{customdata}: %{y:.3f}"}
     series = [
-        Bars(range(len(indices)), lengths, theme.heads[4 * plot], plot=plot, **words)
+        Bars(range(len(indices)), lengths, theme.heads[4 * plot], plot=plot, **texts)
         for plot, lengths in enumerate(numbers)
     ]
-    x, y = token_axis(trace, tokens, (query, key)), Axis(grid=True, most=4, from_zero=True)
-    above, below = divide_height(2, 0.16)
+    x, y = token_axis(trace, tokens, (query, key)), Axis(grid=True, max_ticks=4, from_zero=True)
+    upper_span, lower_span = divide_height(2, 0.16)
     plots = [
-        Plot(replace(x, same_as=1, has_labels=False), y, "weight", up=above),
-        Plot(x, y, "length of weight × v × W<sub>O</sub>", up=below),
+        Plot(replace(x, same_x_as=1, has_labels=False), y, "weight", y_span=upper_span),
+        Plot(x, y, "length of weight × v × W<sub>O</sub>", y_span=lower_span),
     ]
     return build_chart(theme, series, plots, 360, top=34, left=45, titles_left=True)
-
-
-# ---- Parts ------------------------------------------------------------------------------------------------
 
 
 def _describe_scaling(trace: Trace) -> str:
     return f"q · k / √{trace.d_k}" if trace.has_standard_scaling else f"q · k × {trace.scaling:.3g}"
 
 
+# ---- Rotary positions -------------------------------------------------------------------------------------
 class DistanceScores(NamedTuple):
     """The score that a query and a key would have at other distances.
 
-    ``places``: the distances from key to query; ``scores``: the score at each distance.
+    ``distances``: the distances from key to query; ``scores``: the score at each distance.
     """
 
-    places: list[int]
+    distances: list[int]
     scores: Floats
 
 
@@ -462,8 +467,8 @@ def draw_rotation(trace: Trace, head: int, query: int, key: int, theme: Theme) -
         f"k of {token_name(trace, key)}, before": k[head, key],
         f"k at position {key}": trace.k[head, key],
     }
-    largest = [max(1e-6, float(np.abs(numbers).max())) for numbers in rows.values()]
-    limits = [1.08 * max(pair) for pair in (largest[:2], largest[2:]) for _ in pair]  # before and after share one scale
+    maxima = [max(1e-6, float(np.abs(numbers).max())) for numbers in rows.values()]
+    limits = [1.08 * max(pair) for pair in (maxima[:2], maxima[2:]) for _ in pair]  # before and after share one scale
     return stack_vectors(trace, rows, theme, 560, 0.08, limits)
 
 
@@ -474,17 +479,17 @@ def score_by_distance(trace: Trace, rotation: Rotation, head: int, query: int, k
     """
     q, k = (vectors[head, token] for vectors, token in zip(trace.before_turn, (query, key), strict=True))
     first = 0 if trace.causal else 1 - trace.n
-    places = list(range(first, trace.n))
-    of_query, of_key = (np.maximum(0, np.array(places) * sign) for sign in (1, -1))
-    turned_q = rotate(np.tile(q, (len(places), 1)), rotation.cos[of_query], rotation.sin[of_query])
-    turned_k = rotate(np.tile(k, (len(places), 1)), rotation.cos[of_key], rotation.sin[of_key])
-    return DistanceScores(places, (turned_q * turned_k).sum(axis=1))
+    distances = list(range(first, trace.n))
+    query_positions, key_positions = (np.maximum(0, np.array(distances) * sign) for sign in (1, -1))
+    rotated_q = rotate(np.tile(q, (len(distances), 1)), rotation.cos[query_positions], rotation.sin[query_positions])
+    rotated_k = rotate(np.tile(k, (len(distances), 1)), rotation.cos[key_positions], rotation.sin[key_positions])
+    return DistanceScores(distances, (rotated_q * rotated_k).sum(axis=1))
 
 
 def draw_distance_scores(trace: Trace, rotation: Rotation, head: int, query: int, key: int, theme: Theme) -> Chart:
     """Draw the score of a query and a key at every distance; the bar of their actual distance is highlighted."""
     by_distance = score_by_distance(trace, rotation, head, query, key)
-    colours = [theme.heads[1] if place == query - key else theme.muted for place in by_distance.places]
-    bars = Bars(by_distance.places, by_distance.scores, colours, hover="%{x} tokens apart: %{y:.2f}")
+    colours = [theme.heads[1] if distance == query - key else theme.muted for distance in by_distance.distances]
+    bars = Bars(by_distance.distances, by_distance.scores, colours, hover="%{x} tokens apart: %{y:.2f}")
     plot = Plot(Axis(title="distance from key to query, tokens"), number_axis(theme, 5, title="q · k"))
     return build_chart(theme, [bars], [plot], 260, left=55)

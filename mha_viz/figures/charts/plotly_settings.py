@@ -3,4 +3,4 @@
 # Make Plotly's camera button save SVG, which a paper can use.
 CONFIG = {"toImageButtonOptions": {"format": "svg", "filename": "mha_viz"}, "displaylogo": False}
 # Two quick clicks on different marks must not count as a double click, which would clear the selection.
-CLICKED = {**CONFIG, "doubleClickDelay": 0}
+CLICK_CONFIG = {**CONFIG, "doubleClickDelay": 0}

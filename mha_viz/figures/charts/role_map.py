@@ -27,22 +27,23 @@ from mha_viz.figures.words.role_words import (
 from mha_viz.numerals import signed
 
 CELL, TOP, LEFT, RIGHT, BOTTOM = (60, 40), 30, 30, 4, 50  # pixels
-LETTERS = 6  # maximum number of letters of a role in its cell, so that the map fits on a phone
+MAX_LETTERS = 6  # maximum number of letters of a role in its cell, so that the map fits on a phone
 LINE_LENGTH = 70  # characters of a line of a hover text
-BAR_WIDTH = 0.9  # share of the width of a cell, for a recipe that explains everything
-FAINTEST = 0.18  # opacity of a role without a gain, or if its head does not beat the strongest simple rule
+BAR_WIDTH = 0.9  # share of the width of a cell, for a recipe that explains all attention
+MIN_STRENGTH = 0.18  # of the colour of a role without a gain or whose head does not beat the strongest simple rule
 SIGNS = {BEATS: ">", EQUALS: "=", BELOW: "<"}  # how a head compares with that rule
+LABELLED_STEPS = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # training steps with a label on the axis of a score curve
 
 
 def draw_role_map(
     findings: Sequence[Finding],
-    every: Sequence[Head],
-    chosen: Head | None,
+    all_heads: Sequence[Head],
+    chosen_head: Head | None,
     theme: Theme,
     recipes: Sequence[HeadRecipe] = (),
     needed: Collection[Head] = (),
 ) -> Chart:
-    """Draw ``every`` head, layers × heads, in the colour of the role that people look for most.
+    """Draw every head of a model, layers × heads, in the colour of its main role.
 
     The larger the role's gain, the stronger the colour; it is faint if the head does not beat the strongest simple
     rule, and a sign shows how the head compares with that rule. Small squares mark further kinds of roles, and
@@ -50,17 +51,17 @@ def draw_role_map(
     share that the recipe explains. The label of a cell is the head's name.
     """
     roles, recipe_words = group_by_head(findings), {recipe.head: recipe.words(simplify_rule) for recipe in recipes}
-    shape = every[-1].layer + 1, every[-1].head + 1
-    present = [role for role in COLOURS if any(f.role == role for f in findings)]
-    texts = [_cell_text(roles.get(head, [])) for head in every]
-    hints = [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in every]
-    squares = place_on_squares(every, texts, 11, [_choose_ink(roles.get(head), theme) for head in every], hints)
+    shape = all_heads[-1].layer + 1, all_heads[-1].head + 1
+    present_roles = [role for role in COLOURS if any(f.role == role for f in findings)]
+    texts = [_cell_text(roles.get(head, [])) for head in all_heads]
+    hints = [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in all_heads]
+    squares = place_on_squares(all_heads, texts, 11, [_choose_ink(roles.get(head), theme) for head in all_heads], hints)
     layers, heads = shape
     width, height = CELL if heads <= 12 and layers <= 12 else (58, 30)
     return Chart(
         theme,
         [
-            *(series for role in present for series in _build_role_series(role, roles, shape, theme)),
+            *(series for role in present_roles for series in _build_role_series(role, roles, shape, theme)),
             *_recipe_lines(recipes, theme),
             *_mark_needed(needed, theme),
             *_sign_legend(findings, theme),
@@ -70,8 +71,8 @@ def draw_role_map(
         width=LEFT + max(width, 420 // heads) * heads + RIGHT,  # the legend needs this much
         height=TOP + height * layers + BOTTOM,
         margin=Margin(LEFT, RIGHT, TOP, BOTTOM),
-        frames=[frame_head(chosen, (0.5, 0.5), theme.accent, 3)] if chosen is not None else [],
-        label_letters=11,
+        frames=[frame_head(chosen_head, (0.5, 0.5), theme.accent, 3)] if chosen_head is not None else [],
+        label_font_size=11,
         has_faint_labels=True,
         legend=Legend(is_below=True, clicks="none"),
     )
@@ -82,16 +83,16 @@ def _build_role_series(
 ) -> tuple[Series, ...]:
     """Return the series of one role: cells, legend and small squares.
 
-    The cells are those of heads whose main role it is. The small squares mark heads that have it as a further role.
+    Cells mark heads with this main role; small squares mark heads that have it as a further role.
     """
     shades = np.full(shape, np.nan)
     for head, findings in roles.items():
         if findings[0].role == role:
             shades[head] = colour_strength(findings[0])
     colour = theme.heads[COLOURS[role]]
-    others = [head for head, findings in roles.items() if role in {f.role for f in findings} - {findings[0].role}]
-    x = [head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in others]
-    y = [head.layer + 0.34 for head in others]
+    other_heads = [head for head, findings in roles.items() if role in {f.role for f in findings} - {findings[0].role}]
+    x = [head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in other_heads]
+    y = [head.layer + 0.34 for head in other_heads]
     return (
         Cells(shades, 0, 1, (theme.paper, colour), gap=2, hover=""),
         Points([None], [None], 12, colour, is_square=True, name=role),
@@ -118,15 +119,15 @@ def _recipe_lines(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]
 
     The unexplained share is empty.
     """
-    places: dict[str, tuple[list[float | None], list[float | None]]] = {kind: ([], []) for kind in KINDS}
+    coordinates: dict[str, tuple[list[float | None], list[float | None]]] = {kind: ([], []) for kind in KINDS}
     for recipe in recipes:
         start = recipe.head.head - BAR_WIDTH / 2
-        for kind, (x, y) in places.items():
+        for kind, (x, y) in coordinates.items():
             share = BAR_WIDTH * recipe.by_kind[kind]
             x += [start, start + share, None]
             y += [recipe.head.layer + 0.44] * 2 + [None]
             start += share
-    for kind, (x, y) in places.items():
+    for kind, (x, y) in coordinates.items():
         colour = theme.heads[KIND_COLOURS[kind]] if kind in KIND_COLOURS else theme.muted
         yield Line(x, y, colour, 4, opacity=1 if kind in KIND_COLOURS else 0.4, hover="", in_legend=False)
 
@@ -134,19 +135,20 @@ def _recipe_lines(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]
 def colour_strength(finding: Finding) -> float:
     """Return the strength of a role's colour, from 0 to 1: the larger its gain over the simple rules, the stronger."""
     if finding.is_matched:
-        return FAINTEST
-    return FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, finding.gain))
+        return MIN_STRENGTH
+    return MIN_STRENGTH + (1 - MIN_STRENGTH) * min(1.0, max(0.0, finding.gain))
 
 
 def _cell_text(findings: Sequence[Finding]) -> str:
     """Return "case<br>+2", or "case<br>< +2" if the head is compared with a rule."""
     if not findings:
         return "·"
-    more = len({(f.role, shorten_name(f)) for f in findings}) - 1
+    hidden_count = len({(f.role, shorten_name(f)) for f in findings}) - 1
     name = shorten_name(findings[0])
-    cut = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
-    below = " ".join(filter(None, (escape(SIGNS.get(findings[0].state, "")), f"+{more}" * bool(more))))
-    return "<br>".join(filter(None, (escape(cut), below)))
+    short_name = name if len(name) <= MAX_LETTERS else f"{name[: MAX_LETTERS - 1]}…"
+    count = f"+{hidden_count}" * bool(hidden_count)
+    second_line = " ".join(filter(None, (escape(SIGNS.get(findings[0].state, "")), count)))
+    return "<br>".join(filter(None, (escape(short_name), second_line)))
 
 
 def _choose_ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
@@ -154,9 +156,9 @@ def _choose_ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
     if not findings:
         return theme.muted
     ends = theme.paper, theme.heads[COLOURS[findings[0].role]]
-    empty, full = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in ends], float)
-    mixed = empty + (full - empty) * colour_strength(findings[0])
-    return choose_ink("#" + "".join(f"{round(c):02x}" for c in mixed))
+    paper_rgb, role_rgb = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in ends], float)
+    mixed_rgb = paper_rgb + (role_rgb - paper_rgb) * colour_strength(findings[0])
+    return choose_ink("#" + "".join(f"{round(c):02x}" for c in mixed_rgb))
 
 
 def _hover(head: Head, findings: Sequence[Finding], recipe: str) -> str:
@@ -175,13 +177,12 @@ def _fold_text(text: str) -> str:
     return "<br>".join(lines)
 
 
-def draw_offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int], theme: Theme) -> Chart:
-    """Draw where a head looks: mean weight, and share of the largest weights, at each distance from the
-    token itself."""
-    names = [signed(place) if place else "itself" for place in places]
-    mean = Bars(names, list(mass), theme.heads[0], name="mean weight")
-    largest = Bars(names, list(maxima), theme.heads[1], name="share of the largest weights")
-    return _share_chart([mean, largest], theme, Legend())
+def draw_offsets(mass: Sequence[float], maxima: Sequence[float], offsets: Sequence[int], theme: Theme) -> Chart:
+    """Draw a head's mean weight and its share of the largest weights at each offset from the query."""
+    names = [signed(offset) if offset else "itself" for offset in offsets]
+    mean_bars = Bars(names, list(mass), theme.heads[0], name="mean weight")
+    max_bars = Bars(names, list(maxima), theme.heads[1], name="share of the largest weights")
+    return _share_chart([mean_bars, max_bars], theme, Legend())
 
 
 def draw_shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> Chart:
@@ -194,7 +195,7 @@ def _share_chart(bars: Sequence[Bars], theme: Theme, legend: Legend | None = Non
         [Plot(Axis(has_names=True), Axis(range=(0, 1), grid=True))],
         Margin(40, 10, 30 if legend else 10, 30),
     )
-    return Chart(theme, bars, plots, height=230, margin=margin, letters=12, legend=legend, bar_gap=0.25)
+    return Chart(theme, bars, plots, height=230, margin=margin, font_size=12, legend=legend, bar_gap=0.25)
 
 
 def draw_score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
@@ -203,62 +204,58 @@ def draw_score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
     The head that is best at the end is emphasised and named. The step axis is logarithmic and shows step + 1, because
     it has no zero.
     """
-    last = table[table["step"] == table["step"].max()]
-    best = last.loc[last["accuracy"].idxmax()]
-    strong = Head(int(best["layer"]), int(best["head"]))
+    last_rows = table[table["step"] == table["step"].max()]
+    best_row = last_rows.loc[last_rows["accuracy"].idxmax()]
+    best_head = Head(int(best_row["layer"]), int(best_row["head"]))
     heads = {Head(int(layer), int(head)): rows for (layer, head), rows in table.groupby(["layer", "head"])}
-    lines = [
-        _score_line(head, heads[head], head == strong, theme) for head in sorted(heads, key=lambda head: head == strong)
-    ]
-    baseline = float(last["baseline"].iloc[0])
+    drawing_order = sorted(heads, key=lambda head: head == best_head)
+    lines = [_score_line(head, heads[head], head == best_head, theme) for head in drawing_order]
+    baseline = float(last_rows["baseline"].iloc[0])
     x = Axis(
         is_log=True,
         grid=True,
-        at=[place + 1 for place in LABELLED_STEPS],
-        names=[f"{place:,}" for place in LABELLED_STEPS],
+        positions=[labelled_step + 1 for labelled_step in LABELLED_STEPS],
+        names=[f"{labelled_step:,}" for labelled_step in LABELLED_STEPS],
     )
     return Chart(
         theme,
         lines,
-        [Plot(x, Axis(range=(0, 1.03), form=".0%", grid=True))],
+        [Plot(x, Axis(range=(0, 1.03), tick_format=".0%", grid=True))],
         height=190,
         margin=Margin(40, 26, 26, 24),
         frames=[
             Frame(None, (baseline, baseline), theme.heads[1], 1, "dot"),
             Frame((step + 1, step + 1), None, theme.accent, 1),
         ],
-        title=f"{escape(title)} · <b>{format_head(strong)}</b>",
-        letters=12,
+        title=f"{escape(title)} · <b>{format_head(best_head)}</b>",
+        font_size=12,
     )
 
 
-def _score_line(head: Head, rows: Any, is_strong: bool, theme: Theme) -> Line:
+def _score_line(head: Head, rows: Any, is_best: bool, theme: Theme) -> Line:
     """Return the accuracy of one head over the steps of training."""
     steps, name = rows["step"].to_numpy(), format_head(head)
-    colour, width = (theme.heads[0], 3) if is_strong else (theme.muted, 1)
+    colour, width = (theme.heads[0], 3) if is_best else (theme.muted, 1)
     hover = f"step %{{customdata:,}}: %{{y:.0%}}<extra>{name}</extra>"
     return Line(steps + 1, rows["accuracy"].to_numpy(), colour, width, name=name, labels=steps, hover=hover)
-
-
-LABELLED_STEPS = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # labelled steps of training on the axis of the scores
 
 
 def draw_against_rules(
     names: Sequence[str], score: Sequence[float], rules: Mapping[str, Sequence[float]], theme: Theme
 ) -> Chart:
     """Draw one bar per name for the score of its best head, with a mark for the score of each of the ``rules``."""
-    places, count = list(range(len(names))), len(names)
-    series: list[Series] = [Bars(places, list(score), theme.heads[0], is_horizontal=True, name="best head")]
+    positions, count = list(range(len(names))), len(names)
+    series: list[Series] = [Bars(positions, list(score), theme.heads[0], is_horizontal=True, name="best head")]
     for number, (rule, values) in enumerate(rules.items(), 1):
-        series.append(Points(list(values), places, 8, theme.heads[number], is_square=True, name=rule))
-    y = Axis(at=places, names=list(map(escape, names)), range=(count - 0.5, -0.5), grid=False)
+        series.append(Points(list(values), positions, 8, theme.heads[number], is_square=True, name=rule))
+    y = Axis(positions=positions, names=list(map(escape, names)), range=(count - 0.5, -0.5), grid=False)
     return Chart(
         theme,
         series,
-        [Plot(Axis(range=(0, 1), form=".0%", grid=True), y)],
+        [Plot(Axis(range=(0, 1), tick_format=".0%", grid=True), y)],
         height=70 + 20 * count,
         margin=Margin(190, 16, 30, 30),
-        letters=12,
+        font_size=12,
         legend=Legend(),
         bar_gap=0.35,
     )

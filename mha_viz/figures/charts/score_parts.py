@@ -15,12 +15,12 @@ from mha_viz.figures.drawing.theme import Theme
 from mha_viz.numerals import decimal
 
 MAX_BARS = 7  # maximum number of parts with a bar
-MAX_PAIRED = 12  # maximum number of parts with a row or a column
-MAX_NUMBERED = 10  # maximum number of pairs with a written number
+MAX_PAIRED_PARTS = 12  # maximum number of parts with a row or a column
+MAX_NUMBERED_PAIRS = 10  # maximum number of pairs with a written number
 
 
 def draw_sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
-    """Draw how much each part of the query, and of the key, adds to the score.
+    """Draw the contribution of each part of the query, and of the key, to the score.
 
     The score is compared with its mean over the keys that the query sees. The MAX_BARS most important parts have their
     own bar; all others share one. ``names`` are the names of the parts on a page.
@@ -31,7 +31,7 @@ def draw_sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
         colours = [choose_bar_colour(value, theme) for value in values]
         series.append(horizontal_bars(np.array(values), colours, [decimal(v) for v in values], digits=3, plot=number))
         ends, limit = (len(labels) - 0.5, -0.5), 1.4 * max(1e-6, *map(abs, values))
-        y = Axis(at=list(range(len(labels))), names=labels, grid=False, range=ends)
+        y = Axis(positions=list(range(len(labels))), names=labels, grid=False, range=ends)
         low = -limit if min(values) < 0 else 0
         x = Axis(is_shown=False, range=(low, limit if max(values) > 0 else 0))
         plots.append(Plot(x, y, title, divide_width((1, 1), 0.28)[number]))
@@ -67,39 +67,41 @@ def iter_listed_parts(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple
     for side, axis in (("query", 1), ("key", 0)):
         values, means = parts.values.sum(axis), parts.means.sum(axis)
         order = np.argsort(-abs(values - means), kind="stable")
-        first, further = order[:MAX_BARS], order[MAX_BARS:]
-        largest = [ListedPart(names[i], float(values[i]), float(means[i])) for i in first]
-        others = ListedPart(f"{len(further)} more", float(values[further].sum()), float(means[further].sum()))
-        yield f"by the {side}", [*largest, *([others] if len(further) else [])]
+        top, tail = order[:MAX_BARS], order[MAX_BARS:]
+        largest = [ListedPart(names[i], float(values[i]), float(means[i])) for i in top]
+        combined = ListedPart(f"{len(tail)} more", float(values[tail].sum()), float(means[tail].sum()))
+        yield f"by the {side}", [*largest, *([combined] if len(tail) else [])]
 
 
 def draw_part_pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     """Draw the pairs of the parts that count most, above their means.
 
-    There is a row for each part of the query and a column for each part of the key. The MAX_NUMBERED largest pairs show
-    their numbers.
+    There is a row for each part of the query and a column for each part of the key. The numbers of the
+    MAX_NUMBERED_PAIRS largest pairs are shown.
     """
-    above = parts.above_mean
-    rows, columns = (_choose_largest(abs(above).max(axis=axis)) for axis in (1, 0))
-    values = above[np.ix_(rows, columns)].astype(np.float32)
-    least = np.sort(abs(values), axis=None)[-min(MAX_NUMBERED, values.size)]
-    texts = [[decimal(value, 1) if abs(value) >= least else "" for value in row] for row in values]
+    above_mean = parts.above_mean
+    rows, columns = (_choose_largest(abs(above_mean).max(axis=axis)) for axis in (1, 0))
+    values = above_mean[np.ix_(rows, columns)].astype(np.float32)
+    threshold = np.sort(abs(values), axis=None)[-min(MAX_NUMBERED_PAIRS, values.size)]
+    texts = [[decimal(value, 1) if abs(value) >= threshold else "" for value in row] for row in values]
     labels = np.array([[f"{names[a]} × {names[b]}: {_compare_with_mean(parts, a, b)}" for b in columns] for a in rows])
     hover = "%{customdata}"
     cells = signed_cells(
         values, float(abs(values).max()) or 1.0, theme, with_scale=True, texts=texts, labels=labels, hover=hover, gap=1
     )
-    x, y = (Axis(at=list(range(len(side))), names=[names[i] for i in side], grid=False) for side in (columns, rows))
+    x, y = (
+        Axis(positions=list(range(len(side))), names=[names[i] for i in side], grid=False) for side in (columns, rows)
+    )
     plot = Plot(replace(x, title="key", is_above=True, angle=-60), replace(y, title="query", is_reversed=True))
     return build_chart(theme, [cells], [plot], 150 + 26 * len(rows), top=120, left=160)
 
 
 def _compare_with_mean(parts: ScoreParts, a: int, b: int) -> str:
     """Format the contribution of a pair minus its mean, followed by both numbers."""
-    above, value, mean = (decimal(float(table[a, b])) for table in (parts.above_mean, parts.values, parts.means))
-    return f"{above} ({value}, mean {mean})"
+    difference, value, mean = (decimal(float(table[a, b])) for table in (parts.above_mean, parts.values, parts.means))
+    return f"{difference} ({value}, mean {mean})"
 
 
 def _choose_largest(sizes: np.ndarray) -> list[int]:
-    """Return up to MAX_PAIRED parts with the largest sizes, in the order of the parts."""
-    return sorted(int(i) for i in np.argsort(-sizes, kind="stable")[:MAX_PAIRED] if sizes[i] > 0)
+    """Return up to MAX_PAIRED_PARTS parts with the largest sizes, in the order of the parts."""
+    return sorted(int(i) for i in np.argsort(-sizes, kind="stable")[:MAX_PAIRED_PARTS] if sizes[i] > 0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mha_viz.figures.charts.chart import Axis, Cells, Chart, Margin, Plot, width
 from mha_viz.figures.drawing.theme import Theme
 
-LETTERS, ROW, PADDING = 12, 26, 24  # pixels: size of letters, height of a row, horizontal padding
+FONT_SIZE, ROW, PADDING = 12, 26, 24  # pixels: size of letters, height of a row, horizontal padding
 
 
 def draw_text_table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]], theme: Theme) -> Chart:
@@ -15,12 +15,12 @@ def draw_text_table(rows: Sequence[str], columns: Sequence[str], cells: Sequence
 
     Names may contain indices (``<sub>``) and line breaks. Every second row is shaded.
     """
-    left = PADDING + max(width(name, LETTERS) for name in rows)
+    left = PADDING + max(width(name, FONT_SIZE) for name in rows)
     texts = [text for row in (columns, *cells) for text in row]
-    column_width = PADDING + max(width(text, LETTERS) for text in texts)
+    column_width = PADDING + max(width(text, FONT_SIZE) for text in texts)
     shades = [[number % 2] * len(columns) for number in range(len(rows))]
-    x = Axis(at=list(range(len(columns))), names=columns, is_above=True, grid=False)
-    y = Axis(at=list(range(len(rows))), names=rows, is_reversed=True, grid=False)
+    x = Axis(positions=list(range(len(columns))), names=columns, is_above=True, grid=False)
+    y = Axis(positions=list(range(len(rows))), names=rows, is_reversed=True, grid=False)
     return Chart(
         theme,
         [Cells(shades, 0, 1, (theme.paper, theme.ramp[0]), cells)],
@@ -28,5 +28,5 @@ def draw_text_table(rows: Sequence[str], columns: Sequence[str], cells: Sequence
         width=left + column_width * len(columns) + 10,
         height=50 + ROW * len(rows) + 10,
         margin=Margin(left, 10, 50, 10),
-        letters=LETTERS,
+        font_size=FONT_SIZE,
     )

@@ -10,7 +10,7 @@ from threading import RLock
 from typing import Any, Literal
 
 Outlines = Literal["glyf", "CFF", "pictures"]
-Stroke = tuple[str, tuple[Any, ...]]  # a pen command, and its points, in font units
+PenCommand = tuple[str, tuple[Any, ...]]  # a pen command, and its points, in font units
 _READ_LOCK = RLock()  # fontTools reads files lazily, so concurrent threads would interfere with each other
 
 
@@ -63,8 +63,8 @@ class Font:
     def middle(self) -> float:
         """The height above the baseline, in ems, at which a browser centres text: (ascent - descent) / 2."""
         with _READ_LOCK:
-            line = self._tables["hhea"]
-        return float(line.ascent + line.descent) / 2 / self.em
+            metrics = self._tables["hhea"]
+        return float(metrics.ascent + metrics.descent) / 2 / self.em
 
     @cached_property
     def _advances(self) -> dict[str, tuple[int, int]]:
@@ -77,10 +77,10 @@ class Font:
         return self._advances[self.glyphs[ord(character)]][0] / self.em
 
     @cached_property
-    def _shapes(self) -> dict[int, list[Stroke]]:
+    def _shapes(self) -> dict[int, list[PenCommand]]:
         return {}
 
-    def shape(self, glyph: int) -> list[Stroke]:
+    def shape(self, glyph: int) -> list[PenCommand]:
         """Return the outline of the glyph with that number, as pen commands.
 
         The commands are moveTo, lineTo, curveTo, qCurveTo and closePath.
@@ -100,7 +100,7 @@ class Font:
         return self._tables.getGlyphSet()
 
     @cached_property
-    def is_sound(self) -> bool:
+    def is_readable(self) -> bool:
         """Whether all parts of the file that are needed for measuring can be read."""
         try:
             return bool(self.glyphs and self.em and self.family and self._advances and self.middle is not None)

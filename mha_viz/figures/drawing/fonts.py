@@ -1,8 +1,8 @@
 """Fonts for files: the width of text, the font for each character, and the characters that no font on this machine has.
 
-The first face is Source Sans Pro, the family of the screen; then DejaVu Sans, which has Greek, Cyrillic, Hebrew, Arabic
-and many symbols; then the fonts of the system, searched only if a character needs them. ``MHA_VIZ_FONTS`` may name
-folders or files (separated as in PATH) to be searched before the system's.
+The first font is Source Sans Pro, as on screen; the second is DejaVu Sans, which has Greek, Cyrillic, Hebrew, Arabic
+and many symbols; the system's fonts are searched only if a character needs them. ``MHA_VIZ_FONTS`` may name folders or
+files (separated as in PATH) to search before the system's fonts.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from mha_viz.figures.drawing.font_file import Font, detect_outlines
 FONTS_VARIABLE = "MHA_VIZ_FONTS"
 SUFFIXES = (".ttf", ".otf", ".ttc", ".otc")
 BOX_WIDTH = 0.6  # the width, in ems, of the box that stands for a character without a font
-MOST_LISTED = 6  # maximum number of characters that a warning names
-LONGEST_CACHED = 200  # cache the widths only of texts up to this length, to limit memory
-PLACEHOLDER_FONTS = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that show every character as a box or blank
+MAX_LISTED_CHARACTERS = 6  # maximum number of characters that a warning names
+MAX_CACHED_LENGTH = 200  # maximum length of texts whose widths are cached, to limit memory
+PLACEHOLDER_FONTS = re.compile("LastResort|AdobeBlank|NotDef")  # these draw every character as a box or a blank
 
 
 class FontRun(NamedTuple):
-    """A stretch of text in one font, in logical order. ``font`` is None if no font has its characters."""
+    """A part of a text in one font, in logical order. ``font`` is None if no font has its characters."""
 
     text: str
     font: Font | None
-    leftward: bool = False  # whether the text is read from right to left
+    is_leftward: bool = False  # whether the text is read from right to left
 
 
 @cache
 def get_face(weight: int) -> Font:
-    """Return the first face, in regular or semi-bold weight."""
+    """Return the first font, Source Sans Pro, in regular or semi-bold weight."""
     return _source_font("Sans", weight)
 
 
 def get_serif(weight: int) -> Font:
-    """Return the face of headings, as on the app's pages."""
+    """Return the font of headings, as on the app's pages."""
     return _source_font("Serif", weight)
 
 
@@ -75,7 +75,9 @@ def find_font(character: str, weight: int = 400) -> Font | None:
     for font in (get_face(weight), get_second_face(weight)):
         if ord(character) in font.glyphs:
             return font
-    return next((font for font in _list_other_fonts() if _has_character(font, ord(character)) and font.is_sound), None)
+    return next(
+        (font for font in _list_other_fonts() if _has_character(font, ord(character)) and font.is_readable), None
+    )
 
 
 @cache
@@ -84,19 +86,19 @@ def _list_other_fonts() -> tuple[Font, ...]:
 
     Only the first face of a collection is used, since its other faces have the same characters.
     """
-    named = sorted(_iter_files(_list_configured_places()))
-    return tuple(Font(str(path)) for path in [*named, *sorted(_iter_files(_folders()), key=_preference_key)])
+    configured_files = sorted(_iter_files(_list_configured_paths()))
+    return tuple(Font(str(path)) for path in [*configured_files, *sorted(_iter_files(_folders()), key=_preference_key)])
 
 
-def _list_configured_places() -> list[Path]:
-    return [Path(place) for place in os.environ.get(FONTS_VARIABLE, "").split(os.pathsep) if place]
+def _list_configured_paths() -> list[Path]:
+    return [Path(path) for path in os.environ.get(FONTS_VARIABLE, "").split(os.pathsep) if path]
 
 
 def _preference_key(path: Path) -> tuple[bool, bool, bool, str]:
     """Return a sort key: Noto before others, upright and regular before slanted and bold."""
     name = path.stem
-    special = re.search("Bold|Italic|Oblique|Light|Mono", name) is not None
-    return "Noto" not in name, "Regular" not in name, special, name
+    is_styled = re.search("Bold|Italic|Oblique|Light|Mono", name) is not None
+    return "Noto" not in name, "Regular" not in name, is_styled, name
 
 
 def _folders() -> list[Path]:
@@ -110,9 +112,9 @@ def _folders() -> list[Path]:
     return [Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), home / ".local/share/fonts", home / ".fonts"]
 
 
-def _iter_files(places: Iterable[Path]) -> Iterator[Path]:
-    for place in places:
-        paths = [place] if place.is_file() else place.rglob("*") if place.is_dir() else []
+def _iter_files(roots: Iterable[Path]) -> Iterator[Path]:
+    for root in roots:
+        paths = [root] if root.is_file() else root.rglob("*") if root.is_dir() else []
         yield from (
             path for path in paths if path.suffix.lower() in SUFFIXES and not PLACEHOLDER_FONTS.search(path.stem)
         )
@@ -149,8 +151,8 @@ def _load_ranges(font: Font) -> tuple[array[int], array[int]]:
 
 def clear_caches() -> None:
     """Clear all caches, to search for fonts again after ``MHA_VIZ_FONTS`` has changed or a font was installed."""
-    for cached in (get_face, get_second_face, _list_other_fonts, _load_ranges, find_font, _advance, _measure_short):
-        cached.cache_clear()
+    for function in (get_face, get_second_face, _list_other_fonts, _load_ranges, find_font, _advance, _measure_short):
+        function.cache_clear()
 
 
 # ---- Measuring ------------------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ def clear_caches() -> None:
 
 def width(text: str, size: float, weight: int = 400) -> float:
     """Return the width of a text in the unit of ``size``: the sum of its advances."""
-    ems = _measure_short(text, weight) if len(text) <= LONGEST_CACHED else _sum_advances(text, weight)
+    ems = _measure_short(text, weight) if len(text) <= MAX_CACHED_LENGTH else _sum_advances(text, weight)
     return ems * size
 
 
@@ -182,95 +184,95 @@ def _advance(character: str, weight: int) -> float:
 
 def cut_text(text: str, size: float, room: float, weight: int = 400) -> str:
     """Shorten a text to fit into ``room``, ending with "…"; combining marks stay with their letters."""
-    remaining = room / size  # ems
-    dots = _advance("…", weight)
-    shown = 0  # maximum number of characters after which "…" still fits
+    remaining_room = room / size  # ems
+    ellipsis_width = _advance("…", weight)
+    length = 0  # maximum number of characters after which "…" still fits
     for i, character in enumerate(text):  # stop at the end of the room: a token may be a million letters long
-        remaining -= _advance(character, weight)
-        if remaining < 0:
+        remaining_room -= _advance(character, weight)
+        if remaining_room < 0:
             break
-        shown = i + 1 if remaining >= dots else shown
+        length = i + 1 if remaining_room >= ellipsis_width else length
     else:
         return text
-    while shown and _is_inseparable(text[shown], text[shown - 1]):
-        shown -= 1
-    return text[:shown] + "…"
+    while length and _is_inseparable(text[length], text[length - 1]):
+        length -= 1
+    return text[:length] + "…"
 
 
 def _is_inseparable(character: str, previous: str) -> bool:
-    """Return whether the two characters must not be separated.
+    """Return whether a line must not be cut between two characters.
 
-    Combining marks, skin tones and characters joined by a zero-width joiner must not be.
+    It must not be cut before combining marks and skin tones, and on both sides of a zero-width joiner.
     """
-    tone = "\U0001f3fb" <= character <= "\U0001f3ff"
-    return tone or previous == "\u200d" or character == "\u200d" or unicodedata.category(character)[0] == "M"
+    is_skin_tone = "\U0001f3fb" <= character <= "\U0001f3ff"
+    return is_skin_tone or previous == "\u200d" or character == "\u200d" or unicodedata.category(character)[0] == "M"
 
 
-# ---- Setting --------------------------------------------------------------------------------------------
+# ---- Runs of one font -----------------------------------------------------------------------------------
 
 _UNWRITABLE = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
 def replace_unwritable(text: str) -> str:
-    """Return the text as all formats write it.
+    """Replace the characters that files cannot contain, as in all formats.
 
-    White space becomes a space, and characters that no file can contain become U+FFFD; the length stays the same.
+    Control characters that are white space become spaces, and others U+FFFD; the length stays the same.
     """
     return _UNWRITABLE.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
 
 
 def split_runs(text: str, weight: int = 400) -> list[FontRun]:
-    """Split a text into stretches of one font, in logical order.
+    """Split a text into runs of one font, in logical order.
 
     Characters without a shape of their own join their neighbours.
     """
     text = replace_unwritable(text)
     if text.isascii():
         return [FontRun(text, get_face(weight))] if text else []
-    stretches: list[FontRun] = []
+    runs: list[FontRun] = []
     for character in text:
         is_shapeless = unicodedata.category(character) in ("Mn", "Me", "Cf")
-        before = stretches[-1].font if stretches else None
-        can_stay = before is not None and (is_shapeless or character == " ") and ord(character) in before.glyphs
-        font = before if can_stay or (is_shapeless and stretches) else find_font(character, weight)
-        if stretches and stretches[-1].font == font:
-            stretches[-1] = FontRun(stretches[-1].text + character, font)
+        last_font = runs[-1].font if runs else None
+        can_stay = last_font is not None and (is_shapeless or character == " ") and ord(character) in last_font.glyphs
+        font = last_font if can_stay or (is_shapeless and runs) else find_font(character, weight)
+        if runs and runs[-1].font == font:
+            runs[-1] = FontRun(runs[-1].text + character, font)
         else:
-            stretches.append(FontRun(character, font))
-    return stretches
+            runs.append(FontRun(character, font))
+    return runs
 
 
 def place_runs(text: str, weight: int = 400) -> list[FontRun]:
-    """Split a text into stretches of one font and one direction, in visual order from left to right.
+    """Split a text into runs of one font and one direction, in visual order from left to right.
 
-    The first strong character decides the direction of the whole, as in an isolate (U+2068) on a page.
+    The first strong character decides the direction of the whole text, as in an isolate (U+2068) on a page.
     """
     text = replace_unwritable(text)
     if not any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in text):
         return split_runs(text, weight)
-    in_order: list[FontRun] = []
-    for stretch, leftward in _iter_stretches(text):
+    visual_runs: list[FontRun] = []
+    for stretch, is_leftward in _iter_stretches(text):
         parts = split_runs(stretch, weight)
-        in_order += [run._replace(leftward=leftward) for run in (reversed(parts) if leftward else parts)]
-    return in_order
+        visual_runs += [run._replace(is_leftward=is_leftward) for run in (reversed(parts) if is_leftward else parts)]
+    return visual_runs
 
 
 _RIGHT_TO_LEFT = ("R", "AL", "RLE", "RLO", "RLI")
 
 
 def _iter_stretches(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield stretches from left to right, with whether each is right to left.
+    """Yield the parts of one direction, in visual order, each with whether it is right to left.
 
-    The letters of a right-to-left stretch are in logical order, which shaping needs.
+    The letters of a right-to-left part are in logical order, which shaping needs.
     """
     from bidi import get_display
 
-    shown = _mirror_brackets(
+    visual_text = _mirror_brackets(
         "".join(c for c in get_display(text) if unicodedata.bidirectional(c) not in _DIRECTION_MARKS)
     )
-    for leftward, letters in groupby(shown, _is_leftward):
+    for is_leftward, letters in groupby(visual_text, _is_leftward):
         stretch = "".join(letters)
-        yield (stretch[::-1], True) if leftward else (stretch, False)
+        yield (stretch[::-1], True) if is_leftward else (stretch, False)
 
 
 def _is_leftward(character: str) -> bool:
@@ -284,27 +286,27 @@ _OPENING, _CLOSING = "([{<«‹“（［｛「『【《〈", ")]}>»›”）］
 _MIRROR = dict(zip(_OPENING + _CLOSING, _CLOSING + _OPENING, strict=True))
 
 
-def _mirror_brackets(shown: str) -> str:
-    """Mirror brackets in right-to-left text.
+def _mirror_brackets(visual_text: str) -> str:
+    """Mirror the brackets of right-to-left text, given in visual order.
 
-    These are pairs that would close before they open, and single brackets without left-to-right letters next to them.
-    The library orders characters but does not report a direction.
+    The library does not report directions, so right-to-left brackets are recognised as pairs that would close before
+    they open, and as single brackets without left-to-right letters next to them.
     """
-    letters = list(shown)
-    opened: list[int] = []
-    closed: list[int] = []
-    for i, sign in enumerate(shown):
-        if sign in _OPENING and closed and shown[closed[-1]] == _MIRROR[sign]:
-            letters[closed.pop()], letters[i] = sign, _MIRROR[sign]
+    letters = list(visual_text)
+    open_indices: list[int] = []
+    close_indices: list[int] = []
+    for i, sign in enumerate(visual_text):
+        if sign in _OPENING and close_indices and visual_text[close_indices[-1]] == _MIRROR[sign]:
+            letters[close_indices.pop()], letters[i] = sign, _MIRROR[sign]
         elif sign in _OPENING:
-            opened.append(i)
-        elif sign in _CLOSING and opened and shown[opened[-1]] == _MIRROR[sign]:
-            opened.pop()
+            open_indices.append(i)
+        elif sign in _CLOSING and open_indices and visual_text[open_indices[-1]] == _MIRROR[sign]:
+            open_indices.pop()
         elif sign in _CLOSING:
-            closed.append(i)
-    for i in (*opened, *closed):
-        neighbours = (_find_direction(shown[:i][::-1]), _find_direction(shown[i + 1 :]))
-        letters[i] = _MIRROR[shown[i]] if "L" not in neighbours and any(neighbours) else shown[i]
+            close_indices.append(i)
+    for i in (*open_indices, *close_indices):
+        neighbours = (_find_direction(visual_text[:i][::-1]), _find_direction(visual_text[i + 1 :]))
+        letters[i] = _MIRROR[visual_text[i]] if "L" not in neighbours and any(neighbours) else visual_text[i]
     return "".join(letters)
 
 
@@ -315,13 +317,13 @@ def _find_direction(text: str) -> str:
 
 
 def list_needed_fonts(texts: Iterable[tuple[str, int]]) -> list[Font]:
-    """Return the fonts for texts with given weights, always including the first face."""
+    """Return the fonts for (text, weight) pairs, always including the first font."""
     fonts = [get_face(400)]
     fonts += [run.font for text, weight in texts for run in split_runs(text, weight) if run.font]
     return list(dict.fromkeys(fonts))
 
 
-# ---- What is missing ------------------------------------------------------------------------------------
+# ---- Missing characters ---------------------------------------------------------------------------------
 
 _ADVICE = {
     "CJK": "Noto Sans CJK",
@@ -338,8 +340,8 @@ def describe_missing_fonts(texts: Iterable[str]) -> list[str]:
 
 def describe_boxes(texts: Iterable[str]) -> str:
     """Return the sentence of a caption about characters drawn as boxes; empty if there are none."""
-    named = [_describe_characters(script, characters) for script, characters in _group_missing(texts).items()]
-    return f"No font was available for {' and '.join(named)}: boxes are drawn instead." if named else ""
+    descriptions = [_describe_characters(script, characters) for script, characters in _group_missing(texts).items()]
+    return f"No font was available for {' and '.join(descriptions)}: boxes are drawn instead." if descriptions else ""
 
 
 def _group_missing(texts: Iterable[str]) -> dict[str, list[str]]:
@@ -360,10 +362,10 @@ def _find_script(character: str) -> str:
 
 def _describe_characters(script: str, characters: list[str]) -> str:
     """Describe the characters of a script, listing the first few: "Devanagari letters (क, ख)"."""
-    shown = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:MOST_LISTED])
-    more = f" and {len(characters) - MOST_LISTED} more" if len(characters) > MOST_LISTED else ""
+    examples = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:MAX_LISTED_CHARACTERS])
+    rest = f" and {len(characters) - MAX_LISTED_CHARACTERS} more" if len(characters) > MAX_LISTED_CHARACTERS else ""
     names = {"CJK": "CJK ideographs", "EMOJI": "these emoji or signs", "UNNAMED": "these characters"}
-    return f"{names.get(script, f'{script.capitalize()} letters')} ({shown}{more})"
+    return f"{names.get(script, f'{script.capitalize()} letters')} ({examples}{rest})"
 
 
 def _write_advice(script: str, characters: list[str]) -> str:
@@ -373,6 +375,6 @@ def _write_advice(script: str, characters: list[str]) -> str:
         if script != "UNNAMED"
         else f"Name a font in {FONTS_VARIABLE}"
     )
-    if not all(any(_iter_files([place])) for place in _list_configured_places()):
+    if not all(any(_iter_files([path])) for path in _list_configured_paths()):
         advice += ", which now names a path without one"
     return f"No font on this machine has {_describe_characters(script, characters)}: boxes are drawn instead. {advice}."

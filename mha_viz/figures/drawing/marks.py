@@ -97,10 +97,9 @@ Mark = Text | Curve | Polyline | Rect | CellPicture
 
 
 class Note(NamedTuple):
-    """A consequence of a figure's size.
+    """A note on a consequence of a figure's size.
 
-    ``caption`` tells readers what is left out (empty if nothing is); ``advice`` tells the author of the figure how to
-    avoid that.
+    ``caption`` tells readers what is left out, "" if nothing is; ``advice`` tells the author how to avoid that.
     """
 
     caption: str
@@ -158,8 +157,8 @@ def _scale_mark(mark: Mark, k: float) -> Mark:
         points = tuple((x * k, y * k) for x, y in mark.points)
         dash = tuple(length * k for length in mark.dash)
         return replace(mark, points=points, stroke_width=mark.stroke_width * k, dash=dash)
-    sized = replace(mark, x=mark.x * k, y=mark.y * k, width=mark.width * k, height=mark.height * k)
-    return replace(sized, stroke_width=sized.stroke_width * k) if isinstance(sized, Rect) else sized
+    scaled = replace(mark, x=mark.x * k, y=mark.y * k, width=mark.width * k, height=mark.height * k)
+    return replace(scaled, stroke_width=scaled.stroke_width * k) if isinstance(scaled, Rect) else scaled
 
 
 def _shift_mark(mark: Mark, dx: float, dy: float) -> Mark:

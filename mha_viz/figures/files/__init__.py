@@ -10,9 +10,9 @@ from typing import Any
 from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.files import formats as _formats  # noqa: F401  (importing registers the formats)
 from mha_viz.figures.files.figure_numbers import (
-    Exported,
-    Several,
-    Subtracted,
+    DifferenceNumbers,
+    FigureNumbers,
+    PanelNumbers,
     encode_shown,
     figure_suffixes,
     shown_suffixes,
@@ -33,9 +33,9 @@ from mha_viz.figures.files.registry import (
 from mha_viz.figures.files.saved_readings import load_attention
 
 __all__ = [
-    "Exported",
-    "Several",
-    "Subtracted",
+    "DifferenceNumbers",
+    "FigureNumbers",
+    "PanelNumbers",
     "check_place",
     "describe",
     "draw",
@@ -44,7 +44,7 @@ __all__ = [
     "encode_shown",
     "figure_suffixes",
     "load_attention",
-    "room",
+    "measure_axes",
     "shown_suffixes",
     "suffixes",
     "to_bytes",
@@ -63,8 +63,8 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
     return draw_on(drawing, ax)
 
 
-def room(ax: Any) -> tuple[float, float]:
+def measure_axes(ax: Any) -> tuple[float, float]:
     """Return width and height of matplotlib Axes, in points (``figures.files.axes.measure_axes``)."""
-    from mha_viz.figures.files.axes import measure_axes as room_of
+    from mha_viz.figures.files.axes import measure_axes as measure
 
-    return room_of(ax)
+    return measure(ax)

@@ -1,4 +1,4 @@
-"""Draw on matplotlib Axes, for people who compose figures themselves."""
+"""Draw on matplotlib Axes, for users who compose figures themselves."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mha_viz.figures.drawing.marks import Curve, Drawing, Mark, Polyline, Rect, 
 def draw(drawing: Drawing, ax: Any = None) -> Any:
     """Draw on ``ax``, or on the Axes of a new figure of the drawing's size, and return the Axes.
 
-    The Axes count points, y downward, with equal aspect and no frame. Text and lines are scaled with the drawing to the
-    current size of the Axes.
+    The coordinates of the Axes are points, y downward, with equal aspect and no frame. Text and lines are scaled with
+    the drawing to the current size of the Axes.
     """
     import matplotlib.pyplot as plt
     from matplotlib.font_manager import FontProperties, fontManager
@@ -21,9 +21,9 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
     if ax is None:
         figure = plt.figure(figsize=(drawing.width / 72, drawing.height / 72))
         ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    registered = {entry.fname for entry in fontManager.ttflist}
+    registered_paths = {entry.fname for entry in fontManager.ttflist}
     for font in _list_fonts(drawing):
-        if font.path not in registered:
+        if font.path not in registered_paths:
             fontManager.addfont(font.path)
     families = list(dict.fromkeys(font.family for font in _list_fonts(drawing)))
     width, height = measure_axes(ax)
@@ -37,8 +37,8 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
 
 def measure_axes(ax: Any) -> tuple[float, float]:
     """Return the current width and height of the Axes, in points."""
-    place, (width, height) = ax.get_position(), ax.figure.get_size_inches()
-    return float(place.width * width * 72), float(place.height * height * 72)
+    box, (width, height) = ax.get_position(), ax.figure.get_size_inches()
+    return float(box.width * width * 72), float(box.height * height * 72)
 
 
 def _add_background(drawing: Drawing) -> tuple[Mark, ...]:
@@ -54,7 +54,7 @@ def _list_fonts(drawing: Drawing) -> list[Font]:
 
 
 def _convert_dashes(curve: Curve | Polyline, width: float) -> list[float]:
-    """Return the lengths of dashes in matplotlib's unit: line widths, or points if its settings say so."""
+    """Return the lengths of dashes in matplotlib's unit: line widths or, depending on its settings, points."""
     from matplotlib import rcParams
 
     unit = width if rcParams["lines.scale_dashes"] else 1.0
@@ -74,18 +74,18 @@ def _draw_mark(ax: Any, mark: Mark, order: int, scale: float, font: Any) -> None
         )  # fmt: skip
     elif isinstance(mark, Curve):
         path = Path(list(mark.points), [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
-        line = {"edgecolor": mark.colour, "linewidth": mark.width * scale, "alpha": mark.opacity, "zorder": order}
-        line |= {"linestyle": (0, _convert_dashes(mark, mark.width))} if mark.dash else {}
-        ax.add_patch(PathPatch(path, facecolor="none", **line))
+        stroke = {"edgecolor": mark.colour, "linewidth": mark.width * scale, "alpha": mark.opacity, "zorder": order}
+        stroke |= {"linestyle": (0, _convert_dashes(mark, mark.width))} if mark.dash else {}
+        ax.add_patch(PathPatch(path, facecolor="none", **stroke))
     elif isinstance(mark, Polyline):
         points = [*mark.points, mark.points[0]] if mark.fill else list(mark.points)
-        drawn = {"edgecolor": mark.stroke or "none", "linewidth": mark.stroke_width * scale, "zorder": order}
-        drawn |= {"linestyle": (0, _convert_dashes(mark, mark.stroke_width))} if mark.dash else {}
-        ax.add_patch(PathPatch(Path(points), facecolor=mark.fill or "none", alpha=mark.opacity, **drawn))
+        line_style = {"edgecolor": mark.stroke or "none", "linewidth": mark.stroke_width * scale, "zorder": order}
+        line_style |= {"linestyle": (0, _convert_dashes(mark, mark.stroke_width))} if mark.dash else {}
+        ax.add_patch(PathPatch(Path(points), facecolor=mark.fill or "none", alpha=mark.opacity, **line_style))
     elif isinstance(mark, Rect):
-        look: dict[str, Any] = {"facecolor": mark.fill or "none", "edgecolor": mark.stroke or "none"}
-        look |= {"linewidth": mark.stroke_width * scale}
-        ax.add_patch(Rectangle((mark.x, mark.y), mark.width, mark.height, alpha=mark.opacity, zorder=order, **look))
+        box: dict[str, Any] = {"facecolor": mark.fill or "none", "edgecolor": mark.stroke or "none"}
+        box |= {"linewidth": mark.stroke_width * scale}
+        ax.add_patch(Rectangle((mark.x, mark.y), mark.width, mark.height, alpha=mark.opacity, zorder=order, **box))
     else:
         extent = (mark.x, mark.x + mark.width, mark.y + mark.height, mark.y)
         ax.imshow(mark.pixels, extent=extent, interpolation="nearest", zorder=order, aspect="equal")

@@ -1,7 +1,7 @@
 """Write the numbers behind a figure to a file: the same heads, units and filters as in the picture.
 
-They are a :class:`Shown` for a figure of one reading, :class:`Several` for heads side by side, :class:`Subtracted` for
-a difference, and a :class:`Table` for a chart.
+They are a :class:`Shown` for a figure of one reading, :class:`PanelNumbers` for a comparison,
+:class:`DifferenceNumbers` for a difference, and a :class:`Table` for a chart.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.files.formats import (
     CELL_COLUMNS,
     ORIGIN_COLUMNS,
-    PLACE_COLUMNS,
+    WEIGHT_COLUMNS,
+    format_head_cells,
     format_origin,
-    format_place,
     quote_cell,
     shorten_floats,
 )
@@ -38,14 +38,14 @@ PANEL_COLUMNS = ("panel", "name", "model")
 DIFFERENCE_COLUMNS = (*CELL_COLUMNS, "first", "second", "difference")
 
 
-class Several(NamedTuple):
+class PanelNumbers(NamedTuple):
     """The numbers of each panel of a comparison, and the panels' names, which may be empty."""
 
     panels: tuple[Shown, ...]
     names: tuple[str, ...]
 
 
-class Subtracted(NamedTuple):
+class DifferenceNumbers(NamedTuple):
     """The numbers of a difference between two heads whose units correspond one to one.
 
     ``rows`` and ``cols`` name the units.
@@ -63,11 +63,11 @@ class Subtracted(NamedTuple):
         return difference
 
 
-Exported = Shown | Several | Subtracted | Table
+FigureNumbers = Shown | PanelNumbers | DifferenceNumbers | Table
 ShownWriter = Callable[[Any, BinaryIO], None]
 
 
-def encode_shown(numbers: Exported, suffix: str) -> bytes:
+def encode_shown(numbers: FigureNumbers, suffix: str) -> bytes:
     """Return the numbers as a file in the format of ``suffix``.
 
     The format is .csv, .npz, .safetensors or .json; for a chart, .csv or .json. Raises ExportError.
@@ -82,105 +82,101 @@ def encode_shown(numbers: Exported, suffix: str) -> bytes:
 
 def _write_table(shown: Shown, file: BinaryIO) -> None:
     """Write one row per number, as :func:`mha_viz.figures.files.formats.table`."""
-    file.write((",".join((*PLACE_COLUMNS, name_numbers(shown.quantity, shown.made), *ORIGIN_COLUMNS)) + "\n").encode())
+    file.write((",".join((*WEIGHT_COLUMNS, name_numbers(shown.quantity, shown.made), *ORIGIN_COLUMNS)) + "\n").encode())
     for line in _iter_lines(shown):
         file.write(line)
 
 
-def _iter_lines(shown: Shown, prefix: str = "", empty: tuple[str, str] = ("", "")) -> Iterator[bytes]:
+def _iter_lines(shown: Shown, prefix: str = "", empty_cells: tuple[str, str] = ("", "")) -> Iterator[bytes]:
     """Yield the lines of a table, one query at a time.
 
-    Every line starts with ``prefix``; the first line has the origin cells. ``empty``: the empty cells of other columns
-    of numbers, to the left and to the right of the column that is filled.
+    Every line starts with ``prefix``; the first line has the origin cells. ``empty_cells``: the empty cells to
+    the left and to the right of the number, for the columns of other numbers.
     """
-    first, blank = format_origin(shown)
-    left_cells, right_cells = empty
+    origin, blank = format_origin(shown)
+    left_cells, right_cells = empty_cells
     rows, cols = ([quote_cell(clean(text)) for text in side] for side in (shown.rows, shown.cols))
     keys = [f"{index},{text},{left_cells}" for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
         for index, text, row in zip(shown.row_index, rows, matrix, strict=True):
-            start = f"{prefix}{format_place(head, shown)},{index},{text},"
+            start = f"{prefix}{format_head_cells(head, shown)},{index},{text},"
             lines = [f"{start}{key}{w}{right_cells}{blank}\n" for key, w in zip(keys, map(str, row), strict=True)]
             if lines:
-                lines[0], first = lines[0].replace(f"{blank}\n", f"{first}\n"), blank
+                lines[0], origin = lines[0].replace(f"{blank}\n", f"{origin}\n"), blank
             yield "".join(lines).encode()
 
 
 def _write_npz(shown: Shown, file: BinaryIO) -> None:
     """Write the weights [head, row, column] and the properties of the reading.
 
-    The other arrays are hidden [head, row], heads [head, 2], rows and cols. The weights are stored under the name that
-    ``numbers`` states.
+    The other arrays are hidden [head, row], heads [head, 2], rows and cols. ``numbers`` is the name of the weights.
     """
-    arrays = {name: np.array(value) for name, value in _collect_heading(shown).items()}
+    arrays = {name: np.array(value) for name, value in _collect_fields(shown).items()}
     arrays |= {"heads": np.array([list(find_in_model(shown.made, head)) for head in shown.heads], np.int64)}
     np.savez(file, allow_pickle=False, hidden=shown.hidden, **arrays, **{_weights_name(shown): shown.weights})
 
 
 def _write_safetensors(shown: Shown, file: BinaryIO) -> None:
-    """Write two tensors: the weights, under the name that ``numbers`` states, and hidden.
-
-    Everything else is in the metadata.
-    """
-    heading = _collect_heading(shown) | {"heads": _list_names(shown)}
-    metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in heading.items()}
+    """Write two tensors, the weights and hidden, and all other fields as metadata; ``numbers`` names the weights."""
+    fields = _collect_fields(shown) | {"heads": _list_names(shown)}
+    metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
     tensors = {_weights_name(shown): np.ascontiguousarray(shown.weights), "hidden": np.ascontiguousarray(shown.hidden)}
     file.write(save(tensors, metadata))
 
 
 def _write_json(shown: Shown, file: BinaryIO) -> None:
-    """Write one JSON object. Weights, under the name that ``numbers`` states, are nested lists [head][row][column]."""
-    heading: dict[str, Any] = _collect_heading(shown) | {"heads": _list_names(shown)}
-    heading |= {"hidden": [shorten_floats(rows) for rows in shown.hidden]}
-    heading |= {_weights_name(shown): [[shorten_floats(row) for row in matrix] for matrix in shown.weights]}
-    file.write((json.dumps(heading, ensure_ascii=False) + "\n").encode())
+    """Write one JSON object. The weights, named by ``numbers``, are nested lists [head][row][column]."""
+    fields: dict[str, Any] = _collect_fields(shown) | {"heads": _list_names(shown)}
+    fields |= {"hidden": [shorten_floats(rows) for rows in shown.hidden]}
+    fields |= {_weights_name(shown): [[shorten_floats(row) for row in matrix] for matrix in shown.weights]}
+    file.write((json.dumps(fields, ensure_ascii=False) + "\n").encode())
 
 
-# ---- Heads side by side ---------------------------------------------------------------------------------
+# ---- Comparisons ----------------------------------------------------------------------------------------
 
 
-def _write_panels_table(several: Several, file: BinaryIO) -> None:
-    """Write one long table with columns for the panel's number, which counts from 1, its name and its model.
+def _write_panels_table(comparison: PanelNumbers, file: BinaryIO) -> None:
+    """Write one table in long form, with columns for the number of the panel, from 1, its name and its model.
 
-    Panels whose numbers have different names get separate columns for them.
+    Numbers with different names are in separate columns.
     """
-    panel_numbers = [name_numbers(shown.quantity, shown.made) for shown in several.panels]
+    panel_numbers = [name_numbers(shown.quantity, shown.made) for shown in comparison.panels]
     numbers = list(dict.fromkeys(panel_numbers))
-    file.write((",".join((*PANEL_COLUMNS, *PLACE_COLUMNS, *numbers, *ORIGIN_COLUMNS)) + "\n").encode())
-    for count, (shown, name, number_name) in enumerate(zip(*several, panel_numbers, strict=True), 1):
+    file.write((",".join((*PANEL_COLUMNS, *WEIGHT_COLUMNS, *numbers, *ORIGIN_COLUMNS)) + "\n").encode())
+    for count, (shown, name, number_name) in enumerate(zip(*comparison, panel_numbers, strict=True), 1):
         column = numbers.index(number_name)
         prefix = f"{count},{quote_cell(clean(name))},{quote_cell(clean(name_in_column(shown.model)))},"
         for line in _iter_lines(shown, prefix, ("," * column, "," * (len(numbers) - 1 - column))):
             file.write(line)
 
 
-def _write_panels_npz(several: Several, file: BinaryIO) -> None:
+def _write_panels_npz(comparison: PanelNumbers, file: BinaryIO) -> None:
     """Write the arrays of every panel, named "panel1_weights" and so on."""
     arrays: dict[str, Any] = {}
-    for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
+    for number, (shown, name) in enumerate(zip(*comparison, strict=True), 1):
         fields = {
-            **_collect_heading(shown),
+            **_collect_fields(shown),
             "name": clean(name),
             _weights_name(shown): shown.weights[0],
             "hidden": shown.hidden[0],
         }
         arrays |= {f"panel{number}_{field}": np.array(value) for field, value in fields.items()}
-    heads = np.array([shown.heads[0] for shown in several.panels], np.int64)  # one per panel
+    heads = np.array([shown.heads[0] for shown in comparison.panels], np.int64)  # one per panel
     np.savez(file, allow_pickle=False, heads=heads, **arrays)
 
 
-def _write_panels_safetensors(several: Several, file: BinaryIO) -> None:
+def _write_panels_safetensors(comparison: PanelNumbers, file: BinaryIO) -> None:
     """Write the tensors of every panel, named "panel1.weights" and "panel1.hidden"; the metadata "panel1" is JSON."""
     tensors: dict[str, Weights] = {}
     metadata: dict[str, str] = {}
-    for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
+    for number, (shown, name) in enumerate(zip(*comparison, strict=True), 1):
         parts = {_weights_name(shown): shown.weights[0], "hidden": shown.hidden[0]}
         tensors |= {f"panel{number}.{field}": np.ascontiguousarray(part) for field, part in parts.items()}
         metadata[f"panel{number}"] = json.dumps({**_head_metadata(shown), "name": clean(name)}, ensure_ascii=False)
     file.write(save(tensors, metadata))
 
 
-def _write_panels_json(several: Several, file: BinaryIO) -> None:
+def _write_panels_json(comparison: PanelNumbers, file: BinaryIO) -> None:
     """Write a list of panels; weights are nested lists [row][column]."""
     panels = [
         {
@@ -189,53 +185,53 @@ def _write_panels_json(several: Several, file: BinaryIO) -> None:
             _weights_name(shown): [shorten_floats(row) for row in shown.weights[0]],
             "name": clean(name),
         }
-        for shown, name in zip(*several, strict=True)
+        for shown, name in zip(*comparison, strict=True)
     ]
     file.write((json.dumps({"panels": panels}, ensure_ascii=False) + "\n").encode())
 
 
-# ---- A difference -----------------------------------------------------------------------------------------
+# ---- Differences ------------------------------------------------------------------------------------------
 
 
-def _write_difference_table(subtracted: Subtracted, file: BinaryIO) -> None:
+def _write_difference_table(diff: DifferenceNumbers, file: BinaryIO) -> None:
     """Write one row per cell: query_index, query_token, key_index, key_token, first, second, difference.
 
     The first row also states the head and the origin of both sides, as in the table of one head.
     """
-    sides = {"first": subtracted.first, "second": subtracted.second}
+    sides = {"first": diff.first, "second": diff.second}
     origin_columns = [f"{side}_{name.removeprefix('of_')}" for side in sides for name in ("head", *ORIGIN_COLUMNS)]
     file.write((",".join((*DIFFERENCE_COLUMNS, *origin_columns)) + "\n").encode())
-    first = "".join(f",{_list_names(shown)[0]}{format_origin(shown)[0]}" for shown in sides.values())
+    origin = "".join(f",{_list_names(shown)[0]}{format_origin(shown)[0]}" for shown in sides.values())
     blank = "," * len(origin_columns)
-    rows, cols = ([quote_cell(clean(text)) for text in side] for side in (subtracted.rows, subtracted.cols))
-    keys = [f"{index},{text}" for index, text in zip(subtracted.first.col_index, cols, strict=True)]
-    matrices = zip(subtracted.first.weights[0], subtracted.second.weights[0], subtracted.difference, strict=True)
-    for index, text, matrix_rows in zip(subtracted.first.row_index, rows, matrices, strict=True):
+    rows, cols = ([quote_cell(clean(text)) for text in side] for side in (diff.rows, diff.cols))
+    keys = [f"{index},{text}" for index, text in zip(diff.first.col_index, cols, strict=True)]
+    matrices = zip(diff.first.weights[0], diff.second.weights[0], diff.difference, strict=True)
+    for index, text, matrix_rows in zip(diff.first.row_index, rows, matrices, strict=True):
         numbers = zip(keys, *matrix_rows, strict=True)
         lines = [f"{index},{text},{key},{a},{b},{d}{blank}\n" for key, a, b, d in numbers]
         if lines:
-            lines[0], first = lines[0].replace(f"{blank}\n", f"{first}\n"), blank
+            lines[0], origin = lines[0].replace(f"{blank}\n", f"{origin}\n"), blank
         file.write("".join(lines).encode())
 
 
-def _collect_matrices(subtracted: Subtracted) -> dict[str, Weights]:
+def _collect_matrices(diff: DifferenceNumbers) -> dict[str, Weights]:
     return {
-        "first": subtracted.first.weights[0],
-        "second": subtracted.second.weights[0],
-        "difference": subtracted.difference,
+        "first": diff.first.weights[0],
+        "second": diff.second.weights[0],
+        "difference": diff.difference,
     }
 
 
-def _collect_metadata(subtracted: Subtracted) -> dict[str, Any]:
+def _collect_metadata(diff: DifferenceNumbers) -> dict[str, Any]:
     """Return the heads and properties of both readings, and the texts of rows and columns."""
-    names = {"rows": [clean(text) for text in subtracted.rows], "cols": [clean(text) for text in subtracted.cols]}
-    sides = {"first": subtracted.first, "second": subtracted.second}
+    names = {"rows": [clean(text) for text in diff.rows], "cols": [clean(text) for text in diff.cols]}
+    sides = {"first": diff.first, "second": diff.second}
     return {
         f"{side}_{name}": value for side, shown in sides.items() for name, value in _head_metadata(shown).items()
     } | names
 
 
-def _write_difference_npz(subtracted: Subtracted, file: BinaryIO) -> None:
+def _write_difference_npz(diff: DifferenceNumbers, file: BinaryIO) -> None:
     """Write first, second and difference [row, column], rows, cols, and the properties of both readings.
 
     The properties have names such as "first_model".
@@ -243,29 +239,26 @@ def _write_difference_npz(subtracted: Subtracted, file: BinaryIO) -> None:
     np.savez(
         file,
         allow_pickle=False,
-        **_collect_matrices(subtracted),
-        **{name: np.array(v) for name, v in _collect_metadata(subtracted).items()},
+        **_collect_matrices(diff),
+        **{name: np.array(v) for name, v in _collect_metadata(diff).items()},
     )
 
 
-def _write_difference_safetensors(subtracted: Subtracted, file: BinaryIO) -> None:
-    """Write the tensors first, second and difference; everything else is in the metadata."""
+def _write_difference_safetensors(diff: DifferenceNumbers, file: BinaryIO) -> None:
+    """Write the tensors first, second and difference; all other fields are metadata."""
     metadata = {
-        name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in _collect_metadata(subtracted).items()
+        name: value if isinstance(value, str) else json.dumps(value) for name, value in _collect_metadata(diff).items()
     }
-    file.write(
-        save({name: np.ascontiguousarray(matrix) for name, matrix in _collect_matrices(subtracted).items()}, metadata)
-    )
+    file.write(save({name: np.ascontiguousarray(matrix) for name, matrix in _collect_matrices(diff).items()}, metadata))
 
 
-def _write_difference_json(subtracted: Subtracted, file: BinaryIO) -> None:
+def _write_difference_json(diff: DifferenceNumbers, file: BinaryIO) -> None:
     """Write one JSON object; first, second and difference are nested lists [row][column]."""
-    matrices = {name: [shorten_floats(row) for row in matrix] for name, matrix in _collect_matrices(subtracted).items()}
-    file.write((json.dumps(_collect_metadata(subtracted) | matrices, ensure_ascii=False) + "\n").encode())
+    matrices = {name: [shorten_floats(row) for row in matrix] for name, matrix in _collect_matrices(diff).items()}
+    file.write((json.dumps(_collect_metadata(diff) | matrices, ensure_ascii=False) + "\n").encode())
 
 
-# ---- A chart ----------------------------------------------------------------------------------------------
+# ---- Charts -----------------------------------------------------------------------------------------------
 
 
 def _write_chart_table(table: Table, file: BinaryIO) -> None:
@@ -291,13 +284,13 @@ def _write_chart_json(table: Table, file: BinaryIO) -> None:
 _WRITERS: Mapping[type, Mapping[str, ShownWriter]] = MappingProxyType(
     {
         Shown: {".csv": _write_table, ".npz": _write_npz, ".safetensors": _write_safetensors, ".json": _write_json},
-        Several: {
+        PanelNumbers: {
             ".csv": _write_panels_table,
             ".npz": _write_panels_npz,
             ".safetensors": _write_panels_safetensors,
             ".json": _write_panels_json,
         },
-        Subtracted: {
+        DifferenceNumbers: {
             ".csv": _write_difference_table,
             ".npz": _write_difference_npz,
             ".safetensors": _write_difference_safetensors,
@@ -330,10 +323,10 @@ def _list_names(shown: Shown) -> list[str]:
 
 
 def _head_metadata(shown: Shown) -> dict[str, Any]:
-    return {"head": _list_names(shown)[0], **_collect_heading(shown)}
+    return {"head": _list_names(shown)[0], **_collect_fields(shown)}
 
 
-def _collect_heading(shown: Shown) -> dict[str, Any]:
+def _collect_fields(shown: Shown) -> dict[str, Any]:
     facts = {
         "model": name_in_column(shown.model),
         "revision": shown.revision,
@@ -345,10 +338,10 @@ def _collect_heading(shown: Shown) -> dict[str, Any]:
         "made": "; ".join(shown.made),
         **shown.view,
     }
-    lists = {
+    axes = {
         "rows": [clean(t) for t in shown.rows],
         "cols": [clean(t) for t in shown.cols],
         "row_index": list(shown.row_index),
         "col_index": list(shown.col_index),
     }
-    return {name: clean(value) for name, value in facts.items()} | lists
+    return {name: clean(value) for name, value in facts.items()} | axes

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from mha_viz.browser.bundle import build_page_style, build_standalone_script, build_style
 from mha_viz.browser.promise import render_older_note
-from mha_viz.figures.files.letters import SANS, SERIF, build_page_fonts
+from mha_viz.figures.files.font_subsets import SANS, SERIF, build_page_fonts
 from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
 
@@ -78,8 +78,8 @@ def render_published_page(
     return _render_document("compare", "openParts", title, body, look, build_page_style("published"))
 
 
-def render_main(parts: Sequence[PagePart], title: str, introduction: str, end: str) -> list[str]:
-    """Return the elements of a published page: every part below its remark, then the HTML ``end``."""
+def render_main(parts: Sequence[PagePart], title: str, introduction: str, footer: str) -> list[str]:
+    """Return the HTML elements of a published page: every part below its remark, then the ``footer``."""
     body = ['<main id="published">\n', f"<h1>{escape(title)}</h1>\n", _render_remark(introduction)]
     for part in parts:
         body += [f"<section>\n<h2>{escape(part.heading)}</h2>\n", _render_remark(part.remark)]
@@ -87,41 +87,47 @@ def render_main(parts: Sequence[PagePart], title: str, introduction: str, end: s
         body += ['<form autocomplete="off">\n<div class="mha-compare" data-alone="yes" data-show="compare"></div>\n']
         body += [f'<script type="application/json">{encode_content(part.packet, part.start)}</script>\n</form>\n']
         body += [f'<p class="caption">{escape(part.caption)}</p>\n</section>\n']
-    return [*body, end, "</main>\n"]
+    return [*body, footer, "</main>\n"]
 
 
 def _render_remark(text: str) -> str:
     return f'<p class="remark">{escape(text)}</p>\n' if text.strip() else ""
 
 
-def encode_content(packet: bytes, start: Mapping[str, str], **more: object) -> str:
-    """Return the JSON of one drawing: its packet, its initial view and ``more`` fields."""
+def encode_content(packet: bytes, start: Mapping[str, str], **fields: object) -> str:
+    """Return the JSON of one drawing: its packet, its initial view and further ``fields``."""
     query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in start.items() if value)
-    text = json.dumps({"start": query, "packet": compress_packet(packet), **more})
+    text = json.dumps({"start": query, "packet": compress_packet(packet), **fields})
     for sign in "<>&\u2028\u2029":  # escaped, so that the text can neither end nor begin a script element
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
 
 
 def _render_document(
-    component: str, opener: str, title: str, body: Sequence[str], look: Look, more_style: str
+    component: str, opener: str, title: str, body: Sequence[str], look: Look, extra_style: str
 ) -> bytes:
     """Return the complete file: security policy, styles, the ``body``, and the script that draws."""
     code = build_standalone_script(component, opener)
-    styles = build_style_sheet(component, look, more_style, (title, *body))
+    styles = build_style_sheet(component, look, extra_style, (title, *body))
     policy = f"script-src {_hash(code)}; style-src {_hash(styles)}"
     return render_html(policy, title, f"<style>{styles}</style>", body, f'<script type="module">{code}</script>')
 
 
-def build_style_sheet(component: str, look: Look, more: str, texts: Iterable[str]) -> str:
-    """Return the style of a page with a component, ``more`` style, and the fonts for its ``texts``."""
+def build_style_sheet(component: str, look: Look, extra_style: str, texts: Iterable[str]) -> str:
+    """Return the CSS of a page with a component, with ``extra_style`` and the fonts for its ``texts``."""
     return "".join(
-        (build_page_fonts(texts), _build_variables(look), build_page_style("exported"), more, build_style(component))
+        (
+            build_page_fonts(texts),
+            _build_variables(look),
+            build_page_style("exported"),
+            extra_style,
+            build_style(component),
+        )
     )
 
 
 def render_html(policy: str, title: str, styles: str, body: Sequence[str], script: str) -> bytes:
-    """Return an HTML page whose security policy allows only what ``policy`` lists."""
+    """Return an HTML page whose security policy allows only the sources in ``policy``."""
     policy = f"default-src 'none'; {policy}; img-src data:; font-src data:; base-uri 'none'; form-action 'none'"
     return "".join(
         [

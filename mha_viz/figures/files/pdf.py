@@ -1,5 +1,6 @@
-"""Write a drawing as PDF: with embedded fonts, text that can be searched and copied, tags for screen readers, and the
-same bytes for the same drawing.
+"""Write a drawing as PDF, with embedded fonts, text that can be searched and copied, and tags for screen readers.
+
+The same drawing gives the same bytes.
 
 Text that reportlab cannot set is drawn as outlines, shaped by HarfBuzz: joined and right-to-left scripts, combining
 marks, and fonts with CFF outlines, which it cannot embed. If the font can be embedded, invisible text is placed over
@@ -26,14 +27,14 @@ from reportlab.pdfbase.ttfonts import TTFError, TTFont
 from reportlab.pdfgen.canvas import Canvas
 
 from mha_viz.figures.drawing import fonts
-from mha_viz.figures.drawing.font_file import Font, Stroke
+from mha_viz.figures.drawing.font_file import Font, PenCommand
 from mha_viz.figures.drawing.fonts import FontRun
 from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Mark, Polyline, Rect, Text
 from mha_viz.figures.files import tags
 from mha_viz.figures.files.svg import MAX_EDITABLE_CELLS, magnify
 from mha_viz.text import clean
 
-INVISIBLE_TEXT = 3  # the text rendering mode for text that can be searched and copied but is not drawn
+INVISIBLE_TEXT = 3  # text rendering mode of text that can be searched and copied but is not drawn
 ANCHOR_SHARES = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a text's width that is before its anchor
 Transform = tuple[float, float, float, float, float, float]  # x' = ax + cy + e, y' = bx + dy + f
 
@@ -55,9 +56,9 @@ def render_pdf(drawing: Drawing) -> bytes:
 def _render_pdf(drawing: Drawing) -> bytes:
     buffer = io.BytesIO()
     size = (drawing.width, drawing.height)
-    first = _embed_font(fonts.get_face(400))  # otherwise every page selects Helvetica, which is not inside the file
-    about = {"lang": tags.LANGUAGE, "pdfVersion": tags.VERSION}
-    canvas = Canvas(buffer, pagesize=size, invariant=1, pageCompression=1, initialFontName=first, **about)
+    first_font = _embed_font(fonts.get_face(400))  # without it, pages select Helvetica, which is not in the file
+    options = {"lang": tags.LANGUAGE, "pdfVersion": tags.VERSION}
+    canvas = Canvas(buffer, pagesize=size, invariant=1, pageCompression=1, initialFontName=first_font, **options)
     canvas.setViewerPreference("DisplayDocTitle", "true")
     canvas.setTitle(clean(drawing.alt)[:200])
     canvas.setAuthor("mha_viz")
@@ -145,9 +146,9 @@ def _draw_cells(canvas: Any, mark: CellPicture, height: float) -> None:
         y = height - mark.y - (r + 1) * cell_height
         for c, colour in enumerate(row):
             canvas.setFillColorRGB(*(value / 255 for value in colour))
-            more = 0.05 if c + 1 < cols else 0.0
+            overlap = 0.05 if c + 1 < cols else 0.0
             canvas.rect(
-                mark.x + c * cell_width, y, cell_width + more, cell_height + (0.05 if r else 0.0), stroke=0, fill=1
+                mark.x + c * cell_width, y, cell_width + overlap, cell_height + (0.05 if r else 0.0), stroke=0, fill=1
             )
 
 
@@ -157,19 +158,19 @@ def _draw_cells(canvas: Any, mark: CellPicture, height: float) -> None:
 def _draw_text(canvas: Any, mark: Text, height: float) -> None:
     runs = fonts.place_runs(mark.text, mark.weight)
     widths = [_measure_run(run, mark) for run in runs]
-    first = next((run.font for run in runs if run.font), fonts.get_face(mark.weight))
+    first_font = next((run.font for run in runs if run.font), fonts.get_face(mark.weight))
     cos, sin = math.cos(math.radians(mark.turn)), math.sin(math.radians(mark.turn))
-    along, up = -sum(widths) * ANCHOR_SHARES[mark.anchor], -first.middle * mark.size
+    x_offset, y_offset = -sum(widths) * ANCHOR_SHARES[mark.anchor], -first_font.middle * mark.size
     _set_fill(canvas, mark.colour, mark.opacity)
     for run, width in zip(runs, widths, strict=True):
-        x, y = mark.x + along * cos - up * sin, height - mark.y + along * sin + up * cos
+        x, y = mark.x + x_offset * cos - y_offset * sin, height - mark.y + x_offset * sin + y_offset * cos
         _draw_run(canvas, run, (cos, sin, -sin, cos, x, y), width, mark)
-        along += width
+        x_offset += width
 
 
 def _measure_run(run: FontRun, mark: Text) -> float:
-    """Return the width of a run; joined or stacked letters have another width than single letters."""
-    if run.font is None or _is_plain(run):
+    """Return the width of a run, which for joined or stacked letters is not the sum of their widths."""
+    if run.font is None or _is_simple(run):
         return fonts.width(run.text, mark.size, mark.weight)
     return float(sum(p.x_advance for p in _shape_run(run).glyph_positions)) * mark.size / run.font.em
 
@@ -186,29 +187,29 @@ def _draw_run(canvas: Any, run: FontRun, matrix: Transform, width: float, mark: 
         canvas.restoreState()
         return
     name = _embed_font(run.font) if run.font.outlines == "glyf" else None
-    if name is not None and _is_plain(run):
+    if name is not None and _is_simple(run):
         _draw_letters(canvas, run.text, name, matrix, mark.size)
         return
     _draw_outlines(canvas, run, matrix, mark.size)
     if name is not None:
-        text = run.text[::-1] if run.leftward else run.text  # in visual order: PDF viewers reverse it
+        text = run.text[::-1] if run.is_leftward else run.text  # in visual order: PDF viewers reverse it
         _draw_letters(canvas, text, name, matrix, mark.size, width)
 
 
 def _draw_letters(
     canvas: Any, text: str, name: str, matrix: Transform, size: float, width: float | None = None
 ) -> None:
-    """Write text as text; with a ``width`` it is invisible, and as wide as the outlines below it."""
-    visible = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    """Write text with an embedded font; with a ``width`` it is invisible, and as wide as the outlines below it."""
+    visible_text = "".join(c for c in text if unicodedata.category(c) != "Cf")
     line = canvas.beginText()
     line.setTextTransform(*matrix)
     line.setFont(name, size)
     if width is not None:
-        natural = pdfmetrics.stringWidth(visible, name, size)
-        line.setHorizScale(100 * width / natural if width and natural else 100)
+        natural_width = pdfmetrics.stringWidth(visible_text, name, size)
+        line.setHorizScale(100 * width / natural_width if width and natural_width else 100)
         line.setTextRenderMode(INVISIBLE_TEXT)
-    line.textOut(visible)
-    if width is not None:  # both outlive the text object
+    line.textOut(visible_text)
+    if width is not None:  # both settings would persist after the text object
         line.setHorizScale(100)
         line.setTextRenderMode(0)
     canvas.drawText(line)
@@ -232,14 +233,14 @@ def _build_character_map(name: str, subset: Sequence[int]) -> str:
     )
 
 
-def _split_lines(lines: Sequence[str], most: int) -> Iterator[Sequence[str]]:
-    """Split lines into parts of at most ``most`` lines, the limit for one section of the glyph table."""
-    return (lines[i : i + most] for i in range(0, len(lines), most))
+def _split_lines(lines: Sequence[str], max_lines: int) -> Iterator[Sequence[str]]:
+    """Split lines into parts of at most ``max_lines`` lines, the limit for one section of the glyph table."""
+    return (lines[i : i + max_lines] for i in range(0, len(lines), max_lines))
 
 
-def _is_plain(run: FontRun) -> bool:
-    """Return whether each letter has one shape, from left to right, and nothing is joined, reordered or stacked."""
-    return not run.leftward and (run.text.isascii() or _has_simple_letters(run.text))
+def _is_simple(run: FontRun) -> bool:
+    """Return whether a run is left to right and none of its letters is joined, reordered or stacked."""
+    return not run.is_leftward and (run.text.isascii() or _has_simple_letters(run.text))
 
 
 @lru_cache(maxsize=10_000)
@@ -280,13 +281,13 @@ def _shape_run(run: FontRun) -> Any:
     buffer = uharfbuzz.Buffer()
     buffer.add_str(run.text)
     buffer.guess_segment_properties()
-    buffer.direction = "rtl" if run.leftward else "ltr"
+    buffer.direction = "rtl" if run.is_leftward else "ltr"
     uharfbuzz.shape(_load_shaper(run.font or fonts.get_face(400)), buffer)
     return buffer
 
 
 def _draw_outlines(canvas: Any, run: FontRun, matrix: Transform, size: float) -> None:
-    """Draw the run's glyphs, shaped, as filled shapes."""
+    """Shape a run and draw its glyphs as filled outlines."""
     font = run.font or fonts.get_face(400)
     buffer = _shape_run(run)
     a, b, c, d = (size / font.em * value for value in matrix[:4])
@@ -295,49 +296,52 @@ def _draw_outlines(canvas: Any, run: FontRun, matrix: Transform, size: float) ->
     pen_x = 0
     for info, position in zip(buffer.glyph_infos, buffer.glyph_positions, strict=True):
         x, y = pen_x + position.x_offset, position.y_offset
-        _trace_strokes(path, font.shape(info.codepoint), (a, b, c, d, e + a * x + c * y, f + b * x + d * y))
+        _trace_glyph(path, font.shape(info.codepoint), (a, b, c, d, e + a * x + c * y, f + b * x + d * y))
         pen_x += position.x_advance
     canvas.drawPath(path, stroke=0, fill=1, fillMode=1)
 
 
-def _trace_strokes(path: Any, strokes: Sequence[Stroke], matrix: Transform) -> None:
-    """Add a glyph's strokes to a PDF path; quadratic curves become cubic ones."""
+def _trace_glyph(path: Any, commands: Sequence[PenCommand], matrix: Transform) -> None:
+    """Add a glyph's outline to a PDF path; quadratic curves become cubic ones."""
     a, b, c, d, e, f = matrix
 
-    def place(point: Any) -> tuple[float, float]:
+    def transform(point: Any) -> tuple[float, float]:
         return a * point[0] + c * point[1] + e, b * point[0] + d * point[1] + f
 
     current = (0.0, 0.0)
-    for kind, points in strokes:
+    for kind, points in commands:
         if kind == "moveTo":
-            current = place(points[0])
+            current = transform(points[0])
             path.moveTo(*current)
         elif kind == "lineTo":
-            current = place(points[0])
+            current = transform(points[0])
             path.lineTo(*current)
         elif kind == "curveTo":
-            first, second, current = (place(point) for point in points)
+            first, second, current = (transform(point) for point in points)
             path.curveTo(*first, *second, *current)
         elif kind == "qCurveTo":
-            current = _trace_quadratic(path, current, [None if p is None else place(p) for p in points])
+            current = _trace_quadratic(path, current, [None if p is None else transform(p) for p in points])
         else:
             path.close()
 
 
 def _trace_quadratic(path: Any, start: tuple[float, float], points: list[Any]) -> tuple[float, float]:
-    """Add a TrueType chain of off-curve points, whose on-curve points in between are implied; return the end point."""
+    """Add a TrueType chain of off-curve points with implied on-curve points in between; return the end point."""
     if points[-1] is None:  # a contour without on-curve points
         points = points[:-1]
         first = _find_midpoint(points[-1], points[0])
         path.moveTo(*first)
         start, points = first, [*points, first]
-    *offs, end = points
-    for i, off in enumerate(offs):
-        to = end if i + 1 == len(offs) else _find_midpoint(off, offs[i + 1])
-        a = (start[0] + (off[0] - start[0]) * 2 / 3, start[1] + (off[1] - start[1]) * 2 / 3)
-        b = (to[0] + (off[0] - to[0]) * 2 / 3, to[1] + (off[1] - to[1]) * 2 / 3)
-        path.curveTo(*a, *b, *to)
-        start = to
+    *control_points, end = points
+    for i, control in enumerate(control_points):
+        segment_end = end if i + 1 == len(control_points) else _find_midpoint(control, control_points[i + 1])
+        a = (start[0] + (control[0] - start[0]) * 2 / 3, start[1] + (control[1] - start[1]) * 2 / 3)
+        b = (
+            segment_end[0] + (control[0] - segment_end[0]) * 2 / 3,
+            segment_end[1] + (control[1] - segment_end[1]) * 2 / 3,
+        )
+        path.curveTo(*a, *b, *segment_end)
+        start = segment_end
     return start
 
 

@@ -20,8 +20,8 @@ from mha_viz.figures.files.svg import render_svg
 from mha_viz.text import clean
 
 MAX_PIXELS = 50_000_000  # a square of 178 mm at 1,000 dpi; drawing it takes half a gigabyte
-LEAST_CELL_PIXELS = 60  # from this many pixels per cell, shapes are drawn faster than an enlarged picture of the cells
-HEADER = 33  # bytes before the first chunk that can be inserted: signature and IHDR
+MIN_CELL_PIXELS = 60  # minimum pixels per cell at which shapes are drawn faster than an enlarged picture
+HEADER = 33  # bytes before the position of inserted chunks: signature and IHDR
 
 
 def render_png(drawing: Drawing, dpi: int = 300) -> bytes:
@@ -34,11 +34,10 @@ def render_png(drawing: Drawing, dpi: int = 300) -> bytes:
     files = dict.fromkeys(
         font.path for font in (fonts.get_face(400), fonts.get_face(600), *fonts.list_needed_fonts(texts))
     )
-    # Snap rectangles and pictures to whole pixels: lines between cells become equally sharp, and drawing is much
-    # faster.
-    snapped = replace(drawing, marks=tuple(_snap_mark(mark, dpi / 72) for mark in drawing.marks))
+    # Snapping rectangles and pictures to whole pixels makes lines between cells equally sharp, and drawing much faster.
+    snapped_drawing = replace(drawing, marks=tuple(_snap_mark(mark, dpi / 72) for mark in drawing.marks))
     raster = resvg_py.svg_to_bytes(
-        svg_string=render_svg(snapped, width * height // LEAST_CELL_PIXELS, crisp=True).decode(),
+        svg_string=render_svg(snapped_drawing, width * height // MIN_CELL_PIXELS, is_crisp=True).decode(),
         width=width,
         height=height,
         dpi=96,
@@ -48,10 +47,10 @@ def render_png(drawing: Drawing, dpi: int = 300) -> bytes:
         sans_serif_family=fonts.get_face(400).family,
     )
     per_metre = round(dpi / 0.0254)
-    about = {"Description": drawing.full_caption, "Software": "mha_viz", **drawing.about}
+    metadata = {"Description": drawing.full_caption, "Software": "mha_viz", **drawing.about}
     chunks = [
         _build_chunk(b"pHYs", struct.pack(">IIB", per_metre, per_metre, 1)),
-        *(_text_chunk(*item) for item in about.items()),
+        *(_text_chunk(*item) for item in metadata.items()),
     ]
     return bytes(raster[:HEADER]) + b"".join(chunks) + bytes(raster[HEADER:])
 

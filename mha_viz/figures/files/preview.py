@@ -1,7 +1,7 @@
-"""Write an SVG that looks the same everywhere, because it contains the letters that it needs.
+"""Write an SVG that looks the same everywhere, because it embeds the fonts that it needs.
 
-A browser that shows an SVG as an image loads no other files. The SVG for download contains no font: drawing programs do
-not read fonts from there, and it would be ten times as large.
+A browser that shows an SVG as an image loads no other files. The SVG for download embeds no fonts: drawing programs
+would not use them, and the file would be ten times as large.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Tree
 from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.font_file import Font
 from mha_viz.figures.drawing.marks import Drawing, Text
-from mha_viz.figures.files.letters import build_font_rule
+from mha_viz.figures.files.font_subsets import build_font_rule
 from mha_viz.figures.files.svg import SVG, render_svg
 
 
@@ -23,8 +23,8 @@ def render_preview(drawing: Drawing) -> bytes:
         _build_rule(font, weight, letters) for (font, weight), letters in _collect_letters(drawing).items()
     )
     root.insert(0, style)
-    written: bytes = Tree.tostring(root, "utf-8")
-    return written
+    content: bytes = Tree.tostring(root, "utf-8")
+    return content
 
 
 def _collect_letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]:

@@ -1,4 +1,4 @@
-"""The functions that write file formats, by suffix, for readings and for drawings; all files are written here."""
+"""A registry of the functions that write readings and drawings, by suffix. All files are written here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLACE_REMEDY = "Choose a folder that exists, is writable and has room."
 
 
 def writer(suffix: str) -> Callable[[Writer], Writer]:
-    """Register a function for files that end in ``suffix``: a decorator, as in ``@writer(".npz")``."""
+    """Return a decorator that registers a function for files with this suffix, as in ``@writer(".npz")``."""
 
     def register(function: Writer) -> Writer:
         if suffix in _WRITERS:
@@ -40,7 +40,7 @@ def suffixes() -> tuple[str, ...]:
 
 
 def describe(suffix: str) -> str:
-    """Return what a format contains: the first line of its writer's docstring. Raises ExportError."""
+    """Describe the content of a format by the first line of its writer's docstring. Raises ExportError."""
     return (_find_writer(suffix).__doc__ or "").partition("\n")[0]
 
 
@@ -67,27 +67,27 @@ def write_bytes(path: str | os.PathLike[str], make: Callable[[], bytes]) -> Path
 
 
 def _write_file(path: str | os.PathLike[str], write_to: Callable[[BinaryIO], object]) -> Path:
-    place = Path(path)
+    file_path = Path(path)
     try:
-        target = place.resolve()
-        _check_no_folder(target)
+        target = file_path.resolve()
+        _refuse_folder(target)
         with write_atomically(target) as file:
             write_to(file)
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: NUL in the name; RuntimeError: a link loop
-        raise ExportError(_explain_failure(place, error), PLACE_REMEDY) from error
-    return place
+        raise ExportError(_explain_failure(file_path, error), PLACE_REMEDY) from error
+    return file_path
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
     """Raise ExportError unless a file can be written at ``path``; no file is left there."""
-    place = Path(path)
+    file_path = Path(path)
     try:
-        target = place.resolve()
-        _check_no_folder(target)
+        target = file_path.resolve()
+        _refuse_folder(target)
         with TemporaryFile(dir=target.parent), suppress(FileNotFoundError):
             target.lstat()  # raises if the name is too long
     except (OSError, ValueError, RuntimeError) as error:
-        raise ExportError(_explain_failure(place, error), PLACE_REMEDY) from error
+        raise ExportError(_explain_failure(file_path, error), PLACE_REMEDY) from error
 
 
 def write_stream(attention: Attention, suffix: str, file: BinaryIO) -> None:
@@ -113,13 +113,13 @@ def _find_by_suffix(writers: Mapping[str, F], suffix: str, kind: str) -> F:
     return writers[suffix.lower()]
 
 
-def _check_no_folder(path: Path) -> None:
+def _refuse_folder(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder")
 
 
 def _explain_failure(path: Path, error: Exception) -> str:
-    """Return the reason on one line, whatever characters the name contains."""
+    """Return the reason on one line; special characters in the name are escaped."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     name = ascii(str(path))[1:-1] if not str(path).isprintable() else str(path)
     return f"{name[:200]} cannot be written: {reason[:1].lower()}{reason[1:]}."

@@ -1,8 +1,8 @@
-"""Open saved readings: equal to the original ones, with their history and the same key.
+"""Open saved readings, which equal the original ones and have the same steps and key.
 
-A file from ``Attention.save`` contains, besides the fields for other programs, ``reading``: JSON with everything about
-the reading except its numbers, and a digest of both. Nothing in a file is run or unpickled. Memory is allocated for the
-actual content of a file, not for the size that it declares: its arrays are uncompressed.
+A file from ``Attention.save`` contains, besides the fields for other programs, ``reading``: a JSON header with all
+properties of the reading, and a digest of these and its numbers. Nothing in a file is run or unpickled. Memory is
+allocated for the actual content of a file, not for the size that it declares: its arrays are uncompressed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from mha_viz.text import TokenizedText, parse_text
 from mha_viz.view.quantities import QUANTITIES
 
 VERSION = 4
-VERSIONS = (2, 3, VERSION)  # can be opened; until 2, steps are text; until 3, numbers of all kinds are called weights
-MAX_FILE_BYTES = 1 << 35  # the largest file in bytes: 32 GiB
-MAX_HEADING_BYTES = 1 << 26  # maximum size in bytes of the JSON
+VERSIONS = (2, 3, VERSION)  # that can be opened: in 2, steps are text; in 2 and 3, all numbers are named weights
+MAX_FILE_BYTES = 1 << 35  # 32 GiB
+MAX_HEADER_BYTES = 1 << 26
 MAX_NAME_LENGTH = 100_000  # maximum number of characters of a model's name, a revision, a step
 MAX_ARRAYS = 100  # maximum number of arrays in one file; a reading has about twenty
 SUFFIXES = (".npz", ".safetensors")
@@ -42,25 +42,24 @@ FIELDS = {"version", "model", "display_name", "revision", "quantity", "made", "q
 _SAVE_AGAIN = "Save the reading again."
 
 
-def build_heading(attention: Attention) -> str:
-    """Return everything about a reading except its numbers, as ASCII JSON, with a digest of both.
+def build_header(attention: Attention) -> str:
+    """Return all properties of a reading except its numbers, as ASCII JSON, with a digest of both.
 
-    Raises ExportError for a reading that could not be opened again: its text was made by hand and has tokens outside
-    it.
+    Raises ExportError for a reading that could not be opened again because its text was built by hand incorrectly.
     """
     fields: dict[str, Any] = {"version": VERSION}
     fields |= {name: getattr(attention, name) for name in ("model", "revision", "quantity")}
     fields["display_name"] = get_display_name(attention.model)
     fields |= {"made": steps.pack_steps(attention.made), "queries": asdict(attention.queries)}
     fields |= {"keys": asdict(attention.keys) if attention.is_cross else None, "digest": _compute_digest(attention)}
-    written = json.dumps(fields)
+    header = json.dumps(fields)
     try:
-        _parse_texts(_parse_heading(written.encode()))
+        _parse_texts(_parse_header(header.encode()))
     except (ValueError, MhaVizError) as error:
         raise ExportError(
             f"This reading cannot be saved: {str(error).rstrip('.')}.", "Correct its text, or write .csv or .json."
         ) from error
-    return written
+    return header
 
 
 def load_attention(path: str | os.PathLike[str]) -> Attention:
@@ -121,11 +120,11 @@ def _translate_errors(file: Path) -> Iterator[None]:
         ) from error
 
 
-# ---- Two kinds of files: the heading, weights, hidden --------------------------------------------------------
+# ---- The two formats: header, weights, hidden ----------------------------------------------------------------
 
 
 def _read_npz(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
-    """Read the heading, the weights and ``hidden`` from an .npz file."""
+    """Read the header, the weights and ``hidden`` from an .npz file."""
     with ZipFile(file) as archive:
         names = archive.namelist()
         if len(names) > MAX_ARRAYS or len(set(names)) < len(names):
@@ -134,7 +133,7 @@ def _read_npz(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
             raise ValueError("a member would be larger than the file")
         if "reading.npy" not in names:
             raise _foreign_file_error(file)
-        fields = _parse_heading(_read_array(archive, "reading.npy", "|u1").tobytes())
+        fields = _parse_header(_read_array(archive, "reading.npy", "|u1").tobytes())
         return (
             fields,
             _read_array(archive, f"{_weights_name(fields)}.npy", "<f4"),
@@ -142,8 +141,8 @@ def _read_npz(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
         )
 
 
-def _read_array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
-    """Read one array, read-only. Raises ValueError unless its size matches its header."""
+def _read_array(archive: ZipFile, name: str, expected_dtype: str) -> npt.NDArray[Any]:
+    """Read one array, read-only. Raises ValueError unless its type is as expected and its size as in its header."""
     member = archive.getinfo(name) if name in archive.namelist() else None
     if member is None or member.compress_type != ZIP_STORED:
         raise ValueError(f"{name} is missing or compressed")
@@ -153,19 +152,19 @@ def _read_array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
         raise ValueError(f"{name} is of a later format")
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
     numbers = memoryview(content)[stream.tell() :]
-    if dtype != np.dtype(kind) or prod(shape) * dtype.itemsize != len(numbers):
+    if dtype != np.dtype(expected_dtype) or prod(shape) * dtype.itemsize != len(numbers):
         raise ValueError(f"{name} holds {dtype} {shape} in {len(numbers)} bytes")
     return np.frombuffer(numbers, dtype).reshape(shape, order="F" if is_fortran else "C")
 
 
 def _read_safetensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
-    """Read the heading, the weights and ``hidden`` from a .safetensors file."""
-    with safe_open(file, framework="numpy") as opened:
-        head = (opened.metadata() or {}).get("reading")
-        if head is None:
+    """Read the header, the weights and ``hidden`` from a .safetensors file."""
+    with safe_open(file, framework="numpy") as tensor_file:
+        header = (tensor_file.metadata() or {}).get("reading")
+        if header is None:
             raise _foreign_file_error(file)
-        fields = _parse_heading(head.encode())
-        weights, hidden = (opened.get_tensor(name) for name in (_weights_name(fields), "hidden"))
+        fields = _parse_header(header.encode())
+        weights, hidden = (tensor_file.get_tensor(name) for name in (_weights_name(fields), "hidden"))
     for array in (weights, hidden):
         if array.dtype != np.float32:
             raise ValueError(f"{array.dtype} is not float32")
@@ -182,26 +181,26 @@ def _foreign_file_error(file: Path) -> OpenError:
     return OpenError(f"{_quote_name(file)} is not a saved reading.", "Open a file that save() of this version wrote.")
 
 
-# ---- The heading -----------------------------------------------------------------------------------------------
+# ---- The header ------------------------------------------------------------------------------------------------
 
 
-def _parse_heading(head: bytes) -> dict[str, Any]:
-    """Parse and check the JSON of a heading.
+def _parse_header(header: bytes) -> dict[str, Any]:
+    """Parse and check the JSON of a header.
 
     Raises OpenError for a file written by another version, ValueError for other problems.
     """
-    if len(head) > MAX_HEADING_BYTES:
-        raise ValueError("the heading is too long")
-    fields = json.loads(head)
+    if len(header) > MAX_HEADER_BYTES:
+        raise ValueError("the header is too long")
+    fields = json.loads(header)
     if not isinstance(fields, dict) or type(fields.get("version")) is not int:
-        raise ValueError("not the heading of a reading")
+        raise ValueError("not the header of a reading")
     if fields["version"] not in VERSIONS:
-        which = "a later" if fields["version"] > VERSION else "an earlier"
-        raise OpenError(f"The file was saved by {which} version of mha_viz.", "Install that version.")
+        direction = "a later" if fields["version"] > VERSION else "an earlier"
+        raise OpenError(f"The file was saved by {direction} version of mha_viz.", "Install that version.")
     if fields["version"] < VERSION:
         fields["display_name"] = ""
     if set(fields) != FIELDS or not isinstance(fields["made"], list):
-        raise ValueError("not the heading of a reading")
+        raise ValueError("not the header of a reading")
     stored_steps = fields["made"]
     fields["made"] = (
         steps.parse_wordings(map(str, stored_steps)) if fields["version"] < 3 else steps.parse_steps(stored_steps)
@@ -225,11 +224,11 @@ def _parse_texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
 
 
 def _compute_digest(attention: Attention) -> str:
-    """Return the digest of key and numbers. The key alone does not tell whether the numbers in a file were changed."""
+    """Return the digest of key and numbers, because the key does not depend on the numbers in a file."""
     numbers = tensors.digest(attention.weights) + tensors.digest(attention.hidden)
     return hashlib.blake2b(attention.key.encode() + numbers, digest_size=16).hexdigest()
 
 
 def _quote_name(file: Path) -> str:
-    """Return the quoted file name on one line, whatever characters it contains."""
+    """Return the quoted file name on one line; special characters are escaped."""
     return f"“{(file.name if file.name.isprintable() else ascii(file.name)[1:-1])[:100]}”"

@@ -22,19 +22,19 @@ SVG = "http://www.w3.org/2000/svg"
 DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 MAX_EDITABLE_CELLS = 1_000  # maximum number of cells that are drawn as rectangles; above that, they are one picture
-FALLBACK_FONTS = ("Helvetica Neue", "Arial")  # fallbacks for the screen's font: wider by less than a tenth
-SHARP_PIXELS = 256  # target pixels along each side of a picture of cells
+FALLBACK_FONTS = ("Helvetica Neue", "Arial")  # less than a tenth wider than the screen's font
+PICTURE_PIXELS = 256  # target size of the longer side of a picture of cells, pixels
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML cannot contain
 
 for _prefix, _name in (("", SVG), ("dc", DUBLIN_CORE), ("rdf", RDF)):
     Tree.register_namespace(_prefix, _name)
 
 
-def render_svg(drawing: Drawing, editable: int = MAX_EDITABLE_CELLS, crisp: bool = False) -> bytes:
+def render_svg(drawing: Drawing, max_editable: int = MAX_EDITABLE_CELLS, is_crisp: bool = False) -> bytes:
     """Return the drawing as an SVG file; lengths are points.
 
-    Pictures of up to ``editable`` cells are drawn as shapes. ``crisp`` is for rasterising: filled rectangles get no
-    soft edges, and all cells of one colour are one shape.
+    Pictures of up to ``max_editable`` cells are drawn as shapes. ``is_crisp``: for rasterising, whether filled
+    rectangles have sharp edges and all cells of one colour are one shape.
     """
     width, height = _format_number(drawing.width), _format_number(drawing.height)
     size = {"width": f"{width}pt", "height": f"{height}pt", "viewBox": f"0 0 {width} {height}"}
@@ -46,9 +46,9 @@ def render_svg(drawing: Drawing, editable: int = MAX_EDITABLE_CELLS, crisp: bool
         Tree.SubElement(root, _qualify(SVG, "rect"), {"width": width, "height": height, "fill": drawing.background})
     group = Tree.SubElement(root, _qualify(SVG, "g"), {"font-family": list_font_families(drawing), "fill": "none"})
     for mark in drawing.marks:
-        _add_mark(group, mark, editable, crisp)
-    written: bytes = Tree.tostring(root, "utf-8", xml_declaration=True)
-    return written + b"\n"
+        _add_mark(group, mark, max_editable, is_crisp)
+    content: bytes = Tree.tostring(root, "utf-8", xml_declaration=True)
+    return content + b"\n"
 
 
 def _add_metadata(root: Tree.Element, drawing: Drawing) -> None:
@@ -62,84 +62,84 @@ def _add_metadata(root: Tree.Element, drawing: Drawing) -> None:
 
 
 def list_font_families(drawing: Drawing) -> str:
-    """Return the list of fonts for a drawing's text, from the preferred one to the last resort.
+    """Return the font families of a drawing's text, in order of preference.
 
-    It has the screen's font, fonts of similar width, the fonts that the texts need on this machine, and any sans-serif
-    font.
+    These are the screen's font, fonts of similar width, the fonts that the texts need on this machine, and any
+    sans-serif font.
     """
-    used = [
+    needed_families = [
         font.family
         for font in fonts.list_needed_fonts((m.text, m.weight) for m in drawing.marks if isinstance(m, Text))
     ]
-    names = dict.fromkeys(["Source Sans 3", fonts.get_face(400).family, *FALLBACK_FONTS, *used])
+    names = dict.fromkeys(["Source Sans 3", fonts.get_face(400).family, *FALLBACK_FONTS, *needed_families])
     return ", ".join([*(f"'{_clean_xml(name.replace(chr(39), ''))}'" for name in names), "sans-serif"])
 
 
-def _add_mark(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> None:
+def _add_mark(group: Tree.Element, mark: Mark, max_editable: int, is_crisp: bool) -> None:
     if isinstance(mark, Text):
         _add_text(group, mark)
     elif isinstance(mark, Curve):
-        (x, y), *further = mark.points
+        (x, y), *controls = mark.points
         path = (
             f"M{_format_number(x)} "
-            f"{_format_number(y)}C{' '.join(f'{_format_number(x)} {_format_number(y)}' for x, y in further)}"
+            f"{_format_number(y)}C{' '.join(f'{_format_number(x)} {_format_number(y)}' for x, y in controls)}"
         )
-        look = {"stroke": mark.colour, "stroke-width": _format_number(mark.width)}
-        look |= {"stroke-dasharray": " ".join(map(_format_number, mark.dash))} if mark.dash else {}
+        style = {"stroke": mark.colour, "stroke-width": _format_number(mark.width)}
+        style |= {"stroke-dasharray": " ".join(map(_format_number, mark.dash))} if mark.dash else {}
         Tree.SubElement(
-            group, _qualify(SVG, "path"), {"d": path, **look, **_opacity_attributes(mark.opacity, "stroke")}
+            group, _qualify(SVG, "path"), {"d": path, **style, **_opacity_attributes(mark.opacity, "stroke")}
         )
     elif isinstance(mark, Polyline):
         _add_polyline(group, mark)
     elif isinstance(mark, Rect):
-        look = {"fill": mark.fill, **_opacity_attributes(mark.opacity, "fill")} if mark.fill else {}
+        style = {"fill": mark.fill, **_opacity_attributes(mark.opacity, "fill")} if mark.fill else {}
         if mark.stroke:
-            look |= {"stroke": mark.stroke, "stroke-width": _format_number(mark.stroke_width)}
-            look |= _opacity_attributes(mark.opacity, "stroke")
-        elif crisp:
-            look |= {"shape-rendering": "crispEdges"}
-        Tree.SubElement(group, _qualify(SVG, "rect"), {**_box_attributes(mark), **look})
-    elif mark.pixels.shape[0] * mark.pixels.shape[1] <= editable:
-        (_add_areas if crisp else _add_rectangles)(group, mark)
+            style |= {"stroke": mark.stroke, "stroke-width": _format_number(mark.stroke_width)}
+            style |= _opacity_attributes(mark.opacity, "stroke")
+        elif is_crisp:
+            style |= {"shape-rendering": "crispEdges"}
+        Tree.SubElement(group, _qualify(SVG, "rect"), {**_box_attributes(mark), **style})
+    elif mark.pixels.shape[0] * mark.pixels.shape[1] <= max_editable:
+        (_add_areas if is_crisp else _add_rectangles)(group, mark)
     else:
         picture = {"href": f"data:image/png;base64,{_encode_png(mark)}", "preserveAspectRatio": "none"}
-        sharp = {"image-rendering": "optimizeSpeed", "style": "image-rendering:pixelated"}
-        Tree.SubElement(group, _qualify(SVG, "image"), {**_box_attributes(mark), **picture, **sharp})
+        rendering = {"image-rendering": "optimizeSpeed", "style": "image-rendering:pixelated"}
+        Tree.SubElement(group, _qualify(SVG, "image"), {**_box_attributes(mark), **picture, **rendering})
 
 
 def _add_polyline(group: Tree.Element, mark: Polyline) -> None:
     path = (
         "M" + "L".join(f"{_format_number(x)} {_format_number(y)}" for x, y in mark.points) + ("Z" if mark.fill else "")
     )
-    look = {"fill": mark.fill, **_opacity_attributes(mark.opacity, "fill")} if mark.fill else {}
+    style = {"fill": mark.fill, **_opacity_attributes(mark.opacity, "fill")} if mark.fill else {}
     if mark.stroke:
-        look |= {"stroke": mark.stroke, "stroke-width": _format_number(mark.stroke_width), "stroke-linejoin": "round"}
-        look |= _opacity_attributes(mark.opacity, "stroke")
-    look |= {"stroke-dasharray": " ".join(map(_format_number, mark.dash))} if mark.dash else {}
-    Tree.SubElement(group, _qualify(SVG, "path"), {"d": path, **look})
+        style |= {"stroke": mark.stroke, "stroke-width": _format_number(mark.stroke_width), "stroke-linejoin": "round"}
+        style |= _opacity_attributes(mark.opacity, "stroke")
+    style |= {"stroke-dasharray": " ".join(map(_format_number, mark.dash))} if mark.dash else {}
+    Tree.SubElement(group, _qualify(SVG, "path"), {"d": path, **style})
 
 
 def _add_text(group: Tree.Element, mark: Text) -> None:
     runs = fonts.split_runs(mark.text, mark.weight)
     font = next((run.font for run in runs if run.font), fonts.get_face(mark.weight))
-    look = {"font-size": _format_number(mark.size), "fill": mark.colour, **_opacity_attributes(mark.opacity, "fill")}
-    look |= {"font-weight": str(mark.weight)} if mark.weight != 400 else {}
-    look |= {"text-anchor": mark.anchor} if mark.anchor != "start" else {}
+    style = {"font-size": _format_number(mark.size), "fill": mark.colour, **_opacity_attributes(mark.opacity, "fill")}
+    style |= {"font-weight": str(mark.weight)} if mark.weight != 400 else {}
+    style |= {"text-anchor": mark.anchor} if mark.anchor != "start" else {}
     # y is the middle of the line; viewers differ in `dominant-baseline`, so the baseline is computed.
-    place = {"x": _format_number(mark.x), "y": _format_number(mark.y + font.middle * mark.size)}
+    position = {"x": _format_number(mark.x), "y": _format_number(mark.y + font.middle * mark.size)}
     if mark.turn:
-        place |= {
+        position |= {
             "transform": f"rotate({_format_number(-mark.turn)} {_format_number(mark.x)} {_format_number(mark.y)})"
         }
-    element = Tree.SubElement(group, _qualify(SVG, "text"), {**place, **look, "xml:space": "preserve"})
+    element = Tree.SubElement(group, _qualify(SVG, "text"), {**position, **style, "xml:space": "preserve"})
     element.text = embed_direction(fonts.replace_unwritable(mark.text))
 
 
 def embed_direction(text: str) -> str:
-    """Embed a mixed text that begins right to left as such, so that its full stop is on the left, as on screen."""
-    strong = [kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")]
-    mixed = any(unicodedata.bidirectional(c) not in ("R", "AL", "NSM") for c in text)
-    return f"\u202b{text}\u202c" if strong and strong[0] != "L" and mixed else text
+    """Mark a mixed text that begins right to left as such, so that its full stop is on the left, as on screen."""
+    directions = [kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")]
+    is_mixed = any(unicodedata.bidirectional(c) not in ("R", "AL", "NSM") for c in text)
+    return f"\u202b{text}\u202c" if directions and directions[0] != "L" and is_mixed else text
 
 
 def _add_rectangles(group: Tree.Element, mark: CellPicture) -> None:
@@ -149,8 +149,8 @@ def _add_rectangles(group: Tree.Element, mark: CellPicture) -> None:
     cells = Tree.SubElement(group, _qualify(SVG, "g"), {"shape-rendering": "crispEdges"})
     for r, row in enumerate(mark.pixels.tolist()):
         c = 0
-        for colour, equal in groupby(row):
-            count = len(list(equal))
+        for colour, equal_cells in groupby(row):
+            count = len(list(equal_cells))
             box = {"x": mark.x + c * width, "y": mark.y + r * height, "width": count * width, "height": height}
             fill = "#" + bytes(colour).hex()
             Tree.SubElement(
@@ -162,14 +162,14 @@ def _add_rectangles(group: Tree.Element, mark: CellPicture) -> None:
 def _add_areas(group: Tree.Element, mark: CellPicture) -> None:
     """Add one path per colour.
 
-    This takes less than half the time of one rectangle per cell; nobody will edit these cells.
+    This takes less than half the time of one rectangle per cell, which only editing would need.
     """
     rows, cols = mark.pixels.shape[:2]
     width, height = mark.width / cols, mark.height / rows
     colours, colour_index = np.unique(mark.pixels.reshape(-1, 3), axis=0, return_inverse=True)
     cells: list[list[str]] = [[] for _ in colours]
-    across, down = (f"{length + 0.0005:.3f}" for length in (width, height))  # rounded up, to leave no gaps
-    cell = f"h{across}v{down}h-{across}z"
+    width_text, height_text = (f"{length + 0.0005:.3f}" for length in (width, height))  # rounded up, to leave no gaps
+    cell = f"h{width_text}v{height_text}h-{width_text}z"
     for i, colour in enumerate(colour_index.reshape(-1).tolist()):
         cells[colour].append(f"M{mark.x + i % cols * width:.3f} {mark.y + i // cols * height:.3f}{cell}")
     areas = Tree.SubElement(group, _qualify(SVG, "g"), {"shape-rendering": "crispEdges"})
@@ -178,9 +178,9 @@ def _add_areas(group: Tree.Element, mark: CellPicture) -> None:
 
 
 def magnify(pixels: Pixels) -> Pixels:
-    """Enlarge each cell to several pixels, so that viewers that smooth enlarged images blur only the cell's edge."""
-    times = max(1, SHARP_PIXELS // max(pixels.shape[:2]))
-    return pixels.repeat(times, 0).repeat(times, 1)
+    """Enlarge each cell to several pixels, so that viewers that smooth images blur only the edges of cells."""
+    factor = max(1, PICTURE_PIXELS // max(pixels.shape[:2]))
+    return pixels.repeat(factor, 0).repeat(factor, 1)
 
 
 def _encode_png(mark: CellPicture) -> str:

@@ -1,7 +1,7 @@
-"""Tags for PDF files, which screen readers read: the page's content is one figure with its description.
+"""Tags for screen readers in PDF files: the page's content is one figure with a description.
 
-reportlab writes no tags: this module builds the structure tree of ISO 32000-1, 14.7 and 14.8, from reportlab's objects,
-as a document with one figure in it. Decoration is marked as an artifact, which is not read aloud.
+reportlab writes no tags, so this module builds the structure tree of ISO 32000-1, 14.7 and 14.8, from reportlab's
+objects: a document with one figure. Decoration is marked as an artifact, which is not read aloud.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def add_tags(canvas: Any, drawing: Drawing) -> None:
 
 
 def _set_entries(part: Any, **entries: Any) -> None:
-    """Add entries to an object of the document. reportlab writes only those that its list of names contains."""
+    """Add entries to an object of the document, and to the list of names that reportlab writes."""
     part.__NoDefault__ = list(dict.fromkeys([*part.__NoDefault__, *entries]))
     for name, value in entries.items():
         setattr(part, name, value)

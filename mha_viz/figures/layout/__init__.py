@@ -15,16 +15,13 @@ from mha_viz.errors import SettingError, shorten_value
 from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import POINTS_PER_MM, Drawing, Mark, Note, Text, shift_marks
 
-NARROW_MM, COLUMN_MM, TWO_COLUMNS_MM = 77.0, 85.0, 178.0  # a column of ACL, of most other venues, two columns
+NARROW_MM, COLUMN_MM, TWO_COLUMNS_MM = 77.0, 85.0, 178.0  # one column at ACL and at most other venues; two columns
 PAGE_MM = 220.0  # A4 with margins of 25 mm, less 27 mm for a caption
-SMALLEST_PT = 5.0  # the smallest letters that are readable in print
+MIN_PT = 5.0  # the smallest font size that is readable in print
 LABEL_PIXELS = 13  # the size of ordinary labels on screen
 EDGE = 4  # margin on every side of a file, pixels: letters extend slightly beyond their boxes
-FOOTER_LETTERS, FOOTER_LINE, MOST_FOOTER_LINES = (
-    11,
-    16,
-    2,
-)  # of a sentence below a drawing: pixels of letters and of a line; maximum number of lines
+FOOTER_FONT_SIZE, FOOTER_LINE = 11, 16  # font size and line height of a sentence below a drawing, pixels
+MAX_FOOTER_LINES = 2
 UNLIMITED = 100_000  # no limit: a file may be as high as necessary
 
 LOOKS: tuple[Literal["light", "dark", "grey"], ...] = ("light", "dark", "grey")
@@ -35,8 +32,7 @@ LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_0
 class Size:
     """The format of a figure.
 
-    ``width_mm``: 77 or 85 fits one column, 178 two; by default as :func:`draw_fitted` says. ``font_pt``: the size of
-    its
+    ``width_mm``: 77 or 85 fits one column, 178 two; for the default, see :func:`draw_fitted`. ``font_pt``: the size of
     labels. ``look``: light, dark, or grey for print without colour. ``transparent``: no background. ``max_height_mm``:
     220 leaves room for a caption on A4.
 
@@ -44,7 +40,7 @@ class Size:
     show a window around the pinned token. A heatmap without room for the label of every token shows such a window, too;
     if no token is pinned, it shows every cell and leaves labels out.
 
-    Raises SettingError for sizes that no page has.
+    Raises SettingError for values out of range.
     """
 
     width_mm: float | None = None
@@ -59,8 +55,8 @@ class Size:
             if name == "width_mm" and value is None:
                 continue
             if not isinstance(value, int | float) or not low <= value <= high:
-                stated = repr(shorten_value(value)) if isinstance(value, str) else shorten_value(value)
-                raise SettingError(f"{name} is {stated}.", f"Expected a number from {low} to {high}.")
+                stated_value = repr(shorten_value(value)) if isinstance(value, str) else shorten_value(value)
+                raise SettingError(f"{name} is {stated_value}.", f"Expected a number from {low} to {high}.")
         if self.look not in LOOKS:
             raise SettingError(f"look is {shorten_value(self.look)!r}.", "Expected light, dark or grey.")
 
@@ -80,47 +76,47 @@ class Size:
         return self.points / self.scale - 2 * EDGE
 
     @property
-    def tallest(self) -> float:
-        """The height available to a drawing, in the same pixels."""
+    def max_height(self) -> float:
+        """The height available to a drawing, in pixels of the screen."""
         return self.max_height_mm * POINTS_PER_MM / self.scale - 2 * EDGE
 
 
-def draw_fitted(make: Callable[[Size], Drawing], size: Size) -> Drawing:
+def draw_fitted(draw: Callable[[Size], Drawing], size: Size) -> Drawing:
     """Draw a single map at the width that ``size`` states, or else one column wide.
 
     If one column leaves something out that two columns show, the map is two columns wide, and a note says so.
     """
     if size.width_mm is not None:
-        return make(size)
-    narrow = make(replace(size, width_mm=NARROW_MM))
-    wide = narrow if not narrow.notes else make(replace(size, width_mm=TWO_COLUMNS_MM))
-    if narrow.notes == wide.notes:
-        return narrow
+        return draw(size)
+    narrow_drawing = draw(replace(size, width_mm=NARROW_MM))
+    wide_drawing = narrow_drawing if not narrow_drawing.notes else draw(replace(size, width_mm=TWO_COLUMNS_MM))
+    if narrow_drawing.notes == wide_drawing.notes:
+        return narrow_drawing
     widths = f"The figure is {TWO_COLUMNS_MM:g} mm wide, because {NARROW_MM:g} mm are too narrow for this text. "
-    return replace(wide, notes=(Note("", f"{widths}Give width_mm to choose."), *wide.notes))
+    return replace(wide_drawing, notes=(Note("", f"{widths}Give width_mm to choose."), *wide_drawing.notes))
 
 
-def wrap_text(text: str, width: float, size: float, most: int, weight: int = 400) -> list[str]:
-    """Break a text at spaces into at most ``most`` lines; the last line is cut if it is too long."""
+def wrap_text(text: str, width: float, size: float, max_lines: int, weight: int = 400) -> list[str]:
+    """Break a text at spaces into at most ``max_lines`` lines; the last line is cut if it is too long."""
     lines: list[str] = []
     for word in text.split():
         if lines and fonts.width(f"{lines[-1]} {word}", size, weight) <= width:
             lines[-1] += f" {word}"
-        elif len(lines) < most:
+        elif len(lines) < max_lines:
             lines.append(word)
         else:
             lines[-1] += f" {word}"
     return [fonts.cut_text(line, size, width, weight) for line in lines]
 
 
-def draw_footer(words: str, width: float, colour: str) -> tuple[tuple[Mark, ...], float]:
+def draw_footer(sentence: str, width: float, colour: str) -> tuple[tuple[Mark, ...], float]:
     """Return the marks of a short centred sentence below a drawing of this width, and its height.
 
-    Without words there are no marks.
+    An empty sentence has no marks.
     """
-    lines = wrap_text(words, width, FOOTER_LETTERS, MOST_FOOTER_LINES)
+    lines = wrap_text(sentence, width, FOOTER_FONT_SIZE, MAX_FOOTER_LINES)
     marks = [
-        Text(width / 2, FOOTER_LINE * (i + 0.5), line, FOOTER_LETTERS, colour, anchor="middle")
+        Text(width / 2, FOOTER_LINE * (i + 0.5), line, FOOTER_FONT_SIZE, colour, anchor="middle")
         for i, line in enumerate(lines)
     ]
     return tuple(marks), FOOTER_LINE * len(lines)
@@ -129,29 +125,29 @@ def draw_footer(words: str, width: float, colour: str) -> tuple[tuple[Mark, ...]
 def make_sheet(drawing: Drawing, size: Size, footer: tuple[tuple[Mark, ...], float] = ((), 0.0)) -> Drawing:
     """Convert a drawing from the screen's pixels to points, exactly as wide as requested.
 
-    ``footer`` is that of :func:`draw_footer`. Long texts have more columns than fit at the requested size of type: they
-    are scaled down as a whole. Notes say if the drawing is too high for its page or its letters are too small to read.
+    ``footer`` comes from :func:`draw_footer`. A drawing with more columns than fit at the requested font size is scaled
+    down as a whole. Notes say if the drawing is too high for its page or its letters are too small to read.
     """
-    complete = replace(
+    sheet = replace(
         drawing,
         width=drawing.width + 2 * EDGE,
         height=drawing.height + footer[1] + 2 * EDGE,
         marks=(*shift_marks(drawing.marks, EDGE, EDGE), *shift_marks(footer[0], EDGE, EDGE + drawing.height)),
     )
-    scaled = replace(complete.scaled(min(size.scale, size.points / complete.width)), width=size.points)
-    return replace(scaled, notes=(*scaled.notes, *_list_problems(scaled, size)))
+    scaled_sheet = replace(sheet.scaled(min(size.scale, size.points / sheet.width)), width=size.points)
+    return replace(scaled_sheet, notes=(*scaled_sheet.notes, *_list_problems(scaled_sheet, size)))
 
 
-def _list_problems(drawn: Drawing, size: Size) -> list[Note]:
-    """Return notes on the problems of a drawing, in points, on paper."""
+def _list_problems(drawing: Drawing, size: Size) -> list[Note]:
+    """Return notes on the problems that a drawing, in points, has on paper."""
     notes = []
-    high = drawn.height / POINTS_PER_MM
-    if high > size.max_height_mm + 0.5:
-        advice = f"The figure is {high:.0f} mm high; {size.max_height_mm:g} mm fit. "
+    height_mm = drawing.height / POINTS_PER_MM
+    if height_mm > size.max_height_mm + 0.5:
+        advice = f"The figure is {height_mm:.0f} mm high; {size.max_height_mm:g} mm fit. "
         notes.append(Note("", f"{advice}Give fewer heads or more columns, or raise max_height_mm."))
-    smallest = min((mark.size for mark in drawn.marks if isinstance(mark, Text)), default=SMALLEST_PT)
-    if round(smallest, 1) < SMALLEST_PT:
-        advice = f"The smallest letters have {smallest:.1f} pt; less than {SMALLEST_PT:g} pt is hard to read in print."
+    min_font_size = min((mark.size for mark in drawing.marks if isinstance(mark, Text)), default=MIN_PT)
+    if round(min_font_size, 1) < MIN_PT:
+        advice = f"The smallest letters have {min_font_size:.1f} pt; less than {MIN_PT:g} pt is hard to read in print."
         notes.append(Note("", f"{advice} Raise font_pt or width_mm."))
     return notes
 
@@ -170,11 +166,11 @@ class GridLayout(NamedTuple):
     height: float
 
 
-def grid_layout(width: float, layers: int, heads: int, height: float = UNLIMITED, largest: float = 80) -> GridLayout:
-    """Lay out a grid as ``computeGridLayout`` does: cells with a step of 20 to ``largest`` pixels."""
+def grid_layout(width: float, layers: int, heads: int, height: float = UNLIMITED, max_step: float = 80) -> GridLayout:
+    """Lay out a grid like ``computeGridLayout`` in the browser: cells with a step of 20 to ``max_step`` pixels."""
     left, top = 30, 22
-    fit = min((width - left) / heads, max(45, (height - top) / layers))
-    step = max(20, min(largest, math.floor(fit)))
+    fitting_step = min((width - left) / heads, max(45, (height - top) / layers))
+    step = max(20, min(max_step, math.floor(fitting_step)))
     gap = 4 if step >= 30 else 3
     return GridLayout(left, top, step, step - gap, left + heads * step, top + layers * step)
 
@@ -182,33 +178,33 @@ def grid_layout(width: float, layers: int, heads: int, height: float = UNLIMITED
 class LinksLayout(NamedTuple):
     """Queries in a left column, keys in a right one, ``row_height`` apart; lines lead from ``left`` to ``right``.
 
-    Behind the keys, whose column is ``column`` wide, there is room for ``written`` numbers, ``wide`` each, of letters
-    of size ``digits``. Where numbers stand behind the queries, lines start after them.
+    Keys have a column of ``column_width``, and behind each there is room for ``numbers_per_token`` numbers of
+    ``number_width`` and font size ``number_size``. Where numbers stand behind the queries, lines start after them.
     """
 
     row_height: float
     left: float
     right: float
-    column: float
+    column_width: float
     width: float
     height: float
-    digits: float
-    wide: float
-    written: int
+    number_size: float
+    number_width: float
+    numbers_per_token: int
 
 
 class Spacing(NamedTuple):
     """The spacing of the tokens of a link diagram, in pixels.
 
-    Rows are ``least`` to ``most`` apart. Letters are as high as a row minus its ``leading``, but at most ``letters``.
-    The room for tokens is measured with letters of size ``measured``.
+    Rows are ``min_row`` to ``max_row`` apart. The font size is a row minus its ``leading``, but at most
+    ``max_font_size``. The room for tokens is measured at ``measured_font_size``.
     """
 
-    least: int
-    most: int
+    min_row: int
+    max_row: int
     leading: int
-    letters: int
-    measured: int
+    max_font_size: int
+    measured_font_size: int
 
 
 ON_SCREEN = Spacing(17, 34, 6, 16, 15)
@@ -224,19 +220,27 @@ def links_layout(
     spacing: Spacing = ON_SCREEN,
     numbers: tuple[float, int] = (3.2, 1),
 ) -> LinksLayout:
-    """Lay out links as ``computeLinksLayout`` does.
+    """Lay out links like ``computeLinksLayout`` in the browser.
 
-    ``label``: the width of the widest token; ``numbers``: the width of a number, in heights of its letters, and how
-    many may stand behind a token.
+    ``label``: the width of the widest token; ``numbers``: the width of a number, in units of its font size, and the
+    maximum count of numbers behind a token.
     """
-    most = max(rows, cols, 1)
-    row_height = max(spacing.least, min(spacing.most, math.floor(height / most)))
-    digits = max(9, min(12, row_height - 6))
-    wide, written = numbers[0] * digits, numbers[1]
-    behind = math.ceil(wide * written) + 6
-    column = max(40, min(label, math.floor(width * 0.38) - behind))
+    row_count = max(rows, cols, 1)
+    row_height = max(spacing.min_row, min(spacing.max_row, math.floor(height / row_count)))
+    number_size = max(9, min(12, row_height - 6))
+    number_width, numbers_per_token = numbers[0] * number_size, numbers[1]
+    number_room = math.ceil(number_width * numbers_per_token) + 6
+    column_width = max(40, min(label, math.floor(width * 0.38) - number_room))
     return LinksLayout(
-        row_height, column + 8, width - behind - column - 8, column, width, row_height * most, digits, wide, written
+        row_height,
+        column_width + 8,
+        width - number_room - column_width - 8,
+        column_width,
+        width,
+        row_height * row_count,
+        number_size,
+        number_width,
+        numbers_per_token,
     )
 
 
@@ -256,17 +260,17 @@ def heatmap_layout(
     cols: int,
     label: float,
     height: float = UNLIMITED,
-    largest: float = 44,
-    above: float | None = None,
+    max_cell: float = 44,
+    column_label: float | None = None,
 ) -> HeatmapLayout:
-    """Lay out a heatmap as ``computeHeatmapLayout`` does.
+    """Lay out a heatmap like ``computeHeatmapLayout`` in the browser.
 
-    ``label``: the room for the labels on both axes; ``above``: the room for the labels of columns if it differs;
-    ``largest``: the greatest size of a cell, which may be raised so that a file becomes as wide as requested.
+    ``label``: the room for the labels on both axes; ``column_label``: the room for the labels of columns if it differs;
+    ``max_cell``: the maximum size of a cell, which may be raised so that a file becomes as wide as requested.
     """
-    top = label if above is None else above
-    fit = max(2.0, min(largest, (width - label) / max(cols, 1), (height - top) / max(rows, 1)))
-    cell = math.floor(fit) if fit >= 4 else math.floor(fit * 2) / 2
+    top = label if column_label is None else column_label
+    fitting_cell = max(2.0, min(max_cell, (width - label) / max(cols, 1), (height - top) / max(rows, 1)))
+    cell = math.floor(fitting_cell) if fitting_cell >= 4 else math.floor(fitting_cell * 2) / 2
     return HeatmapLayout(cell, label, top, label + cell * cols, top + cell * rows)
 
 

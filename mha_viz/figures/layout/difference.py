@@ -14,26 +14,26 @@ from mha_viz.figures.drawing import fonts
 from mha_viz.figures.drawing.marks import Drawing, Mark, Note, Rect, Text, shift_marks
 from mha_viz.figures.drawing.theme import THEMES, Theme, palette
 from mha_viz.figures.layout import HeatmapLayout, Size, caption, draw_footer, make_sheet, wrap_text
-from mha_viz.figures.layout.compare import PanelDrawing, check_panels, write_figure_words
+from mha_viz.figures.layout.compare import PanelDrawing, check_panels, write_figure_texts
 from mha_viz.figures.layout.heatmap import (
-    FAINT,
     FOOT,
-    LARGEST,
-    MARKED,
+    MAX_CELL,
+    MIN_MARKED_CELL,
+    MIN_MARKED_SHARE,
     Matrix,
     centre_marks,
     draw_matrix,
     draw_matrix_foot,
     note_missing_labels,
 )
-from mha_viz.figures.layout.panels import Panel, explain_mismatch, is_same_word, list_row_texts
+from mha_viz.figures.layout.panels import Panel, explain_mismatch, is_same_word, pair_axis_texts
 from mha_viz.figures.layout.view import Axes, Block, Unit, View, build_block, find_focus, list_units
 from mha_viz.model_names import format_revision, label_model
 from mha_viz.text import TokenizedText, align
 
-ABOVE = 56  # pixels of the title and of the key of colours
+TITLE_HEIGHT = 56  # pixels of the title and of the key of colours
 LINE = 18  # pixels of a title's second line
-MOST_LINES = 2
+MAX_LINES = 2  # of a title
 
 
 class Difference(NamedTuple):
@@ -41,7 +41,7 @@ class Difference(NamedTuple):
 
     axes: Axes
     d: npt.NDArray[np.float32]
-    parts: tuple[Block, Block]
+    blocks: tuple[Block, Block]
 
 
 def difference(
@@ -56,48 +56,56 @@ def difference(
     view, size = (view or View()).of([first.attention, second.attention]), size or Size()
     theme = THEMES[size.look]
     check_panels((first, second), replace(view, scale="fixed"), pin_of)
-    subtracted = compute_difference(first, second, view)
-    parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
-    matrix = build_difference_matrix(subtracted, (first, second)[pin_of], view, theme)
+    diff = compute_difference(first, second, view)
+    blocks, top = diff.blocks, float(np.abs(diff.d).max(initial=0))
+    matrix = build_difference_matrix(diff, (first, second)[pin_of], view, theme)
     footer = draw_footer(
         caption.mention_ablated([(p.attention, p.head) for p in (first, second)]), size.pixels, theme.ink
     )
-    lines, most_high = not size.transparent, size.tallest - FOOT - footer[1] - _height_above(first, second, size.pixels)
-    marks, layout = draw_matrix(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
-    end = parts[0].size(top)
-    words = f"−{end} to +{end}"
-    marks += draw_matrix_foot(layout, theme, theme.signed, words)
-    marked = f"−{parts[0].size(FAINT * top)}" if theme.has_minus and layout.cell >= MARKED and top else ""
-    title = _draw_title(first, second, layout.width, theme, marked)
+    has_lines, max_height = (
+        not size.transparent,
+        size.max_height - FOOT - footer[1] - _height_above(first, second, size.pixels),
+    )
+    marks, layout = draw_matrix(matrix, size.pixels, theme, has_lines, MAX_CELL, height=max_height)
+    limit_text = blocks[0].format_size(top)
+    range_text = f"−{limit_text} to +{limit_text}"
+    marks += draw_matrix_foot(layout, theme, theme.signed, range_text)
+    threshold = (
+        f"−{blocks[0].format_size(MIN_MARKED_SHARE * top)}"
+        if theme.has_minus and layout.cell >= MIN_MARKED_CELL and top
+        else ""
+    )
+    title = _draw_title(first, second, layout.width, theme, threshold)
     name_1, name_2 = distinguish_panels(first, second)
-    scale = f"Colour: {name_2} minus {name_1}, {words}{f'; cells from {marked} down carry a minus' if marked else ''}."
-    drawn = Drawing(
+    minus_note = f"; cells from {threshold} down carry a minus" if threshold else ""
+    scale = f"Colour: {name_2} minus {name_1}, {range_text}{minus_note}."
+    drawing = Drawing(
         layout.width,
         title.height + layout.height + FOOT,
         centre_marks((*title.marks, *shift_marks(marks, 0, title.height)), layout, size.pixels),
         background=None if size.transparent else theme.paper,
         notes=(
-            *note_missing_labels(layout, (size.pixels, most_high), [subtracted.axes]),
+            *note_missing_labels(layout, (size.pixels, max_height), [diff.axes]),
             *_note_unmarked(layout, theme),
         ),
-        **write_figure_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
+        **write_figure_texts((first, second), view, blocks, ("difference", "heatmap"), scale, pin_of),
     )
-    return make_sheet(drawn, size, footer)
+    return make_sheet(drawing, size, footer)
 
 
-def _draw_title(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> PanelDrawing:
+def _draw_title(first: Panel, second: Panel, width: float, theme: Theme, threshold: str) -> PanelDrawing:
     """Draw the title above a difference and the key of its colours.
 
-    ``marked`` is the difference from which cells are marked with a minus, empty if none are.
+    ``threshold`` is the negative difference from which cells are marked with a minus, empty if none are.
     """
     name_1, name_2 = distinguish_panels(first, second)
     title = _wrap_title(first, second, width)
     marks: list[Mark] = [Text(0, 9 + LINE * i, line, 14, theme.ink, weight=600) for i, line in enumerate(title)]
-    below = LINE * (len(title) - 1)
-    sign = f"with a minus from {marked} down" if marked else ""
-    keys = [(theme.signed[-2], f"more in {name_2}", ""), (theme.signed[1], f"more in {name_1}", sign)]
-    for line, (colour, words, suffix) in enumerate(keys):
-        y = 27 + 15 * line + below
+    extra_height = LINE * (len(title) - 1)
+    sign = f"with a minus from {threshold} down" if threshold else ""
+    entries = [(theme.signed[-2], f"more in {name_2}", ""), (theme.signed[1], f"more in {name_1}", sign)]
+    for line, (colour, words, suffix) in enumerate(entries):
+        y = 27 + 15 * line + extra_height
         marks.append(Rect(0, y - 6, 12, 12, fill=colour))
         marks += [Rect(3, y - 0.75, 6, 1.5, fill=theme.paper)] if suffix else []
         label = fonts.cut_text(words, 11, width - 18 - (fonts.width(f", {suffix}", 11) if suffix else 0))
@@ -108,35 +116,34 @@ def _draw_title(first: Panel, second: Panel, width: float, theme: Theme, marked:
 def _wrap_title(first: Panel, second: Panel, width: float) -> list[str]:
     """Return the title "two minus one" in as many lines as necessary."""
     name_1, name_2 = distinguish_panels(first, second)
-    return wrap_text(f"{name_2} minus {name_1}", width, 14, MOST_LINES, 600)
+    return wrap_text(f"{name_2} minus {name_1}", width, 14, MAX_LINES, 600)
 
 
 def _height_above(first: Panel, second: Panel, width: float) -> float:
-    """Return the height of everything above the matrix."""
-    return ABOVE + LINE * (len(_wrap_title(first, second, width)) - 1)
+    """Return the height of the title and key above the matrix."""
+    return TITLE_HEIGHT + LINE * (len(_wrap_title(first, second, width)) - 1)
 
 
 def _note_unmarked(layout: HeatmapLayout, theme: Theme) -> tuple[Note, ...]:
     """Return a note that grey does not show the sign, if cells are too small for a minus."""
-    if not theme.has_minus or layout.cell >= MARKED:
+    if not theme.has_minus or layout.cell >= MIN_MARKED_CELL:
         return ()
     return (Note("", "Cells are too small to carry a minus, so that grey does not show their sign. Raise width_mm."),)
 
 
 def distinguish_panels(first: Panel, second: Panel) -> tuple[str, str]:
-    """Name two panels by everything in which they differ.
+    """Name two panels by all properties in which they differ: head, model or its revision, words, steps applied.
 
-    The order is head, model or its revision, words, steps applied. The quantity is always the same: different
-    quantities cannot be subtracted.
+    The quantity is always the same, because different quantities cannot be subtracted.
     """
     readings = (first.attention, second.attention)
-    differing = (_differing_models(*readings), _differing_texts(*readings), _differing_steps(*readings))
+    differences = (_differing_models(*readings), _differing_texts(*readings), _differing_steps(*readings))
     heads = [caption.name_in_model(panel.attention, panel.head) for panel in (first, second)]
-    name_1, name_2 = (" ".join(filter(None, words)) for words in zip(heads, *differing, strict=True))
+    name_1, name_2 = (" ".join(filter(None, words)) for words in zip(heads, *differences, strict=True))
     return (name_1, name_2) if name_1 != name_2 else ("the first", "the second")
 
 
-NO_DIFFERENCE = ("", "")  # the words for a property that two panels share
+NO_DIFFERENCE = ("", "")  # the names of a property that two panels share
 
 
 def _differing_models(first: Attention, second: Attention) -> tuple[str, str]:
@@ -150,8 +157,8 @@ def _differing_models(first: Attention, second: Attention) -> tuple[str, str]:
 
 def _differing_texts(first: Attention, second: Attention) -> tuple[str, str]:
     """Name the texts, if they differ."""
-    for ours, theirs in list_row_texts(first, second):
-        name_1, name_2 = _quote_own_words(ours, theirs), _quote_own_words(theirs, ours)
+    for text, other_text in pair_axis_texts(first, second):
+        name_1, name_2 = _quote_own_words(text, other_text), _quote_own_words(other_text, text)
         if name_1 != name_2:
             return name_1, name_2
     return NO_DIFFERENCE
@@ -170,13 +177,13 @@ def _quote_own_words(text: TokenizedText, other: TokenizedText) -> str:
     return f"with “{' '.join(words)}”" if 0 < len(words) <= 3 else f"of “{text.text}”"
 
 
-def build_difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
+def build_difference_matrix(diff: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
     """Return the signed difference as a matrix to draw.
 
     Units of both panels are in the same order, so a pinned token of either panel is a position in this matrix.
     """
-    pixels = palette(theme.signed)[quantise_levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
-    return Matrix(pixels, subtracted.axes, find_focus(list_units(pinned.attention, view), view), subtracted.d)
+    pixels = palette(theme.signed)[quantise_levels(diff.d, float(np.abs(diff.d).max(initial=0)))]
+    return Matrix(pixels, diff.axes, find_focus(list_units(pinned.attention, view), view), diff.d)
 
 
 def compute_difference(first: Panel, second: Panel, view: View) -> Difference:
@@ -190,8 +197,8 @@ def compute_difference(first: Panel, second: Panel, view: View) -> Difference:
     if reason:
         raise SettingError("These two readings have no common rows and columns.", reason)
     a, b = (build_block(p.attention, p.head, view, axes) for axes, p in pairs)
-    renamed = Axes(_merge_names(first_axes.rows, second_axes.rows), _merge_names(first_axes.cols, second_axes.cols))
-    return Difference(renamed, b.w - a.w, (a, b))
+    axes = Axes(_merge_names(first_axes.rows, second_axes.rows), _merge_names(first_axes.cols, second_axes.cols))
+    return Difference(axes, b.w - a.w, (a, b))
 
 
 def find_most_changed(first: Panel, second: Panel, view: View) -> str:
@@ -201,13 +208,13 @@ def find_most_changed(first: Panel, second: Panel, view: View) -> str:
     """
     if explain_mismatch(first.attention, second.attention, view):
         return ""
-    subtracted = compute_difference(first, second, view)
+    diff = compute_difference(first, second, view)
     rows, cols = (
-        [i for i, (unit, both) in enumerate(zip(ours, joined, strict=True)) if unit.text == both.text]
-        for ours, joined in zip(list_units(first.attention, view), subtracted.axes, strict=True)
+        [i for i, (unit, merged) in enumerate(zip(first_units, merged_units, strict=True)) if unit.text == merged.text]
+        for first_units, merged_units in zip(list_units(first.attention, view), diff.axes, strict=True)
     )
-    sizes = np.abs(subtracted.d[np.ix_(rows, cols)]).max(axis=1, initial=0)
-    return f"q{subtracted.axes.rows[rows[int(sizes.argmax())]].tokens[0]}" if sizes.any() else ""
+    sizes = np.abs(diff.d[np.ix_(rows, cols)]).max(axis=1, initial=0)
+    return f"q{diff.axes.rows[rows[int(sizes.argmax())]].tokens[0]}" if sizes.any() else ""
 
 
 def _merge_names(first: tuple[Unit, ...], second: tuple[Unit, ...]) -> tuple[Unit, ...]:

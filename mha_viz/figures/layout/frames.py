@@ -1,4 +1,4 @@
-"""A training as frames for the browser: ``browser/player`` plays and draws this data."""
+"""The recording of a training as data for the browser, which ``browser/player`` animates."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Curves(NamedTuple):
 
 
 class RecordedRow(NamedTuple):
-    """A row of maps of one of several trainings: its title, and the note for each step.
+    """The row of maps of one of several trainings, with a note for each step.
 
     ``is_dashed``: whether its curve is dashed.
     """
@@ -85,9 +85,9 @@ class Recording(NamedTuple):
         labels: names of the steps, if some are not steps of training.
         curves, matrices, flow, strip: further parts of the player.
         off: [step, head], whether a head is removed.
-        asked: the sentence that ends with the relations; ``note`` follows it.
+        instruction: the sentence that ends with the relations; ``note`` follows it.
         rows: if the maps are of several trainings, each has a row with an equal number of maps.
-        large: the heads whose maps are large; the maps of all others are small. By default, all maps are large.
+        large_heads: the heads whose maps are large; the maps of all others are small. By default, all maps are large.
     """
 
     key: str
@@ -106,14 +106,14 @@ class Recording(NamedTuple):
     flow_title: str = ""
     matrices_title: str = ""
     strip: Strip | None = None
-    asked: str = ""
+    instruction: str = ""
     note: str = ""
     rows: Sequence[RecordedRow] = ()
-    large: Sequence[int] = ()
+    large_heads: Sequence[int] = ()
 
 
-def build_frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
-    """Return the data for the browser: all recorded steps of a training; the step in view is number ``at``.
+def build_frames(recording: Recording, step_index: int, theme: Theme) -> dict[str, Any]:
+    """Return the data for the browser: all recorded steps of a training, and ``step_index``, the step in view.
 
     Maps have 256 levels, comparisons three decimals.
     """
@@ -124,16 +124,16 @@ def build_frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
         "labels": list(recording.labels) or [f"step {int(step):,}" for step in recording.steps],
         "curves": None if recording.curves is None else _curve_data(recording.curves, theme),
         "off": None if recording.off is None else recording.off.tolist(),
-        "at": at,
+        "at": step_index,
         "words": list(recording.words),
-        "asked": recording.asked,
+        "asked": recording.instruction,
         "note": recording.note,
         "heads": [
             {"name": name, "colour": theme.heads[h % heads_per_row % len(theme.heads)]}
             for h, name in enumerate(recording.names)
         ],
         "rows": [{"title": row.title, "notes": list(row.notes), "dashed": row.is_dashed} for row in recording.rows],
-        "large": [int(head) for head in recording.large],
+        "large": [int(head) for head in recording.large_heads],
         "maps": _encode_maps(recording.maps),
         "strip": None if recording.strip is None else _strip_data(recording.strip),
         "marks": [
@@ -156,12 +156,12 @@ def compare_heads(cosines: Array, divergence: Array, gradients: Array) -> tuple[
     The comparisons are the cosine of their weights, the divergence of their attention as a share of ln 2, and the
     cosine of their gradients.
     """
-    direction = ((1.0, "same direction"), (0.0, "right angle"), (-1.0, "opposite"))
-    rows = ((0.0, "same rows"), (1.0, "no word in common"))
+    cosine_legend = ((1.0, "same direction"), (0.0, "right angle"), (-1.0, "opposite"))
+    divergence_legend = ((0.0, "same rows"), (1.0, "no word in common"))
     return (
-        HeadMatrix("Weights, cosine", cosines, -1, 1, "signed", direction),
-        HeadMatrix("Attention, divergence ÷ ln 2", divergence / LN2, 0, 1, "share", rows),
-        HeadMatrix("Gradients, cosine", gradients, -1, 1, "signed", direction),
+        HeadMatrix("Weights, cosine", cosines, -1, 1, "signed", cosine_legend),
+        HeadMatrix("Attention, divergence ÷ ln 2", divergence / LN2, 0, 1, "share", divergence_legend),
+        HeadMatrix("Gradients, cosine", gradients, -1, 1, "signed", cosine_legend),
     )
 
 
@@ -169,16 +169,16 @@ def _encode_maps(maps: Array) -> str:
     return base64.b64encode(np.rint(np.clip(maps, 0, 1) * 255).astype(np.uint8).tobytes()).decode()
 
 
-def scale_losses(of_each: Sequence[Array], shown: int, beside: Sequence[Array] = ()) -> list[PlayedCurve]:
+def scale_losses(losses: Sequence[Array], selected_index: int, other_losses: Sequence[Array] = ()) -> list[PlayedCurve]:
     """Scale loss curves to the range from 0 to 1 by their logarithms; all values are 1 if they are equal.
 
-    Return the curve of the training number ``shown`` and, faintly, the curves of the other trainings. The curves
-    ``beside`` share their scale but are not returned.
+    Return the curve of training number ``selected_index`` and faint curves of the other trainings. ``other_losses``
+    share the scale but are not returned.
     """
-    logs = np.log(np.maximum(np.stack([*of_each, *beside]), np.finfo(np.float32).tiny))
+    logs = np.log(np.maximum(np.stack([*losses, *other_losses]), np.finfo(np.float32).tiny))
     span = float(np.ptp(logs))
     shares = (logs - logs.min()) / span if span else np.ones_like(logs)
-    lines = [PlayedCurve(shares[number], number != shown) for number in range(len(of_each))]
+    lines = [PlayedCurve(shares[number], number != selected_index) for number in range(len(losses))]
     return sorted(lines, key=lambda line: not line.is_faint)
 
 

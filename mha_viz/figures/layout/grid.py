@@ -29,9 +29,9 @@ from mha_viz.figures.layout.view import (
 from mha_viz.view.quantities import QUANTITIES
 
 MAX_CELLS = 96  # maximum number of rows and columns of one small picture
-FOOT = 22
-LABEL_WIDTH = 44  # the pixels that the label "L11H11" needs
-TALLEST = 1.15  # maximum height, in widths, of a grid with more layers than heads
+FOOT = 22  # room below a grid for the names of the axes and the colour scale, pixels
+LABEL_WIDTH = 44  # the width of the label "L11H11", pixels
+MAX_ASPECT_RATIO = 1.15  # maximum height per width of a grid with more layers than heads
 
 
 def grid(
@@ -41,46 +41,50 @@ def grid(
     view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
     axes = list_units(attention, view)
-    drawn = heads or attention.every_head()
-    footer = draw_footer(caption.mention_ablated([(attention, head) for head in drawn]), size.pixels, theme.ink)
-    layers, numbers = (sorted({*places}) for places in zip(*drawn, strict=True))
-    height = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
+    drawn_heads = heads or attention.every_head()
+    footer = draw_footer(caption.mention_ablated([(attention, head) for head in drawn_heads]), size.pixels, theme.ink)
+    layers, numbers = (sorted({*indices}) for indices in zip(*drawn_heads, strict=True))
+    height = size.pixels if len(numbers) >= len(layers) else MAX_ASPECT_RATIO * size.pixels / len(layers)
     layout = grid_layout(size.pixels, len(layers), len(numbers), height)
-    parts = [[build_block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
+    blocks = [[build_block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
     marks = draw_grid_marks(
-        parts, layout, view.scale, theme, *name_rows_and_columns(attention, layers, numbers, layout)
+        blocks, layout, view.scale, theme, *name_rows_and_columns(attention, layers, numbers, layout)
     )
-    blocks = [part for row in parts for part in row]
-    marks += draw_grid_foot(attention, layout, theme, blocks, view.scale, scale_colours(blocks, theme))
+    all_blocks = [block for row in blocks for block in row]
+    marks += draw_grid_foot(attention, layout, theme, all_blocks, view.scale, scale_colours(all_blocks, theme))
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        notes=note_faint_cells(view, blocks),
-        **caption.write_words(
-            attention, () if len(drawn) == attention.layers * attention.heads else drawn, view, blocks, "grid"
+        notes=note_faint_cells(view, all_blocks),
+        **caption.write_texts(
+            attention,
+            () if len(drawn_heads) == attention.layers * attention.heads else drawn_heads,
+            view,
+            all_blocks,
+            "grid",
         ),
     )
     return make_sheet(drawing, size, footer)
 
 
 def draw_grid_marks(
-    parts: Sequence[Sequence[Block]],
+    blocks: Sequence[Sequence[Block]],
     layout: GridLayout,
     scale: str,
     theme: Theme,
     rows: Sequence[str],
     columns: Sequence[str],
 ) -> list[Mark]:
-    """Return the small pictures of ``parts`` [layer][head], with the names of ``rows`` and ``columns``."""
+    """Return the small pictures of ``blocks`` [layer][head], with the names of ``rows`` and ``columns``."""
     marks: list[Mark] = []
-    for place, (name, row) in enumerate(zip(rows, parts, strict=True)):
-        y = layout.top + place * layout.step
-        marks.append(draw_row_name(layout, place, name, theme))
-        for head, part in enumerate(row):
-            pixels = colour_cells(part._replace(w=_pool_block(part)), scale, theme)
-            if part.w.size:
+    for row_index, (name, row) in enumerate(zip(rows, blocks, strict=True)):
+        y = layout.top + row_index * layout.step
+        marks.append(draw_row_name(layout, row_index, name, theme))
+        for head, block in enumerate(row):
+            pixels = colour_cells(block._replace(w=_pool_block(block)), scale, theme)
+            if block.w.size:
                 marks.append(CellPicture(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
     return [*marks, *draw_column_names(layout, columns, theme)]
 
@@ -90,8 +94,8 @@ def name_rows_and_columns(
 ) -> tuple[list[str], list[str]]:
     """Return the names of rows and of columns, by their numbers in the model.
 
-    They are layers and heads; only layers for a quantity with one map per layer; and only heads, if there is room, for
-    a reading whose heads were selected.
+    Rows are layers and columns are heads. Columns have no names if the quantity has one map per layer; rows have none
+    if the heads of the reading were selected, and columns then have names only if there is room.
     """
     if _has_kept_heads(attention):
         names = [str(find_in_model(attention.made, Head(0, number))) for number in numbers]
@@ -104,17 +108,17 @@ def _has_kept_heads(attention: Attention) -> bool:
     return any(step.row.name == ONLY for step in attention.made)
 
 
-def draw_row_name(layout: GridLayout, place: int, name: str, theme: Theme) -> Text:
-    """Return the label of the row at this ``place``."""
-    y = layout.top + place * layout.step + layout.size / 2
+def draw_row_name(layout: GridLayout, row: int, name: str, theme: Theme) -> Text:
+    """Return the label of a row."""
+    y = layout.top + row * layout.step + layout.size / 2
     return Text(layout.left - 8, y, name, 11, theme.muted, anchor="end")
 
 
 def draw_column_names(layout: GridLayout, names: Sequence[str], theme: Theme) -> list[Text]:
-    """Return the names of columns above them."""
-    places = [layout.left + place * layout.step + layout.size / 2 for place in range(len(names))]
+    """Return the labels above the columns."""
+    middles = [layout.left + column * layout.step + layout.size / 2 for column in range(len(names))]
     return [
-        Text(x, layout.top / 2, name, 11, theme.muted, anchor="middle") for x, name in zip(places, names, strict=True)
+        Text(x, layout.top / 2, name, 11, theme.muted, anchor="middle") for x, name in zip(middles, names, strict=True)
     ]
 
 
@@ -122,7 +126,7 @@ def draw_grid_foot(
     attention: Attention,
     layout: GridLayout,
     theme: Theme,
-    parts: Sequence[Block],
+    blocks: Sequence[Block],
     scale: str,
     ramp: tuple[str, ...] | Pixels,
 ) -> list[Mark]:
@@ -131,31 +135,31 @@ def draw_grid_foot(
     rows = "" if _has_kept_heads(attention) else "rows: layers"
     columns = "" if QUANTITIES[attention.quantity].of_layers else "columns: heads"
     axes = Text(0, y, "   ".join(filter(None, (rows, columns))), 11, theme.muted)
-    words = describe_span(attention, scale, parts)
-    return [axes, *draw_scale_bar(layout.width, y, 60, theme, ramp, words)]
+    legend = describe_span(attention, scale, blocks)
+    return [axes, *draw_scale_bar(layout.width, y, 60, theme, ramp, legend)]
 
 
-def describe_span(attention: Attention, scale: str, parts: Sequence[Block]) -> str:
+def describe_span(attention: Attention, scale: str, blocks: Sequence[Block]) -> str:
     """Return the range of the colours in words."""
     if scale != "head":
-        return describe_range(scale, parts)
-    whose = "layer" if QUANTITIES[attention.quantity].of_layers else "head"
-    return f"0 to {'±' * any(part.signed for part in parts)}each {whose}'s largest"
+        return describe_range(scale, blocks)
+    owner = "layer" if QUANTITIES[attention.quantity].of_layers else "head"
+    return f"0 to {'±' * any(block.signed for block in blocks)}each {owner}'s largest"
 
 
-def _pool_block(part: Block) -> Weights:
+def _pool_block(block: Block) -> Weights:
     """Pool as :func:`pool_matrix`; of signed numbers, take the largest in absolute value."""
-    largest = pool_matrix(part.w, MAX_CELLS)
-    if not part.signed:
-        return largest
-    least = pool_matrix(-part.w, MAX_CELLS)
-    return np.where(largest >= least, largest, -least)
+    largest_positive = pool_matrix(block.w, MAX_CELLS)
+    if not block.signed:
+        return largest_positive
+    largest_negative = pool_matrix(-block.w, MAX_CELLS)
+    return np.where(largest_positive >= largest_negative, largest_positive, -largest_negative)
 
 
-def pool_matrix(w: Weights, most: int) -> Weights:
-    """Reduce the matrix to at most ``most`` rows and columns by taking the largest weight of each block."""
-    if w.size == 0 or max(w.shape) <= most:
+def pool_matrix(w: Weights, max_size: int) -> Weights:
+    """Reduce the matrix to at most ``max_size`` rows and columns by taking the largest weight of each block."""
+    if w.size == 0 or max(w.shape) <= max_size:
         return w
-    steps = [math.ceil(n / most) for n in w.shape]
-    down: Weights = np.maximum.reduceat(w, np.arange(0, w.shape[0], steps[0]), axis=0)
-    return np.maximum.reduceat(down, np.arange(0, w.shape[1], steps[1]), axis=1)
+    steps = [math.ceil(n / max_size) for n in w.shape]
+    pooled_rows: Weights = np.maximum.reduceat(w, np.arange(0, w.shape[0], steps[0]), axis=0)
+    return np.maximum.reduceat(pooled_rows, np.arange(0, w.shape[1], steps[1]), axis=1)

@@ -1,4 +1,4 @@
-"""Maps of what heads of a vision transformer attend to: for each head, the weights of the patches over the image."""
+"""Attention maps of a vision transformer: for each head, the weights of the patches, drawn over the image."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from mha_viz.quotes import quote
 from mha_viz.text import TokenizedText
 from mha_viz.view.quantities import QUANTITIES
 
-SHARP_PIXELS = 1600  # target pixels of all images in a row, and in a column, of heads
+SHARP_PIXELS = 1600  # target width of a row of images, and height of a column, in pixels
 IMAGE_OPACITY = 0.45  # opacity of the image where there is no attention
 GREYS = 8  # grey levels of an image on the colour scale
 COLOUR_OPACITY = 0.85  # opacity of the colour of the largest weight over the image
@@ -53,8 +53,8 @@ Grey = npt.NDArray[np.float64]
 class PinnedPatches(NamedTuple):
     """The pinned token and the patches of a figure.
 
-    The weights are those from the token, or to it if ``is_key``; the patches are ``rows`` × ``columns`` tokens, row by
-    row.
+    The figure shows the weights from the token, or to it if ``is_key``. ``patches`` are ``rows`` × ``columns`` tokens,
+    row by row.
     """
 
     token: int
@@ -67,7 +67,7 @@ class PinnedPatches(NamedTuple):
 def find_pinned_token(attention: Attention, view: View, columns: int | None) -> PinnedPatches:
     """Return the pinned token and the patches.
 
-    Raises SettingError, and ShapeError if the tokens are not such patches.
+    Raises SettingError, and ShapeError if the tokens are not the patches of one image.
     """
     query, key = view.pinned
     if (query is None) == (key is None):
@@ -82,14 +82,14 @@ def find_pinned_token(attention: Attention, view: View, columns: int | None) -> 
 
 
 def _find_patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
-    """Return the names of the patches by token: those with numbers and without brackets.
+    """Map each patch token to its name; the names of patches have numbers and no brackets.
 
-    Raises ShapeError for the tokens of a text, which have other names or were made by a tokenizer, and for names of two
-    kinds, one of which belongs to other tokens.
+    Raises ShapeError for the tokens of a text, which have other names or were made by a tokenizer, and for numbered
+    names of two kinds.
     """
     names = {
-        place: token.text
-        for place, token in enumerate(text.tokens)
+        index: token.text
+        for index, token in enumerate(text.tokens)
         if not token.special and not BRACKETED.fullmatch(token.text)
     }
     words = [name for name in names.values() if not any(map(str.isdigit, name))]
@@ -117,7 +117,7 @@ def _lay_out_patches(names: Mapping[int, str], columns: int | None) -> tuple[tup
     do not fill it.
     """
     count, tokens = len(names), [*names]
-    positions = _parse_places([*names.values()])
+    positions = _parse_positions([*names.values()])
     if positions:
         rows, cols = (max(numbers) - min(numbers) + 1 for numbers in zip(*positions, strict=True))
         if columns not in (None, cols):
@@ -134,38 +134,38 @@ def _lay_out_patches(names: Mapping[int, str], columns: int | None) -> tuple[tup
     cols = math.isqrt(count) if columns is None else columns
     if cols < 1 or count % cols or (columns is None and cols * cols != count):
         shape = f"a square of {cols**2} or {(cols + 1) ** 2}" if columns is None else f"rows of {cols}"
-        more = f", of which {count // cols * cols} would fill {count // cols}" if columns and cols > 0 else ""
+        hint = f", of which {count // cols * cols} would fill {count // cols}" if columns and cols > 0 else ""
         raise ShapeError(
-            f"{count} patches do not form {shape}{more}.",
+            f"{count} patches do not form {shape}{hint}.",
             "Give columns=, or names “row,column” to the patches and in brackets, such as [REG1], to other tokens.",
         )
     return tuple(tokens), count // cols, cols
 
 
-def _parse_places(names: Sequence[str]) -> list[tuple[int, int]]:
+def _parse_positions(names: Sequence[str]) -> list[tuple[int, int]]:
     """Read the row and column from names of one kind, "0,1", "patch_0_1" or "r0c1".
 
     Row and column are the two numbers that vary; the list is empty if only one number varies. Raises ShapeError for
     other numbers, such as those of frames.
     """
     numbers = np.array([[int(number) for number in NUMBER.findall(name)] for name in names], dtype=object)
-    varying = [column for column in range(numbers.shape[1]) if len({*numbers[:, column]}) > 1]
+    varying_columns = [column for column in range(numbers.shape[1]) if len({*numbers[:, column]}) > 1]
     if ROW_COLUMN.fullmatch(names[0]):
-        varying = [0, 1]
-    if len(varying) < 2:
+        varying_columns = [0, 1]
+    if len(varying_columns) < 2:
         return []
-    separator = NUMBER.split(names[0])[varying[0] + 1]
-    if len(varying) > 2 or not SEPARATOR.fullmatch(separator):
+    separator = NUMBER.split(names[0])[varying_columns[0] + 1]
+    if len(varying_columns) > 2 or not SEPARATOR.fullmatch(separator):
         problem = f"Names such as {quote(names[0])} have several numbers that are not a row and a column."
         raise ShapeError(problem, "Give the patches of one image, with names “row,column”.")
-    return [(int(row), int(column)) for row, column in numbers[:, varying]]
+    return [(int(row), int(column)) for row, column in numbers[:, varying_columns]]
 
 
-def patch_weights(attention: Attention, head: Head, shown: PinnedPatches) -> Weights:
+def patch_weights(attention: Attention, head: Head, pinned: PinnedPatches) -> Weights:
     """Return the weights [row, column] of one head between the pinned token and each patch. Raises UnknownHead."""
     matrix = attention[head]
-    line = matrix[:, shown.token] if shown.is_key else matrix[shown.token]
-    return line[[*shown.patches]].reshape(shown.rows, shown.columns)
+    weights = matrix[:, pinned.token] if pinned.is_key else matrix[pinned.token]
+    return weights[[*pinned.patches]].reshape(pinned.rows, pinned.columns)
 
 
 def to_grey(image: Any) -> Grey:
@@ -198,78 +198,78 @@ def _white_value(pixels: npt.NDArray[Any]) -> float:
 
     It is 255 or 65,535 for integers, and 1 for floats, unless larger values occur; then it is the largest.
     """
-    largest, is_integer = float(pixels.max()), pixels.dtype.kind in "ui"
-    usual = (1.0,) if not is_integer else (255.0,) if pixels.dtype == np.uint8 else (255.0, 65535.0)
-    return next((white for white in usual if largest <= white), largest)
+    max_value, is_integer = float(pixels.max()), pixels.dtype.kind in "ui"
+    candidates = (1.0,) if not is_integer else (255.0,) if pixels.dtype == np.uint8 else (255.0, 65535.0)
+    return next((white for white in candidates if max_value <= white), max_value)
 
 
 def draw_over_image(
-    attention: Attention, image: Grey | None, heads: Sequence[Head], shown: PinnedPatches, view: View, size: Size
+    attention: Attention, image: Grey | None, heads: Sequence[Head], pinned: PinnedPatches, view: View, size: Size
 ) -> Drawing:
     """Draw the patches of all ``heads``, which must be the same in all their layers. Raises UnknownHead."""
     theme, quantity = THEMES[size.look], QUANTITIES[attention.quantity]
-    layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
+    layers, numbers = (sorted({*indices}) for indices in zip(*heads, strict=True))
     footer = draw_footer(caption.mention_ablated([(attention, head) for head in heads]), size.pixels, theme.ink)
-    height = size.tallest - FOOT - footer[1]
-    layout = grid_layout(size.pixels, len(layers), len(numbers), height, largest=min(size.pixels, height))
-    sharp = max(1, SHARP_PIXELS // max(len(numbers) * shown.columns, len(layers) * shown.rows))
-    grey_image = None if image is None else _resize_image(image, shown, sharp)
-    marks, parts = list[Mark](), list[Block]()
-    rows, columns = name_rows_and_columns(attention, layers, numbers, layout)
-    for place, layer in enumerate(layers):
-        y = layout.top + place * layout.step
-        marks.append(draw_row_name(layout, place, rows[place], theme))
-        for across, number in enumerate(numbers):
-            w = patch_weights(attention, Head(layer, number), shown)
-            parts.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
+    height = size.max_height - FOOT - footer[1]
+    layout = grid_layout(size.pixels, len(layers), len(numbers), height, max_step=min(size.pixels, height))
+    patch_pixels = max(1, SHARP_PIXELS // max(len(numbers) * pinned.columns, len(layers) * pinned.rows))
+    grey_image = None if image is None else _resize_image(image, pinned, patch_pixels)
+    marks, blocks = list[Mark](), list[Block]()
+    row_names, column_names = name_rows_and_columns(attention, layers, numbers, layout)
+    for row, layer in enumerate(layers):
+        y = layout.top + row * layout.step
+        marks.append(draw_row_name(layout, row, row_names[row], theme))
+        for column, number in enumerate(numbers):
+            w = patch_weights(attention, Head(layer, number), pinned)
+            blocks.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
             marks.append(
-                _place_picture(_colour_patches(parts[-1], view.scale, theme, grey_image), layout, across, y, shown)
+                _place_picture(_colour_patches(blocks[-1], view.scale, theme, grey_image), layout, column, y, pinned)
             )
     marks += [
-        *draw_column_names(layout, columns, theme),
-        *draw_grid_foot(attention, layout, theme, parts, view.scale, _build_ramp(parts, theme, grey_image)),
+        *draw_column_names(layout, column_names, theme),
+        *draw_grid_foot(attention, layout, theme, blocks, view.scale, _build_ramp(blocks, theme, grey_image)),
     ]
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        **_write_words(attention, heads, shown, describe_span(attention, view.scale, parts), grey_image is not None),
+        **_write_texts(attention, heads, pinned, describe_span(attention, view.scale, blocks), grey_image is not None),
     )
     return make_sheet(drawing, size, footer)
 
 
-def table(attention: Attention, heads: Sequence[Head], shown: PinnedPatches) -> Table:
+def table(attention: Attention, heads: Sequence[Head], pinned: PinnedPatches) -> Table:
     """Return the weights that the figure shows."""
     rows = [
         (*head, row, column, float(value))
         for head in heads
-        for (row, column), value in np.ndenumerate(patch_weights(attention, head, shown))
+        for (row, column), value in np.ndenumerate(patch_weights(attention, head, pinned))
     ]
     about = {
         "model": name_in_column(attention.model),
         "revision": attention.revision,
-        "token": _token_text(attention, shown),
+        "token": _token_text(attention, pinned),
     }
     about |= {"numbers": name_array(attention.quantity, attention.made), "made": "; ".join(attention.made)}
     return Table(COLUMNS, tuple(rows), about)
 
 
-def _resize_image(image: Grey, shown: PinnedPatches, sharp: int) -> Grey:
-    """Resize the image to ``sharp`` pixels along each side of a patch."""
+def _resize_image(image: Grey, pinned: PinnedPatches, patch_pixels: int) -> Grey:
+    """Resize the image so that each side of a patch has ``patch_pixels`` pixels."""
     picture = Image.fromarray((image * 255).astype(np.uint8))
-    resized = picture.resize((shown.columns * sharp, shown.rows * sharp), Image.Resampling.LANCZOS)
+    resized = picture.resize((pinned.columns * patch_pixels, pinned.rows * patch_pixels), Image.Resampling.LANCZOS)
     return np.asarray(resized, np.float64) / 255
 
 
-def _colour_patches(part: Block, scale: str, theme: Theme, grey_image: Grey | None) -> Pixels:
-    """Return the colours of the weights over the faint image, [row, column, rgb]; larger weights are more opaque."""
-    cells = colour_cells(part, scale, theme)
+def _colour_patches(block: Block, scale: str, theme: Theme, grey_image: Grey | None) -> Pixels:
+    """Return the colours of the weights over the faint image, [row, column, rgb], more opaque for larger weights."""
+    cells = colour_cells(block, scale, theme)
     if grey_image is None:
         return cells
-    sharp = len(grey_image) // len(part.w)
-    share = (shades(part.w, scale) / 255).repeat(sharp, 0).repeat(sharp, 1)
-    return _blend_colours(cells.repeat(sharp, 0).repeat(sharp, 1), share, theme, grey_image)
+    patch_pixels = len(grey_image) // len(block.w)
+    share = (shades(block.w, scale) / 255).repeat(patch_pixels, 0).repeat(patch_pixels, 1)
+    return _blend_colours(cells.repeat(patch_pixels, 0).repeat(patch_pixels, 1), share, theme, grey_image)
 
 
 def _blend_colours(colours: Pixels, share: Grey, theme: Theme, grey_image: Grey) -> Pixels:
@@ -278,51 +278,56 @@ def _blend_colours(colours: Pixels, share: Grey, theme: Theme, grey_image: Grey)
     The larger the ``share`` [row, column], the more opaque the colour.
     """
     paper = np.array(ImageColor.getrgb(theme.paper))
-    faint = paper + IMAGE_OPACITY * (255 * grey_image[..., None] - paper)
-    blended: Pixels = np.rint(faint + COLOUR_OPACITY * share[..., None] * (colours - faint)).astype(np.uint8)
+    base = paper + IMAGE_OPACITY * (255 * grey_image[..., None] - paper)
+    blended: Pixels = np.rint(base + COLOUR_OPACITY * share[..., None] * (colours - base)).astype(np.uint8)
     return blended
 
 
-def _build_ramp(parts: Sequence[Block], theme: Theme, grey_image: Grey | None) -> tuple[str, ...] | Pixels:
+def _build_ramp(blocks: Sequence[Block], theme: Theme, grey_image: Grey | None) -> tuple[str, ...] | Pixels:
     """Return the colour scale: its stops or, over an image, its colours on black (first line) to white (last line)."""
-    stops = scale_colours(parts, theme)
+    stops = scale_colours(blocks, theme)
     if grey_image is None:
         return stops
-    place = np.linspace(0, 1, 256)[SHADES]
-    share = np.abs(2 * place - 1) if stops == theme.signed else place
+    t = np.linspace(0, 1, 256)[SHADES]
+    share = np.abs(2 * t - 1) if stops == theme.signed else t
     greys = np.linspace(0, 1, GREYS)[:, None]
-    return _blend_colours(palette(stops)[None, SHADES], share[None], theme, np.broadcast_to(greys, (GREYS, len(place))))
+    return _blend_colours(palette(stops)[None, SHADES], share[None], theme, np.broadcast_to(greys, (GREYS, len(t))))
 
 
-def _place_picture(pixels: Pixels, layout: GridLayout, across: int, y: float, shown: PinnedPatches) -> CellPicture:
+def _place_picture(pixels: Pixels, layout: GridLayout, column: int, y: float, pinned: PinnedPatches) -> CellPicture:
     """Place a picture in the middle of its square."""
-    side = layout.size / max(shown.rows, shown.columns)
-    width, height = side * shown.columns, side * shown.rows
-    x = layout.left + across * layout.step + (layout.size - width) / 2
+    side = layout.size / max(pinned.rows, pinned.columns)
+    width, height = side * pinned.columns, side * pinned.rows
+    x = layout.left + column * layout.step + (layout.size - width) / 2
     return CellPicture(x, y + (layout.size - height) / 2, width, height, pixels)
 
 
-def _token_text(attention: Attention, shown: PinnedPatches) -> str:
-    text = attention.keys if shown.is_key else attention.queries
-    return text.tokens[shown.token].text
+def _token_text(attention: Attention, pinned: PinnedPatches) -> str:
+    text = attention.keys if pinned.is_key else attention.queries
+    return text.tokens[pinned.token].text
 
 
-def _write_words(
-    attention: Attention, heads: Sequence[Head], shown: PinnedPatches, colours: str, is_over: bool
-) -> caption.Words:
+def _write_texts(
+    attention: Attention, heads: Sequence[Head], pinned: PinnedPatches, colours: str, has_image: bool
+) -> caption.FigureTexts:
     has_all = len(heads) == attention.layers * attention.heads
-    listed = (
+    head_list = (
         caption.describe_all_heads(attention)
         if has_all
         else ", ".join(caption.name_in_model(attention, head) for head in heads)
     )
-    token, patches = f"“{_token_text(attention, shown)}”", f"{shown.rows} × {shown.columns} patches"
-    direction = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
-    title = f"Attention over an image: {listed} of {cite_model(attention.model, attention.revision)}, {direction}"
-    steps = f", {applied}" if (applied := caption.list_applied_steps(attention)) else ""
-    off = caption.explain_ablated([(attention, head) for head in heads])
-    how = "; the scale shows each over the image’s black, above, to its white, below" * is_over
-    sentences = (f"{title}{steps}.", off, caption.quantities([attention]), f"Colour: {colours}{how}.")
+    token, patches = f"“{_token_text(attention, pinned)}”", f"{pinned.rows} × {pinned.columns} patches"
+    direction = f"from each of {patches} to {token}" if pinned.is_key else f"from {token} to each of {patches}"
+    title = f"Attention over an image: {head_list} of {cite_model(attention.model, attention.revision)}, {direction}"
+    steps = f", {names}" if (names := caption.list_applied_steps(attention)) else ""
+    ablation = caption.explain_ablated([(attention, head) for head in heads])
+    scale_note = "; the scale shows each over the image’s black, above, to its white, below" * has_image
+    sentences = (
+        f"{title}{steps}.",
+        ablation,
+        caption.explain_quantities([attention]),
+        f"Colour: {colours}{scale_note}.",
+    )
     about = {
         "figure": "image",
         "model": name_in_column(attention.model),

@@ -43,7 +43,6 @@ from mha_viz.figures.layout.view import (
     View,
     build_block,
     choose_drawn_links,
-    chosen,
     describe_few_links,
     describe_range,
     find_focus,
@@ -51,17 +50,18 @@ from mha_viz.figures.layout.view import (
     link_scale,
     list_units,
     note_faint_links,
+    select_links,
     shades,
 )
 
-LEVELS = 24  # number of different line strengths
+LEVELS = 24  # number of line strengths
 KEY_LINE, SWATCH = 16, 34  # in the key of heads: the height of a row, the length of a sample line, pixels
 STRAND_GAP = 4  # distance between the lines of two heads that link the same tokens, pixels
 TOP = 20  # room above the first tokens for the names of the columns, pixels
-NARROWEST, GAP = 250, 28  # minimum width of a column of a long text, and the gap between columns, pixels
-NUMBERED = 0.05  # smaller shares, or smaller fractions of the largest number, are not written
+MIN_COLUMN, GAP = 250, 28  # minimum width of a column of a long text, and the gap between columns, pixels
+MIN_NUMBERED = 0.05  # minimum share, or fraction of the largest number, that is written
 NUMBER_GAP = 6  # distance from a token to the number behind it, pixels
-MOST_WRITTEN = 3  # maximum number of heads whose weights are written behind a token
+MAX_NUMBERS = 3  # maximum number of heads whose weights are written behind a token
 DARKENING = 0.7  # the exponent of a line's strength
 BAR_LENGTH = 60  # the length of the scale of the lines, pixels
 
@@ -69,27 +69,27 @@ BAR_LENGTH = 60  # the length of the scale of the lines, pixels
 class Strand(NamedTuple):
     """One head in a link diagram.
 
-    ``chosen``: the links that the view's rule selects, which are drawn for pinned tokens; ``drawn``: the links that are
-    drawn if no token is pinned; ``below``: the colour of links below 0.
+    ``rule_links``: the links that the view's rule selects, which are drawn for pinned tokens; ``default_links``: the
+    links that are drawn if no token is pinned; ``negative_colour``: the colour of links below 0.
     """
 
     head: Head
     colour: str
     dash: tuple[int, ...]
-    part: Block
-    chosen: Mask
-    drawn: Mask
+    block: Block
+    rule_links: Mask
+    default_links: Mask
     shade: Shades
-    below: str
+    negative_colour: str
 
     def level(self, row: int, col: int) -> int:
         """Return the strength of a line, from 0 (no line) to LEVELS."""
         return math.floor(int(self.shade[row, col]) / 255 * LEVELS + 0.5)
 
     def is_numbered(self, row: int, col: int) -> bool:
-        """Whether the number of a link is written: only of a line that is drawn and not one of the weakest."""
-        least = NUMBERED * (1 if self.part.is_share else self.part.top)
-        return self.level(row, col) > 0 and abs(self.part.w[row, col]) >= np.float32(least)
+        """Return whether the number of a link is written: only for drawn lines that are not very weak."""
+        minimum = MIN_NUMBERED * (1 if self.block.is_share else self.block.top)
+        return self.level(row, col) > 0 and abs(self.block.w[row, col]) >= np.float32(minimum)
 
 
 def links(attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None) -> Drawing:
@@ -103,53 +103,60 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     theme = THEMES[size.look]
     axes = list_units(attention, view)
     strands = build_strands(attention, heads, view, axes, theme)
-    names, below = draw_key(attention, strands, size.pixels, theme)
-    parts = [strand.part for strand in strands]
-    extent, few = describe_range(link_scale(view.scale), parts), describe_few_links(axes, view)
-    words = (f"width and darkness of a line: {extent}", extent)
-    ends = (strands[0].colour if len(strands) == 1 else theme.ink, strands[0].below)
-    _, high_scale = draw_line_foot(parts, ends, words, few, size.pixels, theme)
-    foot = below + high_scale
+    names, key_height = draw_key(attention, strands, size.pixels, theme)
+    blocks = [strand.block for strand in strands]
+    extent, few_links = describe_range(link_scale(view.scale), blocks), describe_few_links(axes, view)
+    legends = (f"width and darkness of a line: {extent}", extent)
+    ends = (strands[0].colour if len(strands) == 1 else theme.ink, strands[0].negative_colour)
+    _, scale_height = draw_line_foot(blocks, ends, legends, few_links, size.pixels, theme)
+    foot = key_height + scale_height
     footer = draw_footer(caption.mention_ablated([(attention, head) for head in heads]), size.pixels, theme.ink)
-    page = _lay_out_page(strands, axes, find_focus(axes, view), (size.pixels, size.tallest - foot - footer[1]), theme)
-    scale, _ = draw_line_foot(
-        parts, ends, words, f"{page.within} of {few}" if page.within is not None else few, size.pixels, theme
+    page = _lay_out_page(
+        strands, axes, find_focus(axes, view), (size.pixels, size.max_height - foot - footer[1]), theme
     )
-    drawn = Drawing(
+    scale, _ = draw_line_foot(
+        blocks,
+        ends,
+        legends,
+        f"{page.drawn_count} of {few_links}" if page.drawn_count is not None else few_links,
+        size.pixels,
+        theme,
+    )
+    drawing = Drawing(
         size.pixels,
         page.height + foot,
-        (*page.marks, *shift_marks(names, 0, page.height), *shift_marks(scale, 0, page.height + below)),
+        (*page.marks, *shift_marks(names, 0, page.height), *shift_marks(scale, 0, page.height + key_height)),
         background=None if size.transparent else theme.paper,
-        notes=(*note_faint_links(view, parts), *page.notes),
-        **caption.write_words(attention, tuple(heads), view, parts, "links"),
+        notes=(*note_faint_links(view, blocks), *page.notes),
+        **caption.write_texts(attention, tuple(heads), view, blocks, "links"),
     )
-    return make_sheet(drawn, size, footer)
+    return make_sheet(drawing, size, footer)
 
 
 def draw_line_foot(
-    parts: Sequence[Block], ends: tuple[str, str], words: tuple[str, str], few: str, width: float, theme: Theme
+    blocks: Sequence[Block], ends: tuple[str, str], legends: tuple[str, str], few_links: str, width: float, theme: Theme
 ) -> tuple[tuple[Mark, ...], float]:
     """Return the marks below a diagram and their height.
 
-    They explain width and darkness of a line, with the second of ``words`` if the first is too wide, and, next to or
-    above that, name the drawn links if there are too many (``few``). ``ends``: the colours of the strongest lines above
-    and below 0.
+    They explain width and darkness of a line, with the second of ``legends`` if the first is too wide. ``few_links``
+    describes the drawn links if only some are drawn, and stands next to or above the legend. ``ends``: the colours of
+    the strongest lines above and below 0.
     """
-    legend = next((text for text in words if BAR_LENGTH + fonts.width(text, 11) + GAP <= width), words[-1])
-    bar = max(8.0, min(BAR_LENGTH, width - fonts.width(legend, 11) - GAP))
-    is_above = bool(few) and fonts.width(few, 11) + bar + fonts.width(legend, 11) + 2 * GAP > width
-    y, down = FOOT / 2 + 2, KEY_LINE * is_above
-    ramp = build_line_ramp(theme, ends[0], ends[1] if any(part.signed for part in parts) else None)
-    note = (Text(0, y, fonts.cut_text(few, 11, width), 11, theme.muted),) if few else ()
-    return (*note, *draw_scale_bar(width, y + down, bar, theme, ramp, legend)), FOOT + down
+    legend = next((text for text in legends if BAR_LENGTH + fonts.width(text, 11) + GAP <= width), legends[-1])
+    bar_width = max(8.0, min(BAR_LENGTH, width - fonts.width(legend, 11) - GAP))
+    is_above = bool(few_links) and fonts.width(few_links, 11) + bar_width + fonts.width(legend, 11) + 2 * GAP > width
+    y, offset = FOOT / 2 + 2, KEY_LINE * is_above
+    ramp = build_line_ramp(theme, ends[0], ends[1] if any(block.signed for block in blocks) else None)
+    note = (Text(0, y, fonts.cut_text(few_links, 11, width), 11, theme.muted),) if few_links else ()
+    return (*note, *draw_scale_bar(width, y + offset, bar_width, theme, ramp, legend)), FOOT + offset
 
 
-def build_line_ramp(theme: Theme, colour: str, below: str | None = None) -> tuple[str, ...]:
-    """Return the colours of lines on paper from 0 to full strength; with ``below``, from full strength below 0."""
+def build_line_ramp(theme: Theme, colour: str, negative: str | None = None) -> tuple[str, ...]:
+    """Return the colours of lines on paper from 0, or from full strength of ``negative`` numbers, to full strength."""
     steps = [round(255 * compute_opacity(step / 8)) for step in range(9)]
-    above, less = (palette((theme.paper, end or theme.paper)) for end in (colour, below))
-    falling = [less[shade] for shade in steps[:0:-1]] if below else []
-    return tuple("#" + bytes(rgb).hex() for rgb in (*falling, *(above[shade] for shade in steps)))
+    positive_colours, negative_colours = (palette((theme.paper, end or theme.paper)) for end in (colour, negative))
+    reversed_ramp = [negative_colours[shade] for shade in steps[:0:-1]] if negative else []
+    return tuple("#" + bytes(rgb).hex() for rgb in (*reversed_ramp, *(positive_colours[shade] for shade in steps)))
 
 
 def compute_opacity(strength: float) -> float:
@@ -161,15 +168,15 @@ def compute_opacity(strength: float) -> float:
 
 
 class LinksPage(NamedTuple):
-    """A diagram on a page, with notes on what is left out.
+    """A diagram on a page, with notes on omitted parts.
 
-    ``within`` is the number of strongest links that are drawn, if some are not.
+    ``drawn_count`` is the number of strongest links that are drawn, None if all are.
     """
 
     marks: tuple[Mark, ...]
     height: float
     notes: tuple[Note, ...]
-    within: int | None = None
+    drawn_count: int | None = None
 
 
 def _lay_out_page(
@@ -180,38 +187,42 @@ def _lay_out_page(
     A long text is set in columns, or cut to the part around the pinned token.
     """
     width, height = page
-    mean_weights = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
-    fit = max(1, int((height - TOP) // ON_PAPER.least))
-    across, has_few = max(1, int((width + GAP) // (NARROWEST + GAP))), focus is None and is_crowded(axes)
-    parts, notes = cut_excerpts(mean_weights, focus, fit, across, has_share=not has_few)
-    column = (width - (len(parts) - 1) * GAP) / len(parts)
-    room = Room(measure_token_room(axes, ON_PAPER), max(max(map(len, part), default=0) for part in parts))
+    mean_weights = np.stack([s.block.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
+    max_rows = max(1, int((height - TOP) // ON_PAPER.min_row))
+    max_columns, draws_few = max(1, int((width + GAP) // (MIN_COLUMN + GAP))), focus is None and is_crowded(axes)
+    excerpts, notes = cut_excerpts(mean_weights, focus, max_rows, max_columns, has_share=not draws_few)
+    column_width = (width - (len(excerpts) - 1) * GAP) / len(excerpts)
+    room = Room(measure_token_room(axes, ON_PAPER), max(max(map(len, excerpt), default=0) for excerpt in excerpts))
     marks: list[Mark] = []
-    high = 0.0
-    for place, part in enumerate(parts):
-        strand_parts = [_cut_strand(strand, part) for strand in strands]
-        pinned = part.place_focus(focus)
-        drawn, layout = draw_link_marks(
-            strand_parts, part.axes(axes), pinned, column, theme, room, height - TOP, ON_PAPER
+    page_height = 0.0
+    for column_index, excerpt in enumerate(excerpts):
+        excerpt_strands = [_cut_strand(strand, excerpt) for strand in strands]
+        pinned = excerpt.place_focus(focus)
+        excerpt_marks, layout = draw_link_marks(
+            excerpt_strands, excerpt.axes(axes), pinned, column_width, theme, room, height - TOP, ON_PAPER
         )
-        marks += shift_marks(drawn, place * (column + GAP), 0)
-        high = layout.height + TOP
-    if not has_few:
-        return LinksPage(tuple(marks), high, notes)
-    total = sum(int(strand.drawn.sum()) for strand in strands)
-    within = sum(int(strand.drawn[np.ix_(*part)].sum()) for strand in strands for part in parts)
-    if within == total:
-        return LinksPage(tuple(marks), high, notes)
-    problem = f"{total - within} of the {total} strongest links have an end in another column or beyond the last"
-    return LinksPage(tuple(marks), high, (*notes, Note(f"{problem} and are left out.", f"{REMEDY}.")), within)
+        marks += shift_marks(excerpt_marks, column_index * (column_width + GAP), 0)
+        page_height = layout.height + TOP
+    if not draws_few:
+        return LinksPage(tuple(marks), page_height, notes)
+    total = sum(int(strand.default_links.sum()) for strand in strands)
+    drawn_count = sum(int(strand.default_links[np.ix_(*excerpt)].sum()) for strand in strands for excerpt in excerpts)
+    if drawn_count == total:
+        return LinksPage(tuple(marks), page_height, notes)
+    problem = f"{total - drawn_count} of the {total} strongest links have an end in another column or beyond the last"
+    notes = (*notes, Note(f"{problem} and are left out.", f"{REMEDY}."))
+    return LinksPage(tuple(marks), page_height, notes, drawn_count)
 
 
-def _cut_strand(strand: Strand, part: Excerpt) -> Strand:
+def _cut_strand(strand: Strand, excerpt: Excerpt) -> Strand:
     """Restrict a head to an excerpt of its weights."""
-    cells = np.ix_(*part)
-    excerpt = strand.part._replace(w=strand.part.w[cells], hidden=strand.part.hidden[part.rows])
+    cells = np.ix_(*excerpt)
+    block = strand.block._replace(w=strand.block.w[cells], hidden=strand.block.hidden[excerpt.rows])
     return strand._replace(
-        part=excerpt, chosen=strand.chosen[cells], drawn=strand.drawn[cells], shade=strand.shade[cells]
+        block=block,
+        rule_links=strand.rule_links[cells],
+        default_links=strand.default_links[cells],
+        shade=strand.shade[cells],
     )
 
 
@@ -220,19 +231,19 @@ def build_strands(
 ) -> list[Strand]:
     """Build the strands of heads that are drawn together.
 
-    ``top`` is the weight of full strength if other diagrams share the scale; otherwise it is the largest of these
-    heads.
+    ``top`` is the weight of full strength, if diagrams share a scale; by default, the largest weight of these heads.
     """
-    parts = [build_block(attention, head, view, axes) for head in heads]
-    most = max(part.top for part in parts) if top is None else top
-    drawn = choose_drawn_links(parts, view.links, axes)
+    blocks = [build_block(attention, head, view, axes) for head in heads]
+    max_weight = max(block.top for block in blocks) if top is None else top
+    default_links = choose_drawn_links(blocks, view.links, axes)
     strands = []
-    for place, (head, part) in enumerate(zip(heads, parts, strict=True)):
-        colour = theme.signed[-2] if part.signed else theme.heads[head.head % len(theme.heads)]
-        below = theme.signed[1] if part.signed else colour
-        shade = shades(part.w, link_scale(view.scale), most)
-        dash = theme.dashes[place % len(theme.dashes)]
-        strands.append(Strand(head, colour, dash, part, chosen(part.w, view.links), drawn[place], shade, below))
+    for number, (head, block) in enumerate(zip(heads, blocks, strict=True)):
+        colour = theme.signed[-2] if block.signed else theme.heads[head.head % len(theme.heads)]
+        negative_colour = theme.signed[1] if block.signed else colour
+        shade = shades(block.w, link_scale(view.scale), max_weight)
+        dash = theme.dashes[number % len(theme.dashes)]
+        rule_links = select_links(block.w, view.links)
+        strands.append(Strand(head, colour, dash, block, rule_links, default_links[number], shade, negative_colour))
     return strands
 
 
@@ -248,15 +259,15 @@ def draw_link_marks(
 ) -> tuple[tuple[Mark, ...], LinksLayout]:
     """Draw lines and tokens, with exact weights behind the tokens, below a line that names the columns.
 
-    They are the weights of the pinned token; without a pin, the weight of the strongest link to each token.
+    The numbers are the weights of the pinned token or, without a pin, the weight of the strongest link to each token.
     """
     rows, cols = axes
     label, min_tokens = room or Room(measure_token_room(axes, spacing), 0)
-    count = (max(min_tokens, len(rows)), max(min_tokens, len(cols)))
-    layout = links_layout(width, *count, label, height, spacing, _measure_numbers(strands, width))
+    counts = (max(min_tokens, len(rows)), max(min_tokens, len(cols)))
+    layout = links_layout(width, *counts, label, height, spacing, _measure_numbers(strands, width))
     offsets = compute_line_offsets(len(strands), layout)
     pairs = zip(strands, offsets, strict=True)
-    marks: list[Mark] = [curve for s, shift in pairs for curve in draw_strand(s, focus, layout, shift)]
+    marks: list[Mark] = [curve for s, offset in pairs for curve in draw_strand(s, focus, layout, offset)]
     marks += [
         mark
         for is_query, side in ((True, axes.rows), (False, axes.cols))
@@ -305,7 +316,7 @@ def horizontal_line(
 
 def measure_token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
     """Return the room for tokens on each side."""
-    return measure_widest(axes, spacing.measured) + 8
+    return measure_widest(axes, spacing.measured_font_size) + 8
 
 
 def compute_line_offsets(heads: int, layout: LinksLayout) -> list[float]:
@@ -314,27 +325,27 @@ def compute_line_offsets(heads: int, layout: LinksLayout) -> list[float]:
     Offsets keep lines of two heads between the same tokens from overlapping.
     """
     step = min(STRAND_GAP, layout.row_height / 2 / heads)
-    return [(place - (heads - 1) / 2) * step for place in range(heads)]
+    return [(number - (heads - 1) / 2) * step for number in range(heads)]
 
 
-def draw_strand(strand: Strand, focus: Focus | None, layout: LinksLayout, shift: float) -> list[Curve]:
+def draw_strand(strand: Strand, focus: Focus | None, layout: LinksLayout, offset: float) -> list[Curve]:
     """Return the lines of one head, weak ones first, each from token to token."""
     begin, end = layout.left, layout.right
     if focus is not None and focus.row is None:  # numbers stand behind the queries: lines begin after these
-        begin += layout.wide * layout.written + NUMBER_GAP
-    reach = control_distance(begin, end)
-    mask = strand.drawn if focus is None else strand.chosen
+        begin += layout.number_width * layout.numbers_per_token + NUMBER_GAP
+    control_offset = control_distance(begin, end)
+    mask = strand.default_links if focus is None else strand.rule_links
     rows, cols = (
         range(count) if index is None else [index]
         for count, index in zip(mask.shape, (None, None) if focus is None else focus, strict=True)
     )
-    visible = [(level, r, c) for r in rows for c in cols if mask[r, c] and (level := strand.level(r, c))]
+    visible_links = [(level, r, c) for r in rows for c in cols if mask[r, c] and (level := strand.level(r, c))]
     curves = []
-    for level, r, c in sorted(visible):
-        y1, y2 = (r + 0.5) * layout.row_height + shift, (c + 0.5) * layout.row_height + shift
+    for level, r, c in sorted(visible_links):
+        y1, y2 = (r + 0.5) * layout.row_height + offset, (c + 0.5) * layout.row_height + offset
         strength = level / LEVELS
-        colour = strand.below if strand.part.w[r, c] < 0 else strand.colour
-        points = ((begin, y1), (begin + reach, y1), (end - reach, y2), (end, y2))
+        colour = strand.negative_colour if strand.block.w[r, c] < 0 else strand.colour
+        points = ((begin, y1), (begin + control_offset, y1), (end - control_offset, y2), (end, y2))
         curves.append(Curve(points, colour, 1 + 2.5 * strength, compute_opacity(strength), strand.dash))
     return curves
 
@@ -349,7 +360,7 @@ def _draw_token(
     theme: Theme,
     spacing: Spacing,
 ) -> list[Mark]:
-    size = max(10, min(spacing.letters, layout.row_height - spacing.leading))
+    size = max(10, min(spacing.max_font_size, layout.row_height - spacing.leading))
     pinned = None if focus is None else focus.row if is_query else focus.col
     weight: FontWeight = 600 if focus is not None and pinned == i else 400
     colour = theme.accent if weight == 600 else theme.muted if unit.special else theme.ink
@@ -357,16 +368,18 @@ def _draw_token(
     x = layout.left - 8 if is_query else layout.right + 8
     anchor: Anchor = "end" if is_query else "start"
     marks: list[Mark] = [
-        *draw_label(Text(x, y, unit.drawn, size, colour, weight, anchor), layout.column, layout.row_height)
+        *draw_label(Text(x, y, unit.drawn, size, colour, weight, anchor), layout.column_width, layout.row_height)
     ]
     widths = (fonts.width(mark.text, mark.size, mark.weight) for mark in marks if isinstance(mark, Text))
-    behind = x if is_query else x + max(widths)
-    for slot, (strand, row, col) in enumerate(_find_numbered_links(strands, is_query, i, focus)[: layout.written]):
-        left = behind + NUMBER_GAP + slot * layout.wide
-        number = strand.part.written(float(strand.part.w[row, col]))
-        marks.append(Text(left, y + 0.5, number, layout.digits, theme.ink, weight=600))
+    number_x = x if is_query else x + max(widths)
+    for slot, (strand, row, col) in enumerate(
+        _find_numbered_links(strands, is_query, i, focus)[: layout.numbers_per_token]
+    ):
+        left = number_x + NUMBER_GAP + slot * layout.number_width
+        number = strand.block.format(float(strand.block.w[row, col]))
+        marks.append(Text(left, y + 0.5, number, layout.number_size, theme.ink, weight=600))
         if len(strands) > 1:  # the colour shows the head to which the number belongs
-            marks.append(Rect(left, y + layout.digits * 0.6, layout.wide * 0.9, 2, fill=strand.colour))
+            marks.append(Rect(left, y + layout.number_size * 0.6, layout.number_width * 0.9, 2, fill=strand.colour))
     return marks
 
 
@@ -375,20 +388,22 @@ def _find_numbered_links(
 ) -> list[tuple[Strand, int, int]]:
     """Return the links whose weights are written behind token ``i`` of a side.
 
-    With a pinned token, they are its links, one for each head; without a pin, the strongest link to a key.
+    These are the links of the pinned token, one for each head; without a pin, the strongest link to a key.
     """
     if focus is None:
-        candidates = [(s, r, i) for s in strands if not is_query for r in np.flatnonzero(s.drawn[:, i]).tolist()]
-        sized = [(abs(float(s.part.w[r, c])), (s, r, c)) for s, r, c in candidates if s.is_numbered(r, c)]
-        return [max(sized, key=lambda link: link[0])[1]] if sized else []
+        candidates = [
+            (s, r, i) for s in strands if not is_query for r in np.flatnonzero(s.default_links[:, i]).tolist()
+        ]
+        weighted_links = [(abs(float(s.block.w[r, c])), (s, r, c)) for s, r, c in candidates if s.is_numbered(r, c)]
+        return [max(weighted_links, key=lambda link: link[0])[1]] if weighted_links else []
     if is_query:
         cell = None if focus.col is None or focus.row is not None else (i, focus.col)
     else:
         cell = None if focus.row is None or focus.col not in (None, i) else (focus.row, i)
-    return [] if cell is None else [(s, *cell) for s in strands if s.chosen[cell] and s.is_numbered(*cell)]
+    return [] if cell is None else [(s, *cell) for s in strands if s.rule_links[cell] and s.is_numbered(*cell)]
 
 
 def _measure_numbers(strands: Sequence[Strand], width: float) -> tuple[float, int]:
-    """Return the width of a number, in heights of its letters, and how many may stand behind a token."""
-    number_width = 3.2 if all(strand.part.is_share for strand in strands) else 7.2
-    return number_width, max(1, min(MOST_WRITTEN, len(strands), int(width * 0.2 // (number_width * 12))))
+    """Return the width of a number, in units of its font size, and the maximum count of numbers behind a token."""
+    number_width = 3.2 if all(strand.block.is_share for strand in strands) else 7.2
+    return number_width, max(1, min(MAX_NUMBERS, len(strands), int(width * 0.2 // (number_width * 12))))

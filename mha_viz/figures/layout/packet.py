@@ -2,8 +2,8 @@
 
 Layout: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded so that the body starts at
 a multiple of four), the body. Full matrices are uint16 levels; every row has one float32 scale for ordinary keys and
-one for special tokens, so that a weight is exact to 8e-6 of the largest in its part of the row: three decimals on
-screen are correct, even if little weight is left after special tokens are hidden and the other weights are rescaled.
+one for special tokens, so that a weight is exact to 8e-6 of the largest in its part of the row. Three decimals on
+screen are therefore correct even if special tokens are hidden and the few remaining weights are rescaled.
 Thumbnails are uint8, 255 × √weight.
 
 The header's ``tokens`` and the fields that belong to them describe the rows, and also the columns unless there are
@@ -12,8 +12,8 @@ The header's ``tokens`` and the fields that belong to them describe the rows, an
 If a matrix would exceed COARSE_BYTES, its levels are uint8, exact to 0.2 % of the largest in their part of the row: the
 packet then has the field ``coarse`` and stays under 1.5 MB.
 
-Short texts carry all heads in full. Beyond FULL_BYTES only the wanted heads are full (their whole layer if it fits),
-and the grid is drawn from max-pooled thumbnails: a long text with one open head takes less than 1 MB.
+Packets of short texts have all heads in full. Beyond FULL_BYTES only the open heads are full (their whole layer if it
+fits), and the grid is drawn from max-pooled thumbnails: a long text with one open head takes less than 1 MB.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from mha_viz.model_names import cite_model
 from mha_viz.text import TokenizedText
 from mha_viz.view.quantities import QUANTITIES
 
-FULL_BYTES = 1_250_000  # up to this size all heads are full
-LAYER_BYTES = 500_000  # up to this size the open layer is full
-STANDALONE_BYTES = 24_000_000  # up to this size all heads are full in a page that works without a server
+FULL_BYTES = 1_250_000  # maximum size of all heads in full
+LAYER_BYTES = 500_000  # maximum size of a layer in full
+STANDALONE_BYTES = 24_000_000  # maximum size of all heads in full, for a page that works without a server
 MATRIX_BYTES = 4_000_000  # maximum size in bytes of heads that are drawn together
-COARSE_BYTES = 1_200_000  # up to this size a matrix has 16-bit levels
+COARSE_BYTES = 1_200_000  # maximum size of a matrix with 16-bit levels
 COARSE_BITS = 8
 THUMB_BYTES = 200_000  # maximum size in bytes of all thumbnails together
 _THEMES = {name: theme._asdict() for name, theme in THEMES.items()}
@@ -54,7 +54,7 @@ ISOLATED_SPECIALS = 8  # maximum number of special tokens with a thumbnail row e
 
 @dataclass(frozen=True)
 class RankedLink:
-    """The link by which all heads are ranked: their weight from one unit to another.
+    """A link, from one unit to another, by whose weight all heads are ranked.
 
     ``query`` and ``key`` are token indices; ``words`` extends them to the words they belong to.
     """
@@ -87,7 +87,7 @@ class OpenHead:
 class Overview(NamedTuple):
     """The part of a packet about all heads, independent of which are open.
 
-    Caching it pays, because computing it takes most of the time.
+    It is cached, because computing it takes most of the time.
     """
 
     metrics: list[dict[str, object]]
@@ -134,69 +134,70 @@ def build_common_header(model: str, revision: str, layers: int, heads: int) -> d
 
     A browser that runs the model adds the other fields (``browser/live/reader.js``).
     """
-    named = {"model": cite_model(model), "cited": cite_model(model, revision)}
+    names = {"model": cite_model(model), "cited": cite_model(model, revision)}
     shape = {"layers": layers, "heads": heads, "together": heads}
-    return {**named, **shape, "metrics": _list_measures(True), "themes": _THEMES}
+    return {**names, **shape, "metrics": _list_measures(True), "themes": _THEMES}
 
 
 def build_packet(
     attention: Attention,
-    wanted: Sequence[Head],
+    open_heads: Sequence[Head],
     link: RankedLink | None = None,
     start: OpenHead | None = None,
-    summary: Overview | None = None,
-    everything: bool = False,
+    overview: Overview | None = None,
+    is_standalone: bool = False,
     bits: int = 16,
-    drawn: Sequence[Head] = (),
+    grid_heads: Sequence[Head] = (),
 ) -> bytes:
-    """Return the bytes for one reading. ``wanted`` heads are full; only the first ones if there are too many.
+    """Return the bytes for one reading, with ``open_heads`` in full, or the first of them if there are too many.
 
-    ``summary`` is the reading's :func:`compute_overview`, if already computed. ``everything`` is for a page without a
-    server: all heads are full up to STANDALONE_BYTES, or only the heads ``drawn`` in a grid with selected rows and
+    ``overview`` is the reading's :func:`compute_overview`, if already computed. ``is_standalone``: for a page without a
+    server, which has all heads in full up to STANDALONE_BYTES, or only ``grid_heads`` if the grid has selected rows and
     columns. ``bits``: bits per level. With 12, a weight is exact to 1.3e-4 of the largest in its part of the row, and
     the bytes compress to three quarters.
 
     Raises UnknownHead for a head that the model does not have.
     """
-    summary = summary or compute_overview(attention)
-    has_all_heads = everything and _total_bytes(attention) <= STANDALONE_BYTES
-    if not everything and is_coarse(attention):
+    overview = overview or compute_overview(attention)
+    has_all_heads = is_standalone and _total_bytes(attention) <= STANDALONE_BYTES
+    if not is_standalone and is_coarse(attention):
         bits = COARSE_BITS
-    full = (drawn or attention.every_head()) if has_all_heads else choose_full_heads(attention, wanted)
+    full_heads = (grid_heads or attention.every_head()) if has_all_heads else choose_full_heads(attention, open_heads)
     special = attention.keys.special
     signed = QUANTITIES[attention.quantity].is_signed
-    layers, numbers = divmod(np.array(attention.places(full)), attention.heads)
-    parts = [*quantise(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
-    header = _build_header(attention, full, start or OpenHead(str(attention.every_head()[0])), summary, everything)
+    layers, numbers = divmod(np.array(attention.places(full_heads)), attention.heads)
+    parts = [*quantise(attention.weights[layers, numbers], special, bits, signed), overview.thumbs]
+    start = start or OpenHead(str(attention.every_head()[0]))
+    header = _build_header(attention, full_heads, start, overview, is_standalone)
     header |= {"coarse": True} if bits == COARSE_BITS else {}
-    if drawn and len(drawn) < attention.layers * attention.heads:
-        rows = {attention.layer_numbers.index(head.layer) for head in drawn}
-        header["drawn"] = {"layers": sorted(rows), "heads": sorted({head.head for head in drawn})}
-    if attention.hidden.any():  # tokens were hidden before: the page always states how much weight they had
+    if grid_heads and len(grid_heads) < attention.layers * attention.heads:
+        rows = {attention.layer_numbers.index(head.layer) for head in grid_heads}
+        header["drawn"] = {"layers": sorted(rows), "heads": sorted({head.head for head in grid_heads})}
+    if attention.hidden.any():  # the page states the weight of tokens that earlier steps have hidden
         header["hidden"] = [_round_to_five_digits(row) for row in attention.hidden[layers, numbers]]
-    if summary.bins and link is not None:
+    if overview.bins and link is not None:
         header["link"] = {**asdict(link), "weights": _round_to_five_digits(get_link_weights(attention, link))}
     return _join_packet(header, parts)
 
 
-def choose_full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
-    """Return the heads that are sent in full, in order.
+def choose_full_heads(attention: Attention, open_heads: Sequence[Head]) -> list[Head]:
+    """Return the heads that are sent in full, in order: all heads, the layers of the open heads, or these heads.
 
-    These are all heads, the layers of the wanted heads, or only the wanted heads.
+    Raises UnknownHead.
     """
-    for head in wanted:
+    for head in open_heads:
         _ = attention[head]  # raises UnknownHead
     all_heads = list(attention.every_head())
     if _fits_in_full(attention):
         return all_heads
     if _matrix_bytes(attention) * attention.heads <= LAYER_BYTES:
-        layers = {head.layer for head in wanted}
+        layers = {head.layer for head in open_heads}
         return [head for head in all_heads if head.layer in layers]
-    return sorted(dict.fromkeys(wanted[: count_together(attention)]))
+    return sorted(dict.fromkeys(open_heads[: count_drawable_heads(attention)]))
 
 
-def count_together(attention: Attention) -> int:
-    """Return how many heads of one layer can be drawn together: all of them, or fewer if the text is very long."""
+def count_drawable_heads(attention: Attention) -> int:
+    """Return the number of heads of a layer that can be drawn together: all, or fewer if the text is very long."""
     return min(attention.heads, max(1, MATRIX_BYTES // _matrix_bytes(attention)))
 
 
@@ -228,27 +229,27 @@ def quantise(
     """
     runs = _find_runs(special)
     sizes = np.abs(matrices) if signed else matrices
-    tops = np.zeros((*matrices.shape[:2], 2), np.float32)
+    maxima = np.zeros((*matrices.shape[:2], 2), np.float32)
     for columns, part in runs:
-        np.maximum(tops[..., part], sizes[..., columns].max(axis=2), out=tops[..., part])
+        np.maximum(maxima[..., part], sizes[..., columns].max(axis=2), out=maxima[..., part])
     width = COARSE_BITS if bits == COARSE_BITS else 16
     step = 2 ** (width - bits)  # low bits of levels that stay 0
     zero = 2 ** (width - 1) if signed else 0
-    highest = (2**width - 1 - zero) // step * step
-    scales = (tops / highest).astype("<f4")
+    max_level = (2**width - 1 - zero) // step * step
+    scales = (maxima / max_level).astype("<f4")
     steps = np.maximum(scales, np.float32(1e-38)) * np.float32(step)
     levels = np.empty_like(matrices)
     for columns, part in runs:
         np.divide(matrices[..., columns], steps[..., part, None], out=levels[..., columns])
     np.rint(levels, out=levels)
     levels *= step
-    np.clip(levels, -highest, highest, out=levels)
+    np.clip(levels, -max_level, max_level, out=levels)
     levels += zero
     return [scales.tobytes(), levels.astype(f"<u{width // 8}").tobytes()]
 
 
 def _find_runs(special: Sequence[bool]) -> list[tuple[slice, int]]:
-    """Return runs of columns that are all special (1) or all ordinary (0): the slices of a row with separate scales."""
+    """Return runs of columns that are all special (1) or all ordinary (0), as slices of a row."""
     runs, start = [], 0
     for part, columns in groupby(special):
         end = start + len(list(columns))
@@ -264,14 +265,14 @@ def divide_tokens(text: TokenizedText, side: int) -> tuple[list[int], list[bool]
     have a row each, so that hiding them is exact; the tokens between them share the other rows evenly.
     """
     n = len(text)
-    isolated = {i for i, special in enumerate(text.special) if special}
-    isolated = set(sorted(isolated)[:ISOLATED_SPECIALS])
-    width = max(1, math.ceil((n - len(isolated)) / max(1, side - 2 * len(isolated))))
+    isolated_indices = {i for i, special in enumerate(text.special) if special}
+    isolated_indices = set(sorted(isolated_indices)[:ISOLATED_SPECIALS])
+    width = max(1, math.ceil((n - len(isolated_indices)) / max(1, side - 2 * len(isolated_indices))))
     starts: list[int] = []
     for i in range(n):
-        if i in isolated or not starts or i - starts[-1] >= width or starts[-1] in isolated:
+        if i in isolated_indices or not starts or i - starts[-1] >= width or starts[-1] in isolated_indices:
             starts.append(i)
-    return starts, [i in isolated for i in starts]
+    return starts, [i in isolated_indices for i in starts]
 
 
 def compute_thumbnails(
@@ -286,22 +287,22 @@ def compute_thumbnails(
     column_spans = list(zip(column_starts, [*column_starts[1:], len(attention.keys)], strict=True))
     is_signed = QUANTITIES[attention.quantity].is_signed
 
-    def pooled(weights: Weights) -> bytes:
+    def pool(weights: Weights) -> bytes:
         sizes = np.abs(weights) if is_signed else weights
         rows = np.stack([sizes[:, start:end].max(axis=1) for start, end in row_spans], axis=2)
         # [head, key, row]: complete rows again, for which max is fast
         cells = np.stack([rows[:, start:end].max(axis=1) for start, end in column_spans], axis=2)
         return bytes(np.rint(np.sqrt(np.minimum(cells, 1)) * np.float32(255)).astype(np.uint8))
 
-    return b"".join(map_layers(pooled, attention.weights))
+    return b"".join(map_layers(pool, attention.weights))
 
 
-def compute_text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
-    """Return a key of a text, and of its words (``given``) if it was given as words.
+def compute_text_key(text: str, pair: str, words: Sequence[str] = ()) -> str:
+    """Return a key of a text or, if the text was given as words, of these ``words``.
 
-    It tells whether a view was set for the text that is now requested.
+    A view applies only to the text whose key it was set for.
     """
-    return hashlib.blake2b(json.dumps([text, pair, given]).encode(), digest_size=9).hexdigest()
+    return hashlib.blake2b(json.dumps([text, pair, words]).encode(), digest_size=9).hexdigest()
 
 
 def compute_view_key(attention: Attention) -> str:
@@ -316,10 +317,7 @@ def compute_view_key(attention: Attention) -> str:
 
 
 def collect_request_fields(attention: Attention) -> dict[str, object]:
-    """Return further fields that the page needs to request this reading again.
-
-    They describe the input of an encoder–decoder, or ablated heads.
-    """
+    """Return the fields with which the page can request this reading again, for an encoder–decoder or ablated heads."""
     request = attention.request
     if request is not None and request.part:
         return {"request": {"text": request.text, "target": request.target, "part": request.part}}
@@ -330,12 +328,12 @@ def collect_request_fields(attention: Attention) -> dict[str, object]:
 
 
 def _build_header(
-    attention: Attention, full: Sequence[Head], start: OpenHead, thumbnails: Overview, is_standalone: bool = False
+    attention: Attention, full_heads: Sequence[Head], start: OpenHead, overview: Overview, is_standalone: bool = False
 ) -> dict[str, object]:
-    """Build the header. ``is_standalone``: for a file, which must not reveal where the model is on somebody's disk."""
-    text, heads, maps = attention.queries, attention.heads, attention.every_head()
-    numbers_in_model = [find_in_model(attention.made, head) for head in maps]
-    numbers, written = name_numbers(attention.quantity, attention.made), find_first_written(attention)
+    """Build the header. ``is_standalone``: for a file, which must not contain the model's path on the author's disk."""
+    text, heads, all_heads = attention.queries, attention.heads, attention.every_head()
+    numbers_in_model = [find_in_model(attention.made, head) for head in all_heads]
+    numbers, first_written = name_numbers(attention.quantity, attention.made), find_first_written(attention)
     return {
         "key": attention.key,
         "of": compute_view_key(attention),
@@ -344,20 +342,20 @@ def _build_header(
         "cited": cite_model(attention.model, attention.revision),
         "layers": attention.layers,
         "heads": heads,
-        "together": count_together(attention),
+        "together": count_drawable_heads(attention),
         **collect_axis_tokens(text),
         **({"keys": collect_axis_tokens(attention.keys)} if attention.is_cross else {}),
-        **({} if written is None else {"written": written}),
+        **({} if first_written is None else {"written": first_written}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({} if numbers == "weight" else {"numbers": numbers}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **collect_request_fields(attention),
-        **({"in_model": numbers_in_model} if numbers_in_model != [*maps] else {}),
+        **({"in_model": numbers_in_model} if numbers_in_model != [*all_heads] else {}),
         **({"layer_numbers": attention.layer_numbers} if attention.layer_numbers[-1] >= attention.layers else {}),
-        "full": attention.places(full),
-        "metrics": thumbnails.metrics,
+        "full": attention.places(full_heads),
+        "metrics": overview.metrics,
         "themes": _THEMES,
-    } | ({"bins": thumbnails.bins} if thumbnails.bins else {})
+    } | ({"bins": overview.bins} if overview.bins else {})
 
 
 def collect_axis_tokens(text: TokenizedText) -> dict[str, object]:

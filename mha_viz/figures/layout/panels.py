@@ -2,8 +2,8 @@
 
 Layout of the packet: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded to four
 bytes), then one packet for each distinct reading in the layout of :mod:`mha_viz.figures.layout.packet`, with the heads
-of its panels only; ``sizes`` of the header states the bytes of each. A head costs 2 · n² bytes, shared by panels that
-show it twice: 0.5 MB for the longest text, 8.4 MB for sixteen of them. The same panels give the same bytes.
+of its panels only. The header's ``sizes`` are the sizes of these packets in bytes. A head takes 2 · n² bytes, once even
+if several panels show it: 0.5 MB for the longest text, 8.4 MB for sixteen heads. The same panels give the same bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNEQUAL_LENGTHS = "Their words differ in number. Compare two sentences of equal 
 
 
 class Panel(NamedTuple):
-    """One head of one reading, with a name that a user gave it, if any."""
+    """One head of one reading; ``name`` is the user's name for it, if any."""
 
     attention: Attention
     head: Head
@@ -44,34 +44,34 @@ def find_pins(
     panels: Sequence[Panel], view: View, pin_of: int = 0, diff: tuple[int, int] | None = None
 ) -> list[Focus | None]:
     """Return the pinned tokens of each panel."""
-    pinned = panels[pin_of].attention
-    pair = [panels[i].attention for i in diff or ()]
-    if pair and explain_mismatch(pair[0], pair[1], view):
-        pair = []
-    subtracted = {attention.key for attention in pair}
-    order = [panel.attention.key for panel in panels]  # the page aligns each reading with later ones
+    origin = panels[pin_of].attention
+    readings = [panels[i].attention for i in diff or ()]
+    if readings and explain_mismatch(readings[0], readings[1], view):
+        readings = []
+    difference_keys = {attention.key for attention in readings}
+    keys = [panel.attention.key for panel in panels]  # the page aligns each reading with later ones
     return [
-        find_focus(list_units(pinned, view), view)  # units of both are in the same order
-        if {pinned.key, panel.attention.key} <= subtracted
-        else transfer_pin(pinned, panel.attention, view, order.index(panel.attention.key) < order.index(pinned.key))
+        find_focus(list_units(origin, view), view)  # the units of both readings are in the same order
+        if {origin.key, panel.attention.key} <= difference_keys
+        else transfer_pin(origin, panel.attention, view, keys.index(panel.attention.key) < keys.index(origin.key))
         for panel in panels
     ]
 
 
-def transfer_pin(first: Attention, other: Attention, view: View, back: bool = False) -> Focus | None:
+def transfer_pin(first: Attention, other: Attention, view: View, is_reversed: bool = False) -> Focus | None:
     """Return the position in ``other`` of the pin, which counts tokens of ``first``; None if nothing corresponds to it.
 
-    There may be several equally good alignments; ``back`` uses the alignment of ``other`` to ``first``.
+    There may be several equally good alignments; ``is_reversed``: use the alignment of ``other`` to ``first``.
     """
     axes = list_units(other, view)
-    sides = list_row_texts(first, other)
-    if all(ours == theirs for ours, theirs in sides):
+    sides = pair_axis_texts(first, other)
+    if all(text == other_text for text, other_text in sides):
         return find_focus(axes, view)
-    query, key = (_find_unit(*side, token, back) for side, token in zip(sides, view.pinned, strict=True))
+    query, key = (_find_unit(*side, token, is_reversed) for side, token in zip(sides, view.pinned, strict=True))
     row, col = (_find_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
-    pinned = [token is not None for token in view.pinned]
-    present = [row is not None, col is not None]
-    return Focus(row, col) if any(pinned) and pinned == present else None
+    has_pin = [token is not None for token in view.pinned]
+    has_position = [row is not None, col is not None]
+    return Focus(row, col) if any(has_pin) and has_pin == has_position else None
 
 
 def convert_pin(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
@@ -89,31 +89,33 @@ def convert_pin(panels: Sequence[Panel], number: int, view: View, pin_of: int) -
 def choose_difference_pin(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
     """Convert the pin of a comparison for the difference of two of its panels.
 
-    Return which of the two panels it belongs to, and the pin.
+    Return the index of its panel among the two, and the pin.
     """
-    pinned = panels[pin_of].attention
+    origin = panels[pin_of].attention
     for side, number in enumerate(diff):
-        if panels[number].attention.key == pinned.key:
+        if panels[number].attention.key == origin.key:
             return side, view.pin
     return 0, convert_pin(panels, diff[0], view, pin_of)
 
 
-def list_row_texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
-    """Return the row texts of two readings, and their column texts."""
+def pair_axis_texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
+    """Return the pair of texts on the rows of two readings, and the pair on their columns."""
     return (first.queries, other.queries), (first.keys, other.keys)
 
 
-def _find_unit(first: TokenizedText, other: TokenizedText, token: int | None, back: bool) -> tuple[int, ...] | None:
+def _find_unit(
+    first: TokenizedText, other: TokenizedText, token: int | None, is_reversed: bool
+) -> tuple[int, ...] | None:
     """Return the subwords of ``other`` that correspond to the word of a token of ``first``."""
     unit = next((i for i, group in enumerate(first.groups) if token in group), None)
     if unit is None:
         return None
-    if back:
-        same = align(other, first).matches
-        matched = same.index(unit) if unit in same else None
+    if is_reversed:
+        partners = align(other, first).matches
+        partner = partners.index(unit) if unit in partners else None
     else:
-        matched = align(first, other).matches[unit]
-    return None if matched is None else other.groups[matched]
+        partner = align(first, other).matches[unit]
+    return None if partner is None else other.groups[partner]
 
 
 def _find_index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None:
@@ -126,19 +128,19 @@ def explain_mismatch(first: Attention, second: Attention, view: View) -> str:
         return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of the same quantity."
     if first.is_cross != second.is_cross:
         return "One leads from one text to another, the other from a text to itself. Compare two of the same kind."
-    sides = list_row_texts(first, second) if first.is_cross else list_row_texts(first, second)[:1]
-    reason = next((reason for side in sides if (reason := _explain_unlike(*side, view))), "")
-    same_shape = [*map(len, list_units(first, view))] == [*map(len, list_units(second, view))]
-    return reason or ("" if same_shape else UNEQUAL_LENGTHS)
+    sides = pair_axis_texts(first, second) if first.is_cross else pair_axis_texts(first, second)[:1]
+    reason = next((reason for side in sides if (reason := _explain_text_mismatch(*side, view))), "")
+    has_same_shape = [*map(len, list_units(first, view))] == [*map(len, list_units(second, view))]
+    return reason or ("" if has_same_shape else UNEQUAL_LENGTHS)
 
 
-def _explain_unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
+def _explain_text_mismatch(a: TokenizedText, b: TokenizedText, view: View) -> str:
     """Explain why the units of two texts do not correspond one to one; empty if they do."""
-    place = align(a, b).pairs
-    ours, theirs = (_list_shown_units(text, view) for text in (a, b))
-    if [place[i] for i in ours] != theirs:
+    positions = align(a, b).pairs
+    a_units, b_units = (_list_shown_units(text, view) for text in (a, b))
+    if [positions[i] for i in a_units] != b_units:
         return UNEQUAL_LENGTHS
-    if view.unit == "pieces" and not _has_same_subwords(a, b, list(zip(ours, theirs, strict=True))):
+    if view.unit == "pieces" and not _has_same_subwords(a, b, list(zip(a_units, b_units, strict=True))):
         return "Their words are split differently. Compare them by words."
     return ""
 
@@ -146,39 +148,39 @@ def _explain_unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
 def _has_same_subwords(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
     """Return whether subwords can be subtracted.
 
-    There must be equally many, and with the same characters if the words are the same.
+    Corresponding words must have equally many subwords, with the same characters if the words are the same.
     """
-    same_text = (a.text, a.pair) == (b.text, b.pair)
-    ours, theirs = a.by_words().tokens, b.by_words().tokens
+    has_same_text = (a.text, a.pair) == (b.text, b.pair)
+    a_words, b_words = a.by_words().tokens, b.by_words().tokens
     for i, j in partners:
         pieces = [(a.tokens[s], b.tokens[t]) for s, t in zip(a.groups[i], b.groups[j], strict=False)]
         if len(a.groups[i]) != len(b.groups[j]):
             return False
-        if same_text and any((s.start, s.end) != (t.start, t.end) for s, t in pieces):
+        if has_same_text and any((s.start, s.end) != (t.start, t.end) for s, t in pieces):
             return False
-        replaced = ours[i].special or not is_same_word(ours[i].text, theirs[j].text)
-        if not same_text and not replaced and not all(is_same_word(s.text, t.text) for s, t in pieces):
+        is_replaced = a_words[i].special or not is_same_word(a_words[i].text, b_words[j].text)
+        if not has_same_text and not is_replaced and not all(is_same_word(s.text, t.text) for s, t in pieces):
             return False
     return True
 
 
-def is_same_word(one: str, two: str) -> bool:
+def is_same_word(first: str, second: str) -> bool:
     """Return whether two words are equal, ignoring case."""
-    return one.casefold() == two.casefold()
+    return first.casefold() == second.casefold()
 
 
 def _list_shown_units(text: TokenizedText, view: View) -> list[int]:
-    """Return the numbers of the words, and of the special tokens if they are shown."""
+    """Return the indices of the words, and of the special tokens if they are shown."""
     return [i for i, g in enumerate(text.groups) if view.special == "keep" or not text.tokens[g[0]].special]
 
 
-# ---- As bytes for the browser ---------------------------------------------------------------------------------
+# ---- Packets for the browser ----------------------------------------------------------------------------------
 
 
 UnitName = Literal["pieces", "words"]
 Partners = list[int | None]
 
-# The fields of a packet's header that are needed to draw a panel.
+# The fields of a reading's header that are needed to draw a panel.
 PANEL_FIELDS = (
     "key", "model", "cited", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full",
     "signed", "request", "numbers", "layer_numbers",
@@ -207,25 +209,25 @@ class _Pair(NamedTuple):
 
 
 def pack_comparison(
-    panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, everything: bool = False
+    panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, is_standalone: bool = False
 ) -> bytes:
     """Return the bytes for up to 16 panels.
 
-    ``editable``: whether the user may rename, move and remove these panels. If some panels of a list cannot be shown,
-    it contains each panel's place in that list. ``everything``: for a page without a server. Raises SettingError,
+    ``editable``: whether the user may rename, move and remove these panels; if some panels of a list cannot be shown,
+    the index of each panel in that list. ``is_standalone``: for a page without a server. Raises SettingError,
     UnknownHead.
     """
     if len(panels) > MAX_PANELS:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows up to {MAX_PANELS}.")
-    readings = _group_readings(panels)
-    numbers = {key: number for number, key in enumerate(readings)}
+    readings_by_key = _group_readings(panels)
+    numbers = {key: number for number, key in enumerate(readings_by_key)}
     reading_numbers = [numbers[panel.attention.key] for panel in panels]
-    distinct = list(readings.values())
+    readings = list(readings_by_key.values())
     pairs = {
-        (i, j): _align_readings(distinct[i].attention, distinct[j].attention)
-        for i, j in combinations(range(len(distinct)), 2)
+        (i, j): _align_readings(readings[i].attention, readings[j].attention)
+        for i, j in combinations(range(len(readings)), 2)
     }
-    packets = [_pack_reading(reading, everything) for reading in distinct]
+    packets = [_pack_reading(reading, is_standalone) for reading in readings]
     header = {
         "editable": editable is not False,
         "panels": [
@@ -233,20 +235,20 @@ def pack_comparison(
         ],
         "sizes": [len(p) for p in packets],
         **_build_tables(
-            [reading.attention.queries for reading in distinct], {ij: pair.rows for ij, pair in pairs.items()}
+            [reading.attention.queries for reading in readings], {ij: pair.rows for ij, pair in pairs.items()}
         ),
-        "compared": [[_common_unit(pairs, i, j) for j in range(len(distinct))] for i in range(len(distinct))],
-        "divergence": _compute_divergences(panels, reading_numbers, distinct, pairs),
+        "compared": [[_common_unit(pairs, i, j) for j in range(len(readings))] for i in range(len(readings))],
+        "divergence": _compute_divergences(panels, reading_numbers, readings, pairs),
         "themes": {name: theme._asdict() for name, theme in THEMES.items()},
     }
-    if any(reading.attention.is_cross for reading in distinct):
-        keys = [reading.attention.keys for reading in distinct]
+    if any(reading.attention.is_cross for reading in readings):
+        keys = [reading.attention.keys for reading in readings]
         header |= {"columns": _build_tables(keys, {ij: pair.columns for ij, pair in pairs.items()})}
     return _join_packet({"key": _compute_key(header, packets), **header}, packets)
 
 
 def set_initial_state(packet: bytes, **start: str) -> bytes:
-    """Set the initial state of a packet's panels, which the address can override.
+    """Set the initial state of a packet's panels, which the URL can override.
 
     ``start``: a difference (``diff``, "0-1"), a pinned word (``pin``, "q3"), and special tokens (``special``).
     """
@@ -277,11 +279,11 @@ def _source_index(editable: bool | Sequence[int], panel: int) -> int | None:
     return editable[panel]
 
 
-def _pack_reading(reading: _Reading, alone: bool) -> bytes:
+def _pack_reading(reading: _Reading, is_standalone: bool) -> bytes:
     """Pack one reading: its heads in full, and the fields of its text that are needed for words, labels and spans."""
     attention, heads = reading
     special = attention.keys.special
-    header = _build_header(attention, heads, OpenHead(), Overview([], {}, b""), alone)
+    header = _build_header(attention, heads, OpenHead(), Overview([], {}, b""), is_standalone)
     fields: dict[str, object] = {
         "label": label_model(attention.model),
         "revision": format_revision(attention.model, attention.revision),
@@ -302,7 +304,7 @@ def _typed_fields(text: TokenizedText) -> dict[str, object]:
     return {"text": text.text, "pair": text.pair, "spans": spans}
 
 
-# ---- What corresponds ---------------------------------------------------------------------------------
+# ---- Correspondence -----------------------------------------------------------------------------------
 
 
 def _align_readings(first: Attention, second: Attention) -> _Pair:
@@ -314,7 +316,7 @@ def _align_readings(first: Attention, second: Attention) -> _Pair:
 
 
 def _build_tables(texts: Sequence[TokenizedText], alignments: dict[tuple[int, int], Alignment]) -> dict[str, object]:
-    """Return the partners counted in two ways: only equal words, or replaced words, too."""
+    """Return the partners of words in other readings: in "aligned", of equal words only; in "place", of all words."""
     return {
         "aligned": _build_table(texts, {ij: list(alignment.matches) for ij, alignment in alignments.items()}),
         "place": _build_table(texts, {ij: list(alignment.pairs) for ij, alignment in alignments.items()}),
@@ -326,12 +328,12 @@ def _build_table(
 ) -> list[list[Partners | None]]:
     """Return the partners of the first's units in the second, [reading, reading]; None on the diagonal."""
     table: list[list[Partners | None]] = [[None] * len(texts) for _ in texts]
-    for (i, j), place in partners.items():
+    for (i, j), forward in partners.items():
         inverse: Partners = [None] * len(texts[j].groups)
-        for a, b in reversed(list(enumerate(place))):  # if several share a partner, it gets the first of them
+        for a, b in reversed(list(enumerate(forward))):  # a partner that several units share gets the first
             if b is not None:
                 inverse[b] = a
-        table[i][j], table[j][i] = place, inverse
+        table[i][j], table[j][i] = forward, inverse
     return table
 
 
@@ -342,7 +344,7 @@ def _common_unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> UnitNam
 def _compute_divergences(
     panels: Sequence[Panel],
     reading_numbers: Sequence[int],
-    distinct: Sequence[_Reading],
+    readings: Sequence[_Reading],
     pairs: dict[tuple[int, int], _Pair],
 ) -> list[list[float | None]]:
     """Return the Jensen–Shannon divergence of panels [panel, panel], in nats.
@@ -351,7 +353,7 @@ def _compute_divergences(
     """
     by_words = {
         i: reading.attention.only(reading.heads).by_words()
-        for i, reading in enumerate(distinct)
+        for i, reading in enumerate(readings)
         if any(i in ij and pair.unit == "words" for ij, pair in pairs.items())
     }
     table: list[list[float | None]] = [[0.0] * len(panels) for _ in panels]
@@ -362,7 +364,7 @@ def _compute_divergences(
         matrices = [
             panels[x].attention[panels[x].head]
             if unit == "pieces"
-            else by_words[reading_numbers[x]].weights[0, distinct[reading_numbers[x]].heads.index(panels[x].head)]
+            else by_words[reading_numbers[x]].weights[0, readings[reading_numbers[x]].heads.index(panels[x].head)]
             for x in (p, q)
             if unit
         ]
@@ -371,7 +373,7 @@ def _compute_divergences(
 
 
 def _compute_key(header: dict[str, object], packets: Sequence[bytes]) -> str:
-    """Return a key that is equal for equal panels, so that a browser can keep what it already shows."""
+    """Return a key that is equal for equal panels, so that a browser can keep their drawing."""
     digest = hashlib.blake2b(json.dumps(header).encode(), digest_size=12)
     for packet in packets:
         digest.update(packet)

@@ -1,4 +1,4 @@
-"""Pictures of the inputs of heads and layers: heads work in parallel, layers one after another."""
+"""Illustrations of the inputs of heads and layers: heads work in parallel, layers one after another."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _connect(start: tuple[float, float], end: tuple[float, float], colour: str) 
 
 def _box_marks(left: float, middle: float, name: str, colour: str, theme: Theme) -> Iterator[Mark]:
     yield Rect(left, middle - BOX_HEIGHT / 2, BOX_WIDTH, BOX_HEIGHT, None, colour, 1.5)
-    letter, _, low = name.partition("_")
-    middle_x = left + BOX_WIDTH / 2 - (4 if low else 0)
+    letter, _, subscript = name.partition("_")
+    middle_x = left + BOX_WIDTH / 2 - (4 if subscript else 0)
     yield Text(middle_x, middle, letter, 13, theme.ink, anchor="middle")
-    if low:
-        yield Text(middle_x + 7, middle + 4, low, 9, theme.ink)
+    if subscript:
+        yield Text(middle_x + 7, middle + 4, subscript, 9, theme.ink)

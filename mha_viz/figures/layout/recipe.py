@@ -25,12 +25,14 @@ STEP_CALLS = {"by words": ".by_words()", "special hidden": ".without_special()"}
 
 def write_head_recipe(attention: Attention, kind: str, heads: Sequence[Head], view: View, size: Size, file: str) -> str:
     """Return the code for a heatmap, links or a grid of one reading."""
-    named: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if len(heads) == 1:
-        named = {"layer": heads[0].layer, "head": heads[0].head}
+        arguments = {"layer": heads[0].layer, "head": heads[0].head}
     elif heads:
-        named = {"heads": [str(head) for head in heads]}
-    call = f"a.{kind}({_format_arguments(named | _find_changed_settings(view, kind) | _find_changed_settings(size))})"
+        arguments = {"heads": [str(head) for head in heads]}
+    call = (
+        f"a.{kind}({_format_arguments(arguments | _find_changed_settings(view, kind) | _find_changed_settings(size))})"
+    )
     return f"{IMPORT_LINE}\n{_write_reading('a', attention)}\n{call}.save({file!r})\n"
 
 
@@ -41,12 +43,12 @@ def write_panels_recipe(
     readings = {panel.attention.key: panel.attention for panel in panels}
     names = {key: chr(ord("a") + i) for i, key in enumerate(readings)}
     lines = [_write_reading(names[key], attention) for key, attention in readings.items()]
-    listed = []
+    head_arguments = []
     for panel in panels:
         parts = [names[panel.attention.key], repr(str(panel.head))]
         parts += [repr(panel.name)] if panel.name else []
-        listed.append(f"({', '.join(parts)})")
-    heads = f"[{', '.join(listed)}]" if kind == "compare" else ", ".join(listed)
+        head_arguments.append(f"({', '.join(parts)})")
+    heads = f"[{', '.join(head_arguments)}]" if kind == "compare" else ", ".join(head_arguments)
     arguments = _format_arguments(
         options | _find_changed_settings(view, kind, options.get("kind", "")) | _find_changed_settings(size)
     )
@@ -68,8 +70,8 @@ def _write_reading(name: str, attention: Attention) -> str:
     for step in find_later_steps(attention):
         call = call and _append_step(call, step)
     if call:
-        named = cite_model(attention.model, attention.revision)
-        return f"# {make_printable(named, '?')}\n{name} = {call}"
+        citation = cite_model(attention.model, attention.revision)
+        return f"# {make_printable(citation, '?')}\n{name} = {call}"
     file = f"{attention.key[:8]}.npz"
     return f"# From the archive of all files, or from save({file!r})\n{name} = mv.load_attention({file!r})"
 
@@ -77,7 +79,7 @@ def _write_reading(name: str, attention: Attention) -> str:
 def _determines_reading(attention: Attention, request: Request) -> bool:
     """Return whether a request determines a reading completely.
 
-    It does not if the means or recipes that replace heads come from elsewhere than the model's bundled files.
+    It does not if the means or recipes that replace heads are not those of the model's bundled files.
     """
     if any(step.row.means for step in attention.made if step.row.name != "without"):
         return False
@@ -98,8 +100,8 @@ def _write_call(request: Request, revision: str) -> str:
     if request.prefix:
         encoder += f".prefixed({request.prefix!r})"
     text, pair, words = request.text, request.pair, list(request.words)
-    typed = f"{text!r}, {pair!r}" if pair else repr(text)
-    text_arguments = f"'', words={words!r}" if words else typed
+    typed_arguments = f"{text!r}, {pair!r}" if pair else repr(text)
+    text_arguments = f"'', words={words!r}" if words else typed_arguments
     if request.part:
         target = {"target": request.target} if request.target else {}
         return f"{encoder}.encode({text!r}, {_format_arguments(target | {'part': request.part})})"
@@ -110,7 +112,7 @@ def _write_call(request: Request, revision: str) -> str:
     if quantity.code:
         question = "" if request.question is None else _format_arguments(_question_arguments(request.question))
         return quantity.code.format(encoder=encoder, text=text_arguments, question=question)
-    return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})"
+    return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed_arguments})"
 
 
 def _question_arguments(question: Question) -> dict[str, object]:
@@ -121,7 +123,7 @@ def _question_arguments(question: Question) -> dict[str, object]:
 
 
 def _append_step(call: str, step: Step) -> str:
-    """Append the code for one more step of ``Attention.made``; empty if no call does it."""
+    """Append the code for one more step of ``Attention.made``; empty if no call reproduces the step."""
     if step.row.name == WRITTEN:  # the recipe runs the model on the whole text again
         return call
     if step.row.name in (ONLY, ONLY_LAYERS):
@@ -138,20 +140,20 @@ def _wrap_call(quantity: Quantity, call: str) -> str:
 def _write_encoder(model: str, revision: str) -> str:
     """Return the code that loads the model of a reading, or derives its untrained version."""
     dtype = get_dtype(revision)
-    typed = "" if dtype == DTYPES[0] else f", dtype={dtype!r}"
-    typed += f", name={name!r}" if (name := get_display_name(model)) else ""
+    options = "" if dtype == DTYPES[0] else f", dtype={dtype!r}"
+    options += f", name={name!r}" if (name := get_display_name(model)) else ""
     match = re.fullmatch(r"untrained, seed (\d+)", add_dtype(revision, DTYPES[0]))
-    return f"mv.load({model!r}{typed})" + (f".untrained({match[1]})" if match else "")
+    return f"mv.load({model!r}{options})" + (f".untrained({match[1]})" if match else "")
 
 
 def _find_changed_settings(settings: View | Size, kind: str = "", panels: str = "") -> dict[str, Any]:
     """Return the settings that differ from their defaults and that files of a ``kind`` of figure show."""
-    changed = {f.name: getattr(settings, f.name) for f in fields(settings) if getattr(settings, f.name) != f.default}
+    changes = {f.name: getattr(settings, f.name) for f in fields(settings) if getattr(settings, f.name) != f.default}
     if not kind:
-        return changed
-    hidden = {*iter_page_only_settings(kind, changed, panels)}
-    return {name: value for name, value in keep_accepted(kind, changed).items() if name not in hidden}
+        return changes
+    page_only_names = {*iter_page_only_settings(kind, changes, panels)}
+    return {name: value for name, value in keep_accepted(kind, changes).items() if name not in page_only_names}
 
 
-def _format_arguments(named: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in named.items())
+def _format_arguments(arguments: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())

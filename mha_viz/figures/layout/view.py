@@ -1,7 +1,7 @@
 """Apply a view to a reading: units, hidden tokens, links, shades and their colours, as on screen.
 
-It also holds the notes on figures in which hardly anything is visible. The browser computes the same in
-``browser/geometry.js``; ``tests/golden/figures.json`` checks that the two agree.
+It also writes the notes on figures in which hardly anything is visible. ``browser/geometry.js`` computes the same;
+``tests/golden/figures.json`` checks that the two agree.
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ from mha_viz.view.quantities import QUANTITIES
 from mha_viz.view.settings import choose_default_scale
 
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
-CROWDED_WORDS, MAX_CROWDED_LINKS = (
-    25,
-    20,
-)  # from 25 words on, only the 20 strongest links are drawn if nothing is pinned
+CROWDED_WORDS = 25  # from this number on, only the strongest links are drawn if nothing is pinned
+MAX_CROWDED_LINKS = 20  # maximum number of links that are then drawn
 FAINT_WEIGHT = 0.15  # on a scale from 0 to 1, weights below this have nearly the colour of the paper
 
 _ORDINAL = {2: "nd", 3: "rd"}
@@ -108,13 +106,13 @@ class Block(NamedTuple):
     signed: bool = False
     is_share: bool = True
 
-    def written(self, number: float) -> str:
+    def format(self, number: float) -> str:
         """Format one of its numbers."""
         return numerals.format_weight(number) if self.is_share else numerals.three_digits(number, self.signed)
 
-    def size(self, number: float) -> str:
+    def format_size(self, number: float) -> str:
         """Format one of its numbers without the sign."""
-        return self._replace(signed=False).written(abs(number))
+        return self._replace(signed=False).format(abs(number))
 
     @property
     def top(self) -> float:
@@ -177,8 +175,8 @@ def check_pin(attention: Attention, view: View) -> None:
     raise SettingError(f"pin is {view.pin!r}, which this view does not show.", "Pin a token that is shown, or show it.")
 
 
-def _find_index(units_: tuple[Unit, ...], token: int | None) -> int | None:
-    return None if token is None else next((i for i, u in enumerate(units_) if token in u.tokens), -1)
+def _find_index(units: tuple[Unit, ...], token: int | None) -> int | None:
+    return None if token is None else next((i for i, u in enumerate(units) if token in u.tokens), -1)
 
 
 def build_block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
@@ -194,9 +192,9 @@ def build_block(attention: Attention, head: Head, view: View, axes: Axes) -> Blo
     hidden_before = hidden_by_head[attention.place(head)].astype(np.float64)  # the share hidden by earlier steps
     rows, cols = ([unit.tokens for unit in side] for side in axes)
     w = merge_to_words(matrix, rows, cols)
-    shown, quantity = w.sum(axis=1), QUANTITIES[attention.quantity]
+    visible_weights, quantity = w.sum(axis=1), QUANTITIES[attention.quantity]
     before_view = average_groups(hidden_before, rows, 0)
-    visible_share = shown
+    visible_share = visible_weights
     if not quantity.is_share:
         sizes = np.abs(average_groups(matrix, rows, 0))  # [row, key]
         visible = sizes[:, [key for tokens in cols for key in tokens]].sum(axis=1)
@@ -205,7 +203,7 @@ def build_block(attention: Attention, head: Head, view: View, axes: Axes) -> Blo
         visible_share = np.ones_like(visible_share)  # rows of float32 sum to 1 ± 1e-7
     hidden = before_view + (1 - before_view) * (1 - np.minimum(visible_share, 1))
     if view.special == "rescale" and w.size and not quantity.is_signed:
-        totals = shown[:, None]
+        totals = visible_weights[:, None]
         w = np.where(totals > 1e-12, w / np.maximum(totals, 1e-12), 1 / w.shape[1])
     return Block(w.astype(np.float32), hidden.astype(np.float32), quantity.is_signed, quantity.is_share)
 
@@ -217,7 +215,7 @@ def compute_shown(attention: Attention, heads: Sequence[Head], view: View) -> Sh
     """
     axes = list_units(attention, view)
     all_axes = list_units(attention, View(unit=view.unit))
-    parts = [build_block(attention, head, view, axes) for head in heads]
+    blocks = [build_block(attention, head, view, axes) for head in heads]
     return Shown(
         attention.model,
         attention.revision,
@@ -226,8 +224,8 @@ def compute_shown(attention: Attention, heads: Sequence[Head], view: View) -> Sh
         attention.quantity,
         (*attention.made, *iter_view_steps(attention, view)),
         tuple(heads),
-        np.stack([part.w for part in parts]),
-        np.stack([part.hidden for part in parts]),
+        np.stack([block.w for block in blocks]),
+        np.stack([block.hidden for block in blocks]),
         tuple(unit.text for unit in axes.rows),
         tuple(unit.text for unit in axes.cols),
         tuple(all_axes.rows.index(unit) for unit in axes.rows),
@@ -245,8 +243,8 @@ def iter_view_steps(attention: Attention, view: View) -> Iterator[Step]:
         yield RESCALED if is_rescaled else NOT_RESCALED
 
 
-def chosen(w: Weights, links: str) -> Mask:
-    """Select the links to draw, [row, column].
+def select_links(w: Weights, links: str) -> Mask:
+    """Select the links to draw by a rule: return a mask [row, column].
 
     top: the k largest keys of a query; min: weight ≥ value; mass: the fewest keys of a query that contain this share of
     the weight shown in its row. Signs are ignored.
@@ -259,24 +257,24 @@ def chosen(w: Weights, links: str) -> Mask:
     if mode == "min":
         return w >= np.float32(value)
     order = np.argsort(-w, axis=1, kind="stable")
-    sorted_ = np.take_along_axis(w, order, axis=1).astype(np.float64)
+    sorted_weights = np.take_along_axis(w, order, axis=1).astype(np.float64)
     rank = np.arange(w.shape[1])[None]
     if mode == "top":
-        strong = np.broadcast_to(rank < value, w.shape)
+        is_selected = np.broadcast_to(rank < value, w.shape)
     else:
-        before = np.cumsum(sorted_, axis=1) - sorted_
-        strong = (before < value * sorted_.sum(axis=1, keepdims=True)) | (rank == 0)
+        weight_before = np.cumsum(sorted_weights, axis=1) - sorted_weights
+        is_selected = (weight_before < value * sorted_weights.sum(axis=1, keepdims=True)) | (rank == 0)
     mask = np.zeros(w.shape, bool)
-    np.put_along_axis(mask, order, strong, axis=1)
+    np.put_along_axis(mask, order, is_selected, axis=1)
     return mask
 
 
 def is_crowded(axes: Axes) -> bool:
-    """Return whether so many words are shown that all their links together would be indistinguishable."""
+    """Return whether there are too many words to distinguish all their links."""
     return max(sum(not unit.special for unit in side) for side in axes) >= CROWDED_WORDS
 
 
-def choose_drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
+def choose_drawn_links(blocks: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
     """Return the links of heads in one diagram that are drawn without a pin.
 
     The rule of the view selects them. If there are many words, only the strongest links between words are drawn, and
@@ -284,19 +282,19 @@ def choose_drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[M
     is [CLS] or [SEP].
     """
     if not is_crowded(axes):
-        return [chosen(part.w, links) for part in parts]
+        return [select_links(block.w, links) for block in blocks]
     rows, cols = (np.array([not unit.special for unit in side]) for side in axes)
-    between_words = rows[:, None] & cols[None]  # [row, column]
-    words = [np.where(between_words, np.abs(part.w), np.float32(0)) for part in parts]
-    sizes = np.stack([np.where(chosen(w, links), w, 0) for w in words])  # [head, row, column]
+    is_word_link = rows[:, None] & cols[None]  # [row, column]
+    word_weights = [np.where(is_word_link, np.abs(block.w), np.float32(0)) for block in blocks]
+    sizes = np.stack([np.where(select_links(w, links), w, 0) for w in word_weights])  # [head, row, column]
     order = np.argsort(-sizes, axis=None, kind="stable")[:MAX_CROWDED_LINKS]
-    drawn = np.zeros(sizes.shape, bool)
-    drawn.flat[order] = sizes.flat[order] > 0
-    return list(drawn)
+    mask = np.zeros(sizes.shape, bool)
+    mask.flat[order] = sizes.flat[order] > 0
+    return list(mask)
 
 
 def describe_few_links(axes: Axes, view: View) -> str:
-    """Return the words for a diagram that draws only the strongest links; empty if it draws all."""
+    """Describe the links of a diagram that draws only the strongest; empty if it draws all."""
     if view.pin or not is_crowded(axes):
         return ""
     return f"the {MAX_CROWDED_LINKS} strongest links between {get_unit_noun(view)}"
@@ -307,15 +305,15 @@ def get_unit_noun(view: View) -> str:
     return "words" if view.unit == "words" else "tokens"
 
 
-def describe_label_step(every: int, what: str = "token") -> str:
-    """Return "every 2nd token is labelled" if only every ``every``-th label has room; empty if all labels have."""
-    return "" if every == 1 else f"every {every}{_ORDINAL.get(every, 'th')} {what} is labelled"
+def describe_label_step(step: int, noun: str = "token") -> str:
+    """Return "every 2nd token is labelled" if only every ``step``-th label fits; empty if all labels fit."""
+    return "" if step == 1 else f"every {step}{_ORDINAL.get(step, 'th')} {noun} is labelled"
 
 
 def link_scale(scale: str) -> str:
-    """Return the scale of links, which all lines of a figure share.
+    """Return the scale that all links of a figure share.
 
-    A scale for each row would make a weak link as dark as a strong one.
+    "row" is replaced by "head", because a scale for each row would make weak links as dark as strong ones.
     """
     return "head" if scale == "row" else scale
 
@@ -327,25 +325,25 @@ def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
     """
     if w.size == 0:
         return np.zeros(w.shape, np.uint8)
-    exact = np.abs(w.astype(np.float64))
+    sizes = np.abs(w.astype(np.float64))
     if scale == "log":
         with np.errstate(divide="ignore"):
-            level = np.where(exact > 0, 255 * (1 + np.log10(np.maximum(exact, 1e-300)) / LOG_DECADES), 0)
+            level = np.where(sizes > 0, 255 * (1 + np.log10(np.maximum(sizes, 1e-300)) / LOG_DECADES), 0)
     else:
-        full: float | npt.NDArray[np.float64] = 1.0
+        maximum: float | npt.NDArray[np.float64] = 1.0
         if scale == "head":
-            full = (exact.max() if top is None else top) or 1.0
+            maximum = (sizes.max() if top is None else top) or 1.0
         elif scale == "row":
-            full = exact.max(axis=1, keepdims=True)
-            full = np.where(full > 0, full, 1.0)
-        level = exact * (255 / full)
+            maximum = sizes.max(axis=1, keepdims=True)
+            maximum = np.where(maximum > 0, maximum, 1.0)
+        level = sizes * (255 / maximum)
     return np.clip(np.rint(level), 0, 255).astype(np.uint8)
 
 
-def describe_range(scale: str, parts: Sequence[Block]) -> str:
-    """Describe the range of the colour scale of ``parts``, for captions and legends."""
-    largest = max(parts, key=lambda part: part.top).size(max(part.top for part in parts)) if parts else "0"
-    if any(part.signed for part in parts):
+def describe_range(scale: str, blocks: Sequence[Block]) -> str:
+    """Describe the range of the colour scale of ``blocks``, for captions and legends."""
+    largest = max(blocks, key=lambda b: b.top).format_size(max(b.top for b in blocks)) if blocks else "0"
+    if any(block.signed for block in blocks):
         ends = {"fixed": "1", "head": largest, "row": "each row's largest size"}
         return "logarithmic, from ±0.001 to ±1" if scale == "log" else f"0 to ±{ends[scale]}"
     if scale == "log":
@@ -353,40 +351,39 @@ def describe_range(scale: str, parts: Sequence[Block]) -> str:
     return {"fixed": "0 to 1", "head": f"0 to {largest}", "row": "0 to each row's largest weight"}[scale]
 
 
-def colour_cells(part: Block, scale: str, theme: Theme, top: float | None = None) -> Pixels:
+def colour_cells(block: Block, scale: str, theme: Theme, top: float | None = None) -> Pixels:
     """Return a matrix in the colours of its scale, [row, column, rgb]; ``top`` is as for :func:`shades`.
 
     For signed numbers, 0 has the colour of the paper. Equal to ``diverging`` in the browser's ``ink.js``.
     """
-    shade = shades(part.w, scale, top)
-    if not part.signed:
+    shade = shades(block.w, scale, top)
+    if not block.signed:
         return palette(theme.ramp)[shade]
     distance = np.floor(shade.astype(np.float64) * 127 / 255 + 0.5)
-    return palette(theme.signed)[(128 + np.sign(part.w) * distance).astype(np.intp)]
+    return palette(theme.signed)[(128 + np.sign(block.w) * distance).astype(np.intp)]
 
 
-def scale_colours(parts: Iterable[Block], theme: Theme) -> tuple[str, ...]:
-    """Return the stops of the colour scale for these parts."""
-    return theme.signed if any(part.signed for part in parts) else theme.ramp
+def scale_colours(blocks: Iterable[Block], theme: Theme) -> tuple[str, ...]:
+    """Return the stops of the colour scale for these blocks."""
+    return theme.signed if any(block.signed for block in blocks) else theme.ramp
 
 
-def note_faint_cells(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
+def note_faint_cells(view: View, blocks: Sequence[Block]) -> tuple[Note, ...]:
     """Return a note if all weights shown are so small that a scale from 0 to 1 hardly shows them."""
-    if view.scale != "fixed" or not 0 < _find_largest(parts) < FAINT_WEIGHT:
+    if view.scale != "fixed" or not 0 < _find_largest(blocks) < FAINT_WEIGHT:
         return ()
     problem = f"All weights shown are below {FAINT_WEIGHT:g}, hardly visible on a scale from 0 to 1."
     return (Note("", f'{problem} Use scale="head", which runs to the largest weight.'),)
 
 
-def note_faint_links(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
-    """Return the same note for links, or a note that no link satisfies the rule of the view."""
-    if any(chosen(part.w, view.links).any() for part in parts) or not any(part.w.size for part in parts):
-        return note_faint_cells(view, parts)
-    remedy = (
-        f'The largest weight shown is {parts[0].size(_find_largest(parts))}: ask for less than links="{view.links}".'
-    )
+def note_faint_links(view: View, blocks: Sequence[Block]) -> tuple[Note, ...]:
+    """Return the note of :func:`note_faint_cells`, or a note that no link satisfies the rule of the view."""
+    if any(select_links(block.w, view.links).any() for block in blocks) or not any(block.w.size for block in blocks):
+        return note_faint_cells(view, blocks)
+    largest = blocks[0].format_size(_find_largest(blocks))
+    remedy = f'The largest weight shown is {largest}: ask for less than links="{view.links}".'
     return (Note("No weight is large enough for a link.", remedy),)
 
 
-def _find_largest(parts: Sequence[Block]) -> float:
-    return max((part.top for part in parts), default=0.0)
+def _find_largest(blocks: Sequence[Block]) -> float:
+    return max((block.top for block in blocks), default=0.0)

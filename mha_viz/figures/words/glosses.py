@@ -1,4 +1,4 @@
-"""Relations and other roles in plain words, with an example, and the search for roles by plain words."""
+"""Glosses of relations and other roles in plain words, with examples, and the search for roles by plain words."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ class Gloss(NamedTuple):
         name: "subject".
         link: "subject → its verb".
         example: "the *dog* _barks_": the first word of the link is marked with asterisks, the second with underscores.
-            In the example, each head of a bundled model that has the role attends accordingly
-            (tests/test_gloss_sentences.py).
+            Each head of a bundled model that has the role attends accordingly in it (tests/test_gloss_sentences.py).
         words: further words that a person may search for.
     """
 
@@ -244,8 +243,8 @@ def find_gloss(detail: str) -> Gloss | None:
 
 def label_relation(relation: str) -> str:
     """Return "subject (nsubj)"; the relation alone if it has no gloss."""
-    meaning = find_gloss(relation)
-    return f"{meaning.name} ({relation})" if meaning else relation
+    gloss = find_gloss(relation)
+    return f"{gloss.name} ({relation})" if gloss else relation
 
 
 def describe_link(detail: str) -> str:
@@ -255,11 +254,11 @@ def describe_link(detail: str) -> str:
     than any other word" for "nsubj head_to_dep". Relations without a gloss are between a dependent and its head; other
     roles without a gloss give "".
     """
-    meaning, direction = find_gloss(detail), detail.partition(" ")[2]
-    forward = meaning.link if meaning else "dependent → its head" if direction else ""
+    gloss, direction = find_gloss(detail), detail.partition(" ")[2]
+    forward = gloss.link if gloss else "dependent → its head" if direction else ""
     first, _, second = forward.partition(" → ")
-    reversed_ = {"head_row": f"{second} → {first}", "head_to_dep": f"{first} ← {second}, more than any other word"}
-    return reversed_.get(direction, forward)
+    by_direction = {"head_row": f"{second} → {first}", "head_to_dep": f"{first} ← {second}, more than any other word"}
+    return by_direction.get(direction, forward)
 
 
 def label_link(detail: str) -> str:
@@ -272,18 +271,18 @@ def explain_relation(detail: str) -> str:
 
     A relation without a direction has "and" instead of the arrow. The result is "" if there is no gloss.
     """
-    meaning = find_gloss(detail)
-    if meaning is None:
+    gloss = find_gloss(detail)
+    if gloss is None:
         return ""
     name, _, direction = detail.partition(" ")
     arrow = {"dep_to_head": " → ", "head_row": " → ", "head_to_dep": " ← "}.get(direction, " and ")
     arrow = " → " if name in PATTERNS else arrow
-    description = describe_link(detail) if arrow != " and " else meaning.link.replace(" → ", arrow)
-    marked = re.findall(r"\*([^*]+)\*", meaning.example) + re.findall(r"_([^_]+)_", meaning.example)
-    if not marked:
+    description = describe_link(detail) if arrow != " and " else gloss.link.replace(" → ", arrow)
+    marked_words = re.findall(r"\*([^*]+)\*", gloss.example) + re.findall(r"_([^_]+)_", gloss.example)
+    if not marked_words:
         return description
-    words = arrow.join(f"“{word}”" for word in (marked[::-1] if direction == "head_row" else marked))
-    return f"{description}, as {words} in “{re.sub('[*_]', '', meaning.example)}”"
+    words = arrow.join(f"“{word}”" for word in (marked_words[::-1] if direction == "head_row" else marked_words))
+    return f"{description}, as {words} in “{re.sub('[*_]', '', gloss.example)}”"
 
 
 def describe_rule(rule: str) -> str:
@@ -291,8 +290,8 @@ def describe_rule(rule: str) -> str:
 
     "nearest noun or name to the right" for "nearest NOUN or PROPN to the right"; "rule of agreement" for "agreement".
     """
-    named = re.sub(r"[^ ,]+", lambda word: PARTS_OF_SPEECH.get(word[0], word[0]), rule)
-    return f"rule of {named}" if rule == AGREEMENT else named
+    rule_name = re.sub(r"[^ ,]+", lambda word: PARTS_OF_SPEECH.get(word[0], word[0]), rule)
+    return f"rule of {rule_name}" if rule == AGREEMENT else rule_name
 
 
 _PLAIN_RULES = MappingProxyType(
@@ -313,10 +312,10 @@ def simplify_rule(rule: str) -> str:
     "its subject" for "its nsubj", "the word it depends on as subject" for "its head, as nsubj".
     """
     prefix, _, relation = rule.rpartition(" ")
-    meaning = RELATIONS.get(relation)
-    if meaning is None or prefix not in ("its", "its head, as"):
+    gloss = RELATIONS.get(relation)
+    if gloss is None or prefix not in ("its", "its head, as"):
         return _PLAIN_RULES.get(rule, rule)
-    return f"its {meaning.name}" if prefix == "its" else f"the word it depends on as {meaning.name}"
+    return f"its {gloss.name}" if prefix == "its" else f"the word it depends on as {gloss.name}"
 
 
 RULE_WORDS = MappingProxyType(  # further words that a person may search for
@@ -348,27 +347,27 @@ def find_roles(typed: str) -> tuple[str, ...]:
 
     Examples of typed words are "subject", "looks at commas" and "word before".
 
-    A complete name ("nsubj", "object") comes first. Others must share the most words with the question; among them,
-    roles whose name is contained in the question come first, then those that share the most of its stop words. The
-    result is empty if nothing matches. If no word is known, the last one may be the beginning of a word: "prep".
+    A complete name ("nsubj", "object") comes first. Others must share the most words with the typed text; among them,
+    roles whose name it contains come first, then those that share the most of its stop words. The result is empty if
+    nothing matches. If no word is known, the last one may be the beginning of a word: "prep".
     """
     all_words, words = (re.findall(r"[\w:]+", text) for text in (typed.lower(), _STOP_WORDS.sub(" ", typed.lower())))
     phrase = " ".join(words)
-    ranked, completions = [], set[str]()
-    for order, (detail, meaning) in enumerate((*PATTERNS.items(), *RELATIONS.items())):
-        name = re.findall(r"\w+", meaning.name.lower())
+    candidates, completions = [], set[str]()
+    for order, (detail, gloss) in enumerate((*PATTERNS.items(), *RELATIONS.items())):
+        name = re.findall(r"\w+", gloss.name.lower())
         names = {detail, " ".join(name)}
-        terms = {detail, *name, *meaning.words, *detail.split(":")}
+        terms = {detail, *name, *gloss.words, *detail.split(":")}
         hits = _count_hits(words, terms)
         completions |= {term for term in terms if words and len(words[-1]) > 2 and term.startswith(words[-1])}
         if hits:
-            exact = phrase in names or phrase.rstrip("s") in names
+            is_exact = phrase in names or phrase.rstrip("s") in names
             is_named = _count_hits(words, name) >= len(name)
-            ranked.append((not exact, -hits, not is_named, -_count_hits(all_words, meaning.words), order, detail))
-    if completions and not ranked:
+            candidates.append((not is_exact, -hits, not is_named, -_count_hits(all_words, gloss.words), order, detail))
+    if completions and not candidates:
         return find_roles(" ".join((*words[:-1], min(completions, key=lambda term: (len(term), term)))))
-    most = min((entry[1] for entry in ranked), default=0)
-    return tuple(entry[-1] for entry in sorted(ranked) if not entry[0] or entry[1] == most)
+    best_key = min((entry[1] for entry in candidates), default=0)
+    return tuple(entry[-1] for entry in sorted(candidates) if not entry[0] or entry[1] == best_key)
 
 
 def find_rules(typed: str, rules: Iterable[str]) -> tuple[str, ...]:

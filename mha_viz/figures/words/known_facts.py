@@ -1,6 +1,6 @@
-"""Facts about the heads of a model that hold for all text: their roles and their recipes, for the explorer.
+"""Facts about the heads of a model that do not depend on a text, roles and recipes, for the explorer.
 
-The parts that are visible in one text are added where that text is read (``app/explore/badges.py``).
+``app/explore/badges.py`` adds the facts that do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mha_viz.figures.words.role_words import (
 def collect_head_facts(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any]:
     """Return the bundled facts about the heads of a model, as ``HeadRoles`` of ``browser/explorer/roles.js``.
 
-    They contain nothing about a text; roles and recipes are empty if the model has none. ``shape``: layers, heads per
+    The fields about a text are empty, and so are roles and recipes if the model has none. ``shape``: layers, heads per
     layer.
     """
     corpora = list_bundled_corpora(model)
@@ -82,8 +82,8 @@ def collect_recipes(model: str, revision: str, shape: tuple[int, int]) -> dict[s
 
     The fields are ``on``, the corpora; ``colours`` of kinds of rules; ``rules``; and ``heads``: the parts of each head,
     largest first, as the number of a rule and a share, and the ``interval`` of the share that they explain. ``cells``
-    of each rule, ``here`` and ``annotated`` depend on a text and are empty. The result is shared: copy it, do not
-    change it.
+    of each rule, ``here`` and ``annotated`` depend on a text and are empty. The result is shared and must not be
+    modified.
     """
     recipes = find_recipes(model, revision)
     if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):

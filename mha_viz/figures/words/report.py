@@ -1,4 +1,4 @@
-"""The roles of a profile as a table for a paper, with how sure each role is, what was tested, and what to cite."""
+"""The roles of a profile as a table for a paper, with confidence intervals, notes on the tests, and a citation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from mha_viz.figures.words.report_columns import (
     capitalise,
     escape_text,
     format_q,
-    has_few,
+    has_few_documents,
     latex_column_spec,
     list_printed_columns,
 )
@@ -83,12 +83,12 @@ CONDITIONS: Mapping[str, tuple[str, Callable[[Finding], bool]]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """A table of roles for a paper. Printed, it is :meth:`markdown`.
+    """A table of roles for a paper. Printing it shows :meth:`markdown`.
 
     Attributes:
         caption: a description of the table.
         roles: its rows, in the order of the profile.
-        notes: sentences below it, the last of which says what to cite.
+        notes: sentences below it, the last of which is the citation.
         of: the model and the corpora.
     """
 
@@ -101,11 +101,11 @@ class Report:
     def table(self) -> pd.DataFrame:
         """One row per role, with the columns HEADING and, for each third corpus, THIRD_COLUMNS.
 
-        Numbers are not rounded; a head is counted from 0 and, in ``paper``, from 1.
+        Numbers are not rounded. Heads are counted from 0 and, in the column ``paper``, from 1.
         """
         import pandas as pd
 
-        numbers = range(1, len(self.of.thirds) + 1)
+        numbers = range(1, len(self.of.third_corpora) + 1)
         columns = [*HEADING, *(f"replicated_{number}_{name}" for number in numbers for name in THIRD_COLUMNS)]
         return pd.DataFrame([build_cells(self.of, role) for role in self.roles], columns=columns)
 
@@ -114,13 +114,13 @@ class Report:
         return format_csv(self.table)
 
     def markdown(self) -> str:
-        """Return the table between its caption and its notes. Content of files is escaped, whatever it contains."""
+        """Return the table in Markdown, between its caption and its notes. Texts from files are escaped."""
         columns = list_printed_columns(self.of, self.roles)
         rows = [
             [escape_text(text, MARKDOWN_ESCAPES) for text in (column.cell(role) for column in columns)]
             for role in self.roles
         ]
-        rules = ["---:" if column.place == "r" else "---" for column in columns]
+        rules = ["---:" if column.alignment == "r" else "---" for column in columns]
         headings = [escape_text(column.heading, MARKDOWN_ESCAPES) for column in columns]
         table = [f"| {' | '.join(row)} |" for row in (headings, rules, *rows)]
         caption, *notes = (escape_text(text, MARKDOWN_ESCAPES) for text in (self.caption, *self.notes))
@@ -129,7 +129,7 @@ class Report:
     def latex(self) -> str:
         """Return the table for LaTeX with the packages array, booktabs and longtable.
 
-        It may span several pages, and is made for a landscape page. Content of files is escaped, whatever it contains.
+        It is made for landscape pages and may span several. Texts from files are escaped.
         """
         columns = list_printed_columns(self.of, self.roles)
         caption, *notes = (escape_text(text, LATEX_ESCAPES) for text in (self.caption, *self.notes))
@@ -158,21 +158,21 @@ def report(
 ) -> Report:
     """Make a table for a paper from the roles of a profile (Markdown, LaTeX, CSV).
 
-    It has intervals, baselines, the strongest simple rule with q-values over all heads and relations that were tested,
-    the accuracy on the other corpus that establishes the roles, the third corpora on which they hold, whether they are
-    used, and the sentence to cite.
+    It has intervals, baselines, the strongest simple rule with q-values over all tested heads and relations, the
+    accuracy on the other corpus that establishes a role, the third corpora on which it holds, whether it is used, and
+    a citation.
 
-    ``replicated``: profiles of the same model on third corpora; a corpus that helped to choose a role replicates
-    nothing. ``kinds``: the kinds of roles to show, of KINDS. ``only``: conditions that they must meet, of CONDITIONS:
-    "established", and "beats", "equals" or "below" for a comparison of the head with the strongest simple rule. Both
-    may be text with commas: "syntax,coreference".
+    ``replicated``: profiles of the same model on third corpora; a role cannot be replicated on a corpus that helped
+    to choose it. ``kinds``: the kinds of roles to show, of KINDS. ``only``: conditions that roles must meet, of
+    CONDITIONS: "established", and "beats", "equals" or "below" for a comparison of the head with the strongest simple
+    rule. Both may be text with commas: "syntax,coreference".
 
     Raises CorpusError for a profile without roles and for a profile of another model or of the same corpus,
-    SettingError for other kinds and conditions, and where no role is left.
+    SettingError for unknown kinds and conditions, and if no role is left.
     """
     is_list = isinstance(replicated, Iterable) and not isinstance(replicated, str)
-    listed = replicated if is_list else [replicated]
-    others = list_items(listed, "replicated", "Give profiles of the same model.")
+    profiles = replicated if is_list else [replicated]
+    others = list_items(profiles, "replicated", "Give profiles of the same model.")
     check_items((profile, *others), Profile, *PROFILE_KIND)
     all_findings = profile.findings()
     if not all_findings:
@@ -182,9 +182,9 @@ def report(
     if not findings:
         raise SettingError(*_explain_no_role(profile, all_findings, shown_kinds, conditions))
     tests = collect_tests(profile.tables)
-    tested = [*tests[ROLE_COLUMNS].itertuples(index=False, name=None)]
-    q, rule_q = (dict(zip(tested, tests[column], strict=True)) for column in (Q, RULE_Q))
-    thirds = _replicate_on_thirds(profile, findings, others)
+    tested_keys = [*tests[ROLE_COLUMNS].itertuples(index=False, name=None)]
+    q, rule_q = (dict(zip(tested_keys, tests[column], strict=True)) for column in (Q, RULE_Q))
+    outcomes_by_role = _replicate_on_others(profile, findings, others)
     use, needs = _find_use(profile), find_needs(profile.tables.get(NEEDED))
     copying = _find_copying_scores(profile)
     keys = [(f.role, f.detail, *f.head) for f in findings]
@@ -199,7 +199,7 @@ def report(
             copying.get(f.head, no_scores),
             needs.get(f.head),
         )
-        for f, key, outcomes in zip(findings, keys, thirds, strict=True)
+        for f, key, outcomes in zip(findings, keys, outcomes_by_role, strict=True)
     )
     names = (profile.corpus, tuple(other.corpus for other in others))
     subject = ReportSubject(name_in_column(profile.model), str(profile.facts["revision"]), *names)
@@ -216,13 +216,13 @@ def report(
 
 def _parse_names(names: str | Iterable[str], values: Collection[str], option: str) -> tuple[str, ...]:
     """Parse a list of names, or a text with commas, without duplicates. Raises SettingError for an unknown name."""
-    listed = names.split(",") if isinstance(names, str) else [*names]
-    stripped = [str(name).strip() for name in listed if str(name).strip()]
-    for name in stripped:
+    items = names.split(",") if isinstance(names, str) else [*names]
+    stripped_names = [str(name).strip() for name in items if str(name).strip()]
+    for name in stripped_names:
         if name not in values:
             remedy = f"{did_you_mean(name, values)} Choose from {', '.join(values)}.".strip()
             raise SettingError(f"{quote(name)} is not a value of {option}.", remedy)
-    return tuple(dict.fromkeys(stripped))
+    return tuple(dict.fromkeys(stripped_names))
 
 
 def _is_shown(finding: Finding, kinds: Collection[str], conditions: Iterable[str]) -> bool:
@@ -236,48 +236,48 @@ def _explain_no_role(
 
     The remedy names another bundled profile of the model that has such roles, or the kinds that this profile has.
     """
-    named = [
+    options = [
         f"{name} {quote(', '.join(values))}" for name, values in (("kinds", kinds), ("only", conditions)) if values
     ]
-    problem = f"No role is left by {join_names(named)} on {profile.corpus}."
+    problem = f"No role is left by {join_names(options)} on {profile.corpus}."
     for folder in list_bundled_profiles(profile.model):
         other = read_profile(folder)
         matches = [finding for finding in other.findings() if _is_shown(finding, kinds, conditions)]
         if matches and other.corpus != profile.corpus:
             statuses = join_names(sorted({finding.status for finding in matches}))
-            where = f"The profile of {other.corpus} has {counted(len(matches), 'such role')} ({statuses})"
-            return problem, f"{where}: give it, {folder}."
+            suggestion = f"The profile of {other.corpus} has {counted(len(matches), 'such role')} ({statuses})"
+            return problem, f"{suggestion}: give it, {folder}."
     if kinds and conditions:
         return problem, "Leave one of them out."
     if conditions:
         return problem, f"Leave it out to see {counted(len(all_findings), 'role')}."
-    listed = [kind for kind in KINDS if any(finding.role == kind for finding in all_findings)]
-    return problem, f"Choose from those that it has: {', '.join(listed)}."
+    present_kinds = [kind for kind in KINDS if any(finding.role == kind for finding in all_findings)]
+    return problem, f"Choose from those that it has: {', '.join(present_kinds)}."
 
 
 def write_citation() -> str:
-    """Return the sentence by which to cite this program, from CITATION.cff."""
+    """Return the citation of this program, from CITATION.cff."""
     text = (app_root() / "CITATION.cff").read_text("utf-8")
     fields = dict(re.findall(r'^([\w-]+): "?(.+?)"?$', text, re.MULTILINE))
     authors = join_names(re.findall(r"^  - name: (.+)$", text, re.MULTILINE))
     return f"{authors}. {fields['title']}. Version {fields['version']}, {fields['date-released']}."
 
 
-def _replicate_on_thirds(
+def _replicate_on_others(
     profile: Profile, findings: Sequence[Finding], others: Sequence[Profile]
 ) -> list[tuple[Replication | None, ...]]:
     """Return the outcome of each role on each of ``others``; None where that corpus helped to choose the role."""
     for other in others:
         check_profiles(other.facts, profile.facts)
     by_corpus = [
-        [None if _has_chosen(replication, other) else replication for replication in replicate(findings, other)]
+        [None if _helped_to_choose(replication, other) else replication for replication in replicate(findings, other)]
         for other in others
     ]
     return [tuple(outcomes[i] for outcomes in by_corpus) for i in range(len(findings))]
 
 
-def _has_chosen(replication: Replication, other: Profile) -> bool:
-    """Return whether a corpus helped to establish a role.
+def _helped_to_choose(replication: Replication, other: Profile) -> bool:
+    """Return whether the corpus of ``other`` helped to choose the role.
 
     It is recognised by its name or, if the file was named differently, by the number of its correct cases.
     """
@@ -305,30 +305,30 @@ def _find_copying_scores(profile: Profile) -> dict[Head, tuple[float, float]]:
     """Return the copying score of each head, and that of random weights; an empty dict if they were not measured."""
     table = profile.tables.get(COPYING)
     rows = () if table is None else table.itertuples(index=False, name=None)
-    return {Head(layer, head): (copying, untrained) for layer, head, copying, untrained in rows}
+    return {Head(layer, head): (copying, untrained_score) for layer, head, copying, untrained_score in rows}
 
 
 def _describe_copying(roles: Sequence[ReportedRole]) -> str:
     """Return "Copying scores (random weights): L3H1 0.96 (0.02), …"; empty if they were not measured."""
     scores = {role.finding.head: role.copying for role in sorted(roles, key=lambda role: role.finding.head)}
     parts = [
-        f"{head} {decimal(score)} ({decimal(untrained)})"
-        for head, (score, untrained) in scores.items()
+        f"{head} {decimal(score)} ({decimal(untrained_score)})"
+        for head, (score, untrained_score) in scores.items()
         if not math.isnan(score)
     ]
-    meaning = "At 1, attending to a word moves a token towards that word; at −1, away from it."
-    return f"Copying scores (random weights): {', '.join(parts)}. {meaning}" if parts else ""
+    explanation = "At 1, attending to a word moves a token towards that word; at −1, away from it."
+    return f"Copying scores (random weights): {', '.join(parts)}. {explanation}" if parts else ""
 
 
 def _iter_notes(
     profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame, subject: ReportSubject
 ) -> Iterator[str]:
-    """Yield notes on the tests, on how sure the results are, and other remarks for readers."""
+    """Yield notes on the tests, on the reliability of the results, and other remarks."""
     if len(tests):
         yield _describe_tests(profile, tests)
-        with_q = [role.rule_q for role in roles if not math.isnan(role.rule_q)]
-        count = counted(len(with_q), "role")
-        lowest = f" The lowest q of the {count} with one is {format_q(min(with_q))}." if with_q else ""
+        q_values = [role.rule_q for role in roles if not math.isnan(role.rule_q)]
+        count = counted(len(q_values), "role")
+        lowest = f" The lowest q of the {count} with one is {format_q(min(q_values))}." if q_values else ""
         yield (
             "q: false discovery rate by Benjamini–Hochberg over all of these, against the strongest simple rule; "
             "one-sided exact sign tests on all cases where only the head or only the rule is right, divided by the "
@@ -349,12 +349,12 @@ def _iter_notes(
             "Suggested roles of syntax: n, score and state are of the odd sentences, which did not choose the head; "
             "choice and q are of all."
         )
-    if any(has_few(f) for f in findings):
+    if any(has_few_documents(f) for f in findings):
         yield "Few documents: interval and q take cases as independent, and apply to these documents alone."
     if copying := _describe_copying(roles):
         yield copying
-    for number, corpus in enumerate(subject.thirds):
-        if all(role.thirds[number] is None for role in roles):
+    for number, corpus in enumerate(subject.third_corpora):
+        if all(role.outcomes[number] is None for role in roles):
             yield f"{corpus} is one of the corpora that chose these roles: that they hold there replicates nothing."
     if any(role.use for role in roles):
         row = profile.tables["used"].iloc[0]
@@ -367,12 +367,12 @@ def _iter_notes(
 
 
 def _describe_needs(needs: Mapping[Head, PairsWithout], heads: Collection[Head]) -> str:
-    """Say how it was measured which heads are needed, and name those that are not in the table."""
+    """Describe how need was measured, and name needed heads that are not in the table."""
     first = next(iter(needs.values()))
     others = [format_head(head) for head, need in needs.items() if need.is_needed and head not in heads]
-    also = f" Also needed: {join_names(others)}." if others else ""
+    others_note = f" Also needed: {join_names(others)}." if others else ""
     pairs = f"{first.pairs} ({first.all_pairs.n:,} pairs, {first.method})"
-    return f"{NEEDED_BY_PAIRS}: measured on {pairs}, one head off at a time. {NEED_RULE}{also}"
+    return f"{NEEDED_BY_PAIRS}: measured on {pairs}, one head off at a time. {NEED_RULE}{others_note}"
 
 
 def _describe_tests(profile: Profile, tests: pd.DataFrame) -> str:

@@ -21,7 +21,7 @@ from mha_viz.analysis.replication import Replication, RoleScore
 from mha_viz.analysis.roles import CASES, ESTABLISHED
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import describe_rule
-from mha_viz.figures.words.need_words import LEAST_Q, name_kinds
+from mha_viz.figures.words.need_words import MIN_Q, name_kinds
 from mha_viz.figures.words.role_words import (
     ACCURACY,
     baseline_name,
@@ -43,7 +43,7 @@ HEADING = (
 # For the first third corpus, the columns are replicated_1_corpus, replicated_1_outcome, …
 THIRD_COLUMNS = ("corpus", "outcome", "score", "ci_low", "ci_high", "baseline", "n", "documents")
 _RAGGED = r">{\raggedright\arraybackslash}"
-TEXT_WIDTH, GAP_WIDTH = 0.82, 0.009  # shares of the line of a landscape page: columns of text; the gap of a column
+TEXT_WIDTH, GAP_WIDTH = 0.82, 0.009  # shares of the line of a landscape page: all columns of text; gap of one column
 NO_VALUE = "–"
 NEEDED_BY_PAIRS = "Needed by sentence pairs"  # the heading of a column
 MARKDOWN_ESCAPES = {ord(sign): f"\\{sign}" for sign in "\\`*_{}[]<>|#!$~&"}
@@ -69,9 +69,9 @@ LATEX_ESCAPES = {
 
 
 class Use(NamedTuple):
-    """Whether a head is used for a role more than its neighbours, and the measure of what changes without it."""
+    """Whether a head is used for a role more than its neighbours, and the measure of the effect without it."""
 
-    used: bool
+    is_used: bool
     measure: str
 
 
@@ -80,7 +80,7 @@ class ReportedRole(NamedTuple):
 
     Attributes:
         q, rule_q: q-values against the baseline and against the strongest simple rule, NaN if the role was not tested.
-        thirds: the outcome on each third corpus, None if that corpus helped to choose the role.
+        outcomes: the outcome on each third corpus, None if that corpus helped to choose the role.
         use: whether the head is used, None if that was not measured.
         copying: the head's copying score, and that of random weights; NaN if they were not measured.
         need: whether minimal pairs need the head, None if that was not measured.
@@ -89,7 +89,7 @@ class ReportedRole(NamedTuple):
     finding: Finding
     q: float
     rule_q: float
-    thirds: tuple[Replication | None, ...]
+    outcomes: tuple[Replication | None, ...]
     use: Use | None
     copying: tuple[float, float]
     need: PairsWithout | None = None
@@ -101,25 +101,26 @@ class ReportSubject(NamedTuple):
     model: str
     revision: str
     corpus: str
-    thirds: tuple[str, ...]
+    third_corpora: tuple[str, ...]
 
 
-def build_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
+def build_cells(subject: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     """Return the cells of a role in the table for programs.
 
     Their order is that of HEADING, then THIRD_COLUMNS for each third corpus.
     """
     f = role.finding
-    head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
-    measured = (f.n, "" if f.documents is None else f.documents, name_measure(f), f.score, f.low, f.high)
+    head_cells = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
+    score_cells = (f.n, "" if f.documents is None else f.documents, name_measure(f), f.score, f.low, f.high)
     baselines = (f.baseline, f.upos_rule, f.upos, f.state, *f.beside, f.untrained)
     other = f.elsewhere or OtherCorpusScore("", math.nan)
     others = (CORPUS_SEPARATOR.join(_list_other_corpora(f)), other.score, other.upos, other.upos_rule, *other.beside)
-    thirds = (cell for third in zip(of.thirds, role.thirds, strict=True) for cell in _third_cells(*third))
+    pairs = zip(subject.third_corpora, role.outcomes, strict=True)
+    third_cells = (cell for pair in pairs for cell in _third_cells(*pair))
     need = ("", "") if role.need is None else (role.need.is_needed, "; ".join(role.need.kinds))
-    of_head = ("" if role.use is None else role.use.used, *role.copying, *need)
-    subject, q_values = (of.model, of.revision, of.corpus), (role.q, role.rule_q)
-    return (*subject, *head, *measured, *baselines, *q_values, *others, *of_head, *thirds)
+    use_cells = ("" if role.use is None else role.use.is_used, *role.copying, *need)
+    subject_cells, q_values = (subject.model, subject.revision, subject.corpus), (role.q, role.rule_q)
+    return (*subject_cells, *head_cells, *score_cells, *baselines, *q_values, *others, *use_cells, *third_cells)
 
 
 def _third_cells(corpus: str, replication: Replication | None) -> tuple[Any, ...]:
@@ -144,7 +145,7 @@ def _list_other_corpora(finding: Finding) -> tuple[str, ...]:
     return (finding.elsewhere.corpus,) if finding.elsewhere else ()
 
 
-def has_few(finding: Finding) -> bool:
+def has_few_documents(finding: Finding) -> bool:
     """Return whether a role was measured on few documents."""
     return finding.documents is not None and finding.documents < FEW
 
@@ -160,7 +161,7 @@ def _format_interval(finding: Finding) -> str:
     if math.isnan(finding.low):
         return NO_VALUE
     documents = "one or none named" if finding.documents == 1 else counted(finding.documents or 0, "document")
-    documents = f"few documents: {documents}" if has_few(finding) else documents
+    documents = f"few documents: {documents}" if has_few_documents(finding) else documents
     remark = "" if finding.documents is None else f" ({documents})"
     return f"{percent(finding.low)}–{percent(finding.high)}{remark}"
 
@@ -192,29 +193,30 @@ def _format_choice(finding: Finding) -> str:
 
 def format_q(q: float) -> str:
     """Format a q-value: "0.012", "< 0.001", or a dash if there is none."""
-    return NO_VALUE if math.isnan(q) else f"< {LEAST_Q}" if q < LEAST_Q else f"{q:.3f}"
+    return NO_VALUE if math.isnan(q) else f"< {MIN_Q}" if q < MIN_Q else f"{q:.3f}"
 
 
 class PrintedColumn(NamedTuple):
     """A column of the printed table.
 
-    ``place``: its alignment in LaTeX, "l", "r" or, for text of several lines, "p", which takes the share ``width`` of
-    these columns.
+    ``alignment``: in LaTeX, "l", "r" or, for text of several lines, "p". ``width``: the width of a "p" column as a
+    share of all "p" columns.
     """
 
     heading: str
-    place: str
+    alignment: str
     cell: Callable[[ReportedRole], str]
     width: float = 0
 
 
-def list_printed_columns(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
+def list_printed_columns(subject: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
     """Return the columns of the printed table; a third corpus that helped to choose all roles has no column."""
-    rule = (
+    rule_heading = (
         "Simple rule (of one part of speech)"
         if has_older_rule(role.finding for role in roles)
         else "Strongest simple rule"
     )
+    corpora = [(n, c) for n, c in enumerate(subject.third_corpora) if any(role.outcomes[n] for role in roles)]
     return (
         PrintedColumn("Role", "p", lambda role: label_role(role.finding), 0.12),
         PrintedColumn("Head", "l", lambda role: format_head(role.finding.head)),
@@ -224,10 +226,10 @@ def list_printed_columns(of: ReportSubject, roles: Sequence[ReportedRole]) -> tu
         PrintedColumn("95% interval", "p", lambda role: _format_interval(role.finding), 0.11),
         PrintedColumn("Also established on", "p", lambda role: _format_established(role.finding), 0.1),
         PrintedColumn("Baselines", "p", lambda role: _format_baselines(role.finding), 0.1),
-        PrintedColumn(rule, "p", lambda role: _format_rule(role.finding), 0.2),
+        PrintedColumn(rule_heading, "p", lambda role: _format_rule(role.finding), 0.2),
         PrintedColumn("Choice", "p", lambda role: _format_choice(role.finding), 0.07),
         PrintedColumn("q (rule)", "r", lambda role: format_q(role.rule_q)),
-        *(_third_column(n, corpus) for n, corpus in enumerate(of.thirds) if any(role.thirds[n] for role in roles)),
+        *(_third_column(n, corpus) for n, corpus in corpora),
         PrintedColumn(capitalise(USE), "p", lambda role: describe_use(*role.use) if role.use else NO_VALUE, 0.1),
         *[PrintedColumn(NEEDED_BY_PAIRS, "p", _format_need, 0.09)] * any(role.need for role in roles),
     )
@@ -245,7 +247,7 @@ def _third_column(number: int, corpus: str) -> PrintedColumn:
     """Return the column of one third corpus: "67.9%: holds"."""
 
     def cell(role: ReportedRole) -> str:
-        replication = role.thirds[number]
+        replication = role.outcomes[number]
         if replication is None:
             return NO_VALUE
         role_score = replication.here
@@ -266,7 +268,7 @@ def latex_column_spec(columns: Sequence[PrintedColumn]) -> str:
     total, available = sum(column.width for column in columns), TEXT_WIDTH - GAP_WIDTH * len(columns)
     widths = (f"{_RAGGED}p{{{column.width / total * available:.3f}\\linewidth}}" for column in columns)
     pairs = zip(columns, widths, strict=True)
-    return "".join(width if column.place == "p" else column.place for column, width in pairs)
+    return "".join(width if column.alignment == "p" else column.alignment for column, width in pairs)
 
 
 def capitalise(words: str) -> str:
@@ -274,6 +276,6 @@ def capitalise(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}"
 
 
-def escape_text(text: str, escaped: Mapping[int, str]) -> str:
+def escape_text(text: str, escapes: Mapping[int, str]) -> str:
     """Return a text on one line, with the special characters of a format escaped."""
-    return " ".join(make_printable(text, " ").split()).translate(escaped)
+    return " ".join(make_printable(text, " ").split()).translate(escapes)

@@ -24,9 +24,7 @@ from mha_viz.figures.words.glosses import (
 from mha_viz.numerals import counted, percent
 from mha_viz.quotes import shorten
 
-LEAST_WITHIN_WORDS = (
-    0.25  # from this share on, the text of a position role states how much attention stays within words
-)
+MIN_WITHIN_WORDS = 0.25  # minimum share of attention within words that the text of a position role mentions
 # Indices into a theme's heads.
 COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "repetition": 6, "delimiter": 4, "broad": 5}
 KIND_COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # kinds of rules of recipes; others are grey
@@ -62,7 +60,7 @@ RULE_KNOWLEDGE = {
     COREFERENCE: "The rule is told number and subjects; the head finds them itself.",
 }
 OLDER_RULE = "by an older version, whose rule uses one part of speech"
-LONGEST_CORPUS = 12  # maximum number of characters of a corpus's name in a role's short form
+MAX_CORPUS_NAME = 12  # maximum number of characters of a corpus's name in a role's short form
 HELD_OUT = "held-out"  # for cases that were not used to choose the head
 STATUS_WORDS = {  # the statuses of roles in plain words
     ESTABLISHED: "They hold on two corpora of different origin.",
@@ -76,20 +74,20 @@ DIRECTIONS = {
 
 
 def shorten_name(finding: Finding) -> str:
-    """Return a word that fits into a cell of the map."""
+    """Return a short name of a role that fits into a cell of the map."""
     name = finding.detail.split()[0]
     return SHORT_NAMES.get(name, name)
 
 
 def choose_glyph(finding: Finding) -> str:
-    """Return the name of the icon for what a head does, in ``browser/glyphs.css``."""
+    """Return the name of a role's icon in ``browser/glyphs.css``."""
     return finding.detail if finding.detail in GLYPHS else finding.role
 
 
 def get_plain_name(finding: Finding) -> str:
     """Return a role in plain words: "subject (nsubj)", "previous token"."""
-    meaning = None if finding.role == "syntax" else find_gloss(finding.detail)
-    return meaning.name if meaning else label_relation(finding.detail.split()[0])
+    gloss = None if finding.role == "syntax" else find_gloss(finding.detail)
+    return gloss.name if gloss else label_relation(finding.detail.split()[0])
 
 
 def label_role(finding: Finding) -> str:
@@ -129,11 +127,11 @@ def has_older_rule(findings: Iterable[Finding]) -> bool:
 def _shorten_corpus(corpus: str) -> str:
     """Return a short but distinct name of a corpus: "GUM" for "UD English GUM dev"."""
     name = re.fullmatch(r"(?:UD \S+ )?(.+?)(?: (?:train|dev|test))?", corpus)
-    return shorten(name[1] if name else corpus, LONGEST_CORPUS)
+    return shorten(name[1] if name else corpus, MAX_CORPUS_NAME)
 
 
 ACCURACY, WEIGHT, LARGEST, ENTROPY = "accuracy", "mean weight", "share of largest weights", "share of largest entropy"
-# A template for a score in short, and the name of its baseline.
+# A template for a brief score, and the name of its baseline.
 _SCORE_TEMPLATES = {
     ACCURACY: ("right in {}", "simple rule"),
     WEIGHT: ("{} of its weight", "uniform attention"),
@@ -152,7 +150,7 @@ def name_measure(finding: Finding) -> str:
 
 
 def summarise_role(finding: Finding) -> str:
-    """Summarise what a head does, how often, and the baseline of its score.
+    """Summarise a role, its score, and the baseline of the score.
 
     "preposition → its noun, right in 69% (GUM 68%); below the rule, 69% (GUM 74%)".
     """
@@ -164,29 +162,29 @@ def summarise_role(finding: Finding) -> str:
     return f"{head_part}; {STATE_WORDS[finding.state]}, {rule_part}"
 
 
-def describe_in_list(finding: Finding, after: Finding | None = None) -> str:
+def describe_in_list(finding: Finding, previous: Finding | None = None) -> str:
     """Return "preposition → its noun, right in 69%".
 
-    If the role ``after`` which it is listed has the same measure, the score stands alone: "form of “be” → its
-    predicate, 61%".
+    If the ``previous`` role in the list has the same measure, the score stands alone: "form of “be” → its predicate,
+    61%".
     """
-    template = "{}" if _is_repeated(finding, after) else _SCORE_TEMPLATES[name_measure(finding)][0]
+    template = "{}" if _is_repeated(finding, previous) else _SCORE_TEMPLATES[name_measure(finding)][0]
     return f"{describe_link(finding.detail) or finding.detail}, {template.format(percent(finding.score, 0))}"
 
 
-def describe_rule_in_list(finding: Finding, after: Finding | None = None) -> str:
+def describe_rule_in_list(finding: Finding, previous: Finding | None = None) -> str:
     """Return the baseline of the score: "rule 69% (GUM 68% < 74%)", "uniform attention 5%".
 
     Numbers of the other corpus are added if the numbers of this corpus alone would contradict the state of the role.
-    The baseline is called "simple rule" where no mark of a state names it.
+    The baseline is called "simple rule" if the state of the role does not mention a rule.
     """
-    name, best = _SCORE_TEMPLATES[name_measure(finding)][1], find_best_baseline(finding)[1]
-    name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, after) else name
-    return f"{name} {percent(best, 0)}{compare_elsewhere(finding)}"
+    name, best_score = _SCORE_TEMPLATES[name_measure(finding)][1], find_best_baseline(finding)[1]
+    name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, previous) else name
+    return f"{name} {percent(best_score, 0)}{compare_elsewhere(finding)}"
 
 
 def compare_elsewhere(finding: Finding, digits: int = 0) -> str:
-    """Return " (GUM 68% < 74%)": how often head and rule are right on the other corpus.
+    """Return " (GUM 68% < 74%)": the accuracies of head and rule on the other corpus.
 
     The result is "" unless the numbers of the first corpus alone would contradict the state of the role.
     """
@@ -211,28 +209,28 @@ def _score_elsewhere(finding: Finding, score: Callable[[OtherCorpusScore], float
     )
 
 
-def compare_with_rule(finding: Finding, digits: int = 0, is_told: bool = True) -> str:
+def compare_with_rule(finding: Finding, digits: int = 0, with_knowledge: bool = True) -> str:
     """Compare a head with the strongest simple rule.
 
-    State the rule's score, with ``is_told`` the information it has, and how the head chooses among words of the right
-    kind; "" without such a rule. For example: "The nearest noun or name to the right: 69%; on GUM, the nearest noun,
-    name or adverb: 74%. The rule is told the parts of speech; the head finds them itself. Given the right kind of word,
-    it picks the right one in 88% (nearest: 86%)."
+    State the rule's score, the information that the rule has (``with_knowledge``), and the accuracy of the head among
+    words of the right kind; "" without such a rule. For example: "The nearest noun or name to the right: 69%; on GUM,
+    the nearest noun, name or adverb: 74%. The rule is told the parts of speech; the head finds them itself. Given the
+    right kind of word, it picks the right one in 88% (nearest: 86%)."
     """
     if not finding.state:
         return ""
-    here, other, comparison = describe_rule(finding.upos_rule), finding.elsewhere, finding.beside
-    elsewhere = ""
+    rule_text, other, comparison = describe_rule(finding.upos_rule), finding.elsewhere, finding.beside
+    other_text = ""
     if other and other.upos_rule:
         rule, score = describe_rule(other.upos_rule), percent(other.upos, digits)
-        side = re.search(r" to the \w+$", here)
+        side = re.search(r" to the \w+$", rule_text)
         rule = rule.removesuffix(side[0]) if side else rule
-        elsewhere = (
+        other_text = (
             "; on "
             f"{_shorten_corpus(other.corpus)}{'' if other.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
         )
-    sentences = [f"The {here}: {percent(finding.upos, digits)}{elsewhere}."]
-    sentences += [RULE_KNOWLEDGE[finding.role]] if is_told else []
+    sentences = [f"The {rule_text}: {percent(finding.upos, digits)}{other_text}."]
+    sentences += [RULE_KNOWLEDGE[finding.role]] if with_knowledge else []
     if comparison.choice_n >= CASES:
         choice, nearest = percent(comparison.choice, digits), percent(comparison.nearest, digits)
         sentences.append(f"Given the right kind of word, it picks the right one in {choice} (nearest: {nearest}).")
@@ -241,20 +239,20 @@ def compare_with_rule(finding: Finding, digits: int = 0, is_told: bool = True) -
 
 def describe_role(finding: Finding) -> str:
     """Explain a role, with an example if it is a relation between words, followed by :func:`describe_evidence`."""
-    measured = f"{finding.role}, {describe_evidence(finding)}"
-    meaning = explain_relation(finding.detail) if finding.role in ("syntax", "coreference") else ""
-    return f"{meaning}. {measured[:1].upper()}{measured[1:]}" if meaning else measured
+    evidence = f"{finding.role}, {describe_evidence(finding)}"
+    explanation = explain_relation(finding.detail) if finding.role in ("syntax", "coreference") else ""
+    return f"{explanation}. {evidence[:1].upper()}{evidence[1:]}" if explanation else evidence
 
 
 def describe_evidence(finding: Finding) -> str:
-    """Return sentences on a role: how far it can be trusted, its numbers, and :func:`compare_with_rule`."""
+    """Return sentences on a role: its status, its numbers, and :func:`compare_with_rule`."""
     comparison = compare_with_rule(finding, 1)
     return f"{_describe_trust(finding)}: {_describe_numbers(finding)}{f'. {comparison}' if comparison else ''}"
 
 
 def _describe_trust(finding: Finding) -> str:
-    on = " and ".join(finding.corpora)
-    status = f"established on {on}" if finding.status == ESTABLISHED else f"suggested by {on or 'one corpus'}"
+    corpora = " and ".join(finding.corpora)
+    status = f"established on {corpora}" if finding.status == ESTABLISHED else f"suggested by {corpora or 'one corpus'}"
     state = f", {STATE_WORDS[finding.state].replace('the rule', RULES[finding.role])}" if finding.state else ""
     return f"{status}{state}"
 
@@ -275,29 +273,29 @@ def _describe_numbers(finding: Finding) -> str:
             f"{baseline}{_describe_untrained(finding)}"
         )
     if finding.role == "position":
-        where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
+        target = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
         if name_measure(finding) == WEIGHT:
-            sentence = f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
+            sentence = f"{score} of its attention goes to {target} ({baseline} if it looked everywhere equally)"
         else:
             sentence = (
-                f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_describe_interval(finding)})"
+                f"its largest weight is on {target} in {score} of {finding.n:,} rows ({_describe_interval(finding)})"
             )
         return f"{sentence}{_describe_within_words(finding)}"
     if finding.detail in MEASURES:
         sentence = f"on {CORPUS}, {score} of its attention goes {MEASURES[finding.detail]}"
         return f"{sentence} ({baseline} if it looked everywhere equally){_describe_untrained(finding)}"
     if finding.role == "delimiter":
-        where = "[CLS] and [SEP] together" if finding.detail == BOTH else SHORT_NAMES[finding.detail]
-        return f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
+        target = "[CLS] and [SEP] together" if finding.detail == BOTH else SHORT_NAMES[finding.detail]
+        return f"{score} of its attention goes to {target} ({baseline} if it looked everywhere equally)"
     return f"its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
 
 
 def _describe_within_words(finding: Finding) -> str:
-    """State how much of the attention of a position role stays within words, if that is a quarter or more.
+    """State the share of the attention of a position role that stays within words, if it is a quarter or more.
 
     The neighbouring token is then often a subword of the same word, not another word.
     """
-    if finding.detail == "same" or not finding.within_words >= LEAST_WITHIN_WORDS:
+    if finding.detail == "same" or not finding.within_words >= MIN_WITHIN_WORDS:
         return ""
     return f"; {percent(finding.within_words)} of its attention there stays within a word"
 
@@ -319,24 +317,21 @@ def _describe_interval(finding: Finding) -> str:
 
 
 def describe_documents(documents: int | None) -> str:
-    """Return the number of documents behind an interval, which applies to no other documents if they are few.
+    """Describe the number of documents of an interval, with a note if they are few.
 
-    It is "" if the documents were not counted, in tables of older versions.
+    The result is "" if the documents were not counted, in tables of older versions.
     """
     if documents is None:
         return ""
     if documents == 1:
         return f" over one document, or none named; {FEW_DOCUMENTS}"
     blocks = " or blocks of them" if documents >= FEWEST_BLOCKS else ""
-    few = f"; {FEW_DOCUMENTS}" if documents < FEW else ""
-    return f" over {documents:,} documents{blocks}{few}"
+    few_note = f"; {FEW_DOCUMENTS}" if documents < FEW else ""
+    return f" over {documents:,} documents{blocks}{few_note}"
 
 
 def mark_few_documents(documents: Iterable[int | None]) -> list[str]:
-    """Return the cells next to a table's numbers of documents.
-
-    They are "few documents" where an interval is over few, else "".
-    """
+    """Return "few documents" for each number of documents that is small, otherwise ""."""
     return ["few documents" * (count is not None and count < FEW) for count in documents]
 
 
@@ -349,7 +344,7 @@ def find_best_baseline(finding: Finding) -> tuple[str, float]:
 
 
 def baseline_name(finding: Finding) -> str:
-    """Return the rule that decides whether there is a role."""
+    """Name the baseline that decides whether there is a role."""
     names = {SYNTAX: "best fixed offset", COREFERENCE: "better of two simple rules", "broad": "average head"}
     return names.get(finding.role, "if it looked everywhere equally")
 
@@ -374,13 +369,13 @@ def sort_by_interest(findings: Iterable[Finding]) -> list[Finding]:
 
 def group_by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
     """Group roles by head, in the order of :func:`sort_by_interest`."""
-    grouped: dict[Head, list[Finding]] = {}
+    by_head: dict[Head, list[Finding]] = {}
     for finding in sort_by_interest(findings):
-        grouped.setdefault(finding.head, []).append(finding)
-    return grouped
+        by_head.setdefault(finding.head, []).append(finding)
+    return by_head
 
 
-NULL_WORDS = {  # what is drawn at random, and the word for a draw
+NULL_WORDS = {  # a description of each null model, and the noun for a draw
     (SYNTAX, PERMUTATION): ("the trees of other sentences", "permutation"),
     (COREFERENCE, PERMUTATION): ("chains shifted along their documents", "permutation"),
     (SYNTAX, KIND): ("another word of the same part of speech in the place of each right one", "draw"),
@@ -389,7 +384,7 @@ NULL_WORDS = {  # what is drawn at random, and the word for a draw
 
 def describe_chance(chance: ChanceRoles) -> str:
     """Return "27 roles of syntax; with the trees of other sentences none, in 20 permutations (p = 0.048)"."""
-    most = f"at most {max(chance.drawn)}" if max(chance.drawn) else "none"
-    drawn, draw = NULL_WORDS[chance.role, chance.null]
+    maximum = f"at most {max(chance.drawn)}" if max(chance.drawn) else "none"
+    null_model, draw = NULL_WORDS[chance.role, chance.null]
     roles, draws = counted(chance.observed, "role"), counted(len(chance.drawn), draw)
-    return f"{roles} of {chance.role}; with {drawn} {most}, in {draws} (p = {chance.p:.3f})"
+    return f"{roles} of {chance.role}; with {null_model} {maximum}, in {draws} (p = {chance.p:.3f})"

@@ -1,6 +1,6 @@
-"""The words for whether a head is used for its role, compared with the other heads of its layer.
+"""Sentences on whether a head is used for its role, compared with the other heads of its layer.
 
-Ablating a head practically always has some effect, even if the head is not used: only the comparison with its
+Ablating a head practically always has some effect, even if the head is not used, so that only the comparison with its
 neighbours is informative.
 """
 
@@ -16,15 +16,14 @@ NO_MORE = "no more than other heads of its layer"
 
 
 class EffectTarget(NamedTuple):
-    """The thing that an effect changes.
+    """The target of an effect, in words.
 
-    ``name`` is short ("its word"), ``of_several`` is for several heads ("their word"), and ``full`` is the complete
-    phrase.
+    ``name`` is short ("its word"), ``plural`` is for several heads ("their word"), and ``phrase`` is complete.
     """
 
     name: str
-    of_several: str
-    full: str
+    plural: str
+    phrase: str
 
 
 # The keys are the measures of effects, as the table ``used`` names them.
@@ -33,13 +32,12 @@ EFFECT_TARGETS = {
     MASKED_WORD: EffectTarget("the answer", "the answer", "the model’s answer at the masked word"),
     NEXT_TOKEN: EffectTarget("the next token", "the next token", "the prediction of the token after the word"),
 }
-_OTHER_TARGET = EffectTarget(
-    "its words", "their words", "what is measured at its words"
-)  # for measures of other versions
+# For measures of other versions.
+_OTHER_TARGET = EffectTarget("its words", "their words", "what is measured at its words")
 
 
 def find_effect_target(measure: str) -> EffectTarget:
-    """Return the words for the quantity that an effect with this measure changes."""
+    """Return the target of an effect with this measure."""
     return EFFECT_TARGETS.get(measure, _OTHER_TARGET)
 
 
@@ -57,29 +55,29 @@ def describe_use(used: bool, measure: str) -> str:
 
 
 def describe_most(measure: str) -> str:
-    """Say briefly that a head is used: "changes its word most"."""
+    """State briefly that a head is used: "changes its word most"."""
     return f"changes {find_effect_target(measure).name} most"
 
 
-def describe_unused(which: str, measure: str) -> str:
-    """Say that a head is used for none of its roles: "For 2 relations it changes its word no more than …"."""
-    return f"For {which} it changes {find_effect_target(measure).name} {NO_MORE}."
+def describe_unused(subject: str, measure: str) -> str:
+    """State that a head is used for none of its roles: "For 2 relations it changes its word no more than …"."""
+    return f"For {subject} it changes {find_effect_target(measure).name} {NO_MORE}."
 
 
 def explain_use(measure: str) -> str:
-    """Explain when a head counts as used, in a sentence that names what changes."""
+    """Explain in a sentence when a head counts as used."""
     return (
-        f"Without this head {find_effect_target(measure).full} changes more than without any other head of its "
+        f"Without this head {find_effect_target(measure).phrase} changes more than without any other head of its "
         "layer that "
         "lacks the role."
     )
 
 
-def count_in_words(used: int, measured: str, measures: Iterable[str]) -> str:
-    """Say how many heads are used, as "**2** of 11 change their word more than neighbours".
+def count_in_words(used_count: int, total: str, measures: Iterable[str]) -> str:
+    """Return the number of used heads in words: "**2** of 11 change their word more than neighbours".
 
-    ``measured`` is " of 11", or empty.
+    ``total`` is " of 11", or empty.
     """
-    changed = " or ".join(dict.fromkeys(find_effect_target(measure).of_several for measure in measures))
-    verb = "changes" if used == 1 else "change"
-    return f"**{used}**{measured} {verb} {changed} more than neighbours"
+    targets = " or ".join(dict.fromkeys(find_effect_target(measure).plural for measure in measures))
+    verb = "changes" if used_count == 1 else "change"
+    return f"**{used_count}**{total} {verb} {targets} more than neighbours"

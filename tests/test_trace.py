@@ -243,7 +243,7 @@ def test_traces_and_readings_at_the_same_time_do_not_mix(
         for number in range(40 if lanes.everything else 20)
     ]
     alone = [encoder.trace(text, layer=1) for text in texts]
-    monkeypatch.setattr(encoder_module, "_one_pass", nullcontext())  # no lock: only the hooks keep them apart
+    monkeypatch.setattr(encoder_module, "_pass_lock", nullcontext())  # no lock: only the hooks keep them apart
     cores = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -22,7 +22,7 @@ from mha_viz.cli.cluster import PARTS_FOLDER, add_cluster_options, open_cluster,
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, add_device_option, add_dtype_option, add_most_option, parse_folder
 from mha_viz.cli.profile import CORPUS_HELP, open_source
-from mha_viz.cli.terminal import bar_of, one_line, print_warnings
+from mha_viz.cli.terminal import one_line, print_warnings, progress_bar
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.role_words import FEW_DOCUMENTS
 from mha_viz.files import make_folder
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
         encoder = load_model(model, args.device, args.dtype)
         measured = earlier
         if measured is None or score is not None or not others:
-            with show_cluster_progress() if cluster else bar_of("of the text") as progress:
+            with show_cluster_progress() if cluster else progress_bar("of the text") as progress:
                 measured = fit_recipes(
                     earlier or args.corpus if cluster else corpus,
                     encoder,
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> None:
                     client=cluster and cluster.client,
                 )
         for other in others:
-            with bar_of("of the comparison") as progress:
+            with progress_bar("of the comparison") as progress:
                 measured = compare_recipes(measured, other, encoder, most=args.most, progress=progress)
         if args.replace:
             measured = _measure_replacement(args, measured, score or corpus, encoder, cluster)
@@ -115,7 +115,7 @@ def _measure_replacement(
         measures["accuracy"] = score_recipes
     tables = dict(measured.tables)
     for name, measure in measures.items():
-        with show_cluster_progress() if cluster else bar_of("readings") as progress:
+        with show_cluster_progress() if cluster else progress_bar("readings") as progress:
             tables[name] = measure(
                 *(measured, args.score or args.corpus if cluster else corpus, encoder),
                 most=args.most,

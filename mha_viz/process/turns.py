@@ -31,7 +31,7 @@ class _WaitingRequest(NamedTuple):
 class _FinishedWork(NamedTuple):
     """Finished work: when it ended, its visitor, the seconds charged for it, and the length of its text."""
 
-    ended: float
+    end: float
     visitor: str
     seconds: float
     characters: int
@@ -78,11 +78,11 @@ class _FairClock:
 class FairWorker:
     """A worker with a queue for each visitor. Thread-safe.
 
-    The worker gives the same seconds to every visitor who waits, and so to every tab of a visitor: many people behind
-    one address may count as one visitor. The next visitor is the one whose work would end first if all were served at
-    once, so a long text does not precede a short one from somebody who has used as much time. Each tab has one waiting
-    request, and a newer request replaces it. Work for no particular visitor, such as background jobs, has a queue and
-    the share of one visitor, but no limit on its time.
+    The worker gives the same time to all waiting visitors, and likewise to all tabs of a visitor, because many people
+    behind one address may count as one visitor. The next visitor is the one whose work would end first if all were
+    served at once, so a long text does not precede a short one of a visitor who has used as much time. Each tab has one
+    waiting request, and a newer request replaces it. Work for no particular visitor, such as background jobs, has a
+    queue and the share of one visitor, but no limit on its time.
     """
 
     def __init__(self, name: str) -> None:
@@ -90,7 +90,7 @@ class FairWorker:
         self._lock = threading.Lock()
         # By visitor, then by tab.
         self._queues: OrderedDict[str, OrderedDict[Hashable, _WaitingRequest]] = OrderedDict()
-        self._finished_work: deque[_FinishedWork] = deque()  # within WINDOW_SECONDS
+        self._finished_work: deque[_FinishedWork] = deque()  # within the last WINDOW_SECONDS
         self._visitors = _FairClock()
         self._tabs: dict[str, _FairClock] = {}  # by visitor; cleared when the queues are empty
 
@@ -107,7 +107,7 @@ class FairWorker:
         """
         future: Future[V] = Future()
         with self._lock:
-            self._forget()
+            self._drop_old_entries()
             self._check_share(visitor)
             queue = self._queues.get(visitor, OrderedDict())
             replaced_request = queue.pop(tab, None) if tab else None
@@ -128,9 +128,9 @@ class FairWorker:
         self._worker.submit(self._serve_next)
         return future
 
-    def _forget(self) -> None:
+    def _drop_old_entries(self) -> None:
         """Forget cancelled requests and work that ended more than WINDOW_SECONDS ago."""
-        while self._finished_work and self._finished_work[0].ended < time.monotonic() - WINDOW_SECONDS:
+        while self._finished_work and self._finished_work[0].end < time.monotonic() - WINDOW_SECONDS:
             self._finished_work.popleft()
         for visitor, queue in list(self._queues.items()):
             for tab in [tab for tab, waiting in queue.items() if waiting.future.cancelled()]:
@@ -140,13 +140,13 @@ class FairWorker:
 
     def _check_share(self, visitor: str) -> None:
         """Raise Busy if the visitor has used up MAX_SECONDS_PER_VISITOR and others use the worker, too."""
-        others = {*(done.visitor for done in self._finished_work), *self._queues} - {visitor, ""}
+        others = {*(item.visitor for item in self._finished_work), *self._queues} - {visitor, ""}
         if not (visitor and others):
             return
-        used_seconds = sum(done.seconds for done in self._finished_work if done.visitor == visitor)
+        used_seconds = sum(item.seconds for item in self._finished_work if item.visitor == visitor)
         if used_seconds < MAX_SECONDS_PER_VISITOR:
             return
-        first_end = next(done.ended for done in self._finished_work if done.visitor == visitor and done.seconds)
+        first_end = next(item.end for item in self._finished_work if item.visitor == visitor and item.seconds)
         raise Busy(
             f"The model has worked for you for {used_seconds:.0f} of the last {WINDOW_SECONDS:.0f} seconds, and others "
             "use it too.",
@@ -156,8 +156,8 @@ class FairWorker:
     def _serve_next(self) -> None:
         """Do the work of the next request, set its result, and charge its time."""
         with self._lock:
-            self._forget()
-            visitor, tab, waiting = self._take_next()
+            self._drop_old_entries()
+            visitor, tab, waiting = self._pop_next()
         if waiting is None:  # the request was cancelled or replaced
             return
         start = time.monotonic()
@@ -171,7 +171,7 @@ class FairWorker:
             end = time.monotonic()
             with self._lock:
                 # The first work for a visitor may load a model, whose time must not be charged to the visitor.
-                is_first = all(done.visitor != visitor for done in self._finished_work)
+                is_first = all(item.visitor != visitor for item in self._finished_work)
                 seconds = self._estimate_rate() * waiting.characters if is_first else end - start
                 self._finished_work.append(
                     _FinishedWork(end, visitor, 0.0 if is_first else seconds, waiting.characters)
@@ -192,10 +192,10 @@ class FairWorker:
 
     def _estimate_rate(self) -> float:
         """Return the seconds per character of text, estimated from the work within WINDOW_SECONDS."""
-        timed_work = [done for done in self._finished_work if done.seconds and done.characters]
-        return sum(done.seconds for done in timed_work) / max(1, sum(done.characters for done in timed_work))
+        timed_work = [item for item in self._finished_work if item.seconds and item.characters]
+        return sum(item.seconds for item in timed_work) / max(1, sum(item.characters for item in timed_work))
 
-    def _take_next(self) -> tuple[str, Hashable, _WaitingRequest | None]:
+    def _pop_next(self) -> tuple[str, Hashable, _WaitingRequest | None]:
         """Remove and return a request of the visitor whose turn it is, and put that visitor last in line."""
         while self._queues:
             rate = self._estimate_rate()

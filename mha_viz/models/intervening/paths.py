@@ -41,7 +41,7 @@ def check_path_end(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Hea
 
 
 def patch_paths(
-    encoder: Encoder, pieces: TextPieces | WordPieces, other_outputs: Weights, to: Head, side: str, at_once: int
+    encoder: Encoder, pieces: TextPieces | WordPieces, other_outputs: Weights, to: Head, side: str, batch_size: int
 ) -> Iterator[tuple[list[Head], Weights]]:
     """Yield earlier heads with the last states, [head, n, d_model], that result when each is patched along a path.
 
@@ -56,7 +56,7 @@ def patch_paths(
             "Choose a model such as BERT or GPT-2.",
         )
     heads = [Head(layer, head) for layer in range(to.layer) for head in range(encoder.heads)]
-    for chunk in split_range(0, len(heads), at_once):
+    for chunk in split_range(0, len(heads), batch_size):
         sources, side_index = [heads[index] for index in chunk], SIDES.index(side)
         outputs = [output.repeat(len(sources), 1, 1, 1) for output in unpatched.outputs]
         for variant, head in enumerate(sources):

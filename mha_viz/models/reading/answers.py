@@ -58,7 +58,7 @@ def make_question(
         text: the text that the model reads.
         pair: a second text, read together with the first.
         words: the sentence as words, in place of ``text``.
-        place: the masked token, if there are several; FIRST means the first one.
+        place: the masked token, if there are several; FIRST_MASK means the first one.
         word: the piece whose log-probability is the score, by default the most probable one. A space before it may be
             omitted.
         other: a text to compare ``text`` with.
@@ -67,7 +67,7 @@ def make_question(
 
     Raises ModelUnsupported for a model that has no weights for words; TextError where the text has no masked token, or
     several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked, and
-    for an unknown ``off_in``; EmptyText, and as :meth:`Encoder.encode`.
+    for an unknown ``off_in``; EmptyText, and the errors of :meth:`Encoder.encode`.
     """
     encoder = require_one_stack(encoder)
     check_kind(word, str, "a word", "Give it as text.")
@@ -237,25 +237,26 @@ def _open_word_head(encoder: Encoder) -> Any:
     """Return the head, or the reason why there is none."""
     if encoder.folder is None:
         return "its weights are random"
-    wordless = find_family(encoder.config).wordless
-    if wordless:
-        return wordless
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM  # 3 s that readings need not wait
+    reason = find_family(encoder.config).wordless
+    if reason:
+        return reason
+    # Imported here, because it takes 3 s and readings do not need it.
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
     from mha_viz.models.reading.opening import silence_transformers
 
-    kind: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
-    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    auto_class: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
+    offline: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with silence_transformers():
-        config = AutoConfig.from_pretrained(encoder.folder, **local)
-        model, report = kind.from_pretrained(
+        config = AutoConfig.from_pretrained(encoder.folder, **offline)
+        model, report = auto_class.from_pretrained(
             encoder.folder,
             config=config,
             attn_implementation=capture.choose_implementation(encoder.family),
             dtype=parse_dtype(encoder.dtype),
             use_safetensors=True,
             output_loading_info=True,
-            **local,
+            **offline,
         )
     missing = sorted(report["missing_keys"])
     if missing:

@@ -49,7 +49,7 @@ class DecomposableStack:
     heads: int
     layer_numbers: tuple[int, ...]  # by which heads are named
     _model: Any
-    _typed: bool
+    _reads_types: bool
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """Return the pieces of a text as the stack reads them."""
@@ -108,12 +108,12 @@ class DecomposableStack:
             return score_parts(trace, parts, checked_head, query, keys)
 
     def iter_parts(self, pieces: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
-        """Yield, for each of ``count_layers``, its trace and the parts of its attention's input, computed in one pass.
+        """Yield, for each of ``layers``, its trace and the parts of its attention's input, computed in one pass.
 
         Raises the errors of :meth:`score_parts`.
         """
         stream, weights = self._record_stream(pieces, max(layers))
-        for probe, parts in stream.parts(pieces, self._typed, layers):
+        for probe, parts in stream.parts(pieces, self._reads_types, layers):
             yield probe.trace(self.revision, pieces.tokenized(), weights), parts
 
     def iter_norms(
@@ -155,12 +155,12 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True)
 class PreparedText:
-    """A text prepared for the model, with the tokens of its attention and the steps that say how it was given."""
+    """A text prepared for the model, with the tokens of its attention and the first steps of its reading."""
 
     ids: Sequence[int]
     types: Sequence[int]
     tokens: TokenizedText
-    made: tuple[Step, ...]
+    steps: tuple[Step, ...]
 
     @property
     def words(self) -> int:
@@ -222,24 +222,23 @@ def _iter_windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Ite
     yield window
 
 
-_PendingReading = tuple[
-    "Future[list[Attention]]", int
-]  # the batch that will contain a text's attention, and its index there
+# The batch that will contain a text's attention, and its index there.
+_PendingReading = tuple["Future[list[Attention]]", int]
 
 
-def _iter_results(places: list[_PendingReading]) -> Iterator[Attention]:
-    """Yield the results of a window in order, as soon as they are there."""
-    places.reverse()
-    while places:  # drop each result once it was returned
-        future, index = places.pop()
+def _iter_results(readings: list[_PendingReading]) -> Iterator[Attention]:
+    """Yield the results of a window in order, as they become available."""
+    readings.reverse()
+    while readings:  # drop each result once it has been returned
+        future, index = readings.pop()
         yield future.result()[index]
 
 
 def make_batches(texts: Sequence[PreparedText], heads: int, batch_words: int) -> list[list[int]]:
     """Group the numbers of texts into batches of equally long texts.
 
-    A batch has at most ``batch_words`` words and CELLS weights, unless a single text has more. Batches are ordered by
-    the first text they contain.
+    A batch has at most ``batch_words`` words and MAX_BATCH_WEIGHTS weights, unless a single text has more. Batches are
+    ordered by the first text they contain.
     """
     groups: list[list[int]] = []
     unfinished: dict[int, tuple[list[int], int]] = {}  # by length: the batch that can still grow, and its words
@@ -258,7 +257,7 @@ def _encode_batch(encoder: Encoder, texts: Sequence[PreparedText]) -> list[Atten
     """Encode texts of equal length in one pass."""
     weights = make_read_only(encoder.batch(texts))  # [layer, head, text, query, key]
     return [
-        encoder.reading(text.tokens, make_read_only(np.ascontiguousarray(weights[:, :, index])), text.made)
+        encoder.reading(text.tokens, make_read_only(np.ascontiguousarray(weights[:, :, index])), text.steps)
         for index, text in enumerate(texts)
     ]
 
@@ -270,7 +269,7 @@ _log = logging.getLogger(__name__)
 
 _PROBE = "The animal didn't cross the street because it was too tired."
 
-_one_pass: AbstractContextManager[Any] = cores.pass_lock
+_pass_lock: AbstractContextManager[Any] = cores.pass_lock
 
 # Untrained models are created with the random state of the process, so only one thread may seed it at a time.
 _seed_lock = threading.Lock()
@@ -280,15 +279,15 @@ class Encoder(DecomposableStack, LoadedModel):
     """A model with one stack of layers."""
 
     parts = False
-    remedy: ClassVar = "Choose another model."  # the remedy in errors about weights that cannot be drawn
+    remedy: ClassVar = "Choose another model."  # in errors about weights that cannot be drawn
     own_steps: tuple[Step, ...] = ()  # steps of every reading, after the step that says how the text was given
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
         super().__init__(model, tokenizer, self._shape(model, tokenizer, name), name, revision, device)
         self._straight: StraightRunner | None = None
-        self._accepts = frozenset(inspect.signature(model.forward).parameters)
+        self._input_names = frozenset(inspect.signature(model.forward).parameters)
         has_types = getattr(model.config, "type_vocab_size", 2) != 1
-        self._typed = has_types and "token_type_ids" in self._accepts & {*tokenizer.model_input_names}
+        self._reads_types = has_types and "token_type_ids" in self._input_names & {*tokenizer.model_input_names}
 
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
@@ -359,8 +358,8 @@ class Encoder(DecomposableStack, LoadedModel):
 
         ``texts``: texts as for :meth:`encode`, or lists of words as for :meth:`encode_words`. It may be any iterable,
         and is read ahead up to 64 million attention weights (256 MB). ``batch_words``: maximum number of words that are
-        read together. Raises the errors of these two methods, with the number of the text, after all earlier texts were
-        returned.
+        read together. Raises the errors of these two methods, with the number of the text, after all earlier texts have
+        been returned.
 
         >>> entropies = [a.measures()["entropy"].mean() for a in encoder.encode_many(["A cat sat.", "It slept."])]
         >>> len(entropies)
@@ -388,7 +387,7 @@ class Encoder(DecomposableStack, LoadedModel):
 
         ``tap``: a callable that makes the tap from the array for the weights, such as a subclass of
         :class:`mha_viz.Tap`, which has an example. ``words``: the sentence as words, in place of ``text``. The other
-        arguments are as for :meth:`encode`. Returns the reading, with the numbers that the tap left, and the tap.
+        arguments are as for :meth:`encode`. Returns the reading, with the weights as the tap left them, and the tap.
         Captions, files and recipes say that the tap changed the reading.
         """
         check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
@@ -466,7 +465,7 @@ class Encoder(DecomposableStack, LoadedModel):
         states of these tokens are returned, [copy, 1, d_model].
         """
         assert self._straight is not None
-        with _one_pass, torch.inference_mode(), capture.use_tap(tap):
+        with _pass_lock, torch.inference_mode(), capture.use_tap(tap):
             return self._straight.run_from(tap, x, places)
 
     def space(self, n: int, *copies: int) -> torch.Tensor:
@@ -565,12 +564,12 @@ class Encoder(DecomposableStack, LoadedModel):
         early.
         """
         inputs: dict[str, Any] = {"input_ids": self._tokens(*ids)}
-        if self._typed:
+        if self._reads_types:
             inputs["token_type_ids"] = torch.tensor(types, device=self.device)
-        if "use_cache" in self._accepts and not self._straight:
+        if "use_cache" in self._input_names and not self._straight:
             inputs["use_cache"] = False
         states: torch.Tensor = torch.empty(0)
-        with _one_pass, torch.inference_mode(not tap.differentiable), capture.use_tap(tap):
+        with _pass_lock, torch.inference_mode(not tap.differentiable), capture.use_tap(tap):
             states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
         if tap.seen != self.layers:
             raise make_layers_unseen_error(self.name, self.family, tap.seen, self.layers)
@@ -579,7 +578,7 @@ class Encoder(DecomposableStack, LoadedModel):
     def _prepare(self) -> None:
         """Pack the weights and run once.
 
-        A model that cannot be drawn is then refused now, and the first visitor does not wait.
+        The first run refuses models that cannot be drawn, and spares the first visitor a wait.
         """
         if self.device == "cpu" and self.dtype == DTYPES[0]:
             self._straight = make_straight(self._model)

@@ -53,7 +53,7 @@ class SourceStack(DecomposableStack):
             )
         self.name, self.revision, (self.layers, self.heads) = model.name, model.revision, shape
         self.layer_numbers = list_layers(self.layers)
-        self._parent, self._model, self._typed = model, stack, False
+        self._parent, self._model, self._reads_types = model, stack, False
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """Return the pieces of a text. Raises TextError for a pair, and for given words."""

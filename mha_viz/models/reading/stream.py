@@ -61,7 +61,7 @@ class _NormCall(NamedTuple):
 class FrozenNorm(NamedTuple):
     """The linear part of a norm in one pass: it keeps the standard deviations of that pass, and adds no bias.
 
-    ``weight``, [d], multiplies each entry; ``size``, [n, 1], is what the vector of each token is divided by.
+    ``weight``, [d], multiplies each entry; ``size``, [n, 1], is the divisor of each token's vector.
     """
 
     weight: Floats
@@ -217,17 +217,19 @@ class Stream:
 
     def iter_norms(self, layers: Collection[int]) -> Iterator[tuple[LayerProbe, LayerNorms]]:
         """Yield, for each of ``layers`` in order, the norms around its heads."""
-        is_pre = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
+        is_pre_norm = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
         for layer in sorted(layers):
-            after = [norm for norm in self._norms if norm.attention_count == (self._count if is_pre else layer + 1)]
-            if len(after) < 2 - is_pre:
+            after = [
+                norm for norm in self._norms if norm.attention_count == (self._count if is_pre_norm else layer + 1)
+            ]
+            if len(after) < 2 - is_pre_norm:
                 raise _make_unsupported_error(self._name, "its layers do not have a norm after each of their halves")
             x, layer_input = self._probes[layer].inputs(len(after[0].norm_input))
             if layer_input is not None:
                 before = [self._find_norm(layer, x, layer_input)]
             else:  # post-norm, or ModernBERT's first layer
                 before = [norm for norm in self._norms if norm.attention_count == 0][:1]
-            frozen = [_freeze(norm) for norm in (*before, after[-1 if is_pre else 0])]
+            frozen = [_freeze(norm) for norm in (*before, after[-1 if is_pre_norm else 0])]
             yield self._probes[layer], LayerNorms(frozen[0] if before else None, frozen[-1])
 
     def _iter_layer_inputs(self, text_pieces: Any, is_typed: bool) -> Iterator[tuple[_PartSum, Floats, Floats | None]]:
@@ -235,7 +237,7 @@ class Stream:
 
         Later layers add to the parts.
         """
-        is_pre = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
+        is_pre_norm = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
         streams = [probe.inputs(len(text_pieces.ids)) for probe in self._probes]
         part_sum = self._embed(text_pieces, is_typed, _select_residual_stream(*streams[0]))
         for layer, (x, layer_input) in enumerate(streams):
@@ -243,7 +245,7 @@ class Stream:
             if layer + 1 == len(streams):
                 return
             part_sum.add_heads(self._name_prefix(layer), *self._get_head_outputs(layer))
-            if not is_pre:
+            if not is_pre_norm:
                 norms = [norm for norm in self._norms if norm.attention_count == layer + 1]
                 if len(norms) < 2:
                     raise _make_unsupported_error(
@@ -367,14 +369,14 @@ class _PartSum:
     """
 
     def __init__(self, max_parts: int, shape: tuple[int, ...]) -> None:
-        """Start with constants of 0, and allocate room for ``max_parts`` parts, each of ``shape`` [n, d]."""
+        """Start with constants of 0, and allocate memory for ``max_parts`` parts, each of ``shape`` [n, d]."""
         self.names, self.groups = [SHIFTS, OUTPUT_BIASES], [CONSTANTS, CONSTANTS]
-        self._room = np.zeros((max_parts, *shape), np.float32)
+        self._buffer = np.zeros((max_parts, *shape), np.float32)
 
     @property
     def x(self) -> Floats:
         """The vectors of all parts, [part, n, d]."""
-        return self._room[: len(self.names)]
+        return self._buffer[: len(self.names)]
 
     @property
     def total(self) -> Floats:
@@ -384,7 +386,7 @@ class _PartSum:
 
     def add(self, name: str, group: str, vectors: Floats) -> None:
         """Add a part with its vectors, [n, d]."""
-        self._room[len(self.names)] = vectors
+        self._buffer[len(self.names)] = vectors
         self.names.append(name)
         self.groups.append(group)
 
@@ -394,7 +396,7 @@ class _PartSum:
         The output of a head is its context, [head, n, d_head], times its slice of W_O, [head, d_head, d].
         """
         first, heads = len(self.names), len(contexts)
-        np.matmul(contexts, slices, out=self._room[first : first + heads])
+        np.matmul(contexts, slices, out=self._buffer[first : first + heads])
         self.names += [f"{layer}H{head}" for head in range(heads)]
         self.groups += [HEADS] * heads
         self.x[1] += bias
@@ -418,12 +420,12 @@ class _PartSum:
     def copy_through(self, norm: _NormCall) -> _PartSum:
         """Return a copy with a norm applied to it."""
         other = _PartSum(0, ())
-        other.names, other.groups, other._room = list(self.names), list(self.groups), self.x.copy()
+        other.names, other.groups, other._buffer = list(self.names), list(self.groups), self.x.copy()
         other.pass_through(norm)
         return other
 
     def project(self, module: Any, max_parts: int) -> _PartSum:
-        """Return a copy with a linear layer applied to it and with room for ``max_parts`` parts."""
+        """Return a copy with a linear layer applied to it and with memory for ``max_parts`` parts."""
         weight = to_array(read_matrix(module))
         other = _PartSum(max_parts, (*self.x.shape[1:-1], weight.shape[1]))
         other.names, other.groups = list(self.names), list(self.groups)

@@ -67,7 +67,7 @@ class Unlisted(Encoder):
         """Run the model as :meth:`Encoder._pass` does. Raises ModelUnsupported if the tap needs more than weights."""
         if not tap.only_weights or type(tap).attends is not Tap.attends:
             raise make_weights_only_error(self.family)
-        type_argument = {"token_type_ids": torch.tensor(types, device=self.device)} if self._typed else {}
+        type_argument = {"token_type_ids": torch.tensor(types, device=self.device)} if self._reads_types else {}
         with cores.pass_lock:
             outputs = _run_module(self._model, self._model, self.name, self._tokens(*ids), **type_argument)
         for weights in _collect_weights(outputs, "attentions", self.name, (len(ids[0]),) * 2, self.layer_numbers):

@@ -56,15 +56,15 @@ def main(results: Path, quick: bool = False) -> None:
         merging = _measure_merging(encoder, write_treebank(Path(folder) / "few.conllu", 600), shards)
     what = f"{count:,} sentences of the grammar"
     ours, other = (Sample((taken.seconds,)) for taken in (fast.taken, alone))
-    beside = {
+    details = {
         "sentences_per_second": round(count / fast.taken.seconds, 1),
         "processor_seconds": [round(taken.processor) for taken in (fast.taken, alone)],
     }
     rows = [
-        Row(f"{what}: 2 × 1 thread", ours, "s", other, Target("share", SHARE), beside),
+        Row(f"{what}: 2 × 1 thread", ours, "s", other, Target("share", SHARE), details),
         Row("bytes between processes per 1,000 sentences", Sample((fast.moved / count * 1000,)), "bytes"),
         *followed.memory_rows(f"toy, {long:,} sentences"),
-        Row(f"merge of {shards:,} shards, one process", Sample((merging.seconds,)), "s", beside=merging.beside),
+        Row(f"merge of {shards:,} shards, one process", Sample((merging.seconds,)), "s", details=merging.details),
     ]
     write(results, "cluster", "A study on a cluster", "one process", rows, f"torch {torch.__version__}")
 
@@ -164,7 +164,7 @@ class _Merging:
         return together
 
     @property
-    def beside(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """Numbers that explain the seconds."""
         return {"merges": self.merges, "bytes_merged": self.bytes}
 

@@ -75,9 +75,9 @@ def _compare_times(name: str, n: int, encoder: Encoder, plain: Callable[[str], A
     again, bare = _time_in_turns(lambda: encoder.encode(typed), _make_bare_products(encoder, n), repetitions)
     what = f"{name}, n = {n}"
     share = Target("share", SHARES[n])
-    beside = {"ratio_of_fastest": round(min(mine.values) / min(other.values), 3)}
+    details = {"ratio_of_fastest": round(min(mine.values) / min(other.values), 3)}
     return [
-        Row(what, mine, "ms", other, share, beside),
+        Row(what, mine, "ms", other, share, details),
         Row(f"{what}, beside the bare products", again, "ms", bare),
         Row(f"{what}, largest difference", difference, "× 10⁻⁶", target=Target("below", LARGEST_DIFFERENCE * 1e6)),
     ]
@@ -129,19 +129,18 @@ def _make_plain(model: Any, tokenizer: Any) -> Callable[[str], Any]:
     return run
 
 
-def _find_minilm_folder() -> str:
+def find_minilm_folder() -> str:
+    """Return the folder of the bundled MiniLM."""
     return str(hub.find_local_folder(catalog.resolve("minilm")))
 
 
 def make_tokenizer() -> Any:
     """Return the tokenizer of both models."""
-    return AutoTokenizer.from_pretrained(_find_minilm_folder())
+    return AutoTokenizer.from_pretrained(find_minilm_folder())
 
 
 def _load_minilm() -> tuple[Encoder, Any]:
-    return load_one_stack("minilm"), AutoModel.from_pretrained(
-        _find_minilm_folder(), attn_implementation="eager"
-    ).eval()
+    return load_one_stack("minilm"), AutoModel.from_pretrained(find_minilm_folder(), attn_implementation="eager").eval()
 
 
 def _make_bert_base() -> tuple[Encoder, Any]:

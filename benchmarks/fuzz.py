@@ -38,9 +38,9 @@ from benchmarks.fuzz_values import (
     draw_value,
     fill_odd_message,
 )
+from benchmarks.monitoring import LONG_WAIT, serve_monitored
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.visitors import Visitor
-from benchmarks.watched import LETS_IN, serve_watched
 from mha_viz.app.serving.back_messages import read_allowed
 from tests.web_session import FIELDS, Element, Gone, WebSession
 
@@ -66,7 +66,7 @@ def main(results: Path, quick: bool = False) -> None:
     """Run, print, write ``results/fuzz.json``. ``quick``: a twentieth of the interactions."""
     rows = []
     for name, visit, count in (("honest", visit_honestly, HONEST), ("forged", visit_with_forgeries, FORGED)):
-        with serve_watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS, MHA_VIZ_WAIT=LETS_IN) as server:
+        with serve_monitored(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS, MHA_VIZ_WAIT=LONG_WAIT) as server:
             findings = asyncio.run(run_crowd(server.url, visit, count // 20 if quick else count))
             log = count_tracebacks(server.log(), forgiving=name == "forged")
         rows += _make_rows(name, findings, log)
@@ -75,10 +75,10 @@ def main(results: Path, quick: bool = False) -> None:
 
 def _make_rows(name: str, findings: Findings, log: Counter[str]) -> list[Row]:
     boxes = sum(len(met) for met in findings.boxes.values())
-    beside = {"by_page": findings.pages, "by_kind": findings.kinds, "boxes": findings.boxes, "log": log}
+    details = {"by_page": findings.pages, "by_kind": findings.kinds, "boxes": findings.boxes, "log": log}
     none = Target("below", 1)
     numbers: list[tuple[str, int, Target | None, dict[str, Any]]] = [
-        ("interactions", findings.interactions, None, beside),
+        ("interactions", findings.interactions, None, details),
         ("error boxes", boxes, none, {}),
         ("tracebacks in the log", log.total(), none, {}),
         ("files gone before they were fetched", findings.gone, none, {}),
@@ -123,10 +123,10 @@ async def _visit_as_neighbour(url: str, findings: Findings, warm: asyncio.Event)
     try:
         async with WebSession(url, patience=PATIENCE) as session:
             visitor = Visitor(session, Random(0))
-            await visitor.does("read a sentence")
+            await visitor.perform("read a sentence")
             warm.set()
             while True:
-                await visitor.acts()
+                await visitor.act()
                 findings.neighbourly += 1
                 await asyncio.sleep(1)
     except Exception as error:  # any error counts: the normal visitor met it
@@ -317,7 +317,7 @@ async def _send_message(
 
 
 if __name__ == "__main__":
-    with serve_watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS, MHA_VIZ_WAIT=LETS_IN) as again:
+    with serve_monitored(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS, MHA_VIZ_WAIT=LONG_WAIT) as again:
         one = Findings()
         asyncio.run(
             {"honest": visit_honestly, "forged": visit_with_forgeries}[sys.argv[1]](again.url, int(sys.argv[2]), one)

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from benchmarks.served import ROOT
+from benchmarks.server import ROOT
 from mha_viz.app.widgets.parts import UNEXPECTED
 from tests.web_session import WebSession
 

@@ -184,9 +184,9 @@ def _measure_study(quick: bool) -> Iterator[Row]:
     def run(name: str, encoder: Encoder) -> None:
         sums[name] = measure_one_pass(encoder, corpus)
 
-    took, beside = _time_in_turns(1, lambda: run("gpu", gpu), lambda: run("cpu", cpu))
+    took, details = _time_in_turns(1, lambda: run("gpu", gpu), lambda: run("cpu", cpu))
     what = f"MiniLM, {corpus.name}, {len(corpus.sentences):,} sentences"
-    yield Row(f"{what}: all measures", took, "ms", beside)
+    yield Row(f"{what}: all measures", took, "ms", details)
     differ = {
         name: sums["gpu"].arrays[name] != sums["cpu"].arrays[name]
         for name in sums["cpu"].arrays

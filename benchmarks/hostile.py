@@ -83,9 +83,9 @@ def main(results: Path, quick: bool = False, minutes: float = inf) -> None:
         ends = Counter(one.what.partition(":")[0] for one in ours)
         seeds = [one.seed for one in ours if one.what.startswith("crash") or one.seconds > SECONDS]
         crashes = Sample((float(ends["crash"]),))
-        beside = {"mutations": len(ours), "ends": dict(ends), "seeds": seeds[:20]}
+        details = {"mutations": len(ours), "ends": dict(ends), "seeds": seeds[:20]}
         rows += [
-            Row(f"{kind}: crashes", crashes, "", target=Target("below", 0.5), beside=beside),
+            Row(f"{kind}: crashes", crashes, "", target=Target("below", 0.5), details=details),
             _largest(f"{kind}: longest", "s", SECONDS, [one.seconds for one in ours]),
             _largest(f"{kind}: most memory", "MB", MEGABYTES, [one.megabytes for one in ours]),
         ]

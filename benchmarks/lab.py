@@ -50,7 +50,7 @@ def _compare_prediction(settings: Settings) -> list[Row]:
         apart = max(taken / estimated, estimated / taken)
         what = f"{_name_run(settings)}, {which}"
         rows += [
-            Row(what, Sample((taken,)), "s", Sample((estimated,)), beside={"shown": duration(estimated)}),
+            Row(what, Sample((taken,)), "s", Sample((estimated,)), details={"shown": duration(estimated)}),
             Row(
                 f"{what}: the longer of the two, beside the shorter",
                 Sample((apart,)),

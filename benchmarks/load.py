@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import streamlit
 
+from benchmarks.monitoring import LONG_WAIT, MonitoredServer, serve_monitored
 from benchmarks.results import Row, Sample, Target, write
-from benchmarks.visitors import SHARES, THINK, Visitor, draw_sentence
-from benchmarks.watched import LETS_IN, Watched, serve_watched
+from benchmarks.visitors import PAUSE_SECONDS, SHARES, Visitor, draw_sentence
 from tests.web_session import WebSession
 from tools.busy import LOOP
 
@@ -46,8 +46,8 @@ class Crowd(NamedTuple):
     @property
     def name(self) -> str:
         """The crowd in words."""
-        beside = f" beside {self.busy} busy core" if self.busy else ""
-        return f"{self.sessions} sessions{beside}" + (f", {self.processes} processes" if self.processes > 1 else "")
+        suffix = f" beside {self.busy} busy core" if self.busy else ""
+        return f"{self.sessions} sessions{suffix}" + (f", {self.processes} processes" if self.processes > 1 else "")
 
 
 CROWDS = (
@@ -56,7 +56,7 @@ CROWDS = (
     Crowd(300, least=25),  # more than one process can serve
 )
 # A busy machine refuses no newcomer: refusals are not what is measured.
-LIMITS = {"MHA_VIZ_WAIT": LETS_IN, "MHA_VIZ_SESSIONS": "600", "MHA_VIZ_SESSIONS_PER_ADDRESS": "600"}
+LIMITS = {"MHA_VIZ_WAIT": LONG_WAIT, "MHA_VIZ_SESSIONS": "600", "MHA_VIZ_SESSIONS_PER_ADDRESS": "600"}
 
 
 @dataclass
@@ -76,7 +76,7 @@ class CrowdResult:
         """Seconds of every action."""
         return [took for times in self.actions.values() for took in times]
 
-    def beside(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """Return numbers that explain the times."""
         count = max(1, len(self.times))
         return {
@@ -102,7 +102,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 def _make_rows(crowd: Crowd, ours: CrowdResult, theirs: CrowdResult) -> list[Row]:
     promise = Target("below", crowd.promise, p95=True) if crowd.promise else None
-    both = {"here": ours.beside(), "plotly": theirs.beside()}
+    both = {"here": ours.details(), "plotly": theirs.details()}
     name = crowd.name
     rows = [Row(f"{name}: an action", Sample(tuple(ours.times)), "s", Sample(tuple(theirs.times)), promise, both)]
     for what, unit, pick in (
@@ -127,7 +127,7 @@ def _make_rows(crowd: Crowd, ours: CrowdResult, theirs: CrowdResult) -> list[Row
 async def _measure_alone(turns: int) -> list[Row]:
     """Return rows with the CPU time of each action without other visitors: the mean of several in turn."""
     rows = []
-    with serve_watched() as server:
+    with serve_monitored() as server:
         async with WebSession(server.url, light=True) as session:
             visitor = Visitor(session, Random(SEED))
             for name in SHARES:
@@ -136,12 +136,12 @@ async def _measure_alone(turns: int) -> list[Row]:
     return rows
 
 
-async def _measure_cost(server: Watched, visitor: Visitor, name: str) -> float:
+async def _measure_cost(server: MonitoredServer, visitor: Visitor, name: str) -> float:
     """Return the CPU milliseconds of one action from Explore. The way back is not counted."""
     if visitor.session.page:
-        await visitor.does("back to Explore")
+        await visitor.perform("back to Explore")
     before = server.cpu()
-    await visitor.does(name)
+    await visitor.perform(name)
     return 1000 * (server.cpu() - before)
 
 
@@ -152,10 +152,10 @@ async def _run_crowd(crowd: Crowd, app: Path | None, seconds: float) -> CrowdRes
     """Run the crowd on fresh servers: once all have arrived, everything counts for ``seconds``."""
     taken = CrowdResult()
     with ExitStack() as stack:
-        servers = [stack.enter_context(serve_watched(app, **LIMITS)) for _ in range(crowd.processes)]
+        servers = [stack.enter_context(serve_monitored(app, **LIMITS)) for _ in range(crowd.processes)]
         for server in servers:  # the first sentence loads torch
             async with WebSession(server.url, light=True) as first:
-                await _Session(first, app, Random(SEED)).acts()
+                await _Session(first, app, Random(SEED)).act()
         for _ in range(crowd.busy):
             stack.callback(subprocess.Popen([sys.executable, "-c", LOOP]).kill)
         counts = asyncio.Event()
@@ -178,7 +178,7 @@ async def _run_crowd(crowd: Crowd, app: Path | None, seconds: float) -> CrowdRes
     return taken
 
 
-def _sum_cpu(servers: Sequence[Watched]) -> float:
+def _sum_cpu(servers: Sequence[MonitoredServer]) -> float:
     return sum(server.cpu() for server in servers)
 
 
@@ -189,14 +189,14 @@ class _Session:
         self.session, self._random = session, random
         self._visitor = Visitor(session, random) if app is None else None
 
-    async def acts(self) -> tuple[str, float]:
+    async def act(self) -> tuple[str, float]:
         if self._visitor is not None:
-            return await self._visitor.acts()
+            return await self._visitor.act()
         return "read a sentence", await self.session.set("Sentence", draw_sentence(self._random))
 
 
 async def _visit(
-    server: Watched, app: Path | None, number: int, crowd: Crowd, counts: asyncio.Event, taken: CrowdResult
+    server: MonitoredServer, app: Path | None, number: int, crowd: Crowd, counts: asyncio.Event, taken: CrowdResult
 ) -> None:
     """Be one visitor from arrival until the end. If there is an error, record it and arrive again."""
     random = Random(SEED * 1000 + number)
@@ -206,10 +206,10 @@ async def _visit(
             async with WebSession(server.url, light=True) as session:
                 doing = _Session(session, app, random)
                 while True:
-                    await asyncio.sleep(random.uniform(*THINK))
+                    await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
                     before, begun = session.received, time.monotonic()
                     try:
-                        name, took = await doing.acts()
+                        name, took = await doing.act()
                     except asyncio.CancelledError:  # at the end: it has taken at least this long
                         taken.actions.setdefault("unfinished at the end", []).append(time.monotonic() - begun)
                         raise

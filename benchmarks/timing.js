@@ -1,7 +1,7 @@
 // Runs before every measured page. All times are milliseconds of performance.now(), since navigation start.
 window.bench = (() => {
-  const frame = () => new Promise((done) => requestAnimationFrame(done));
-  const after = () =>
+  const nextFrame = () => new Promise((done) => requestAnimationFrame(done));
+  const nextTask = () =>
     new Promise((done) => {
       const channel = new MessageChannel();
       channel.port1.onmessage = () => done(performance.now());
@@ -9,10 +9,10 @@ window.bench = (() => {
     });
   const bench = {};
 
-  // When the frame that shows the current content of the page has been produced, which is when the second frame begins.
+  // Resolves when the frame with the current content of the page has been produced: when the second frame begins.
   bench.painted = async () => {
-    await frame();
-    await frame();
+    await nextFrame();
+    await nextFrame();
     return performance.now();
   };
 
@@ -22,7 +22,7 @@ window.bench = (() => {
     new Promise((done) => {
       const name = `bench-${(bench.marks = (bench.marks ?? 0) + 1)}`;
       new PerformanceObserver((list, observer) => {
-        const entry = list.getEntries().find((one) => one.identifier === name);
+        const entry = list.getEntries().find((candidate) => candidate.identifier === name);
         if (!entry) return;
         observer.disconnect();
         mark.remove();
@@ -35,22 +35,22 @@ window.bench = (() => {
       document.body.append(mark);
     });
 
-  // The page reports when it has drawn; the answer has the times since navigation, or since `again` began.
+  // The page calls `reportDrawn`; `shown` then resolves with the times since navigation, or since `drawAgain` began.
   let resolveShown;
   bench.shown = new Promise((done) => {
     resolveShown = done;
   });
-  bench.drew = async () => {
+  bench.reportDrawn = async () => {
     const { began = 0, entered, arrived } = bench;
     const drawn = performance.now();
     const [presented, painted] = await Promise.all([bench.presented(), bench.painted()]);
     const times = { arrived, entered, drawn, painted, presented };
-    for (const [name, at] of Object.entries(times)) times[name] = at === undefined ? null : at - began;
+    for (const [name, time] of Object.entries(times)) times[name] = time === undefined ? null : time - began;
     resolveShown(times);
   };
 
-  // The same for new data that an open page fetches and draws.
-  bench.again = (draw) => {
+  // Draw new data in an open page, and resolve with the times as `shown` does.
+  bench.drawAgain = (draw) => {
     bench.shown = new Promise((done) => {
       resolveShown = done;
     });
@@ -60,14 +60,14 @@ window.bench = (() => {
   };
 
   // The time of an action inside one frame: its handlers, then style, layout and paint, without waiting for the screen.
-  bench.cost = async (act) => {
-    await frame();
+  bench.measureCost = async (act) => {
+    await nextFrame();
     const began = performance.now();
     act();
-    return (await after()) - began;
+    return (await nextTask()) - began;
   };
 
-  // The same for real pointer moves, which Chromium delivers at the beginning of a frame.
+  // Record the same time for real pointer moves, which Chromium delivers at the beginning of a frame.
   bench.hovers = [];
   bench.watchHover = () => {
     let began = 0;
@@ -75,9 +75,9 @@ window.bench = (() => {
       if (began) return;
       began = performance.now();
       requestAnimationFrame(async () => {
-        const waited = performance.now();
-        bench.hovers.push((await after()) - began);
-        bench.waits = [...(bench.waits ?? []), waited - began];
+        const frameStart = performance.now();
+        bench.hovers.push((await nextTask()) - began);
+        bench.waits = [...(bench.waits ?? []), frameStart - began];
         began = 0;
       });
     };

@@ -2,21 +2,21 @@
 (() => {
   const bench = window.bench;
   const drawings = ["grid", "links", "heat"];
-  const fresh = new Set(); // pictures drawn since the current wait began
+  const finished = new Set(); // drawings finished since the current wait began
   let waiting = null;
   let picture = null; // the source of the last heatmap in the Plotly app
 
   const wait = () =>
     new Promise((done) => {
-      fresh.clear();
+      finished.clear();
       waiting = done;
     });
   bench.first = wait();
-  bench.again = () => {
+  bench.expectPicture = () => {
     bench.next = wait();
   };
 
-  function whole() {
+  function reportComplete() {
     const done = waiting;
     waiting = null;
     queueMicrotask(async () => {
@@ -29,14 +29,14 @@
   }
 
   for (const name of ["clearRect", "putImageData", "drawImage"]) {
-    const plain = CanvasRenderingContext2D.prototype[name];
-    CanvasRenderingContext2D.prototype[name] = function (...given) {
+    const original = CanvasRenderingContext2D.prototype[name];
+    CanvasRenderingContext2D.prototype[name] = function (...args) {
       if (waiting) {
-        const around = drawings.find((one) => this.canvas.closest(`.${one}`));
-        if (around) fresh.add(around);
-        if (fresh.size === drawings.length) whole();
+        const drawing = drawings.find((name) => this.canvas.closest(`.${name}`));
+        if (drawing) finished.add(drawing);
+        if (finished.size === drawings.length) reportComplete();
       }
-      return plain.apply(this, given);
+      return original.apply(this, args);
     };
   }
 
@@ -45,7 +45,7 @@
     const source = image && (image.getAttribute("href") || image.getAttribute("xlink:href"));
     if (!waiting || !source || source === picture) return;
     picture = source;
-    whole();
+    reportComplete();
   }).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ["href", "xlink:href"] });
 
   // Times start at the key or click itself.
@@ -61,7 +61,7 @@
     (event) => {
       bench.began = event.timeStamp;
       bench.opened = (async () => {
-        // its handlers run now, then the frame is made
+        // the handlers run now; then the frame is produced
         await null;
         return (await bench.presented()) - event.timeStamp;
       })();
@@ -69,17 +69,17 @@
     true,
   );
 
-  // When the request was sent to the server, and when its last answer before the picture arrived.
+  // Record when the request was sent, and when the last answer before the picture arrived.
   window.WebSocket = class extends WebSocket {
-    constructor(...given) {
-      super(...given);
+    constructor(...args) {
+      super(...args);
       this.addEventListener("message", () => {
         bench.heard = performance.now();
       });
     }
-    send(...given) {
+    send(...args) {
       bench.sent = performance.now();
-      super.send(...given);
+      super.send(...args);
     }
   };
 })();

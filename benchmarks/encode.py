@@ -1,4 +1,4 @@
-"""Text to attention: ``encode`` compared with plain transformers on the same weights.
+"""Time ``encode``, from text to attention, compared with plain transformers on the same weights.
 
 Transformers runs with ``eager``, ``output_attentions`` and ``no_grad``.
 """
@@ -26,9 +26,9 @@ from mha_viz.models.reading.loading import load_one_stack
 
 ROOT = Path(__file__).resolve().parent.parent
 LENGTHS = (16, 64, 128, 256, 512)  # pieces, including special ones
-SHARES = {16: 0.45, 64: 0.52, 128: 0.62, 256: 0.7, 512: 0.7}  # ours / theirs, at most
+MAX_RATIOS = {16: 0.45, 64: 0.52, 128: 0.62, 256: 0.7, 512: 0.7}  # ours / theirs, at most
 LARGEST_DIFFERENCE = 1e-5
-MEMORY = 1.3  # peak above the model's own memory, in attention tensors
+MAX_MEMORY = 1.3  # maximum peak above the model's own memory, in multiples of the attention tensor
 WORDS = (
     "the",
     "animal",
@@ -66,20 +66,22 @@ def make_text(n: int) -> str:
 
 
 def _compare_times(name: str, n: int, encoder: Encoder, plain: Callable[[str], Any], repetitions: int) -> list[Row]:
-    typed = make_text(n)
-    ours, theirs = encoder.encode(typed).weights, torch.cat(plain(typed)).numpy()
+    text = make_text(n)
+    ours, theirs = encoder.encode(text).weights, torch.cat(plain(text)).numpy()
     if ours.shape[2] != n:
         raise ValueError(f"The text has {ours.shape[2]} pieces instead of {n}: choose words that are one piece each.")
     difference = Sample((float(np.abs(ours - theirs).max()) * 1e6,))
-    mine, other = _time_in_turns(lambda: encoder.encode(typed), lambda: plain(typed), repetitions)
-    again, bare = _time_in_turns(lambda: encoder.encode(typed), _make_bare_products(encoder, n), repetitions)
-    what = f"{name}, n = {n}"
-    share = Target("share", SHARES[n])
-    details = {"ratio_of_fastest": round(min(mine.values) / min(other.values), 3)}
+    our_times, their_times = _time_in_turns(lambda: encoder.encode(text), lambda: plain(text), repetitions)
+    our_times_again, product_times = _time_in_turns(
+        lambda: encoder.encode(text), _make_bare_products(encoder, n), repetitions
+    )
+    label = f"{name}, n = {n}"
+    target = Target("share", MAX_RATIOS[n])
+    details = {"ratio_of_fastest": round(min(our_times.values) / min(their_times.values), 3)}
     return [
-        Row(what, mine, "ms", other, share, details),
-        Row(f"{what}, beside the bare products", again, "ms", bare),
-        Row(f"{what}, largest difference", difference, "× 10⁻⁶", target=Target("below", LARGEST_DIFFERENCE * 1e6)),
+        Row(label, our_times, "ms", their_times, target, details),
+        Row(f"{label}, beside the bare products", our_times_again, "ms", product_times),
+        Row(f"{label}, largest difference", difference, "× 10⁻⁶", target=Target("below", LARGEST_DIFFERENCE * 1e6)),
     ]
 
 
@@ -88,20 +90,19 @@ def _time_in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repetitio
 
     They take turns, so that a busy moment of the machine affects both.
     """
-    taken: tuple[list[float], list[float]] = ([], [])
+    times: tuple[list[float], list[float]] = ([], [])
     for _ in range(repetitions + 1):
-        for run, times in zip((ours, theirs), taken, strict=True):
+        for run, milliseconds in zip((ours, theirs), times, strict=True):
             start = time.perf_counter()
             run()
-            times.append((time.perf_counter() - start) * 1000)
-    return Sample(tuple(taken[0][1:])), Sample(tuple(taken[1][1:]))
+            milliseconds.append((time.perf_counter() - start) * 1000)
+    return Sample(tuple(times[0][1:])), Sample(tuple(times[1][1:]))
 
 
 def _make_bare_products(encoder: Encoder, n: int) -> Callable[[], None]:
-    """Return a function that computes only what a reading in float32 cannot avoid.
+    """Return a function that computes only the operations that a reading in float32 cannot avoid.
 
-    These are, by PyTorch's own operations, the products with the weights, and one softmax and two products of all heads
-    in each layer.
+    They are PyTorch's own products with the weights, and one softmax and two products of all heads in each layer.
     """
     modules = [m for m in encoder._model.modules() if isinstance(m, PackedLinear | torch.nn.Linear)]
     needed = modules[:-4]  # the last layer ends with its weights: no W_V, no W_O, no feed-forward part
@@ -122,9 +123,9 @@ def _make_bare_products(encoder: Encoder, n: int) -> Callable[[], None]:
 
 
 def _make_plain(model: Any, tokenizer: Any) -> Callable[[str], Any]:
-    def run(typed: str) -> Any:
+    def run(text: str) -> Any:
         with torch.no_grad():
-            return model(**tokenizer(typed, return_tensors="pt"), output_attentions=True).attentions
+            return model(**tokenizer(text, return_tensors="pt"), output_attentions=True).attentions
 
     return run
 
@@ -156,7 +157,7 @@ def _make_bert_base() -> tuple[Encoder, Any]:
     return encoder, plain.eval()
 
 
-# The encoder and the model of plain transformers with the same weights, made when they are called.
+# Functions that load our encoder and plain transformers' model with the same weights.
 PAIRS: dict[str, Callable[[], tuple[Encoder, Any]]] = {"MiniLM": _load_minilm, "BERT-base shape": _make_bert_base}
 
 
@@ -187,4 +188,4 @@ def _measure_memory() -> list[Row]:
         return []
     finished = subprocess.run([sys.executable, "-c", _MEASURE], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     peak = Sample((float(finished.stdout.split()[-1]),))
-    return [Row("MiniLM, n = 512, peak memory in attention tensors", peak, "", target=Target("below", MEMORY))]
+    return [Row("MiniLM, n = 512, peak memory in attention tensors", peak, "", target=Target("below", MAX_MEMORY))]

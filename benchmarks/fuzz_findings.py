@@ -1,4 +1,4 @@
-"""Collect what counts as broken: error boxes on a page, tracebacks in a log, visitors without an answer."""
+"""Collect failures: error boxes on a page, tracebacks in a log, visitors without an answer."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Findings:
     interactions: int = 0
     pages: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
-    boxes: dict[str, list[str]] = field(default_factory=dict)  # error box: who met it, doing what
-    refused: Counter[str] = field(default_factory=Counter)  # boxes caused by Streamlit's own deserialisers
+    boxes: dict[str, list[str]] = field(default_factory=dict)  # error box: who saw it, and their last actions
+    rejections: Counter[str] = field(default_factory=Counter)  # boxes caused by Streamlit's own deserialisers
     faults: list[str] = field(default_factory=list)  # no answer, connection lost, any other error
-    closed: int = 0  # connections that the server ended after an invalid message
-    gone: int = 0  # files that the server had deleted before they could be fetched
-    neighbourly: int = 0  # actions of the normal visitor beside them
+    closed_connections: int = 0  # connections that the server ended after an invalid message
+    missing_files: int = 0  # files that the server had deleted before they could be fetched
+    neighbour_actions: int = 0  # actions of the normal visitor
     pressed: Counter[str] = field(default_factory=Counter)
 
 
@@ -41,13 +41,13 @@ def count_tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
     """
     counts: Counter[str] = Counter()
     for trace in re.findall(r"\| (?:Traceback \(most recent call first\): )?(.* in .*)", log):
-        kind, place, number = (
-            re.findall(r"(.*?) at ((?:mha_viz|pages)/[\w/]+\.py):(\d+) in ", trace) or [("", "", "")]
-        )[0]
-        called = linecache.getline(str(ROOT / place), int(number)) if place else ""
-        if forgiving and (not place or re.search(_WIDGET, called)):
+        kind, file, line = (re.findall(r"(.*?) at ((?:mha_viz|pages)/[\w/]+\.py):(\d+) in ", trace) or [("", "", "")])[
+            0
+        ]
+        code = linecache.getline(str(ROOT / file), int(line)) if file else ""
+        if forgiving and (not file or re.search(_WIDGET, code)):
             continue
-        counts[f"{kind} [{place}:{number}]" if place else f"{trace[:160]} [no line of ours]"] += 1
+        counts[f"{kind} [{file}:{line}]" if file else f"{trace[:160]} [no line of ours]"] += 1
     return counts
 
 
@@ -57,23 +57,23 @@ def record_boxes(
     """Record the error boxes on the page, and remove them so that they do not count again.
 
     Return whether there was one. If ``forgiving``, boxes that Streamlit raised while reading a widget's value are
-    counted separately, and so is the app's own sentence on an unexpected error, whose origin is in the log.
+    counted separately, and so is the app's own message about an unexpected error, whose origin is in the log.
     """
     boxes = [e.proto for e in session.elements if e.kind == "exception"]
-    unforeseen = any(UNEXPECTED in text for text in session.texts)
-    if unforeseen and forgiving:
-        findings.refused[UNEXPECTED] += 1
-    elif unforeseen:
+    is_unexpected = any(UNEXPECTED in text for text in session.texts)
+    if is_unexpected and forgiving:
+        findings.rejections[UNEXPECTED] += 1
+    elif is_unexpected:
         findings.boxes.setdefault(UNEXPECTED, []).append(f"visitor {number}: {' → '.join(done[-4:])}"[:900])
     for box in boxes:
-        places = re.findall(r"((?:mha_viz|pages)/[\w/]+\.py)\D+(\d+)(.*\n?.*)", "\n".join(box.stack_trace))
-        file, line, code = places[-1] if places else ("", "", "")
+        matches = re.findall(r"((?:mha_viz|pages)/[\w/]+\.py)\D+(\d+)(.*\n?.*)", "\n".join(box.stack_trace))
+        file, line, code = matches[-1] if matches else ("", "", "")
         name = f"{box.type}: {box.message[:160]} [{file or 'no line of ours'}:{line}]"
         if forgiving and not box.is_streamlit_exception and (not file or re.search(_WIDGET, code)):
-            findings.refused[name] += 1
+            findings.rejections[name] += 1
         else:
             page = session.page or "explore"
             findings.boxes.setdefault(name, []).append(f"visitor {number}, {page}: {' → '.join(done[-4:])}"[:900])
-    if boxes or unforeseen:
+    if boxes or is_unexpected:
         session.forget()
-    return bool(boxes or unforeseen)
+    return bool(boxes or is_unexpected)

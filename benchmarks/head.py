@@ -144,9 +144,8 @@ def _time_hover(page: Page, selector: str, x_fraction: float, moves: int) -> tup
     page.evaluate("bench.hovers.length || bench.watchHover()")
     page.evaluate("bench.hovers.length = 0")
     for number in range(moves):
-        y_fraction = (number * 7 % moves) / max(
-            1, moves - 1
-        )  # skip neighbours, so that each move reaches another token
+        # Skip neighbours, so that each move reaches another token.
+        y_fraction = (number * 7 % moves) / max(1, moves - 1)
         page.mouse.move(x + number % 2, top + y_fraction * (bottom - top))
         page.evaluate("bench.painted()")
     times: list[float] = page.evaluate("bench.hovers")

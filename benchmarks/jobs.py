@@ -1,7 +1,7 @@
 """Do twelve jobs and a lesson like a person who has read only the README.
 
-This counts clicks, typed texts, turns of the wheel, and the seconds until the result is visible. ``jobs.toml`` describes
-the jobs.
+Clicks, typed texts, turns of the wheel, and the seconds until the result is visible are counted. ``jobs.toml``
+describes the jobs.
 """
 
 from __future__ import annotations
@@ -65,14 +65,10 @@ def main(results: Path, quick: bool = False) -> None:
                 results_by_job.setdefault(result.job.name, []).append(result)
         rows = [row for job_results in results_by_job.values() for row in _make_rows(job_results)]
         write(results, "jobs", "Twelve jobs, and a lesson", "", rows, name_browser(browser))
-    failure = [
-        f"{result.job.name}: {result.failure}"
-        for job_results in results_by_job.values()
-        for result in job_results
-        if result.failure
-    ]
-    if failure:
-        raise RuntimeError("\n".join(["These jobs could not be done:", *failure]))
+    results_in_order = chain.from_iterable(results_by_job.values())
+    failures = [f"{result.job.name}: {result.failure}" for result in results_in_order if result.failure]
+    if failures:
+        raise RuntimeError("\n".join(["These jobs could not be done:", *failures]))
 
 
 def _make_rows(results: list[JobResult]) -> list[Row]:

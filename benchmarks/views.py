@@ -59,7 +59,7 @@ class Bench:
         return opened
 
     def show_bertviz(self, view: str, attention: Attention, page: Page | None = None, **options: Any) -> OpenedPage:
-        """Show an attention in BertViz's "model_view" or "head_view", which takes ``options``; in a new page or ``page``."""
+        """Show an attention in BertViz's "model_view" or "head_view" with ``options``, in a new page or in ``page``."""
         tensors = [torch.from_numpy(layer)[None] for layer in attention.weights.copy()]
         make = partial(self._time_call, _build_bertviz_page, view, tensors, list(attention.tokens), options)
         self._server.routes["/output"] = lambda: ("text/html", make())

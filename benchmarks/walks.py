@@ -1,8 +1,8 @@
 """Count the calls of a user's action, its moves from one file to another, and the files: its walk through the code.
 
-A move is a call in a different file from the previous call in the same thread. For a page, only the thread that runs the
-page counts, on a second visit, so that one-time work is left out. For the corpus, the threads of the client and of its
-two workers count; the workers are threads here.
+A move is a call in a different file from the previous call in the same thread. For a page, only the thread that runs it
+counts, on a second visit, so that one-time work is left out. For the corpus, the threads of the client and of its two
+workers count; the workers are threads here.
 """
 
 from __future__ import annotations
@@ -86,10 +86,8 @@ def record_full_walk(act: Callable[[], object]) -> Walk:
     """Return the walks of all threads together."""
     with record_walks() as walks:
         act()
-    all_walks = walks.values()
-    return Walk(
-        sum(w.calls for w in all_walks), sum(w.moves for w in all_walks), set().union(*(w.files for w in all_walks))
-    )
+    threads = walks.values()
+    return Walk(sum(w.calls for w in threads), sum(w.moves for w in threads), set().union(*(w.files for w in threads)))
 
 
 def walk_typed_sentence() -> Walk:

@@ -32,7 +32,7 @@ def test_what_a_browser_can_send_breaks_nothing(plain: AppServer) -> None:
     assert findings.interactions >= 120
     assert {*findings.pages} == {*fuzz.PAGES[1:], "explore"}
     assert (findings.boxes, findings.faults, fuzz.count_tracebacks(plain.log()[before:])) == ({}, [], {})
-    assert findings.neighbourly
+    assert findings.neighbour_actions
 
 
 @pytest.mark.slow
@@ -45,8 +45,8 @@ def test_what_no_browser_sends_breaks_nothing_but_its_own_session(plain: AppServ
         [],
         {},
     )
-    assert findings.refused, "Nothing forged was even noticed: the messages do not reach the widgets."
-    assert findings.neighbourly
+    assert findings.rejections, "Nothing forged was even noticed: the messages do not reach the widgets."
+    assert findings.neighbour_actions
 
 
 def test_every_event_of_every_component_is_sent() -> None:

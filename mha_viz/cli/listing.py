@@ -56,7 +56,7 @@ def _make_row(model: Model) -> dict[str, Any]:
     with suppress(MhaVizError):  # a damaged folder is listed, and refused when it is read
         facts = hub.read_facts(model)
     sized = facts.model if facts else model
-    layers = (facts and facts.attending) or sized.layers
+    layers = (facts and facts.attention_layers) or sized.layers
     sizes = {"layers": layers, "heads": sized.heads, "d_model": sized.d_model, "megabytes": sized.megabytes}
     numbers = {name: size or None for name, size in sizes.items()}
     notes = model.label if model.label != model.name else ""

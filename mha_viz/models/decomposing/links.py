@@ -19,7 +19,8 @@ def explain_links(
 ) -> LinkReasons:
     """Explain the links of a head: the parts of scores that stand out, and the words that each key adds.
 
-    See :func:`mha_viz.explain_scores` and :func:`mha_viz.explain_output`. What these refuse for a model is None.
+    See :func:`mha_viz.explain_scores` and :func:`mha_viz.explain_output`. An explanation is None if the model
+    does not support it.
     """
     chosen_head = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
     codes = by_key = None

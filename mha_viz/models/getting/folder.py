@@ -103,7 +103,7 @@ class Facts(NamedTuple):
         heads_per_key: number of heads of a layer that share a key and a value.
         display_name: the model's name in its config.
         weights_only: whether its family has no row, so that only its attention weights can be read.
-        attending: number of layers with attention, 0 if the config does not say.
+        attention_layers: number of layers with attention, 0 if the config does not say.
     """
 
     model: Model
@@ -112,7 +112,7 @@ class Facts(NamedTuple):
     heads_per_key: int
     display_name: str = ""
     weights_only: bool = False
-    attending: int = 0
+    attention_layers: int = 0
 
 
 def check_folder(folder: Path, model: Model | None = None) -> Model:
@@ -212,9 +212,8 @@ def inspect_cached(folder: Path, model: Model) -> Facts:
     outcome = _find_outcome(folder, model, files)
     if isinstance(outcome, Facts):
         return outcome
-    raise type(outcome)(
-        outcome.problem, outcome.remedy
-    )  # a copy, because raising the same error repeatedly adds tracebacks
+    # Raise a copy, because raising the same error repeatedly adds tracebacks.
+    raise type(outcome)(outcome.problem, outcome.remedy)
 
 
 @lru_cache(maxsize=64)
@@ -245,18 +244,18 @@ def _fill_in_shape(row: Model, config: Json, folder: Path, label: str) -> Model:
     _check_tokenizer(folder, label)
     files = list_weight_files(folder, label)
     text = select_text_config(config)
-    check_described(_estimate_parameters(text), folder, label)
+    check_parameter_count(_estimate_parameters(text), folder, label)
     layers, heads, d_model = (_find_largest(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
     megabytes = round(sum(f.stat().st_size for f in files) / 1e6)
     return replace(row, layers=layers, heads=heads, d_model=d_model, megabytes=megabytes)
 
 
-def check_described(described: int, folder: Path, label: str, sharing: int = _MAX_SHARING) -> None:
-    """Raise ModelBroken for a config that describes many more parameters than ``sharing`` times the weights."""
+def check_parameter_count(parameters: int, folder: Path, label: str, sharing: int = _MAX_SHARING) -> None:
+    """Raise ModelBroken if a config describes many more ``parameters`` than ``sharing`` times the weights."""
     elements = sum(_count_elements(file, label) for file in list_weight_files(folder, label))
-    if described > sharing * elements + _SPARE_PARAMETERS:
+    if parameters > sharing * elements + _SPARE_PARAMETERS:
         raise ModelBroken(
-            f"{label}: config.json describes about {described:,} parameters, the weights hold {elements:,}.",
+            f"{label}: config.json describes about {parameters:,} parameters, the weights hold {elements:,}.",
             "The two do not belong together. Get the folder again.",
         )
 

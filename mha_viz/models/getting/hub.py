@@ -50,7 +50,7 @@ from mha_viz.models.getting.folder import (
     run_inspector,
 )
 from mha_viz.models.getting.refusals import (
-    OTHER,
+    CHOOSE_ANOTHER,
     UNEXPLAINED,
     choose_message,
     explain_error,
@@ -162,7 +162,7 @@ def check_unchanged(folder: Path, model: Model) -> None:
     if not is_unchanged:
         raise ModelBroken(
             f"Files of {quote_model(model.name)} have changed since they arrived.",
-            choose_message(f"Delete {folder} to download them again.", OTHER),
+            choose_message(f"Delete {folder} to download them again.", CHOOSE_ANOTHER),
         )
 
 
@@ -228,7 +228,7 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
     if is_local_only():
         raise ModelNotAllowed(
             f"{quote_model(model.name)} is not completely downloaded, and this server does not download models.",
-            OTHER,
+            CHOOSE_ANOTHER,
         )
     state, answer, start_time = _DownloadState(), Future[Path](), time.monotonic()
     # The thread ends with its child process, shortly after nobody is waiting any longer.
@@ -309,7 +309,7 @@ def _choose_files(names: Collection[str], label: str) -> list[str]:
     """Return the names of the files to download, config.json first and weights last."""
     check_form(names, label)
     if "config.json" not in names:
-        raise ModelUnsupported(f"{label} has no config.json, so it is not a transformers model.", OTHER)
+        raise ModelUnsupported(f"{label} has no config.json, so it is not a transformers model.", CHOOSE_ANOTHER)
     if not has_tokenizer(names):
         raise make_no_tokenizer_error(label)
     shards = sorted(n for n in names if SHARD.fullmatch(n))
@@ -335,7 +335,9 @@ def _create_partial_folder(model_folder: Path, total: int, label: str) -> Iterat
                     f"{label} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
                     f"This server has no room for {label}.",
                 ),
-                choose_message(f"Make room in {model_folder.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
+                choose_message(
+                    f"Make room in {model_folder.parent}, or set HF_HUB_CACHE to another folder.", CHOOSE_ANOTHER
+                ),
             )
         yield partial
 

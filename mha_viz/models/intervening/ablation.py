@@ -270,8 +270,9 @@ def compute_random_ablation_states(
 
     All draws are read in one batch, which begins at the layer of the heads if all of them are in one layer. In each
     layer with such heads, as many orthonormal directions of the concatenation are removed as the heads have columns.
-    The directions are determined by the seed, the layer and the number of the draw. What is removed is scaled for each
-    token to the length of what the token loses with the heads. Raises the errors of ``encode``.
+    The directions are determined by the seed, the layer and the number of the draw. For each token, the
+    removed vector is scaled to the length of the vector that the token loses with the heads. Raises the errors of
+    ``encode``.
     """
     heads_by_layer: dict[int, list[int]] = {}
     for head in heads:
@@ -329,8 +330,8 @@ def check_heads(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
     list.
     """
     encoder = require_one_stack(encoder)
-    listed = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
-    return tuple(sorted({Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name) for head in listed}))
+    given_heads = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
+    return tuple(sorted({Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name) for head in given_heads}))
 
 
 class FullPass(NamedTuple):
@@ -339,7 +340,7 @@ class FullPass(NamedTuple):
     Attributes:
         weights: [layer, head, query, key].
         states: [n, d_model], the output of the last layer.
-        entering: the input of each layer, [1, n, d_model], if passes can begin at any layer; otherwise empty.
+        layer_inputs: the input of each layer, [1, n, d_model], if passes can begin at any layer; otherwise empty.
     """
 
     weights: Weights
@@ -407,24 +408,24 @@ def run_forked_pass(
     check_heads(encoder, [(layer, 0)])
     thread, taps = threading.get_ident(), list[_ForkTap]()
 
-    def make(weights: torch.Tensor) -> _ForkTap:
+    def make_tap(weights: torch.Tensor) -> _ForkTap:
         """Create the tap of the pass and keep it."""
         taps.append(_ForkTap(weights, layer, variants, substitute))
         return taps[0]
 
-    def enter(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
+    def insert_variants(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
         """Pass the variants to W_O in place of the single text, unless another thread runs the pass."""
         is_own_pass = threading.get_ident() == thread and taps and taps[0].seen == layer + 1
         return (taps[0].outputs.flatten(2).to(inputs[0].dtype), *inputs[1:]) if is_own_pass else None
 
-    with encoder.hook_w_o_input(layer, enter):
+    with encoder.hook_w_o_input(layer, insert_variants):
         if encoder.can_resume:
             x = run_full_pass(encoder, text, pair).layer_inputs[layer]
-            tap = make(encoder.space(x.shape[1]))
+            tap = make_tap(encoder.space(x.shape[1]))
             tap.seen = layer
             states: Weights = encoder.resume_states(x, tap).cpu().numpy()
         else:
-            states = encoder.states(text, pair, make)
+            states = encoder.states(text, pair, make_tap)
     return ForkedPass(tuple(slot.cpu().numpy() for slot in taps[0].slots[layer + 1 :]), states)
 
 

@@ -50,7 +50,7 @@ def gradient_weighted(
             stay as they are; "second" for the reverse, which needs ``text`` to be a single text.
 
     Returns a reading with the products of every head, [layer, head, query, key], signed; rows do not sum to 1. Raises
-    as :func:`mha_viz.models.reading.answers.make_question`, and ReadingFailed where a gradient is not finite.
+    the errors of :func:`mha_viz.models.reading.answers.make_question`, and ReadingFailed if a gradient is not finite.
     """
     encoder = require_one_stack(encoder)
     question = answers.make_question(encoder, text, pair, words, place=place, word=word, other=other, off_in=off_in)
@@ -120,7 +120,7 @@ def _run_backwards(
     states, tap = encoder.last_states(pieces, _DifferentiableTap)
     assert isinstance(tap, _DifferentiableTap)
     with torch.enable_grad():
-        score = score_states(states[0])  # it may read another text, which takes the lock
+        score = score_states(states[0])  # this may read another text, which takes the lock
         with cores.pass_lock:
             gradients = torch.autograd.grad(score, tap.outputs)
     return tap, gradients
@@ -135,8 +135,8 @@ def _evaluate_score(
     """
     if question.kind == COSINE:
         texts = other if other[0] else (question.other, "")
-        compared = torch.as_tensor(encoder.states(*texts)).to(states)
-        return torch.cosine_similarity(states.mean(0), compared[0].mean(0), dim=0)
+        other_states = torch.as_tensor(encoder.states(*texts)).to(states)
+        return torch.cosine_similarity(states.mean(0), other_states[0].mean(0), dim=0)
     logits = answers.compute_logits(answers.load_word_head(encoder), states[question.place][None])
     return logits[0].log_softmax(-1)[question.piece]
 

@@ -237,7 +237,7 @@ def _open_word_head(encoder: Encoder) -> Any:
     """Return the head, or the reason why there is none."""
     if encoder.folder is None:
         return "its weights are random"
-    reason = find_family(encoder.config).wordless
+    reason = find_family(encoder.config).no_words_reason
     if reason:
         return reason
     # Imported here, because it takes 3 s and readings do not need it.

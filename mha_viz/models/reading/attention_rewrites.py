@@ -47,10 +47,10 @@ def eager_attention_forward(
 
     ``mask`` is added to the scores. Heads may share keys and values.
     """
-    shared = query.shape[1] // key.shape[1]
-    scores = query @ key.repeat_interleave(shared, dim=1).transpose(2, 3) * scaling
+    heads_per_key = query.shape[1] // key.shape[1]
+    scores = query @ key.repeat_interleave(heads_per_key, dim=1).transpose(2, 3) * scaling
     weights = (scores if mask is None else scores + mask).softmax(-1)
-    return (weights @ value.repeat_interleave(shared, dim=1)).transpose(1, 2), weights
+    return (weights @ value.repeat_interleave(heads_per_key, dim=1)).transpose(1, 2), weights
 
 
 class _FalconAttention(nn.Module):
@@ -81,8 +81,8 @@ class _FalconAttention(nn.Module):
     ) -> tuple[torch.Tensor, None]:
         """Return the output of the attention, recording it in the current tap."""
         size = self.config.num_attention_heads // self._keys + 2
-        joined = self.query_key_value(hidden_states).unflatten(-1, (self._keys, size, -1)).transpose(1, 2)
-        query, key, value = joined[..., :-2, :].transpose(2, 3).flatten(1, 2), joined[..., -2, :], joined[..., -1, :]
+        qkv = self.query_key_value(hidden_states).unflatten(-1, (self._keys, size, -1)).transpose(1, 2)
+        query, key, value = qkv[..., :-2, :].transpose(2, 3).flatten(1, 2), qkv[..., -2, :], qkv[..., -1, :]
         if alibi is None:
             query, key = (_rotate(vectors, *position_embeddings) for vectors in (query, key))
         output = capture.capture_attention(self, query, key, value, attention_mask, scaling=self.scaling)[0]
@@ -144,15 +144,15 @@ class _XLNetAttention(nn.Module):
         heads = self.config.num_attention_heads
         query, key, value = (_split_heads(layer(x), heads) for layer in (self.q, self.k, self.v))
         distances = _split_heads(self.r(r[:, :1].transpose(0, 1).to(x.dtype)), heads)
-        added = _align_with_keys((query + self.r_r_bias[:, None]) @ distances.transpose(2, 3))
+        bias = _align_with_keys((query + self.r_r_bias[:, None]) @ distances.transpose(2, 3))
         if seg_mat is not None:
-            by_text = torch.einsum("bnid,snd->bnis", query + self.r_s_bias[:, None], self.seg_embed)
-            added = added + torch.einsum("ijbs,bnis->bnij", seg_mat.to(x.dtype), by_text)
-        added = added.float() * self.scaling
+            text_scores = torch.einsum("bnid,snd->bnis", query + self.r_s_bias[:, None], self.seg_embed)
+            bias = bias + torch.einsum("ijbs,bnis->bnij", seg_mat.to(x.dtype), text_scores)
+        bias = bias.float() * self.scaling
         if attn_mask_h is not None:
-            added = added - _MASK_PENALTY * attn_mask_h.permute(2, 3, 0, 1)
+            bias = bias - _MASK_PENALTY * attn_mask_h.permute(2, 3, 0, 1)
         output = capture.capture_attention(
-            self, query + self.r_w_bias[:, None], key, value, added, scaling=self.scaling
+            self, query + self.r_w_bias[:, None], key, value, bias, scaling=self.scaling
         )[0]
         normalised: torch.Tensor = self.layer_norm(self.o(output.flatten(2)).transpose(0, 1) + h)
         return normalised, None

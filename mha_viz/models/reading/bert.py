@@ -27,7 +27,7 @@ class Bert(nn.Module):
         self.encoder.layer = nn.ModuleList(_make_layer(config) for _ in range(config.num_hidden_layers))
 
     def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> Any:
-        """Declare the inputs of a pass, which :class:`mha_viz.models.reading.fast_layers.StraightRunner` runs."""
+        """Declare the inputs of a pass, which :class:`mha_viz.models.reading.fast_layers.LayerRunner` runs."""
         raise NotImplementedError
 
     def get_input_embeddings(self) -> nn.Embedding:

@@ -45,9 +45,8 @@ def is_rewritten(family: str) -> bool:
     return family in FAMILIES and FAMILIES[family].rewritten and not uses_registered_attention(family)
 
 
-QueryKeyValue = tuple[
-    torch.Tensor, torch.Tensor, torch.Tensor
-]  # queries, keys and values, [sentence, head, n, d_head] each
+# Queries, keys and values, [sentence, head, n, d_head] each.
+QueryKeyValue = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class LastLayerSeen(Exception):  # a signal, not an error
@@ -62,8 +61,8 @@ class Tap:
     ALBERT runs one module many times. With ``stop_after_last`` False, the pass continues after the last layer's
     attention. With ``differentiable`` True, gradients flow back from the last states to the arguments of ``layer``.
 
-    Numbers that a subclass leaves are not the model's own: such readings say "changed by" and the tap's ``name``, by
-    default the name of its class. A tap that only reads sets ``changes`` to False.
+    A reading with a subclass says "changed by" and the tap's ``name``, by default the name of its class, because its
+    numbers may not be the model's own. A tap that only reads sets ``changes`` to False.
 
     This example makes a head attend evenly and shows what later layers then do (``Encoder.through`` makes the tap and
     runs it):

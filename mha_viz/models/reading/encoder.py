@@ -28,7 +28,7 @@ from mha_viz.models.families import count_layers, make_no_shares_error
 from mha_viz.models.reading import capture, cores, linear
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.cores import one_blas_thread, pass_lock
-from mha_viz.models.reading.fast_layers import StraightRunner, make_straight
+from mha_viz.models.reading.fast_layers import LayerRunner, make_layer_runner
 from mha_viz.models.reading.listening import install_hooks
 from mha_viz.models.reading.loaded_model import LoadedModel
 from mha_viz.models.reading.plain_models import open_plain
@@ -284,7 +284,7 @@ class Encoder(DecomposableStack, LoadedModel):
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
         super().__init__(model, tokenizer, self._shape(model, tokenizer, name), name, revision, device)
-        self._straight: StraightRunner | None = None
+        self._runner: LayerRunner | None = None
         self._input_names = frozenset(inspect.signature(model.forward).parameters)
         has_types = getattr(model.config, "type_vocab_size", 2) != 1
         self._reads_types = has_types and "token_type_ids" in self._input_names & {*tokenizer.model_input_names}
@@ -456,7 +456,7 @@ class Encoder(DecomposableStack, LoadedModel):
     @property
     def can_resume(self) -> bool:
         """Whether a pass can begin at any layer."""
-        return self._straight is not None
+        return self._runner is not None
 
     def resume_states(self, x: torch.Tensor, tap: Tap, places: Sequence[int] = ()) -> torch.Tensor:
         """Return the last states, [copy, n, d_model], of a pass that begins with ``x``; for models that can resume.
@@ -464,9 +464,9 @@ class Encoder(DecomposableStack, LoadedModel):
         ``x`` is the input of the layer after those that the tap has seen. With ``places``, one token per copy, only the
         states of these tokens are returned, [copy, 1, d_model].
         """
-        assert self._straight is not None
+        assert self._runner is not None
         with _pass_lock, torch.inference_mode(), capture.use_tap(tap):
-            return self._straight.run_from(tap, x, places)
+            return self._runner.run_from(tap, x, places)
 
     def space(self, n: int, *copies: int) -> torch.Tensor:
         """Allocate memory for the weights of a text of ``n`` pieces: [layer, head, query, key].
@@ -566,11 +566,11 @@ class Encoder(DecomposableStack, LoadedModel):
         inputs: dict[str, Any] = {"input_ids": self._tokens(*ids)}
         if self._reads_types:
             inputs["token_type_ids"] = torch.tensor(types, device=self.device)
-        if "use_cache" in self._input_names and not self._straight:
+        if "use_cache" in self._input_names and not self._runner:
             inputs["use_cache"] = False
         states: torch.Tensor = torch.empty(0)
         with _pass_lock, torch.inference_mode(not tap.differentiable), capture.use_tap(tap):
-            states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
+            states = self._runner(tap, **inputs) if self._runner else self._model(**inputs).last_hidden_state
         if tap.seen != self.layers:
             raise make_layers_unseen_error(self.name, self.family, tap.seen, self.layers)
         return states.float()
@@ -581,7 +581,7 @@ class Encoder(DecomposableStack, LoadedModel):
         The first run refuses models that cannot be drawn, and spares the first visitor a wait.
         """
         if self.device == "cpu" and self.dtype == DTYPES[0]:
-            self._straight = make_straight(self._model)
+            self._runner = make_layer_runner(self._model)
             linear.pack_layers(self._model)
         install_hooks(self._model)
         self._compute_first_weights()

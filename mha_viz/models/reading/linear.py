@@ -154,12 +154,12 @@ def pack_layers(model: nn.Module) -> None:
 
 
 class TransposedLinear(nn.Module):
-    """The linear layer of GPT-2, ``x W + b`` with W [in, out]. It has no memory until weights are loaded."""
+    """The linear layer of GPT-2, ``x W + b`` with W [in, out], on the meta device until weights are loaded."""
 
-    def __init__(self, width: int, wide: int) -> None:
+    def __init__(self, in_width: int, out_width: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(width, wide, device="meta"))
-        self.bias = nn.Parameter(torch.empty(wide, device="meta"))
+        self.weight = nn.Parameter(torch.empty(in_width, out_width, device="meta"))
+        self.bias = nn.Parameter(torch.empty(out_width, device="meta"))
 
 
 def is_conv(module: Any) -> bool:

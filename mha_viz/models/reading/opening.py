@@ -34,7 +34,7 @@ from mha_viz.models.families import BY_HAND, ENCODER_DECODERS, FAMILIES, is_list
 from mha_viz.models.getting import pipeline
 from mha_viz.models.getting.folder import (
     MAX_CONFIG_BYTES,
-    check_described,
+    check_parameter_count,
     list_weight_files,
     make_no_attention_error,
     read_object,
@@ -106,14 +106,14 @@ def silence_transformers() -> Iterator[None]:
     process.check_docstrings()
     with _verbosity_lock:
         level = transformers_logging.get_verbosity()
-        bars = transformers_logging.is_progress_bar_enabled()
+        shows_bars = transformers_logging.is_progress_bar_enabled()
         transformers_logging.set_verbosity_error()
         transformers_logging.disable_progress_bar()
         try:
             yield
         finally:
             transformers_logging.set_verbosity(level)
-            if bars:
+            if shows_bars:
                 transformers_logging.enable_progress_bar()
 
 
@@ -198,14 +198,14 @@ def _check_dtype(family: str, name: str, dtype: torch.dtype) -> None:
         )
 
 
-def _check_size(kind: Any, folder: Path, config: Any, name: str) -> None:
+def _check_size(auto_class: Any, folder: Path, config: Any, name: str) -> None:
     """Raise ModelBroken if the config of a family without a row describes a larger model than the files hold."""
     if is_listed(config.model_type):
         return  # its numbers have names that were checked before
     with torch.device("meta"):
-        model = kind.from_config(config)
-    described = sum(weights.numel() for weights in model.parameters())
-    check_described(described, folder, quote_model(name), 1)
+        model = auto_class.from_config(config)
+    parameters = sum(weights.numel() for weights in model.parameters())
+    check_parameter_count(parameters, folder, quote_model(name), 1)
 
 
 def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any, Any, bool]:
@@ -253,15 +253,15 @@ def _check_tokenizer(tokenizer: Any, name: str) -> Any:
     return tokenizer
 
 
-def _load_model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
+def _load_model(auto_class: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
     """Load a model. Return it with the names of missing weights that attention does not need."""
     stored = (
         {}
-        if kind is AutoModelForSeq2SeqLM
+        if auto_class is AutoModelForSeq2SeqLM
         else find_tensors_to_convert(list_weight_files(folder, quote_model(name)), dtype)
     )
     source: dict[str, Any] = {"state_dict": stored} if stored else {"use_safetensors": True}
-    model, report = kind.from_pretrained(
+    model, report = auto_class.from_pretrained(
         None if stored else folder,
         config=config,
         attn_implementation=capture.choose_implementation(config.model_type),

@@ -192,12 +192,12 @@ class Stream:
             for handle in handles:
                 handle.remove()
 
-    def parts(self, text_pieces: Any, is_typed: bool, layers: Collection[int]) -> Iterator[tuple[LayerProbe, Parts]]:
+    def parts(self, text_pieces: Any, reads_types: bool, layers: Collection[int]) -> Iterator[tuple[LayerProbe, Parts]]:
         """Yield, for each of ``layers`` in order, the input of its attention in parts.
 
-        ``is_typed``: whether the model receives the types of the pieces.
+        ``reads_types``: whether the model receives the types of the pieces.
         """
-        for layer, (part_sum, x, layer_input) in enumerate(self._iter_layer_inputs(text_pieces, is_typed)):
+        for layer, (part_sum, x, layer_input) in enumerate(self._iter_layer_inputs(text_pieces, reads_types)):
             if layer in layers:
                 attention_input = (
                     part_sum if layer_input is None else part_sum.copy_through(self._find_norm(layer, x, layer_input))
@@ -232,14 +232,16 @@ class Stream:
             frozen = [_freeze(norm) for norm in (*before, after[-1 if is_pre_norm else 0])]
             yield self._probes[layer], LayerNorms(frozen[0] if before else None, frozen[-1])
 
-    def _iter_layer_inputs(self, text_pieces: Any, is_typed: bool) -> Iterator[tuple[_PartSum, Floats, Floats | None]]:
+    def _iter_layer_inputs(
+        self, text_pieces: Any, reads_types: bool
+    ) -> Iterator[tuple[_PartSum, Floats, Floats | None]]:
         """Yield, for each layer, its input in parts, x, and the input of the norm that makes x.
 
         Later layers add to the parts.
         """
         is_pre_norm = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
         streams = [probe.inputs(len(text_pieces.ids)) for probe in self._probes]
-        part_sum = self._embed(text_pieces, is_typed, _select_residual_stream(*streams[0]))
+        part_sum = self._embed(text_pieces, reads_types, _select_residual_stream(*streams[0]))
         for layer, (x, layer_input) in enumerate(streams):
             yield part_sum, x, layer_input
             if layer + 1 == len(streams):
@@ -254,7 +256,7 @@ class Stream:
                 part_sum.pass_through(norms[0])
                 part_sum.add_feed_forward(layer, norms[1].norm_input)
                 part_sum.pass_through(norms[1])
-            elif not find_family(self._model.config, layer + 1).crossing:
+            elif not find_family(self._model.config, layer + 1).is_cross:
                 part_sum.add_feed_forward(self._probes[layer].layer, _select_residual_stream(*streams[layer + 1]))
 
     def _name_prefix(self, layer: int) -> str:
@@ -285,7 +287,7 @@ class Stream:
             raise _make_unsupported_error(self._name, "the input of its layers is not the input of their norms")
         return norms[-1]
 
-    def _embed(self, text_pieces: Any, is_typed: bool, stream: Floats) -> _PartSum:
+    def _embed(self, text_pieces: Any, reads_types: bool, stream: Floats) -> _PartSum:
         """Return the input of the first layer, in parts."""
         project = find_projection(self._model)
         norm = next(
@@ -296,7 +298,7 @@ class Stream:
         part_sum = _PartSum(max_parts, total.shape)
         type_table, type_vectors = find_module(self._model, "embeddings.token_type_embeddings"), np.zeros_like(total)
         if type_table is not None:
-            type_vectors = to_array(type_table.weight)[list(text_pieces.types) if is_typed else [0] * len(total)]
+            type_vectors = to_array(type_table.weight)[list(text_pieces.types) if reads_types else [0] * len(total)]
         word_vectors = (
             self._embed_words(text_pieces.ids) if _find_modules(self._model).has_tables else total - type_vectors
         )

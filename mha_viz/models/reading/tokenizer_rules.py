@@ -122,7 +122,7 @@ def _find_changed_characters(normalizer: Any) -> list[CharacterRun]:
     if normalizer is None:
         return []
 
-    def becomes(character: str) -> str | int | None:
+    def find_replacement(character: str) -> str | int | None:
         """Return the replacement of a character; None if it is unchanged."""
         normalised: str = normalizer.normalize_str(character)
         if normalised == character:
@@ -133,7 +133,7 @@ def _find_changed_characters(normalizer: Any) -> list[CharacterRun]:
             _DECOMPOSED if len(normalised) > 1 and normalised == unicodedata.normalize("NFD", character) else normalised
         )
 
-    return list(_merge_runs(_iter_changes(becomes)))
+    return list(_merge_runs(_iter_changes(find_replacement)))
 
 
 def _iter_changes(convert: Callable[[str], str | int | None]) -> Iterator[CharacterRun]:
@@ -172,12 +172,12 @@ def _find_separators(pre_tokenizer: Any, tokenizer_json: JsonObject) -> Iterator
 def _merge_runs(runs: Iterable[CharacterRun]) -> Iterator[CharacterRun]:
     """Merge neighbouring characters that become the same."""
     open_run: CharacterRun | None = None
-    for first, last, becomes in runs:
-        if open_run and open_run[1] + 1 == first and open_run[2] == becomes:
-            open_run = (open_run[0], last, becomes)
+    for first, last, replacement in runs:
+        if open_run and open_run[1] + 1 == first and open_run[2] == replacement:
+            open_run = (open_run[0], last, replacement)
             continue
         if open_run:
             yield open_run
-        open_run = (first, last, becomes)
+        open_run = (first, last, replacement)
     if open_run:
         yield open_run

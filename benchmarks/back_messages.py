@@ -79,8 +79,8 @@ class Cost(NamedTuple):
     log_lines: float = 0.0
 
 
-def _make_rows(name: str, cost: Cost, what: str) -> Iterator[Row]:
-    yield Row(f"{name}: longest silence ({what})", Sample((cost.silence,)), "s", None, Target("below", MAX_SILENCE))
+def _make_rows(name: str, cost: Cost, subject: str) -> Iterator[Row]:
+    yield Row(f"{name}: longest silence ({subject})", Sample((cost.silence,)), "s", None, Target("below", MAX_SILENCE))
     yield Row(f"{name}: memory", Sample((cost.megabytes,)), "MB", None, Target("below", MAX_MEGABYTES), {**cost.kinds})
 
 

@@ -98,10 +98,10 @@ class _ClusterRun:
         cluster = ClusterEngine(client, size=size)
         client.run(open_model, tasks.WorkerModel.opened_by(encoder))
         self._client, self._memory = client, list[dict[str, int]]()
-        before, cpu_start, start = self._count_sent_bytes(), self._measure_cpu(), time.perf_counter()
+        sent_before, cpu_start, start = self._count_sent_bytes(), self._measure_cpu(), time.perf_counter()
         cluster.study(encoder, cluster.open(path), progress=lambda _: self._memory.append(client.run(measure_memory)))
         self.elapsed = Elapsed(time.perf_counter() - start, self._measure_cpu() - cpu_start)
-        self.moved = self._count_sent_bytes() - before
+        self.moved = self._count_sent_bytes() - sent_before
 
     def _count_sent_bytes(self) -> int:
         return sum(self._client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())

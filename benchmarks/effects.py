@@ -55,7 +55,7 @@ def _compare_times(name: str, encoder: Encoder, model: Any, text: str, share: fl
         _make_ablation_pass(model, text),
         lambda: encoder.states(text),
     )
-    all_effects, plain, own_pass = _time_in_turns(repetitions, *functions)
+    all_effects, plain_pass, own_pass = _time_in_turns(repetitions, *functions)
     per_head = Sample(tuple(value / heads for value in all_effects.values))
     effects = measure_effects(encoder, request).sentence
     deviation = max(
@@ -69,7 +69,7 @@ def _compare_times(name: str, encoder: Encoder, model: Any, text: str, share: fl
     target = Target("share", MAX_PATCHING_RATIO) if len(encoder.tokenize(text)) == 32 else None
     norms, reading = _time_in_turns(repetitions, lambda: norm_weighted(encoder, text), lambda: encoder.encode(text))
     return [
-        Row(f"{name}: per head, against plain transformers", per_head, "ms", plain, Target("share", share)),
+        Row(f"{name}: per head, against plain transformers", per_head, "ms", plain_pass, Target("share", share)),
         Row(f"{name}: per head, against a pass of our encoder", per_head, "ms", own_pass),
         Row(
             f"{name}: largest difference from one by one",
@@ -109,9 +109,9 @@ def _make_ablation_pass(model: Any, text: str) -> Callable[[], object]:
         layer, head = next(heads)
 
         def without_head(_: Any, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
-            kept = inputs[0].clone()
-            kept[..., head * size : (head + 1) * size] = 0
-            return (kept,)
+            changed = inputs[0].clone()
+            changed[..., head * size : (head + 1) * size] = 0
+            return (changed,)
 
         handle = layer.attention.output.dense.register_forward_pre_hook(without_head)
         with torch.inference_mode():

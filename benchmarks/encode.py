@@ -52,9 +52,9 @@ def main(results: Path, quick: bool = False) -> None:
     rows: list[Row] = []
     for name, pair in PAIRS.items():
         encoder, model = pair()
-        plain = _make_plain(model, make_tokenizer())
+        run_plain = _make_plain(model, make_tokenizer())
         for n in LENGTHS:
-            rows += _compare_times(name, n, encoder, plain, 3 if quick else max(7, 1200 // n))
+            rows += _compare_times(name, n, encoder, run_plain, 3 if quick else max(7, 1200 // n))
     rows += _measure_memory()
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
     write(results, "encode", "Text to attention", "plain transformers", rows, machine)
@@ -65,13 +65,13 @@ def make_text(n: int) -> str:
     return " ".join(islice(cycle(WORDS), n - 2))
 
 
-def _compare_times(name: str, n: int, encoder: Encoder, plain: Callable[[str], Any], repetitions: int) -> list[Row]:
+def _compare_times(name: str, n: int, encoder: Encoder, run_plain: Callable[[str], Any], repetitions: int) -> list[Row]:
     text = make_text(n)
-    ours, theirs = encoder.encode(text).weights, torch.cat(plain(text)).numpy()
+    ours, theirs = encoder.encode(text).weights, torch.cat(run_plain(text)).numpy()
     if ours.shape[2] != n:
         raise ValueError(f"The text has {ours.shape[2]} pieces instead of {n}: choose words that are one piece each.")
     difference = Sample((float(np.abs(ours - theirs).max()) * 1e6,))
-    our_times, their_times = _time_in_turns(lambda: encoder.encode(text), lambda: plain(text), repetitions)
+    our_times, their_times = _time_in_turns(lambda: encoder.encode(text), lambda: run_plain(text), repetitions)
     our_times_again, product_times = _time_in_turns(
         lambda: encoder.encode(text), _make_bare_products(encoder, n), repetitions
     )

@@ -140,22 +140,23 @@ async def _visit_as_neighbour(url: str, findings: Findings, is_warm: asyncio.Eve
 async def visit_honestly(url: str, number: int, findings: Findings) -> None:
     """Visit as one visitor who sends only values that a browser can send."""
     random = Random(number)
-    done: list[str] = []
+    history: list[str] = []
     try:
         visit = WebSession(url, random.choice(PAGES), patience=ACTION_TIMEOUT)
         visit.query_string = urlencode(draw_query(random))
         async with visit as session:
-            record_boxes(session, number, done, findings)
+            record_boxes(session, number, history, findings)
             for _ in range(ACTIONS_PER_VISIT):
-                kind, what, act = random.choice(_list_actions(session, random, findings))
-                done.append(what)
+                kind, description, act = random.choice(_list_actions(session, random, findings))
+                history.append(description)
                 findings.interactions += 1
                 findings.kinds[kind] += 1
                 findings.pages[session.page or "explore"] += 1
                 await act()
-                record_boxes(session, number, done, findings)
+                record_boxes(session, number, history, findings)
     except Exception as error:  # any error counts: a visitor saw it
-        findings.faults.append(f"visitor {number}: {type(error).__name__}: {error} after {' → '.join(done[-3:])}"[:900])
+        problem = f"{type(error).__name__}: {error}"
+        findings.faults.append(f"visitor {number}: {problem} after {' → '.join(history[-3:])}"[:900])
 
 
 # ---- What a browser can send ----------------------------------------------------------------------------
@@ -239,27 +240,27 @@ async def visit_with_forgeries(url: str, number: int, findings: Findings) -> Non
     Meanwhile and afterwards, the sessions of others must answer.
     """
     random = Random(number)
-    done: list[str] = []
+    history: list[str] = []
     with suppress(Gone):
         try:
             async with WebSession(url, random.choice(PAGES), patience=ACTION_TIMEOUT) as session:
                 for _ in range(ACTIONS_PER_VISIT):
                     findings.interactions += 1
                     findings.pages[session.page or "explore"] += 1
-                    await _forge(session, random, done, findings)
-                    if record_boxes(session, number, done, findings, forgiving=True):
+                    await _forge(session, random, history, findings)
+                    if record_boxes(session, number, history, findings, forgiving=True):
                         break  # the message stays in this session and would cause the same error again
         except Gone:
-            if not done or not done[-1].startswith("bytes"):
-                findings.faults.append(f"visitor {number}: closed after {' → '.join(done[-3:])}"[:900])
+            if not history or not history[-1].startswith("bytes"):
+                findings.faults.append(f"visitor {number}: closed after {' → '.join(history[-3:])}"[:900])
             findings.closed_connections += 1
         except Exception as error:  # any error counts: a visitor saw it
             findings.faults.append(
-                f"visitor {number}: {type(error).__name__}: {error} after {' → '.join(done[-3:])}"[:900]
+                f"visitor {number}: {type(error).__name__}: {error} after {' → '.join(history[-3:])}"[:900]
             )
 
 
-async def _forge(session: WebSession, random: Random, done: list[str], findings: Findings) -> None:
+async def _forge(session: WebSession, random: Random, history: list[str], findings: Findings) -> None:
     """Send one forged message.
 
     If Streamlit does not answer it, an honest run follows, which must be answered.
@@ -270,7 +271,7 @@ async def _forge(session: WebSession, random: Random, done: list[str], findings:
     findings.kinds[kind] += 1
     if kind == "state":
         states = [draw_odd_state(session, random) for _ in range(random.randint(1, 4))]
-        done.append(f"states {' '.join(str(s)[:120].strip() for s in states)}")
+        history.append(f"states {' '.join(str(s)[:120].strip() for s in states)}")
         await _send_message(session, session.rerun(*states), partial(session.act, *states))
     elif kind == "trigger":
         names = [e.id for e in session.elements if e.kind == "bidi_component"] or ["nobody"]
@@ -278,31 +279,31 @@ async def _forge(session: WebSession, random: Random, done: list[str], findings:
         text = random.choice(
             ("{", "[[[", '[{"event":', "nul\0", '"\\ud800"', "[" * 5_000, json.dumps(draw_json(random)))
         )
-        done.append(f"trigger {text[:80]}")
+        history.append(f"trigger {text[:80]}")
         trigger = WidgetState(id=name, json_trigger_value=text)
         await _send_message(session, session.rerun(trigger), partial(session.act, trigger))
     elif kind == "page":
         page = random.choice(("0" * 32, "../../etc/passwd", "\0", "x" * 10_000, f"{random.getrandbits(128):032x}"))
-        done.append(f"page hash {page[:40]}")
+        history.append(f"page hash {page[:40]}")
         await _send_message(session, session.rerun(), partial(session.act, page_hash=page), page_script_hash=page)
     elif kind == "address":
-        done.append(query := draw_long_address(random))
+        history.append(query := draw_long_address(random))
         await _send_message(session, session.rerun(), partial(session.act, query=query), query_string=query)
     elif kind == "upload":
-        done.append("upload without a session")
+        history.append("upload without a session")
         with suppress(URLError, OSError):
             await session.http(
                 f"_stcore/upload_file/{random.getrandbits(64):x}/{random.choice(('..', 'a', '%2e'))}", "PUT", b"x"
             )
     elif kind == "bytes" and random.random() < 0.3:
-        done.append("bytes")
+        history.append("bytes")
         await session.send(random.randbytes(random.choice((0, 1, 20, 5_000))))
         await session.act()
     else:
-        done.append(f"message {fill_odd_message(session, random, message := BackMsg())}")
+        history.append(f"message {fill_odd_message(session, random, message := BackMsg())}")
         await session.send(message)
         await session.act()
-    done[-1] = done[-1][:300]
+    history[-1] = history[-1][:300]
 
 
 async def _send_message(

@@ -52,7 +52,7 @@ def count_tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
 
 
 def record_boxes(
-    session: WebSession, number: int, done: list[str], findings: Findings, forgiving: bool = False
+    session: WebSession, number: int, history: list[str], findings: Findings, forgiving: bool = False
 ) -> bool:
     """Record the error boxes on the page, and remove them so that they do not count again.
 
@@ -64,7 +64,7 @@ def record_boxes(
     if is_unexpected and forgiving:
         findings.rejections[UNEXPECTED] += 1
     elif is_unexpected:
-        findings.boxes.setdefault(UNEXPECTED, []).append(f"visitor {number}: {' → '.join(done[-4:])}"[:900])
+        findings.boxes.setdefault(UNEXPECTED, []).append(f"visitor {number}: {' → '.join(history[-4:])}"[:900])
     for box in boxes:
         matches = re.findall(r"((?:mha_viz|pages)/[\w/]+\.py)\D+(\d+)(.*\n?.*)", "\n".join(box.stack_trace))
         file, line, code = matches[-1] if matches else ("", "", "")
@@ -73,7 +73,7 @@ def record_boxes(
             findings.rejections[name] += 1
         else:
             page = session.page or "explore"
-            findings.boxes.setdefault(name, []).append(f"visitor {number}, {page}: {' → '.join(done[-4:])}"[:900])
+            findings.boxes.setdefault(name, []).append(f"visitor {number}, {page}: {' → '.join(history[-4:])}"[:900])
     if boxes or is_unexpected:
         session.forget()
     return bool(boxes or is_unexpected)

@@ -98,8 +98,8 @@ def main(results: Path, quick: bool = False, minutes: float = inf) -> None:
     write(results, "hostile", "Damaged files of models", "", rows, description)
 
 
-def _make_maximum_row(what: str, unit: str, limit: float, values: list[float]) -> Row:
-    return Row(what, Sample((max(values),)), unit, target=Target("below", limit))
+def _make_maximum_row(name: str, unit: str, limit: float, values: list[float]) -> Row:
+    return Row(name, Sample((max(values),)), unit, target=Target("below", limit))
 
 
 def run_in_children(seeds: range) -> list[Outcome]:
@@ -184,7 +184,7 @@ def _damage_bytes(raw: bytes, random: Random) -> bytes:
 
 def _try_folder(folder: Path, seed: int) -> Outcome:
     mutate(folder, seed)
-    before, began = _read_memory("VmRSS"), time.process_time()
+    initial_memory, start = _read_memory("VmRSS"), time.process_time()
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # so that the peak is that of this mutation
     try:
@@ -195,8 +195,8 @@ def _try_folder(folder: Path, seed: int) -> Outcome:
         result = type(error).__name__
     except BaseException as error:
         result = f"crash: {type(error).__name__}: {str(error)[:100]}"
-    seconds = time.process_time() - began
-    return Outcome(seed, result, seconds, max(0.0, _read_memory("VmHWM") - before))
+    seconds = time.process_time() - start
+    return Outcome(seed, result, seconds, max(0.0, _read_memory("VmHWM") - initial_memory))
 
 
 def _open_folder(folder: Path) -> None:

@@ -87,12 +87,12 @@ def do_jobs(browser: Browser, url: str, jobs: Iterable[Job]) -> Iterator[JobResu
     with ExitStack() as windows:
         person, failure = Person(browser, windows, url), ""
         for job in jobs:
-            before, began = person.counts(), time.monotonic()
+            initial_counts, start = person.counts(), time.monotonic()
             for line in job.steps.strip().splitlines():
                 failure = failure or person.perform(line)
-            seconds = time.monotonic() - began
-            clicks, typed, wheel = (now - then for now, then in zip(person.counts(), before, strict=True))
-            yield JobResult(job, seconds, clicks, {"typed": typed, "scrolled": wheel}, failure)
+            seconds = time.monotonic() - start
+            clicks, texts, turns = (end - begin for end, begin in zip(person.counts(), initial_counts, strict=True))
+            yield JobResult(job, seconds, clicks, {"typed": texts, "scrolled": turns}, failure)
 
 
 class Person:

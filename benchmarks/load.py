@@ -74,7 +74,7 @@ class CrowdResult:
     @property
     def times(self) -> list[float]:
         """Seconds of every action."""
-        return [took for times in self.actions.values() for took in times]
+        return [seconds for times in self.actions.values() for seconds in times]
 
     def details(self) -> dict[str, Any]:
         """Return numbers that explain the times."""

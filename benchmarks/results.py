@@ -246,7 +246,7 @@ def describe_machine() -> dict[str, Any]:
 def _describe_machines(benchmarks: Iterable[dict[str, Any]]) -> list[str]:
     machines = {
         f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, {m['engine']}"
-        for m in (one["machine"] for one in benchmarks)
+        for m in (benchmark["machine"] for benchmark in benchmarks)
     }
     return [f"Machine: {m}." for m in sorted(machines)] + [""] if machines else []
 

@@ -64,7 +64,7 @@ def _make_rows(name: str, ours: list[Cost], theirs: list[Cost]) -> list[Row]:
 
 
 def _run(code: tuple[str, ...], folder: Path) -> Cost:
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    usage_before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run([sys.executable, "-c", *code], cwd=folder, check=True, capture_output=True)
-    elapsed, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Cost(elapsed, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    elapsed, usage_after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Cost(elapsed, usage_after.ru_utime + usage_after.ru_stime - usage_before.ru_utime - usage_before.ru_stime)

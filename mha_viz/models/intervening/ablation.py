@@ -127,8 +127,8 @@ class Means:
         """
         for text in texts:
             outputs: list[torch.Tensor] = []
-            typed, words = (text, ()) if isinstance(text, str) else ("", text)
-            reading, _ = self._encoder.through(typed, tap=partial(_OutputSumTap, sums=outputs), words=words)
+            string, words = (text, ()) if isinstance(text, str) else ("", text)
+            reading, _ = self._encoder.through(string, tap=partial(_OutputSumTap, sums=outputs), words=words)
             self.add_sums(torch.stack(outputs).cpu().numpy(), len(reading.queries))
 
     def add_sums(self, sums: FloatSums, tokens: int) -> None:

@@ -165,9 +165,9 @@ def _make_linear(weight: torch.Tensor) -> nn.Linear:
     return layer
 
 
-def _split_heads(joined: torch.Tensor, heads: int) -> torch.Tensor:
+def _split_heads(projection: torch.Tensor, heads: int) -> torch.Tensor:
     """Reshape [sentence, n, head · d_head] to [sentence, head, n, d_head]."""
-    return joined.view(*joined.shape[:-1], heads, -1).transpose(1, 2)
+    return projection.view(*projection.shape[:-1], heads, -1).transpose(1, 2)
 
 
 def _align_with_keys(scores: torch.Tensor) -> torch.Tensor:

@@ -230,18 +230,18 @@ def capture_attention(
     return output.to(dtype), weights
 
 
-def attend_unmasked(tap: Tap, joined: torch.Tensor, size: int, scaling: float) -> torch.Tensor:
+def attend_unmasked(tap: Tap, projections: torch.Tensor, size: int, scaling: float) -> torch.Tensor:
     """Return the outputs of all heads, [sentence, n, head · d_head], for a tap that needs only weights; without a mask.
 
-    ``joined``: [sentence, n, 3 · head · d_head], queries, keys and values side by side; only queries and keys for a
-    layer with which the pass ends. ``size``: d_head. Raises LastLayerSeen when the tap needs nothing more.
+    ``projections``: [sentence, n, 3 · head · d_head], queries, keys and values side by side; only queries and keys for
+    a layer with which the pass ends. ``size``: d_head. Raises LastLayerSeen when the tap needs nothing more.
     """
     index = tap.seen
     tap.seen += 1
-    sentences, n, width = joined.shape
+    sentences, n, width = projections.shape
     scores = tap.slot(index).view(-1, n, n)  # [head · sentence, query, key]
     heads = len(scores) // sentences
-    by_head = joined.view(sentences, n, width // (heads * size), heads, size).permute(2, 3, 0, 1, 4)
+    by_head = projections.view(sentences, n, width // (heads * size), heads, size).permute(2, 3, 0, 1, 4)
     query, key, *value = by_head.reshape(-1, len(scores), n, size).unbind()
     torch.baddbmm(scores, query, key.transpose(1, 2), beta=0, alpha=scaling, out=scores)
     _softmax_(scores)

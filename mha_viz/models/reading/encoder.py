@@ -127,9 +127,9 @@ class DecomposableStack:
         for probe, norms in stream.iter_norms(layers):
             yield probe.trace(self.revision, pieces.tokenized(), weights), norms
 
-    def _record_stream(self, pieces: TextPieces | WordPieces, last: int) -> tuple[Stream, Weights]:
-        """Run one pass. Return the stream recorded up to the layer ``last``, and the weights."""
-        stream = Stream(self._model, self.name, self.layers, last)
+    def _record_stream(self, pieces: TextPieces | WordPieces, last_layer: int) -> tuple[Stream, Weights]:
+        """Run one pass. Return the stream recorded up to ``last_layer``, and the weights."""
+        stream = Stream(self._model, self.name, self.layers, last_layer)
         with stream:
             weights, _ = self._run(pieces, stream.tap)
         return stream, weights

@@ -164,7 +164,7 @@ def _project(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, has_hooks: 
     return [query, key, _split_heads(attention.value(x), attention, 1)[0] if needs_values else query]
 
 
-def _split_heads(joined: torch.Tensor, attention: Any, count: int) -> list[torch.Tensor]:
+def _split_heads(projections: torch.Tensor, attention: Any, count: int) -> list[torch.Tensor]:
     """Reshape [sentence, n, count · head · d_head] to ``count`` tensors [sentence, head, n, d_head]."""
-    shape = *joined.shape[:-1], count, -1, attention.attention_head_size
-    return list(joined.view(shape).permute(2, 0, 3, 1, 4).unbind())
+    shape = *projections.shape[:-1], count, -1, attention.attention_head_size
+    return list(projections.view(shape).permute(2, 0, 3, 1, 4).unbind())

@@ -198,9 +198,9 @@ class _FoldedText:
         return [*begins, len(self.characters)]
 
 
-def _fold(written: str) -> str:
+def _fold(text: str) -> str:
     """Fold a text for comparison: drop blanks, case, accents and variants of quotes."""
-    folded = unicodedata.normalize("NFKD", written.translate(_QUOTES)).casefold()
+    folded = unicodedata.normalize("NFKD", text.translate(_QUOTES)).casefold()
     return "".join(c for c in folded if not (c.isspace() or unicodedata.category(c).startswith("M")))
 
 

@@ -343,13 +343,13 @@ def _read_parameters(modules: AttentionModules, family: Family, config: Any) -> 
     return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, read_bias(modules.output, w_o.shape[1]))
 
 
-def _split_columns(joined: Floats, query_columns: int, heads: int, keys: int, interleaved: bool) -> list[Floats]:
+def _split_columns(concatenated: Floats, query_columns: int, heads: int, keys: int, interleaved: bool) -> list[Floats]:
     """Split an array that holds queries, keys and values side by side, […, all columns], into these three."""
     if interleaved:
-        groups = joined.reshape(*joined.shape[:-1], keys, heads // keys + 2, query_columns // heads)
+        groups = concatenated.reshape(*concatenated.shape[:-1], keys, heads // keys + 2, query_columns // heads)
         parts = groups[..., :-2, :], groups[..., -2, :], groups[..., -1, :]
-        return [part.reshape(*joined.shape[:-1], -1) for part in parts]
-    return np.split(joined, [query_columns, query_columns + keys * query_columns // heads], axis=-1)
+        return [part.reshape(*concatenated.shape[:-1], -1) for part in parts]
+    return np.split(concatenated, [query_columns, query_columns + keys * query_columns // heads], axis=-1)
 
 
 def read_matrix(module: Any) -> torch.Tensor:
@@ -363,9 +363,8 @@ def read_weights(module: Any) -> Floats:
 
     Unless it is large, it is cached for the version of the weights from which it was made.
     """
-    version = (
-        0 if isinstance(module, PackedLinear | LinearRows) else module.weight._version
-    )  # packed weights never change
+    # Packed weights never change.
+    version = 0 if isinstance(module, PackedLinear | LinearRows) else module.weight._version
     if module in _matrices and _matrices[module][0] == version:
         return _matrices[module][1]
     weights = to_array(read_matrix(module))

@@ -139,14 +139,14 @@ class Stream:
     A decoder layer has two attentions, to its own text and across to another; each counts as a layer here.
     """
 
-    def __init__(self, model: Any, name: str, layers: int, last: int, widths: Sequence[int] = ()) -> None:
+    def __init__(self, model: Any, name: str, layers: int, last_layer: int, widths: Sequence[int] = ()) -> None:
         """Prepare to record the pass of a model.
 
         Args:
             model: the model of transformers.
             name: its name.
             layers: its number of layers.
-            last: the last layer whose parts are needed.
+            last_layer: the last layer whose parts are needed.
             widths: the number of keys of each layer, if these numbers differ.
 
         Raises ModelUnsupported with the reason, UnknownHead for a layer that does not exist.
@@ -154,7 +154,7 @@ class Stream:
         self._model, self._name, self._heads, self.widths = model, name, int(model.config.num_attention_heads), widths
         check_decomposable(model.config, name)
         self._count = layers
-        self._probes = [LayerProbe(model, name, layer, layers, splits_scores=True) for layer in range(last + 1)]
+        self._probes = [LayerProbe(model, name, layer, layers, splits_scores=True) for layer in range(last_layer + 1)]
         self._norms: list[_NormCall] = []
         self._tap: _OutputTap | None = None
         self._stack = ExitStack()

@@ -114,11 +114,11 @@ def _find_special_tokens(
 
 def _is_plain(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
     """Return whether exactly the special tokens are added tokens, and all are in the vocabulary."""
-    added, vocabulary = tokenizer_json.get("added_tokens"), tokenizer_json["model"].get("vocab")
-    if not isinstance(added, list) or not isinstance(vocabulary, dict):
+    added_tokens, vocabulary = tokenizer_json.get("added_tokens"), tokenizer_json["model"].get("vocab")
+    if not isinstance(added_tokens, list) or not isinstance(vocabulary, dict):
         return False
-    by_content = {token["content"]: token for token in added}
-    stated = {str(token["id"]): {k: token[k] for k in token if k != "id"} for token in added}
+    by_content = {token["content"]: token for token in added_tokens}
+    stated = {str(token["id"]): {k: token[k] for k in token if k != "id"} for token in added_tokens}
     return (
         {*by_content} == {*tokens.values()}
         and all(

@@ -421,7 +421,7 @@ def run_forked_pass(
     with encoder.hook_w_o_input(layer, insert_variants):
         if encoder.can_resume:
             x = run_full_pass(encoder, text, pair).layer_inputs[layer]
-            tap = make_tap(encoder.space(x.shape[1]))
+            tap = make_tap(encoder.allocate(x.shape[1]))
             tap.seen = layer
             states: Weights = encoder.resume_states(x, tap).cpu().numpy()
         else:

@@ -203,7 +203,7 @@ def _iter_blocks(
     n, count = len(sentence.pieces.ids), len(sentence.copies)
     for numbers in split_range(0, count, max(1, MAX_BATCH_TOKENS // n)):
         block = _Block(numbers, sentence.copies[numbers.start : numbers.stop])
-        tap = LayerInputTap(encoder.space(n, len(block.copies)))
+        tap = LayerInputTap(encoder.allocate(n, len(block.copies)))
         yield block, encoder.batch_states(block.copies, tap), tap.layer_inputs
 
 
@@ -237,7 +237,7 @@ def _score_masked(
             for part in split_range(0, len(columns), batch_size):
                 batch_columns = columns[part.start : part.stop]
                 ablated = [variants[column] for column in batch_columns for _ in block.copies]
-                tap = ablation.make_ablation_tap(ablated, substitute)(encoder.space(n, len(ablated)))
+                tap = ablation.make_ablation_tap(ablated, substitute)(encoder.allocate(n, len(ablated)))
                 changed_states = _run_copies(encoder, block, len(batch_columns), tap, layer, layer_inputs)
                 scores[batch_columns] += _score_copies(encoder, changed_states, block).sum(axis=1)
     return total, scores

@@ -444,7 +444,7 @@ class Encoder(DecomposableStack, LoadedModel):
         """Return :meth:`states` as a tensor, and the tap. Gradients flow back from the tensor if the tap is
         differentiable.
         """
-        used_tap = tap(self.space(len(pieces.ids), *([copies] if copies > 1 else [])))
+        used_tap = tap(self.allocate(len(pieces.ids), *([copies] if copies > 1 else [])))
         used_tap.stop_after_last = False
         return self._pass([pieces.ids] * copies, [pieces.types] * copies, used_tap), used_tap
 
@@ -468,7 +468,7 @@ class Encoder(DecomposableStack, LoadedModel):
         with _pass_lock, torch.inference_mode(), capture.use_tap(tap):
             return self._runner.run_from(tap, x, places)
 
-    def space(self, n: int, *copies: int) -> torch.Tensor:
+    def allocate(self, n: int, *copies: int) -> torch.Tensor:
         """Allocate memory for the weights of a text of ``n`` pieces: [layer, head, query, key].
 
         With a number of ``copies``, it is [layer, head, copy, query, key].

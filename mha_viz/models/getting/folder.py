@@ -35,7 +35,7 @@ from mha_viz.quotes import quote
 from mha_viz.request import PARTS
 
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
-TOKENIZERS = (  # any of these rows is enough
+TOKENIZERS = (  # any one of these sets of files is enough
     {"tokenizer.json"},
     {"vocab.txt"},
     {"vocab.txt", "bpe.codes"},  # BERTweet, PhoBERT
@@ -143,8 +143,8 @@ def inspect_folder(folder: Path, model: Model | None = None, includes_weights: b
 
 def select_text_config(config: Json) -> Json:
     """Return the config of the model that reads text, which is nested if the model also reads images or sound."""
-    inner = config.get("text_config")
-    return inner if isinstance(inner, dict) and not is_listed(config.get("model_type", "")) else config
+    text_config = config.get("text_config")
+    return text_config if isinstance(text_config, dict) and not is_listed(config.get("model_type", "")) else config
 
 
 def _read_config_facts(row: Model, full_config: Json, label: str) -> Facts:
@@ -153,7 +153,7 @@ def _read_config_facts(row: Model, full_config: Json, label: str) -> Facts:
     heads = _find_largest(config, _HEADS)
     try:
         keys = families.count_key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
-        shared = heads // keys if keys else 1  # no number of heads: transformers fills it in
+        heads_per_key = heads // keys if keys else 1  # no number of heads: transformers fills it in
         causal = families.is_causal(SimpleNamespace(**config))
     except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
         raise ModelBroken(f"{label}: config.json contradicts itself.", "Get the file again.") from error
@@ -163,7 +163,7 @@ def _read_config_facts(row: Model, full_config: Json, label: str) -> Facts:
         row,
         causal,
         parts,
-        shared,
+        heads_per_key,
         read_config_name(row.name, full_config),
         not is_listed(family),
         _count_attention_layers(config),
@@ -388,7 +388,7 @@ def _check_tokenizer(folder: Path, label: str) -> None:
 
 def has_tokenizer(names: Collection[str]) -> bool:
     """Return whether files with these names contain a tokenizer."""
-    return any(needed <= set(names) for needed in TOKENIZERS)
+    return any(files <= set(names) for files in TOKENIZERS)
 
 
 def list_weight_files(folder: Path, label: str) -> list[Path]:

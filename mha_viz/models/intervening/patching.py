@@ -63,7 +63,7 @@ def activation_patching(
 
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
-        text: the text that the model reads; one with a pair cannot be patched.
+        text: the text that the model reads, without a pair.
         other: the text that outputs are taken from.
         word: by default the most probable word of ``text``.
         foil: by default the most probable word of ``other``.
@@ -95,15 +95,15 @@ def activation_patching(
     pieces = encoder.pieces(text)
     other_outputs = other_texts.compute_outputs_on_text(encoder, pieces, other)
     states = ablation.run_full_pass(encoder, text).states, encoder.states(other)[0]
-    score, other_score, name = _make_scores(encoder, text, other, word, foil, similar_to, states)
+    score, other_score, label = _make_scores(encoder, text, other, word, foil, similar_to, states)
     scores_and_states = zip((score, other_score), states, strict=True)
     before, after = (
         float(_evaluate(encoder, text_score, text_states[None])[0]) for text_score, text_states in scores_and_states
     )
     if not np.isfinite([before, after, other_outputs.sum()]).all():
-        raise ReadingFailed(f"{name} is not a finite number.", "Choose other texts, or another model.")
+        raise ReadingFailed(f"{label} is not a finite number.", "Choose other texts, or another model.")
     if abs(after - before) < MIN_DIFFERENCE:
-        raise SettingError(f"Both texts have the same answer: {name}.", "Choose texts with different answers.")
+        raise SettingError(f"Both texts have the same answer: {label}.", "Choose texts with different answers.")
     batch_size = max(1, MAX_BATCH_TOKENS // len(pieces.ids))
     estimates = np.full((encoder.layers, encoder.heads), np.nan)
     if head is None:
@@ -117,13 +117,13 @@ def activation_patching(
     shares = (_score_heads(encoder, _report_progress(patched, count, as_callback(progress)), score) - before) / (
         after - before
     )
-    return Patched(encoder.name, text, other, name, before, after, shares, estimates, head, side, encoder.revision)
+    return Patched(encoder.name, text, other, label, before, after, shares, estimates, head, side, encoder.revision)
 
 
 def _report_progress(
     patched: Iterator[tuple[list[Head], Weights]], count: int, progress: Callable[[float], None]
 ) -> Iterator[tuple[list[Head], Weights]]:
-    """Yield the patched heads unchanged, and report the fraction of the ``count`` heads that are done after each."""
+    """Yield the patched heads unchanged, and report after each the fraction of the ``count`` heads that are done."""
     done = 0
     for heads, states in patched:
         yield heads, states
@@ -152,8 +152,8 @@ def _patch_one_by_one(
     only_range = only_head and [(only_head.layer, range(only_head.head, only_head.head + 1))]
     substitute = ablation.make_substitute(encoder, TEXT, other_outputs)
     for layer, numbers in only_range or product(range(encoder.layers), split_range(0, encoder.heads, batch_size)):
-        forked = ablation.run_forked_pass(encoder, layer, ablation.ablate_one_by_one(numbers), substitute, text)
-        yield [Head(layer, number) for number in numbers], forked.states
+        forked_pass = ablation.run_forked_pass(encoder, layer, ablation.ablate_one_by_one(numbers), substitute, text)
+        yield [Head(layer, number) for number in numbers], forked_pass.states
 
 
 def _estimate_changes(
@@ -214,8 +214,8 @@ def _make_scores(
     question, other_question = (
         answers.make_question(encoder, item, word=answer_word) for item, answer_word in ((text, word), (other, foil))
     )
-    aligned = other_texts.align_texts(*(encoder.pieces(item).tokenized() for item in (text, other)))
-    if not aligned[question.place, other_question.place]:
+    alignment = other_texts.align_texts(*(encoder.pieces(item).tokenized() for item in (text, other)))
+    if not alignment[question.place, other_question.place]:
         raise SettingError(
             f"The word to predict is token {question.place} in one text and token {other_question.place}, another "
             "word, in the other.",

@@ -19,7 +19,7 @@ _MASK_PENALTY = 1e30  # subtracted from XLNet's scores of masked positions
 
 
 def rewrite(model: Any) -> Any:
-    """Replace the model's attention modules by those of this file if its family needs that. Return the model."""
+    """Replace the model's attention modules with the ones in this file if its family needs that. Return the model."""
     make_attention = _REPLACEMENTS.get(model.config.model_type)
     if make_attention is None or not capture.is_rewritten(model.config.model_type):
         return model
@@ -112,8 +112,8 @@ def _rotate(vectors: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torc
 class _XLNetAttention(nn.Module):
     """XLNet's attention.
 
-    It adds to q · k the products of the query with the distance of the two tokens, and with whether they belong to the
-    same text. Three biases of the queries belong to these three products.
+    To q · k it adds products of the query with an embedding of the two tokens' distance, and with one of whether they
+    belong to the same text. Each of the three products has its own query bias.
     """
 
     def __init__(self, original: Any, config: Any) -> None:
@@ -184,7 +184,7 @@ def _align_with_keys(scores: torch.Tensor) -> torch.Tensor:
 class _LongformerAttention(nn.Module):
     """Longformer's attention, in which a query sees keys that are at most ``reach`` tokens away.
 
-    There are no global tokens, because a task decides which tokens are global.
+    There are no global tokens, because the task decides which tokens are global.
     """
 
     def __init__(self, original: Any, config: Any) -> None:
@@ -198,10 +198,11 @@ class _LongformerAttention(nn.Module):
         """Return the outputs of the heads, recording the attention in the current tap."""
         inputs = self.query, self.key, self.value
         query, key, value = (_split_heads(layer(hidden_states), self.config.num_attention_heads) for layer in inputs)
-        output = capture.capture_attention(self, query, key, value, self._mask(hidden_states), scaling=self.scaling)[0]
+        mask = self._make_mask(hidden_states)
+        output = capture.capture_attention(self, query, key, value, mask, scaling=self.scaling)[0]
         return (output.flatten(2),)
 
-    def _mask(self, x: torch.Tensor) -> torch.Tensor | None:
+    def _make_mask(self, x: torch.Tensor) -> torch.Tensor | None:
         """Return the mask that is added to scores, [1, 1, query, key]; None if no position is masked."""
         n = x.shape[1]
         if n <= self.reach + 1:
@@ -214,7 +215,7 @@ class _LongformerAttention(nn.Module):
 def _skip_padding(
     input_ids: Any, attention_mask: Any, token_type_ids: Any, position_ids: Any, inputs_embeds: Any, **_: Any
 ) -> Any:
-    """Return a text as it is. Replaces the function that pads a text to a multiple of the window."""
+    """Return a text unpadded. Replaces the function that pads a text to a multiple of the window."""
     return 0, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
 
 
@@ -243,7 +244,7 @@ def _tap_attention(original: Any, config: Any) -> nn.Module:
     GPT-J divides by √d_head; GPT-Neo does not, and sees a window in its local layers.
     """
     module: nn.Module = original
-    original.__class__ = type("Calling", (_TappedMixin, type(original)), {"__module__": __name__})
+    original.__class__ = type("TappedAttention", (_TappedMixin, type(original)), {"__module__": __name__})
     original.scaling = 1 / getattr(original, "scale_attn", 1)
     if getattr(original, "attention_type", "global") == "local":
         original.reach = config.window_size - 1

@@ -10,7 +10,7 @@ from mha_viz.errors import ModelUnsupported, SettingError, TextError, shorten_va
 from mha_viz.heads import is_number
 from mha_viz.model_names import quote_model
 from mha_viz.models.families import is_listed
-from mha_viz.models.reading.answers import log_probabilities
+from mha_viz.models.reading.answers import compute_log_probabilities
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
@@ -61,7 +61,7 @@ def write_more(model: AnyModel, text: str, words: int, state: Continuation = EMP
             break
         ids = [*prompt, *state.pieces]
         last_state = encoder.last_states(text_pieces._replace(ids=ids, types=[0] * len(ids)), Tap)[0][:, -1]
-        next_piece = int(log_probabilities(encoder, last_state.cpu().numpy())[0].argmax())
+        next_piece = int(compute_log_probabilities(encoder, last_state.cpu().numpy())[0].argmax())
         if next_piece in delimiters:
             return state._replace(text=_cut_after_words(state.text, words), is_complete=True)
         pieces = (*state.pieces, next_piece)
@@ -94,8 +94,8 @@ def _decode(encoder: Encoder, prompt: Sequence[int], pieces: Sequence[int]) -> s
     decode = encoder.vocabulary.decode
     options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
     prompt_text, full_text = (str(decode(ids, **options)) for ids in ([*prompt], [*prompt, *pieces]))
-    follows = full_text.startswith(prompt_text)
-    return (full_text[len(prompt_text) :] if follows else f" {decode([*pieces], **options)}").rstrip("\ufffd")
+    has_prompt = full_text.startswith(prompt_text)
+    return (full_text[len(prompt_text) :] if has_prompt else f" {decode([*pieces], **options)}").rstrip("\ufffd")
 
 
 def _cut_after_words(text: str, words: int) -> str:

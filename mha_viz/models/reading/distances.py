@@ -19,8 +19,8 @@ DistanceTerms: TypeAlias = Callable[[Any, dict[str, Any], float, int], tuple[flo
 def _make_bias(bias: torch.Tensor, n: int) -> Relative:
     """Return a term that adds a number per head and distance, [h, n or 1, n]."""
     empty = np.zeros((len(bias), 0, 0), np.float32)
-    per_pair = np.broadcast_to(bias.float().cpu().numpy(), (len(bias), n, n))
-    return Relative(per_pair, empty, empty, np.zeros((2, n, n), np.intp))
+    bias_by_pair = np.broadcast_to(bias.float().cpu().numpy(), (len(bias), n, n))
+    return Relative(bias_by_pair, empty, empty, np.zeros((2, n, n), np.intp))
 
 
 def _compute_mpnet_terms(_: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:

@@ -47,7 +47,7 @@ class DecomposableStack:
     revision: str
     layers: int
     heads: int
-    layer_numbers: tuple[int, ...]  # by which heads are named
+    layer_numbers: tuple[int, ...]  # the layer numbers in the names of heads
     _model: Any
     _reads_types: bool
 
@@ -206,7 +206,7 @@ def _encode_in_order(encoder: Encoder, texts: Iterable[str | Sequence[str]], bat
 
 def _iter_windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Iterator[_Window]:
     """Yield windows of prepared texts. An error ends the last window."""
-    heads_per_text, weights_in_window = encoder.layers * encoder.heads, 0
+    heads, weights_in_window = encoder.layers * encoder.heads, 0
     window = _Window([])
     for number, text in enumerate(texts):
         try:
@@ -215,7 +215,7 @@ def _iter_windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Ite
             window.error = type(error)(f"Text {number}, counted from 0: {error.problem}", error.remedy)
             window.error.__cause__ = error
             break
-        weights_in_window += heads_per_text * len(window.texts[-1].ids) ** 2
+        weights_in_window += heads * len(window.texts[-1].ids) ** 2
         if weights_in_window >= MAX_WINDOW_WEIGHTS or len(window.texts) >= MAX_WINDOW_TEXTS:
             yield window
             window, weights_in_window = _Window([]), 0
@@ -237,8 +237,8 @@ def _iter_results(readings: list[_PendingReading]) -> Iterator[Attention]:
 def make_batches(texts: Sequence[PreparedText], heads: int, batch_words: int) -> list[list[int]]:
     """Group the numbers of texts into batches of equally long texts.
 
-    A batch has at most ``batch_words`` words and MAX_BATCH_WEIGHTS weights, unless a single text has more. Batches are
-    ordered by the first text they contain.
+    A batch has at most ``batch_words`` words and MAX_BATCH_WEIGHTS weights, unless a single text has more. ``heads`` is
+    the number of heads of the whole model. Batches are ordered by the first text they contain.
     """
     groups: list[list[int]] = []
     unfinished: dict[int, tuple[list[int], int]] = {}  # by length: the batch that can still grow, and its words
@@ -278,7 +278,7 @@ _seed_lock = threading.Lock()
 class Encoder(DecomposableStack, LoadedModel):
     """A model with one stack of layers."""
 
-    parts = False
+    has_two_stacks = False
     remedy: ClassVar = "Choose another model."  # in errors about weights that cannot be drawn
     own_steps: tuple[Step, ...] = ()  # steps of every reading, after the step that says how the text was given
 
@@ -319,11 +319,11 @@ class Encoder(DecomposableStack, LoadedModel):
         return self._tokenizer.prefix
 
     def prefixed(self, prefix: str) -> Self:
-        """Return this model for texts that follow a prefix, such as "query: ", which some models require.
+        """Return this model with a prefix before every text, such as "query: ", which some models require.
 
         The prefix applies to :meth:`encode` and to everything that takes a model and a text. Its pieces are special
-        tokens: they are not words of the text and are drawn separately. Of a pair, the first text follows the prefix.
-        An empty prefix has no effect.
+        tokens: they are not words of the text and are drawn separately. In a pair, only the first text gets the
+        prefix. It replaces an earlier prefix; an empty one removes it.
 
         >>> mv.load("toy").prefixed("the : ").encode("dog barks .").text.special
         (True, True, True, False, False, False, True)
@@ -340,8 +340,8 @@ class Encoder(DecomposableStack, LoadedModel):
         ``prefix`` is as for :meth:`prefixed`.
 
         ``target`` and ``part`` are for encoder–decoders
-        (:meth:`mha_viz.models.reading.encoder_decoder.EncoderDecoder.encode`); other models raise SettingError for
-        them.
+        (:meth:`mha_viz.models.reading.encoder_decoder.EncoderDecoder.encode`); other models raise SettingError if
+        they are given.
 
         Text beyond ``limit`` pieces is cut, the longer of the two texts first. A TextCutWarning says what is kept, and
         ``attention.text.cut`` says how much. Raises EmptyText if nothing is left to read, TextError for a pair that the
@@ -370,9 +370,9 @@ class Encoder(DecomposableStack, LoadedModel):
     def prepare_text(self, text: str | Sequence[str]) -> PreparedText:
         """Prepare a text, or a sentence given as words, for :meth:`batch`. Raises the errors of :meth:`encode`."""
         if isinstance(text, str):
-            typed_pieces = self._read(text)
+            text_pieces = self._read(text)
             steps = make_first_steps((), *self.own_steps, prefix=self.prefix)
-            return PreparedText(typed_pieces.ids, typed_pieces.types, typed_pieces.tokenized(), steps)
+            return PreparedText(text_pieces.ids, text_pieces.types, text_pieces.tokenized(), steps)
         if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
             raise TextError(f"{shorten_value(text)!r} is not a text.", "Give a string, or a list of words.")
         pieces = self.read_words(text)
@@ -458,15 +458,15 @@ class Encoder(DecomposableStack, LoadedModel):
         """Whether a pass can begin at any layer."""
         return self._runner is not None
 
-    def resume_states(self, x: torch.Tensor, tap: Tap, places: Sequence[int] = ()) -> torch.Tensor:
+    def resume_states(self, x: torch.Tensor, tap: Tap, positions: Sequence[int] = ()) -> torch.Tensor:
         """Return the last states, [copy, n, d_model], of a pass that begins with ``x``; for models that can resume.
 
-        ``x`` is the input of the layer after those that the tap has seen. With ``places``, one token per copy, only the
-        states of these tokens are returned, [copy, 1, d_model].
+        ``x`` is the input of the layer after those that the tap has seen. With ``positions``, one token per copy, only
+        the states of these tokens are returned, [copy, 1, d_model].
         """
         assert self._runner is not None
         with _pass_lock, torch.inference_mode(), capture.use_tap(tap):
-            return self._runner.run_from(tap, x, places)
+            return self._runner.run_from(tap, x, positions)
 
     def allocate(self, n: int, *copies: int) -> torch.Tensor:
         """Allocate memory for the weights of a text of ``n`` pieces: [layer, head, query, key].
@@ -578,7 +578,7 @@ class Encoder(DecomposableStack, LoadedModel):
     def _prepare(self) -> None:
         """Pack the weights and run once.
 
-        The first run refuses models that cannot be drawn, and spares the first visitor a wait.
+        The first run refuses models whose attention cannot be drawn, and spares the first visitor a wait.
         """
         if self.device == "cpu" and self.dtype == DTYPES[0]:
             self._runner = make_layer_runner(self._model)

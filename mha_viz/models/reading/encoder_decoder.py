@@ -104,7 +104,8 @@ class TargetStack(DecomposableStack):
         for number, (probe, parts) in zip(
             attention_numbers, stream.parts(self._target_pieces, False, attention_numbers), strict=True
         ):
-            trace = probe.trace(self.revision, self._target_pieces.tokenized(), weights[..., : stream.widths[number]])
+            layer_weights = weights[..., : stream.key_counts[number]]
+            trace = probe.trace(self.revision, self._target_pieces.tokenized(), layer_weights)
             yield trace, parts._replace(of_keys=of_keys if self._part == CROSS else None)
 
 
@@ -127,7 +128,7 @@ class TokenizerPair(NamedTuple):
 class EncoderDecoder(LoadedModel):
     """A model with two stacks, and its tokenizers. ``layers`` and ``heads`` are those of the decoder."""
 
-    parts = True
+    has_two_stacks = True
     own_steps: ClassVar[tuple[Step, ...]] = ()  # as in Encoder
 
     def __init__(self, model: Any, tokenizers: TokenizerPair, name: str, revision: str, device: str = "cpu") -> None:

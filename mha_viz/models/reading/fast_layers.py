@@ -19,9 +19,7 @@ from mha_viz.models.reading.linear import LinearRows, PackedLinear, join_layers
 
 
 def make_layer_runner(model: Any) -> LayerRunner | None:
-    """Return the object that runs the model in this way, joining its linear layers; None if its family or settings
-    forbid it.
-    """
+    """Return a runner for the model, joining its linear layers; None if its family or settings rule that out."""
     family, config = FAMILIES[model.config.model_type], model.config
     if not family.has_bert_layers or is_setting_true(family.causal, config) or config.chunk_size_feed_forward:
         return None
@@ -82,17 +80,17 @@ class LayerRunner:
             x = self._model.embeddings_project(x)
         return self.run_from(tap, x)
 
-    def run_from(self, tap: Tap, x: torch.Tensor, places: Sequence[int] = ()) -> torch.Tensor:
+    def run_from(self, tap: Tap, x: torch.Tensor, positions: Sequence[int] = ()) -> torch.Tensor:
         """Run the remaining layers from x, the input of the next layer, and return the last states.
 
-        With ``places``, one token per sentence, the rest of the last layer is computed for these tokens alone, and the
-        states are [sentence, 1, d_model].
+        With ``positions``, one token per sentence, the last layer after its attention is computed for these tokens
+        alone, and the states are [sentence, 1, d_model].
         """
         for layer in self._layers[tap.seen :]:
             tap.enters(x)
             head_outputs = _attend(layer.attention, x, tap)
-            if places and layer is self._layers[-1]:
-                indices = torch.arange(len(x)), list(places)
+            if positions and layer is self._layers[-1]:
+                indices = torch.arange(len(x)), list(positions)
                 head_outputs, x = head_outputs[indices][:, None], x[indices][:, None]
             x = _normalise(layer.attention_norm, _apply_and_add(layer.attention_output, head_outputs, x))
             hidden = _apply(layer.expansion, x)
@@ -125,7 +123,7 @@ def _apply(module: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 def _apply_and_add(module: Any, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Apply a module to x and add another vector, in one step if nobody needs them separately."""
+    """Apply a module to x and add another vector, in one step if no hook or gradient needs them separately."""
     if _has_hooks(module) or torch.is_grad_enabled() or not isinstance(module, PackedLinear):
         return _apply(module, x) + other
     return module.add_to(x, other)
@@ -153,7 +151,7 @@ def _attend(attention: Any, x: torch.Tensor, tap: Tap) -> torch.Tensor:
 def _project(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, has_hooks: bool) -> list[torch.Tensor]:
     """Return queries, keys and values, [sentence, head, n, d_head] each.
 
-    The queries are returned in place of values that are not needed.
+    If the values are not needed, the queries are returned in their place.
     """
     if has_hooks:  # hooks on a layer need its output
         return [_split_heads(layer(x), attention, 1)[0] for layer in inputs]

@@ -89,17 +89,17 @@ def _make_config(family: _PlainFamily, raw_config: Mapping[str, Any]) -> Any:
     sizes: list[Any] = [values.get(name) for name in family.sizes]
     if any(type(size) is not int or size < 1 for size in sizes) or type(values[eps]) is not float:
         return None
-    vocabulary, width, _, heads, *_ = sizes
-    pad, inner = values.get("pad_token_id", 0), values.get("n_inner")
+    vocabulary_size, width, _, heads, *_ = sizes
+    pad_id, inner_width = values.get("pad_token_id", 0), values.get("n_inner")
     is_supported = (
         all(values[name] == value for name, value in required_settings.items())
         and not raw_config.keys() & {*_UNSUPPORTED_ENTRIES, *family.aliases}
         and width % heads == 0
-        and (pad is None or (type(pad) is int and 0 <= pad < vocabulary))
-        and (inner is None or (type(inner) is int and inner > 0))
+        and (pad_id is None or (type(pad_id) is int and 0 <= pad_id < vocabulary_size))
+        and (inner_width is None or (type(inner_width) is int and inner_width > 0))
     )
-    names = {transformers_name: values[name] for transformers_name, name in family.aliases.items()}
-    return SimpleNamespace(**values, **names) if is_supported else None
+    aliases = {alias: values[name] for alias, name in family.aliases.items()}
+    return SimpleNamespace(**values, **aliases) if is_supported else None
 
 
 def _load_weights(folder: Path, name: str, family: _PlainFamily, config: Any) -> Bert | Gpt2 | None:

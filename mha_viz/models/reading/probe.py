@@ -78,25 +78,25 @@ class LayerProbe:
         self._thread = 0
         self._tap: Tap | None = None
         self._hooks: list[Any] = []
-        self._recorded: dict[str, Any] = {}
+        self._records: dict[str, Any] = {}
 
     def __enter__(self) -> LayerProbe:
         self._thread = threading.get_ident()
         self._hooks = [
-            self._modules.inputs[0].register_forward_hook(self._hook("x", self._layer, extract=_copy_input)),
+            self._modules.inputs[0].register_forward_hook(self._make_hook("x", self._layer, extract=_copy_input)),
             self._modules.output.register_forward_hook(
-                self._hook("output", self._layer + 1, extract=lambda _, result: result.clone())
+                self._make_hook("output", self._layer + 1, extract=lambda _, result: result.clone())
             ),
         ]
         if is_setting_true(self._family.pre_norm, self._model.config):
-            self._hooks.append(self._hook_before(self._modules.block, "layer_input", _copy_hidden_states))
+            self._hooks.append(self._register_pre_hook(self._modules.block, "layer_input", _copy_hidden_states))
         if self._is_rotary:
-            self._hooks.append(self._hook_before(self._modules.holder, "rotations", self._find_rotations))
+            self._hooks.append(self._register_pre_hook(self._modules.holder, "rotations", self._find_rotations))
         if self._distance_terms is not None:
-            self._hooks.append(self._hook_before(self._modules.holder, "arguments", self._bind_arguments))
+            self._hooks.append(self._register_pre_hook(self._modules.holder, "arguments", self._bind_arguments))
         if self._family.is_cross:
             self._hooks.append(
-                self._modules.inputs[1].register_forward_hook(self._hook("memory", self._layer, _copy_input))
+                self._modules.inputs[1].register_forward_hook(self._make_hook("memory", self._layer, _copy_input))
             )
         return self
 
@@ -113,9 +113,9 @@ class LayerProbe:
         cos, sin = rotations
         return _Rotations(cos, sin, keywords["attention_mask"])
 
-    def _hook_before(self, module: Any, name: str, extract: Callable[[Any, Any], Any]) -> Any:
-        """Register a hook that records something about the arguments of a module. Return its handle."""
-        return module.register_forward_pre_hook(self._hook(name, self._layer, extract), with_kwargs=True)
+    def _register_pre_hook(self, module: Any, name: str, extract: Callable[[Any, Any], Any]) -> Any:
+        """Register a hook that records what ``extract`` returns for the arguments of a module. Return its handle."""
+        return module.register_forward_pre_hook(self._make_hook(name, self._layer, extract), with_kwargs=True)
 
     def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
@@ -132,7 +132,7 @@ class LayerProbe:
         self._tap = tap
         return tap
 
-    def _hook(self, name: str, layers_before: int, extract: Callable[[Any, Any], Any]) -> Callable[..., None]:
+    def _make_hook(self, name: str, layers_before: int, extract: Callable[[Any, Any], Any]) -> Callable[..., None]:
         """Return a hook that records ``extract(…)`` under a name, for the first call after ``layers_before`` layers.
 
         Later calls are ignored: ALBERT runs one module many times, and DeBERTa calls its input layers again with
@@ -144,8 +144,8 @@ class LayerProbe:
             is_own_pass = (
                 threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == layers_before
             )
-            if is_own_pass and name not in self._recorded:
-                self._recorded[name] = extract(arguments, result)
+            if is_own_pass and name not in self._records:
+                self._records[name] = extract(arguments, result)
 
         return hook
 
@@ -154,21 +154,21 @@ class LayerProbe:
         config, n = self._model.config, len(text)
         x, entered = self.inputs(n)
         scaling, relative = self._compute_distance_terms(n)
-        rotations = self._recorded["rotations"] if self._is_rotary else None
+        rotations = self._records["rotations"] if self._is_rotary else None
         rotation = None if rotations is None else _make_rotation(self._modules.holder, rotations, config)
         parameters = _read_parameters(self._modules, self._family, config)
         if rotation is not None and self._family.adjacent:
             rotation, parameters = _reorder_rotated_entries(rotation, parameters, config.num_attention_heads)
         trace = compute_trace(
             *(self._name, revision, self.layer, text, x, parameters),
-            self._mask(n),
+            self._find_mask(n),
             heads=config.num_attention_heads,
             scaling=scaling,
             entered=entered,
             rotation=rotation,
             relative=relative,
             memory=self._memory,
-            model_results=(weights[self._layer], to_array(self._recorded["output"].reshape(n, -1))),
+            model_results=(weights[self._layer], to_array(self._records["output"].reshape(n, -1))),
         )
         if max(trace.agreement) > TOLERANCE:
             raise _make_unsupported_error(self._name, "its attention is not softmax(q kᵀ / √d_k) v")
@@ -176,7 +176,7 @@ class LayerProbe:
 
     def inputs(self, n: int) -> tuple[Floats, Floats | None]:
         """Return x, the input of the layer's attention, and the layer's input if it differs; both [n, d_model]."""
-        x = to_array(self._recorded["x"].reshape(n, -1))
+        x = to_array(self._records["x"].reshape(n, -1))
         return x, self._find_layer_input(x)
 
     def _compute_distance_terms(self, n: int) -> tuple[float, Relative | None]:
@@ -185,24 +185,24 @@ class LayerProbe:
         scaling = float(getattr(self._modules.holder, "scaling", d_k**-0.5))
         if self._distance_terms is None:
             return scaling, None
-        return self._distance_terms(self._modules.holder, self._recorded["arguments"], scaling, n)
+        return self._distance_terms(self._modules.holder, self._records["arguments"], scaling, n)
 
     def _find_layer_input(self, x: Floats) -> Floats | None:
         """Return the input of the layer's norm; None if the layer passes its input to attention unchanged.
 
         ModernBERT's first layer does so.
         """
-        if "layer_input" not in self._recorded:
+        if "layer_input" not in self._records:
             return None
-        layer_input = to_array(self._recorded["layer_input"].reshape(x.shape))
+        layer_input = to_array(self._records["layer_input"].reshape(x.shape))
         return None if np.array_equal(layer_input, x) else layer_input
 
     @property
     def _memory(self) -> Floats | None:
         """The vectors from which keys are computed where these are not x, [m, d_model]."""
-        return to_array(self._recorded["memory"][0]) if "memory" in self._recorded else None
+        return to_array(self._records["memory"][0]) if "memory" in self._records else None
 
-    def _mask(self, n: int) -> Mask:
+    def _find_mask(self, n: int) -> Mask:
         """Return the mask, [query, key], which differs between layers if some see only a window of the text.
 
         It is the mask that the layer received together with its rotations, if any; otherwise it follows from the
@@ -210,13 +210,13 @@ class LayerProbe:
         """
         if self._memory is not None:
             return np.zeros((n, len(self._memory)), np.bool_)
-        layer_mask = self._recorded["rotations"].mask if self._is_rotary else None
+        layer_mask = self._records["rotations"].mask if self._is_rotary else None
         if layer_mask is None:
             causal = np.triu(np.full((n, n), is_setting_true(self._family.causal, self._model.config)), 1)
             window = getattr(self._modules.holder, "reach", -1)  # set for Longformer and GPT-Neo
             is_too_far = abs(np.arange(n)[:, None] - np.arange(n)) > (window if window >= 0 else n)
-            hidden: Mask = causal | is_too_far
-            return hidden
+            mask: Mask = causal | is_too_far
+            return mask
         return to_array(layer_mask).reshape(n, n) < MASKED
 
 
@@ -264,14 +264,14 @@ def _reorder_rotated_entries(rotation: Rotation, p: Parameters, heads: int) -> t
     r, d_k = rotation.rotated_size, p.w_q.shape[1] // heads
     order = np.array([*range(0, r, 2), *range(1, r, 2), *range(r, d_k)])
 
-    def ordered(columns: Floats) -> Floats:
+    def reorder(columns: Floats) -> Floats:
         """Reorder the columns of each head."""
-        split = columns.reshape(*columns.shape[:-1], -1, d_k)[..., order]
-        return np.ascontiguousarray(split.reshape(columns.shape))
+        by_head = columns.reshape(*columns.shape[:-1], -1, d_k)[..., order]
+        return np.ascontiguousarray(by_head.reshape(columns.shape))
 
     cos, sin = (np.ascontiguousarray(numbers[:, order[:r]]) for numbers in (rotation.cos, rotation.sin))
-    reordered = {name: ordered(getattr(p, name)) for name in ("w_q", "w_k", "b_q", "b_k")}
-    return rotation._replace(cos=cos, sin=sin), p._replace(**reordered)
+    matrices = {name: reorder(getattr(p, name)) for name in ("w_q", "w_k", "b_q", "b_k")}
+    return rotation._replace(cos=cos, sin=sin), p._replace(**matrices)
 
 
 def is_centred(norm: Any) -> bool:
@@ -361,7 +361,7 @@ def read_matrix(module: Any) -> torch.Tensor:
 def read_weights(module: Any) -> Floats:
     """Return :func:`read_matrix` in CPU memory. The array must not be changed.
 
-    Unless it is large, it is cached for the version of the weights from which it was made.
+    Unless it is large, it is cached until the weights change.
     """
     # Packed weights never change.
     version = 0 if isinstance(module, PackedLinear | LinearRows) else module.weight._version
@@ -380,5 +380,5 @@ def read_bias(module: Any, width: int) -> Floats:
 
 def to_array(tensor: torch.Tensor) -> Floats:
     """Return a copy in CPU memory, as float32."""
-    copied: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
-    return copied
+    array: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
+    return array

@@ -1,4 +1,4 @@
-"""Export a tokenizer as data: how it changes characters, separates words and surrounds a text with special pieces.
+"""Export a tokenizer as data: how it changes characters, separates words and adds special pieces around a text.
 
 A page that runs a model by itself (``browser/live/tokenizer.js``) follows these rules. They are measured on the
 tokenizer itself, character by character, because other implementations have other Unicode tables.
@@ -109,8 +109,8 @@ def _check_reproducible(tokenizer_json: JsonObject, name: str) -> None:
         raise ModelUnsupported(f"{label}: its tokenizer splits texts in a way that a page cannot reproduce.", remedy)
     model = tokenizer_json["model"]
     kind = model.get("type", "")
-    fits = {"BPE": steps == ["ByteLevel"], "WordPiece": model.get("continuing_subword_prefix") == "##"}
-    if not fits.get(kind, kind == "WordLevel"):
+    fits_by_kind = {"BPE": steps == ["ByteLevel"], "WordPiece": model.get("continuing_subword_prefix") == "##"}
+    if not fits_by_kind.get(kind, kind == "WordLevel"):
         raise ModelUnsupported(f"{label}: a page cannot split words as its tokenizer does ({kind}).", remedy)
     changes_text = any(flatten_steps(tokenizer_json["normalizer"]))
     if any(added["single_word"] or (added["normalized"] and changes_text) for added in tokenizer_json["added_tokens"]):
@@ -140,7 +140,7 @@ def _iter_changes(convert: Callable[[str], str | int | None]) -> Iterator[Charac
     """Yield the replacement of each character, in order. Unchanged characters are left out."""
     uniform_runs = ((span[0], span[-1], convert(chr(span[len(span) // 2]))) for span in _UNIFORM_RANGES)
     single_runs = (
-        (code, code, convert(chr(code))) for plane in _MEASURED_RANGES for code in plane if code not in _SURROGATES
+        (code, code, convert(chr(code))) for codes in _MEASURED_RANGES for code in codes if code not in _SURROGATES
     )
     for first, last, result in sorted((*single_runs, *uniform_runs), key=lambda run: run[0]):
         if result is not None:
@@ -156,7 +156,7 @@ def _find_separators(pre_tokenizer: Any, tokenizer_json: JsonObject) -> Iterator
     if others:
         assert first["type"] == "WhitespaceSplit"
         pre_tokenizer = WhitespaceSplit()
-    codes = [code for plane in _MEASURED_RANGES for code in plane if code not in _SURROGATES]
+    codes = [code for span in _MEASURED_RANGES for code in span if code not in _SURROGATES]
     codes += [span[len(span) // 2] for span in _UNIFORM_RANGES]
     kinds: dict[int, int] = {}
     for start in range(0, len(codes), _BATCH_SIZE):

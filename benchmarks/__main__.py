@@ -30,7 +30,8 @@ DEFAULT_NAMES = (
     "start",
 )
 NAMES = (*DEFAULT_NAMES, "families", "lab", "jobs", "walks", "load", "soak", "fuzz", "back_messages", "hostile", "gpu")
-REDUCED = frozenset(("grid", "figures", "standalone", "live", "study", "effects"))  # these repeat less without --full
+# These repeat less without --full.
+REDUCED_NAMES = frozenset(("grid", "figures", "standalone", "live", "study", "effects"))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -54,9 +55,9 @@ def main(arguments: list[str] | None = None) -> None:
     for name in names:
         start = time.monotonic()
         print(f"\n{name} …", flush=True)
-        extra = {"minutes": options.minutes} if name in ("soak", "hostile") and options.minutes else {}
-        is_quick = options.quick or (name in REDUCED and not options.full)
-        import_module(f"benchmarks.{name}").main(results, is_quick, **extra)
+        extra_arguments = {"minutes": options.minutes} if name in ("soak", "hostile") and options.minutes else {}
+        is_quick = options.quick or (name in REDUCED_NAMES and not options.full)
+        import_module(f"benchmarks.{name}").main(results, is_quick, **extra_arguments)
         print(f"{name}: {(time.monotonic() - start) / 60:.1f} min", flush=True)
     (results / "README.md").write_text(format_summary(results), "utf-8")
     print("\n".join(["", *list_shortfalls(results, names, stored_numbers)]))

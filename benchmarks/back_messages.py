@@ -1,5 +1,4 @@
-"""Send randomly changed messages of every kind in Streamlit's protocol: what is passed on, and what that costs others.
-
+"""Send randomly changed messages of every kind in Streamlit's protocol, and measure what they cost other visitors.
 A message's number is its seed. The first part calls only the filter. The second sends messages to a server: first those
 that the filter drops, then those that it passes on.
 """
@@ -32,7 +31,7 @@ from tests.web_session import Gone, WebSession
 
 FILTER_MESSAGES, SERVER_MESSAGES = 100_000, 2_000
 TABS = 10
-MAX_SILENCE, MAX_MEGABYTES = 0.2, 20.0  # seconds of the health page; of the server
+MAX_SILENCE, MAX_MEGABYTES = 0.2, 20.0  # seconds without an answer of the health page; growth of the server
 FORGED_LINE = "\n2026-11-28 00:00:00.000 mha_viz: A FORGED LINE"
 KINDS = [field.name for field in BackMsg.DESCRIPTOR.fields]
 _DIGITS = "0123456789abcdef"
@@ -93,7 +92,7 @@ def make_message(seed: int) -> bytes:
     Half of the messages are within all limits; half have changed bytes.
     """
     random, message = Random(seed), BackMsg()
-    is_wild = random.random() < 0.5
+    may_exceed_limits = random.random() < 0.5
     kind = KINDS[seed % len(KINDS)]
     field = BackMsg.DESCRIPTOR.fields_by_name[kind]
     if field.message_type is None:
@@ -101,29 +100,29 @@ def make_message(seed: int) -> bytes:
     else:
         part = getattr(message, kind)
         part.SetInParent()
-        _fill_fields(part, field.message_type, random, is_wild)
+        _fill_fields(part, field.message_type, random, may_exceed_limits)
     data = message.SerializeToString()
     return data if random.random() < 0.5 else _damage_bytes(data, random)
 
 
-def _fill_fields(message: Any, kind: Descriptor, random: Random, is_wild: bool) -> None:
+def _fill_fields(message: Any, kind: Descriptor, random: Random, may_exceed_limits: bool) -> None:
     for field in kind.fields:
         rule = RULES[kind.full_name][field.name]
         has_other_choice = field.containing_oneof and message.WhichOneof(field.containing_oneof.name)
-        if has_other_choice or random.random() < 0.3 or (rule is None and not is_wild):
+        if has_other_choice or random.random() < 0.3 or (rule is None and not may_exceed_limits):
             continue
         count = random.choice((0, 1, 2, 3)) if field.is_repeated else 1
-        if field.is_repeated and is_wild and random.random() < 0.02:
+        if field.is_repeated and may_exceed_limits and random.random() < 0.02:
             count = random.choice((500, 5_000)) if field.message_type else 50_000
         if field.message_type and field.is_repeated:
             for _ in range(count):
-                _fill_fields(getattr(message, field.name).add(), field.message_type, random, is_wild)
+                _fill_fields(getattr(message, field.name).add(), field.message_type, random, may_exceed_limits)
         elif field.message_type:
             getattr(message, field.name).SetInParent()
-            _fill_fields(getattr(message, field.name), field.message_type, random, is_wild)
+            _fill_fields(getattr(message, field.name), field.message_type, random, may_exceed_limits)
         else:
             value = _draw_value(field, random)
-            while not is_wild and isinstance(value, str) and not _is_within_limits(value, rule):
+            while not may_exceed_limits and isinstance(value, str) and not _is_within_limits(value, rule):
                 value = _draw_value(field, random)
             if field.is_repeated:
                 getattr(message, field.name).extend([value] * (1 if isinstance(value, str) and value[99:] else count))
@@ -171,19 +170,19 @@ def _draw_text(random: Random) -> str:
 
 
 def _damage_bytes(data: bytes, random: Random) -> bytes:
-    changed = bytearray(data)
+    new_data = bytearray(data)
     for _ in range(random.choice((1, 1, 2, 8))):
-        position = random.randrange(len(changed) + 1)
+        position = random.randrange(len(new_data) + 1)
         operation = random.randrange(5)
         if operation == 0:
-            del changed[position:]
+            del new_data[position:]
         elif operation == 1:
-            changed[position:position] = random.randbytes(random.choice((1, 2, 30)))
-        elif operation == 2 and len(changed) < 10_000:
-            changed += changed[position:]
-        elif position < len(changed):
-            changed[position] = random.choice((0, 0x7F, 0x80, 0xFF, changed[position] ^ 1 << random.randrange(8)))
-    return bytes(changed)
+            new_data[position:position] = random.randbytes(random.choice((1, 2, 30)))
+        elif operation == 2 and len(new_data) < 10_000:
+            new_data += new_data[position:]
+        elif position < len(new_data):
+            new_data[position] = random.choice((0, 0x7F, 0x80, 0xFF, new_data[position] ^ 1 << random.randrange(8)))
+    return bytes(new_data)
 
 
 # ---- The filter alone ------------------------------------------------------------------------------------
@@ -245,7 +244,7 @@ class HealthMonitor:
     def __init__(self, url: str) -> None:
         self._url, self._stop, self.silence = f"{url}/_stcore/health", threading.Event(), 0.0
         self._thread = threading.Thread(target=self._poll, daemon=True)
-        self._direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        self._direct_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -258,7 +257,7 @@ class HealthMonitor:
     def _poll(self) -> None:
         while not self._stop.wait(0.02):
             start = time.perf_counter()
-            with suppress(OSError), self._direct.open(self._url, timeout=60) as answer:
+            with suppress(OSError), self._direct_opener.open(self._url, timeout=60) as answer:
                 answer.read()
             self.silence = max(self.silence, time.perf_counter() - start)
 
@@ -267,19 +266,19 @@ async def send_to_server(server: MonitoredServer, seeds: Sequence[int], tabs: in
     """Send the messages of these seeds; return the costs of those that are dropped and of the others."""
     messages = [make_message(seed) for seed in seeds]
     kinds = [get_passed_kind(data) for data in messages]
-    dropped = [data for data, kind in zip(messages, kinds, strict=True) if not kind]
-    passed = [data for data, kind in zip(messages, kinds, strict=True) if kind]
+    dropped_messages = [data for data, kind in zip(messages, kinds, strict=True) if not kind]
+    passed_messages = [data for data, kind in zip(messages, kinds, strict=True) if kind]
     dropped_kinds = Counter(KINDS[seed % len(KINDS)] for seed, kind in zip(seeds, kinds, strict=True) if not kind)
     return (
-        await _send(server, dropped, dropped_kinds, tabs),
-        await _send(server, passed, Counter(kind for kind in kinds if kind), tabs),
+        await _send(server, dropped_messages, dropped_kinds, tabs),
+        await _send(server, passed_messages, Counter(kind for kind in kinds if kind), tabs),
     )
 
 
 async def _send(server: MonitoredServer, messages: list[bytes], kinds: Counter[str], tabs: int) -> Cost:
-    async def send_all(session: WebSession, share: list[bytes]) -> None:
+    async def send_all(session: WebSession, session_messages: list[bytes]) -> None:
         with suppress(Gone):
-            for data in share:
+            for data in session_messages:
                 await session.send(data)
 
     async with AsyncExitStack() as stack:

@@ -10,7 +10,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from tools import browser as tool
+from tools import browser as browser_tool
 
 FLAGS = (
     "--no-sandbox",
@@ -30,9 +30,9 @@ def open_chromium() -> Iterator[Browser]:
 
     Raises SystemExit if there is none.
     """
-    path = os.environ.get("CHROMIUM") or tool.find()
+    path = os.environ.get("CHROMIUM") or browser_tool.find()
     if path is None:
-        raise SystemExit(tool.MISSING)
+        raise SystemExit(browser_tool.MISSING)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         try:

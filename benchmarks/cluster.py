@@ -1,7 +1,7 @@
 """Time a study on a cluster of 2 × 1 thread on this machine, compared with one process.
 
 Also measured: bytes moved, memory and merging. The corpora are sentences of the built-in grammar in documents of 20,
-each corpus in one CoNLL-U file. Both methods lead from the file to the profile; the models are loaded before the clock
+each corpus in one CoNLL-U file. Both ways lead from the file to the profile; the models are loaded before the clock
 starts.
 
 Throughput and bytes are measured with MiniLM, on shards so small that both workers end at about the same time, as in a
@@ -37,7 +37,7 @@ from mha_viz.study.sums import PASSES, Sums, merge_sums
 SENTENCES = 4_000  # sentences of the comparison with one process
 SHARD_BYTES = 400_000  # size of a shard in that comparison
 LONG_SENTENCES = 20_000  # sentences for the measurement of memory
-PER_DOCUMENT = 20
+SENTENCES_PER_DOCUMENT = 20
 MERGED_SHARDS = 1000  # shards of the simulated merge
 MAX_TIME_RATIO = 1 / 0.9  # maximum time, relative to one process
 MAX_MEMORY_RATIO = 1.1  # maximum memory of a worker in the last quarter, relative to the second
@@ -55,15 +55,15 @@ def main(results: Path, quick: bool = False) -> None:
             memory_run = _ClusterRun(client, toy, write_treebank(Path(folder) / "long.conllu", long_count), SHARD_BYTES)
         merging = _measure_merging(encoder, write_treebank(Path(folder) / "few.conllu", 600), shard_count)
     name = f"{count:,} sentences of the grammar"
-    ours, other = (Sample((elapsed.seconds,)) for elapsed in (fast_run.elapsed, single_process))
+    cluster_time, single_time = (Sample((elapsed.seconds,)) for elapsed in (fast_run.elapsed, single_process))
     details = {
         "sentences_per_second": round(count / fast_run.elapsed.seconds, 1),
         "processor_seconds": [round(elapsed.cpu) for elapsed in (fast_run.elapsed, single_process)],
     }
     rows = [
-        Row(f"{name}: 2 × 1 thread", ours, "s", other, Target("share", MAX_TIME_RATIO), details),
-        Row("bytes between processes per 1,000 sentences", Sample((fast_run.moved / count * 1000,)), "bytes"),
-        *memory_run.memory_rows(f"toy, {long_count:,} sentences"),
+        Row(f"{name}: 2 × 1 thread", cluster_time, "s", single_time, Target("share", MAX_TIME_RATIO), details),
+        Row("bytes between processes per 1,000 sentences", Sample((fast_run.sent_bytes / count * 1000,)), "bytes"),
+        *memory_run.iter_memory_rows(f"toy, {long_count:,} sentences"),
         Row(f"merge of {shard_count:,} shards, one process", Sample((merging.seconds,)), "s", details=merging.details),
     ]
     write(results, "cluster", "A study on a cluster", "one process", rows, f"torch {torch.__version__}")
@@ -73,8 +73,8 @@ def write_treebank(path: Path, count: int) -> Path:
     """Write sentences of the grammar to a file, in documents."""
     with path.open("w", encoding="utf-8") as file:
         for number, sentence in enumerate(grammar.corpus(count).sentences):
-            begins = number % PER_DOCUMENT == 0
-            file.write(format_conllu([replace(sentence, document=f"d{number // PER_DOCUMENT}" if begins else "")]))
+            document, index = divmod(number, SENTENCES_PER_DOCUMENT)
+            file.write(format_conllu([replace(sentence, document="" if index else f"d{document}")]))
     return path
 
 
@@ -94,14 +94,14 @@ def _run_alone(encoder: Encoder, path: Path) -> Elapsed:
 class _ClusterRun:
     """Runs one study on a cluster; holds its seconds, the bytes that workers sent, and their memory over time."""
 
-    def __init__(self, client: Any, encoder: Encoder, path: Path, size: int) -> None:
-        cluster = ClusterEngine(client, size=size)
+    def __init__(self, client: Any, encoder: Encoder, path: Path, shard_bytes: int) -> None:
+        cluster = ClusterEngine(client, size=shard_bytes)
         client.run(open_model, tasks.WorkerModel.opened_by(encoder))
         self._client, self._memory = client, list[dict[str, int]]()
         sent_before, cpu_start, start = self._count_sent_bytes(), self._measure_cpu(), time.perf_counter()
         cluster.study(encoder, cluster.open(path), progress=lambda _: self._memory.append(client.run(measure_memory)))
         self.elapsed = Elapsed(time.perf_counter() - start, self._measure_cpu() - cpu_start)
-        self.moved = self._count_sent_bytes() - sent_before
+        self.sent_bytes = self._count_sent_bytes() - sent_before
 
     def _count_sent_bytes(self) -> int:
         return sum(self._client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
@@ -111,8 +111,8 @@ class _ClusterRun:
         worker_seconds: dict[str, float] = self._client.run(time.process_time)
         return time.process_time() + sum(worker_seconds.values())
 
-    def memory_rows(self, name: str) -> Iterator[Row]:
-        """Return rows for the largest memory of a worker and for its growth."""
+    def iter_memory_rows(self, name: str) -> Iterator[Row]:
+        """Yield rows for the largest memory of a worker and for its growth."""
         peaks = [max(memory.values()) for memory in self._memory]
         yield Row(f"{name}: memory of a worker, at most", Sample((max(peaks),)), "bytes")
         quarter = max(1, len(peaks) // 4)
@@ -152,8 +152,8 @@ class _Merging:
             full_level, self._levels[level] = self._levels[level], []
             self.add(self._merge(full_level), level + 1)
 
-    def root(self) -> Sums:
-        """Return the sum of all shards."""
+    def merge_remaining(self) -> Sums:
+        """Merge the sums that are left, and return the sum of all shards."""
         return self._merge([sums for level in self._levels for sums in level])
 
     def _merge(self, parts: Sequence[Sums]) -> Sums:
@@ -172,12 +172,12 @@ class _Merging:
 
 def _measure_merging(encoder: Encoder, path: Path, shards: int) -> _Merging:
     """Merge ``shards`` copies of the sums of one shard, each with other documents and sentences."""
-    first = tasks.measure(_make_task(encoder, path))
-    assert isinstance(first, Sums)
+    shard_sums = tasks.measure(_make_task(encoder, path))
+    assert isinstance(shard_sums, Sums)
     merging = _Merging()
     for number in range(shards):
-        merging.add(_relabel_sums(first, number))
-    merging.root()
+        merging.add(_relabel_sums(shard_sums, number))
+    merging.merge_remaining()
     return merging
 
 

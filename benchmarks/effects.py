@@ -25,8 +25,9 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.study.effects import measure_changes, measure_effects
 
-MAX_RATIOS = {"MiniLM": {32: 0.25, 64: 0.25}, "BERT-base shape": {32: 0.3, 64: 0.38}}  # n: of plain transformers
-LARGEST_DIFFERENCE = 1e-6  # maximum deviation of an effect from that of the head alone
+# Maximum time by model and n, relative to a pass of plain transformers
+MAX_RATIOS = {"MiniLM": {32: 0.25, 64: 0.25}, "BERT-base shape": {32: 0.3, 64: 0.38}}
+MAX_DIFFERENCE = 1e-6  # maximum deviation of an effect from one measured with the head alone
 CHECKED_HEADS = (Head(0, 0), Head(2, 5), Head(5, 11))
 # Maximum time of patching a head, exactly and to first order, relative to a pass of our encoder, at n = 32
 MAX_PATCHING_RATIO = 0.3
@@ -38,17 +39,17 @@ MAX_PARTS_MS = {("MiniLM", 32): 20.0}  # maximum milliseconds for the parts of a
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/effects.json``. ``quick``: few repetitions."""
     rows: list[Row] = []
-    for name, pair in PAIRS.items():
-        encoder, model = pair()
-        for n, share in MAX_RATIOS[name].items():
-            rows += _compare_times(f"{name}, n = {n}", encoder, model, make_text(n), share, 2 if quick else 5)
+    for name, load_pair in PAIRS.items():
+        encoder, model = load_pair()
+        for n, max_ratio in MAX_RATIOS[name].items():
+            rows += _compare_times(f"{name}, n = {n}", encoder, model, make_text(n), max_ratio, 2 if quick else 5)
             max_ms = MAX_PARTS_MS.get((name, n))
             rows += _time_parts(f"{name}, n = {n}", encoder, make_text(n), max_ms, 3 if quick else 10)
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
     write(results, "effects", "Effects of all heads", "one pass per head", rows, machine)
 
 
-def _compare_times(name: str, encoder: Encoder, model: Any, text: str, share: float, repetitions: int) -> list[Row]:
+def _compare_times(name: str, encoder: Encoder, model: Any, text: str, max_ratio: float, repetitions: int) -> list[Row]:
     request, heads = Request(text=text), encoder.layers * encoder.heads
     functions = (
         lambda: measure_effects(encoder, request),
@@ -61,21 +62,21 @@ def _compare_times(name: str, encoder: Encoder, model: Any, text: str, share: fl
     deviation = max(
         abs(float(effects[head] - measure_changes(encoder, [[head]], request).sentence[0])) for head in CHECKED_HEADS
     )
-    other = f"{text.rpartition(' ')[0]} that"
+    other_text = f"{text.rpartition(' ')[0]} that"
     patching, one_pass = _time_in_turns(
-        repetitions, lambda: activation_patching(encoder, text, other), lambda: encoder.states(text)
+        repetitions, lambda: activation_patching(encoder, text, other_text), lambda: encoder.states(text)
     )
     patching_per_head = Sample(tuple(value / heads for value in patching.values))
     target = Target("share", MAX_PATCHING_RATIO) if len(encoder.tokenize(text)) == 32 else None
     norms, reading = _time_in_turns(repetitions, lambda: norm_weighted(encoder, text), lambda: encoder.encode(text))
     return [
-        Row(f"{name}: per head, against plain transformers", per_head, "ms", plain_pass, Target("share", share)),
+        Row(f"{name}: per head, against plain transformers", per_head, "ms", plain_pass, Target("share", max_ratio)),
         Row(f"{name}: per head, against a pass of our encoder", per_head, "ms", own_pass),
         Row(
             f"{name}: largest difference from one by one",
             Sample((deviation * 1e6,)),
             "× 10⁻⁶",
-            target=Target("below", LARGEST_DIFFERENCE * 1e6),
+            target=Target("below", MAX_DIFFERENCE * 1e6),
         ),
         Row(f"{name}: a head from another text, against a pass", patching_per_head, "ms", one_pass, target),
         Row(f"{name}: norm-weighted, against encode", norms, "ms", reading, Target("share", MAX_NORMS_RATIO)),
@@ -108,12 +109,12 @@ def _make_ablation_pass(model: Any, text: str) -> Callable[[], object]:
     def run() -> object:
         layer, head = next(heads)
 
-        def without_head(_: Any, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
-            changed = inputs[0].clone()
-            changed[..., head * size : (head + 1) * size] = 0
-            return (changed,)
+        def zero_head(_: Any, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+            outputs = inputs[0].clone()
+            outputs[..., head * size : (head + 1) * size] = 0
+            return (outputs,)
 
-        handle = layer.attention.output.dense.register_forward_pre_hook(without_head)
+        handle = layer.attention.output.dense.register_forward_pre_hook(zero_head)
         with torch.inference_mode():
             states = model(**encoding).last_hidden_state
         handle.remove()

@@ -27,7 +27,7 @@ from mha_viz.models.reading.loading import load_one_stack
 ROOT = Path(__file__).resolve().parent.parent
 LENGTHS = (16, 64, 128, 256, 512)  # pieces, including special ones
 MAX_RATIOS = {16: 0.45, 64: 0.52, 128: 0.62, 256: 0.7, 512: 0.7}  # ours / theirs, at most
-LARGEST_DIFFERENCE = 1e-5
+MAX_DIFFERENCE = 1e-5
 MAX_MEMORY = 1.3  # maximum peak above the model's own memory, in multiples of the attention tensor
 WORDS = (
     "the",
@@ -50,9 +50,9 @@ WORDS = (
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/encode.json``. ``quick``: few repetitions."""
     rows: list[Row] = []
-    for name, pair in PAIRS.items():
-        encoder, model = pair()
-        run_plain = _make_plain(model, make_tokenizer())
+    for name, load_pair in PAIRS.items():
+        encoder, model = load_pair()
+        run_plain = _make_plain_pass(model, make_tokenizer())
         for n in LENGTHS:
             rows += _compare_times(name, n, encoder, run_plain, 3 if quick else max(7, 1200 // n))
     rows += _measure_memory()
@@ -81,7 +81,7 @@ def _compare_times(name: str, n: int, encoder: Encoder, run_plain: Callable[[str
     return [
         Row(label, our_times, "ms", their_times, target, details),
         Row(f"{label}, beside the bare products", our_times_again, "ms", product_times),
-        Row(f"{label}, largest difference", difference, "× 10⁻⁶", target=Target("below", LARGEST_DIFFERENCE * 1e6)),
+        Row(f"{label}, largest difference", difference, "× 10⁻⁶", target=Target("below", MAX_DIFFERENCE * 1e6)),
     ]
 
 
@@ -105,8 +105,8 @@ def _make_bare_products(encoder: Encoder, n: int) -> Callable[[], None]:
     They are PyTorch's own products with the weights, and one softmax and two products of all heads in each layer.
     """
     modules = [m for m in encoder._model.modules() if isinstance(m, PackedLinear | torch.nn.Linear)]
-    needed = modules[:-4]  # the last layer ends with its weights: no W_V, no W_O, no feed-forward part
-    products = [(torch.rand(n, w.shape[1]), w.clone(), m.bias) for m in needed for w in (m.weight,)]
+    used_modules = modules[:-4]  # the last layer ends with its weights: no W_V, no W_O, no feed-forward part
+    products = [(torch.rand(n, w.shape[1]), w.clone(), m.bias) for m in used_modules for w in (m.weight,)]
     d_k = encoder.d_model // encoder.heads
     queries, keys, values = (torch.rand(encoder.heads, n, d_k) for _ in "qkv")
 
@@ -122,7 +122,7 @@ def _make_bare_products(encoder: Encoder, n: int) -> Callable[[], None]:
     return run
 
 
-def _make_plain(model: Any, tokenizer: Any) -> Callable[[str], Any]:
+def _make_plain_pass(model: Any, tokenizer: Any) -> Callable[[str], Any]:
     def run(text: str) -> Any:
         with torch.no_grad():
             return model(**tokenizer(text, return_tensors="pt"), output_attentions=True).attentions
@@ -147,14 +147,14 @@ def _load_minilm() -> tuple[Encoder, Any]:
 def _make_bert_base() -> tuple[Encoder, Any]:
     """Return BERT-base with random weights: 12 layers, 12 heads, d_model 768."""
     torch.manual_seed(0)
-    plain: Any = BertModel(BertConfig())
-    plain.set_attn_implementation("eager")
-    fast: Any = BertModel(BertConfig(), add_pooling_layer=False)
-    fast.set_attn_implementation(capture.IMPLEMENTATION)
-    fast.load_state_dict(plain.state_dict(), strict=False)
-    encoder = Encoder(fast.eval(), make_tokenizer(), "bert-base shape", "random")
+    plain_model: Any = BertModel(BertConfig())
+    plain_model.set_attn_implementation("eager")
+    our_model: Any = BertModel(BertConfig(), add_pooling_layer=False)
+    our_model.set_attn_implementation(capture.IMPLEMENTATION)
+    our_model.load_state_dict(plain_model.state_dict(), strict=False)
+    encoder = Encoder(our_model.eval(), make_tokenizer(), "bert-base shape", "random")
     encoder._prepare()
-    return encoder, plain.eval()
+    return encoder, plain_model.eval()
 
 
 # Functions that load our encoder and plain transformers' model with the same weights.
@@ -163,7 +163,7 @@ PAIRS: dict[str, Callable[[], tuple[Encoder, Any]]] = {"MiniLM": _load_minilm, "
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
 
-# Linux resets the peak when 5 is written there; "own" is the memory of the process with the model loaded and used once.
+# Writing 5 to clear_refs resets the peak. base: memory of the process with the model loaded and used once.
 _MEASURE = """
 import gc, sys
 from pathlib import Path
@@ -176,16 +176,16 @@ def kilobytes(key):
 encoder = load("minilm")
 encoder.encode(make_text(16))
 gc.collect()
-own = kilobytes("VmRSS")
+base = kilobytes("VmRSS")
 Path("/proc/self/clear_refs").write_text("5")
 tensor = encoder.encode(make_text(512)).weights.nbytes
-print((kilobytes("VmHWM") - own) * 1024 / tensor)
+print((kilobytes("VmHWM") - base) * 1024 / tensor)
 """
 
 
 def _measure_memory() -> list[Row]:
     if not Path("/proc/self/clear_refs").exists():
         return []
-    finished = subprocess.run([sys.executable, "-c", _MEASURE], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    peak = Sample((float(finished.stdout.split()[-1]),))
+    process = subprocess.run([sys.executable, "-c", _MEASURE], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    peak = Sample((float(process.stdout.split()[-1]),))
     return [Row("MiniLM, n = 512, peak memory in attention tensors", peak, "", target=Target("below", MAX_MEMORY))]

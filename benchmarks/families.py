@@ -28,7 +28,7 @@ TARGET = "Das Tier war zu müde, café."
 
 
 def main(results: Path, quick: bool = False) -> None:
-    """Measure, print, write ``results/families.json``; ``quick`` changes nothing, because it takes seconds."""
+    """Measure, print, write ``results/families.json``; ``quick`` changes nothing, because all of it takes seconds."""
     with tempfile.TemporaryDirectory() as name:
         folder, encoder_decoders = Path(name), sorted(tiny_encoder_decoders.ENCODER_DECODERS)
         rows = [_make_row(family, max(_compare_one_stack(family, folder / family))) for family in sorted(FAMILIES)]

@@ -18,7 +18,7 @@ from benchmarks.tensors import make_random_attention
 from mha_viz.attention import Attention, Head
 from mha_viz.figures import files
 from mha_viz.figures.layout.heatmap import heatmap
-from tools import browser as tool
+from tools import browser as browser_tool
 
 TOKENS = 64
 LAYERS, HEADS = 12, 12
@@ -30,7 +30,7 @@ def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/figures.json``. ``quick``: 12 figures instead of 144."""
     attention = make_random_attention(LAYERS, HEADS, TOKENS)
     heads = [Head(layer, head) for layer in range(LAYERS) for head in range(HEADS)][: 12 if quick else None]
-    os.environ.setdefault("BROWSER_PATH", os.environ.get("CHROMIUM") or str(tool.find()))
+    os.environ.setdefault("BROWSER_PATH", os.environ.get("CHROMIUM") or str(browser_tool.find()))
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for suffix, target in TARGETS.items():

@@ -1,4 +1,4 @@
-"""Random interactions over real sessions: first what a browser can send, then arbitrary messages. Nothing may break.
+"""Interact at random in real sessions, first as a browser can, then with arbitrary messages. Nothing may break.
 
 ``honest``: every value has the type that the widget sends and options are the widget's own, but texts, numbers and the
 events of components are arbitrary. ``forged``: wrong types, garbage in place of messages, unknown pages, broken JSON,
@@ -71,7 +71,7 @@ def main(results: Path, quick: bool = False) -> None:
     ):
         with serve_monitored(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS, MHA_VIZ_WAIT=LONG_WAIT) as server:
             findings = asyncio.run(run_crowd(server.url, visit, count // 20 if quick else count))
-            tracebacks = count_tracebacks(server.log(), forgiving=name == "forged")
+            tracebacks = count_tracebacks(server.log(), is_forgiving=name == "forged")
         rows += _make_rows(name, findings, tracebacks)
     write(results, "fuzz", "Random interactions", "", rows, f"Streamlit {streamlit.__version__}")
 
@@ -187,8 +187,8 @@ def _list_event_actions(session: WebSession, random: Random) -> Iterator[Action]
     for name in session.components:
         for _ in range(3):
             event, value = draw_event(session, name, random)
-            what = f"{name}.{event}({json.dumps(value)[:200]})"
-            yield "component", what, partial(session.trigger, name, event, value)
+            description = f"{name}.{event}({json.dumps(value)[:200]})"
+            yield "component", description, partial(session.trigger, name, event, value)
 
 
 def _choose_page(session: WebSession, random: Random) -> Action:
@@ -248,7 +248,7 @@ async def visit_with_forgeries(url: str, number: int, findings: Findings) -> Non
                     findings.interactions += 1
                     findings.pages[session.page or "explore"] += 1
                     await _forge(session, random, history, findings)
-                    if record_boxes(session, number, history, findings, forgiving=True):
+                    if record_boxes(session, number, history, findings, is_forgiving=True):
                         break  # the message stays in this session and would cause the same error again
         except Gone:
             if not history or not history[-1].startswith("bytes"):
@@ -274,13 +274,13 @@ async def _forge(session: WebSession, random: Random, history: list[str], findin
         history.append(f"states {' '.join(str(s)[:120].strip() for s in states)}")
         await _send_message(session, session.rerun(*states), partial(session.act, *states))
     elif kind == "trigger":
-        names = [e.id for e in session.elements if e.kind == "bidi_component"] or ["nobody"]
-        name = _make_trigger_id(random.choice(names), "events")
+        component_ids = [e.id for e in session.elements if e.kind == "bidi_component"] or ["nobody"]
+        trigger_id = _make_trigger_id(random.choice(component_ids), "events")
         text = random.choice(
             ("{", "[[[", '[{"event":', "nul\0", '"\\ud800"', "[" * 5_000, json.dumps(draw_json(random)))
         )
         history.append(f"trigger {text[:80]}")
-        trigger = WidgetState(id=name, json_trigger_value=text)
+        trigger = WidgetState(id=trigger_id, json_trigger_value=text)
         await _send_message(session, session.rerun(trigger), partial(session.act, trigger))
     elif kind == "page":
         page = random.choice(("0" * 32, "../../etc/passwd", "\0", "x" * 10_000, f"{random.getrandbits(128):032x}"))

@@ -34,10 +34,10 @@ class Findings:
     pressed: Counter[str] = field(default_factory=Counter)
 
 
-def count_tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
+def count_tracebacks(log: str, is_forgiving: bool = False) -> Counter[str]:
     """Count this program's errors in a server's log, by kind and deepest line in this package.
 
-    If ``forgiving``, errors that Streamlit raised while reading a widget's value or a message do not count.
+    If ``is_forgiving``, errors that Streamlit raised while reading a widget's value or a message do not count.
     """
     counts: Counter[str] = Counter()
     for trace in re.findall(r"\| (?:Traceback \(most recent call first\): )?(.* in .*)", log):
@@ -45,23 +45,23 @@ def count_tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
             0
         ]
         code = linecache.getline(str(ROOT / file), int(line)) if file else ""
-        if forgiving and (not file or re.search(_WIDGET, code)):
+        if is_forgiving and (not file or re.search(_WIDGET, code)):
             continue
         counts[f"{kind} [{file}:{line}]" if file else f"{trace[:160]} [no line of ours]"] += 1
     return counts
 
 
 def record_boxes(
-    session: WebSession, number: int, history: list[str], findings: Findings, forgiving: bool = False
+    session: WebSession, number: int, history: list[str], findings: Findings, is_forgiving: bool = False
 ) -> bool:
     """Record the error boxes on the page, and remove them so that they do not count again.
 
-    Return whether there was one. If ``forgiving``, boxes that Streamlit raised while reading a widget's value are
+    Return whether there was one. If ``is_forgiving``, boxes that Streamlit raised while reading a widget's value are
     counted separately, and so is the app's own message about an unexpected error, whose origin is in the log.
     """
     boxes = [e.proto for e in session.elements if e.kind == "exception"]
     is_unexpected = any(UNEXPECTED in text for text in session.texts)
-    if is_unexpected and forgiving:
+    if is_unexpected and is_forgiving:
         findings.rejections[UNEXPECTED] += 1
     elif is_unexpected:
         findings.boxes.setdefault(UNEXPECTED, []).append(f"visitor {number}: {' → '.join(history[-4:])}"[:900])
@@ -69,7 +69,7 @@ def record_boxes(
         matches = re.findall(r"((?:mha_viz|pages)/[\w/]+\.py)\D+(\d+)(.*\n?.*)", "\n".join(box.stack_trace))
         file, line, code = matches[-1] if matches else ("", "", "")
         name = f"{box.type}: {box.message[:160]} [{file or 'no line of ours'}:{line}]"
-        if forgiving and not box.is_streamlit_exception and (not file or re.search(_WIDGET, code)):
+        if is_forgiving and not box.is_streamlit_exception and (not file or re.search(_WIDGET, code)):
             findings.rejections[name] += 1
         else:
             page = session.page or "explore"

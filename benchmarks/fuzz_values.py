@@ -1,4 +1,4 @@
-"""Draw values for random interactions: those that a widget or component can send, and those that none would."""
+"""Draw values for random interactions: valid values of each widget and component, and invalid values."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def list_events(session: WebSession, random: Random) -> dict[str, tuple[tuple[st
             ("turned", lambda: random.choice(("dark", "light"))),
             ("linked", lambda: random.choice(({"head": random.choice(_HEADS)}, {"kinds": draw_text(random)}))),
         ),
-        # These two listen to no events.
+        # These two components react to no events.
         "mha_tour": (("step", lambda: random.choice(("1", "6", ""))),),
         "mha_pointed": (("at", lambda: random.randint(-1, 20)),),
     }
@@ -150,7 +150,7 @@ def draw_word(random: Random, words: str) -> str:
 
 
 def draw_query(random: Random) -> dict[str, str]:
-    """Return some parameters of an address, sensible or not."""
+    """Return random URL parameters, valid or not."""
     names = random.sample(_PARAMETERS.split(), random.choice((0, 1, 1, 2, 3, 5)))
     return {name: draw_text(random) if random.random() < 0.4 else draw_word(random, _VALUES) for name in names}
 
@@ -169,8 +169,8 @@ def draw_json(random: Random, depth: int = 3) -> Any:
 
 def draw_odd_state(session: WebSession, random: Random) -> WidgetState:
     """Return the state of one widget, which may not exist, with a value of any type."""
-    names = [e.id for e in session.elements if e.id] + ["", "nobody", f"$$ID-{random.getrandbits(64):x}-x", "x" * 9_000]
-    state = WidgetState(id=random.choice(names))
+    ids = [e.id for e in session.elements if e.id] + ["", "nobody", f"$$ID-{random.getrandbits(64):x}-x", "x" * 9_000]
+    state = WidgetState(id=random.choice(ids))
     kind = random.choice([f.name for f in WidgetState.DESCRIPTOR.fields if f.name != "id"])
     text = random.choice(
         (draw_text(random).replace("\0", ""), "[" * 3_000, "{}", "null", json.dumps(draw_json(random)))

@@ -110,9 +110,9 @@ def _compare_families(folder: Path) -> Iterator[Row]:
             files = build(family, path)
             gpu, cpu = (from_folder(files, device=device).encode(SENTENCE).weights for device in DEVICES)
             differences[family] = _compute_difference(gpu, cpu)
-        largest = max(differences, key=lambda family: differences[family])
-        name = f"weights of {len(differences)} families of {kind}, largest difference ({largest})"
-        yield Row(name, Sample((differences[largest],)), "")
+        worst_family = max(differences, key=lambda family: differences[family])
+        name = f"weights of {len(differences)} families of {kind}, largest difference ({worst_family})"
+        yield Row(name, Sample((differences[worst_family],)), "")
 
 
 def _compare_quantities() -> Iterator[Row]:
@@ -136,9 +136,9 @@ def _compare_quantities() -> Iterator[Row]:
         yield Row(f"{name}: weights, largest difference", Sample((weights,)), "", target=target)
         for quantity, compute in functions.items():
             ours, theirs = (np.asarray(compute(encoder, *texts), float) for encoder in (gpu, cpu))
-            relative = Sample((_compute_difference(ours, theirs) / float(np.abs(theirs).max()),))
+            sample = Sample((_compute_difference(ours, theirs) / float(np.abs(theirs).max()),))
             target = Target("below", MAX_RELATIVE_DIFFERENCE)
-            yield Row(f"{name}: {quantity}, largest difference, relative to the largest", relative, "", target=target)
+            yield Row(f"{name}: {quantity}, largest difference, relative to the largest", sample, "", target=target)
 
 
 def _compare_commands(folder: Path) -> Iterator[Row]:
@@ -160,14 +160,14 @@ def _compare_commands(folder: Path) -> Iterator[Row]:
             pd.testing.assert_frame_equal(gpu.drop(columns=numbers), cpu.drop(columns=numbers))
             gpu_numbers, cpu_numbers = (table[numbers].fillna(-1.0) for table in (gpu, cpu))
             differences[f"{command}: {path.name}"] = _compute_difference(gpu_numbers, cpu_numbers)
-    largest = max(differences, key=lambda name: differences[name])
-    description = f"{len(differences)} tables of {len(COMMANDS)} commands, largest difference ({largest})"
-    yield Row(description, Sample((differences[largest],)), "", target=Target("below", MAX_RELATIVE_DIFFERENCE))
+    worst_table = max(differences, key=lambda name: differences[name])
+    description = f"{len(differences)} tables of {len(COMMANDS)} commands, largest difference ({worst_table})"
+    yield Row(description, Sample((differences[worst_table],)), "", target=Target("below", MAX_RELATIVE_DIFFERENCE))
 
 
 def _measure_times(repetitions: int) -> Iterator[Row]:
-    for name, make in (("MiniLM", partial(_load_both, "minilm")), ("BERT-large shape", _make_bert_large)):
-        encoders = make()
+    for name, load_models in (("MiniLM", partial(_load_both, "minilm")), ("BERT-large shape", _make_bert_large)):
+        encoders = load_models()
         for n in (64, 512):
             ours, theirs = _time_in_turns(repetitions, *(partial(encoder.encode, make_text(n)) for encoder in encoders))
             yield Row(f"{name}, n = {n}: encode", ours, "ms", theirs)
@@ -233,22 +233,22 @@ from tests.opening_memory import CLEAR, resident
 folder, small, device = sys.argv[1:]
 from_folder(Path(small), dtype="bfloat16", device=device).encode("the dog")
 CLEAR.write_text("5", "ascii")
-before, began = resident("VmRSS"), time.perf_counter()
+memory_before, start = resident("VmRSS"), time.perf_counter()
 model = from_folder(Path(folder), dtype="bfloat16", device=device)
-opened = time.perf_counter() - began
-grown, held = resident("VmHWM") - before, torch.cuda.max_memory_allocated()
+seconds = time.perf_counter() - start
+growth, gpu_memory = resident("VmHWM") - memory_before, torch.cuda.max_memory_allocated()
 times = []
 for n in (32, 32, 32, 128, 128, 128):
-    began = time.perf_counter()
+    start = time.perf_counter()
     weights = model.encode(make_text(n)).weights
-    times.append((time.perf_counter() - began) * 1000)
-print(grown, held, model.bytes, opened, times[2], times[5], abs(weights.sum(3) - 1).max())
+    times.append((time.perf_counter() - start) * 1000)
+print(growth, gpu_memory, model.bytes, seconds, times[2], times[5], abs(weights.sum(3) - 1).max())
 """
 
 
 def _measure_large_model(folder: Path) -> Iterator[Row]:
     """Time opening a model from shards of bfloat16, on the GPU and on the CPU."""
-    small = folder.parent / "llama"
+    small_folder = folder.parent / "llama"
     torch.manual_seed(0)
     torch.set_default_dtype(torch.bfloat16)
     with torch.device("cuda"):
@@ -258,14 +258,14 @@ def _measure_large_model(folder: Path) -> Iterator[Row]:
     model.save_pretrained(folder, max_shard_size="1GB")
     del model
     torch.cuda.empty_cache()
-    for file in small.glob("tokenizer*"):
+    for file in small_folder.glob("tokenizer*"):
         (folder / file.name).write_bytes(file.read_bytes())
     size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     label = f"a Llama of {parameters / 1e9:.1f} · 10⁹ parameters, {size / 1e9:.1f} GB in bfloat16"
     for device in DEVICES:
-        command = [sys.executable, "-c", _OPEN, str(folder), str(small), device]
-        finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-        growth, gpu_memory, _, seconds, short, long, deviation = map(float, finished.stdout.split())
+        command = [sys.executable, "-c", _OPEN, str(folder), str(small_folder), device]
+        process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+        growth, gpu_memory, _, seconds, short_ms, long_ms, deviation = map(float, process.stdout.split())
         disk, target = Sample((size / 1e9,)), Target("share", MAX_MEMORY_RATIO)
         memory = Sample((growth / 1e9,))
         yield Row(f"{label}, {device}: memory of the process at most, beside the files", memory, "GB", disk, target)
@@ -273,6 +273,6 @@ def _measure_large_model(folder: Path) -> Iterator[Row]:
             memory = Sample((gpu_memory / 1e9,))
             yield Row(f"{label}: memory of the GPU at most, beside the files", memory, "GB", disk, target)
         yield Row(f"{label}, {device}: opened", Sample((seconds,)), "s")
-        yield Row(f"{label}, {device}: encode, n = 32", Sample((short,)), "ms")
-        yield Row(f"{label}, {device}: encode, n = 128", Sample((long,)), "ms")
+        yield Row(f"{label}, {device}: encode, n = 32", Sample((short_ms,)), "ms")
+        yield Row(f"{label}, {device}: encode, n = 128", Sample((long_ms,)), "ms")
         yield Row(f"{label}, {device}: rows sum to 1, largest difference", Sample((deviation,)), "")

@@ -17,7 +17,7 @@ from mha_viz.attention import Attention
 SHAPES = ((6, 12), (12, 12))
 COMPARED_TARGETS = {16: None, 64: Target("faster", 50), 128: Target("faster", 200)}  # n: target
 OWN_LIMITS = {256: (300, 1.0), 512: (300, 1.0), 1024: (1000, 1.5)}  # n: maximum milliseconds and megabytes sent
-LARGE, LARGE_TOKENS = (32, 32), 256  # a model of 1,024 heads has the targets of 1,024 tokens
+LARGE_SHAPE, LARGE_TOKENS = (32, 32), 256  # a model of 1,024 heads has the targets of 1,024 tokens
 WARM_TOKENS = 12  # tokens of the text that an open page shows first
 SHORT_TOKENS, LONG_TOKENS, MAX_RATIO = 16, 64, 1.8  # tokens, and the maximum ratio of their times
 
@@ -31,23 +31,23 @@ def main(results: Path, quick: bool = False) -> None:
                 with open_bench(browser) as workbench:
                     rows += _make_rows(workbench, make_random_attention(layers, heads, n), quick)
         with open_bench(browser) as workbench:
-            rows += _make_rows(workbench, make_random_attention(*LARGE, LARGE_TOKENS), quick)
+            rows += _make_rows(workbench, make_random_attention(*LARGE_SHAPE, LARGE_TOKENS), quick)
         with open_bench(browser) as workbench:
             rows.append(_measure_lengths(workbench, 3 if quick else 15))
         write(results, "grid", "The grid of all heads", "BertViz model_view", rows, name_browser(browser))
 
 
 def _make_rows(workbench: Bench, attention: Attention, quick: bool) -> list[Row]:
-    n, is_large = len(attention.text), (attention.layers, attention.heads) == LARGE
+    n, is_large = len(attention.text), (attention.layers, attention.heads) == LARGE_SHAPE
     milliseconds, megabytes = OWN_LIMITS[max(OWN_LIMITS)] if is_large else OWN_LIMITS.get(n, (0, 0.0))
     name = f"{attention.layers * attention.heads} heads, n = {n}"
     rows = []
-    for page_kind, warm in (
+    for page_kind, first_attention in (
         ("open page", make_random_attention(attention.layers, attention.heads, WARM_TOKENS)),
         ("new page", None),
     ):
         times, theirs = _measure_times(
-            workbench, attention, warm, 3 if quick else 9, _choose_repetitions(attention, quick)
+            workbench, attention, first_attention, 3 if quick else 9, _choose_repetitions(attention, quick)
         )
         ours = Sample(tuple(t["presented"] for t in times))
         other_sample = Sample(tuple(t["presented"] for t in theirs)) if theirs else None
@@ -62,14 +62,16 @@ def _make_rows(workbench: Bench, attention: Attention, quick: bool) -> list[Row]
 def _measure_lengths(workbench: Bench, repetitions: int) -> Row:
     """Measure two lengths of text, which take turns in an open page."""
     layers, heads = SHAPES[0]
-    warm, *attentions = (make_random_attention(layers, heads, n) for n in (WARM_TOKENS, LONG_TOKENS, SHORT_TOKENS))
-    workbench.show_explorer(warm).page.close()
+    first_attention, *attentions = (
+        make_random_attention(layers, heads, n) for n in (WARM_TOKENS, LONG_TOKENS, SHORT_TOKENS)
+    )
+    workbench.show_explorer(first_attention).page.close()
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(repetitions):
         for attention, milliseconds in zip(attentions, times, strict=True):
-            opened = workbench.show_explorer(attention, workbench.show_explorer(warm).page)
-            milliseconds.append(opened.times["presented"])
-            opened.page.close()
+            opened_page = workbench.show_explorer(attention, workbench.show_explorer(first_attention).page)
+            milliseconds.append(opened_page.times["presented"])
+            opened_page.page.close()
     long_sample, short_sample = (Sample(tuple(milliseconds)) for milliseconds in times)
     name = f"{layers * heads} heads, n = {LONG_TOKENS} beside n = {SHORT_TOKENS}, open page"
     return Row(name, long_sample, "ms", short_sample, Target("share", MAX_RATIO))
@@ -86,35 +88,35 @@ def _choose_repetitions(attention: Attention, quick: bool) -> int:
 
 
 def _measure_times(
-    workbench: Bench, attention: Attention, warm: Attention | None, our_count: int, other_count: int
+    workbench: Bench, attention: Attention, first_attention: Attention | None, our_count: int, other_count: int
 ) -> tuple[list[Times], list[Times]]:
     """Return the times of both libraries, which take turns.
 
-    New data replace those of ``warm`` in an open page; if ``warm`` is None, each page is new. The first page of this
-    package does not count: it warms up the browser for both.
+    With ``first_attention``, an open page that shows it is given the new data; otherwise each page is new. The first
+    page of this package does not count: it warms up the browser for both.
     """
     workbench.show_explorer(attention).page.close()
     our_times: list[Times] = []
     their_times: list[Times] = []
     for turn in range(max(our_count, other_count)):
         if turn < our_count:
-            page = workbench.show_explorer(warm).page if warm else None
-            opened = workbench.show_explorer(attention, page)
-            our_times.append(opened.times)
-            opened.page.close()
+            page = workbench.show_explorer(first_attention).page if first_attention else None
+            opened_page = workbench.show_explorer(attention, page)
+            our_times.append(opened_page.times)
+            opened_page.page.close()
         if turn < other_count:
-            page = workbench.show_bertviz("model_view", warm).page if warm else None
+            page = workbench.show_bertviz("model_view", first_attention).page if first_attention else None
             their_times.append(_finish_page(workbench.show_bertviz("model_view", attention, page), attention))
     return our_times, their_times
 
 
-def _finish_page(opened: OpenedPage, attention: Attention) -> Times:
+def _finish_page(opened_page: OpenedPage, attention: Attention) -> Times:
     """Return the times once the page has all lines, and close the page."""
-    lines = opened.page.evaluate("document.querySelectorAll('#vis line').length")
+    lines = opened_page.page.evaluate("document.querySelectorAll('#vis line').length")
     if lines != attention.weights.size:
         raise RuntimeError(f"BertViz drew {lines} lines of {attention.weights.size}: this is not the same picture.")
-    opened.page.close()
-    return opened.times
+    opened_page.page.close()
+    return opened_page.times
 
 
 def compute_medians(times: list[Times]) -> Times:

@@ -62,9 +62,9 @@ def _time_new_pages(workbench: Bench, attention: Attention, turns: int) -> list[
     theirs: list[Times] = []
     for _ in range(turns):
         for show, times in ((workbench.show_explorer, ours), (partial(_show_head_view, workbench), theirs)):
-            opened = show(attention)
-            times.append(opened.times)
-            opened.page.close()
+            opened_page = show(attention)
+            times.append(opened_page.times)
+            opened_page.page.close()
     samples = [Sample(tuple(t["presented"] for t in times)) for times in (ours, theirs)]
     details = {"phases": compute_medians(ours), "bertviz_phases": compute_medians(theirs)}
     return [Row(f"new page to painted, n = {len(attention.text)}", samples[0], "ms", samples[1], details=details)]
@@ -80,22 +80,22 @@ def _time_open_page(workbench: Bench, attention: Attention, turns: int, moves: i
     """Time an open page: another head's picture replaces the current one; then the pointer moves over the tokens."""
     n = len(attention.text)
     page = workbench.show_explorer(attention).page
-    other = workbench.show_bertviz("head_view", attention, layer=0, heads=[OPENED_HEAD]).page
+    bertviz_page = workbench.show_bertviz("head_view", attention, layer=0, heads=[OPENED_HEAD]).page
     rows = []
     if n in OPEN_TARGETS:
         ours = Sample(tuple(_time_our_opening(page, 1 + turn) for turn in range(turns)))
         theirs = Sample(
-            tuple(_time_their_opening(other, 1 + turn % (SHAPE[0] - 1), attention) for turn in range(turns))
+            tuple(_time_their_opening(bertviz_page, 1 + turn % (SHAPE[0] - 1), attention) for turn in range(turns))
         )
         rows.append(Row(f"opened in an open page, n = {n}", ours, "ms", theirs, OPEN_TARGETS[n]))
     hovers = _time_hover(page, ".links canvas", 0.08, moves)
     _check_highlight(page, "attends to")
     hovers += _time_hover(page, ".heat canvas", 0.5, moves)
     _check_highlight(page, "→")
-    other_hovers = _time_hover(other, "#vis svg", 0.0, moves)
-    rows.append(Row(f"hover to highlighted, n = {n}", Sample(hovers), "ms", Sample(other_hovers), HOVER_TARGET))
+    bertviz_hovers = _time_hover(bertviz_page, "#vis svg", 0.0, moves)
+    rows.append(Row(f"hover to highlighted, n = {n}", Sample(hovers), "ms", Sample(bertviz_hovers), HOVER_TARGET))
     page.close()
-    other.close()
+    bertviz_page.close()
     return rows
 
 

@@ -1,7 +1,7 @@
 """Open damaged weights, tokenizers and configs: none may end the process, take long or need much memory.
 
-Files are examined as a server's child does, then opened by the libraries. A mutation's number is its seed: ``python -m
-benchmarks.hostile 17`` makes and opens it again, alone.
+Files are inspected as in a server's child process, then opened by the libraries. A mutation's number is its seed:
+``python -m benchmarks.hostile 17`` makes and opens it again, alone.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from mha_viz.models.getting.folder import inspect_folder
 
 MUTATIONS, QUICK_MUTATIONS = 100_000, 2_000
 BATCH_SIZE = 1_000  # mutations per process
-SECONDS, MEGABYTES = 0.5, 100.0  # maximum CPU time and memory of one mutation
+MAX_SECONDS, MAX_MEGABYTES = 0.5, 100.0  # maximum CPU time and memory of one mutation
 TEXT = "The animal didn't cross the street because it was too tired."
-KINDS = ("model.safetensors", "tokenizer.json", "config.json")
+FILES = ("model.safetensors", "tokenizer.json", "config.json")
 # Replacements for values. The long ones are JSON text, because Python would not write them.
 _ODD_VALUES: tuple[object, ...] = (
     None,
@@ -62,7 +62,7 @@ _LONG_JSON = {
 
 
 class Outcome(NamedTuple):
-    """Outcome of one mutation: ``result`` is "opened", the class of an error of the family, or "crash: …"."""
+    """Outcome of one mutation: ``result`` is "opened", the class name of an MhaVizError, or "crash: …"."""
 
     seed: int
     result: str
@@ -73,26 +73,26 @@ class Outcome(NamedTuple):
 def main(results: Path, quick: bool = False, minutes: float = inf) -> None:
     """Run, print, write ``results/hostile.json``.
 
-    ``quick``: a fiftieth of the mutations. Those that have not begun after ``minutes`` are left out.
+    ``quick``: a fiftieth of the mutations. Batches that have not begun after ``minutes`` are left out.
     """
     count, end = QUICK_MUTATIONS if quick else MUTATIONS, time.monotonic() + 60 * minutes
 
-    def run_part(first: int) -> list[Outcome]:
+    def run_batch(first: int) -> list[Outcome]:
         return run_in_children(range(first, min(first + BATCH_SIZE, count))) if time.monotonic() < end else []
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        outcomes = [*chain.from_iterable(pool.map(run_part, range(0, count, BATCH_SIZE)))]
+        outcomes = [*chain.from_iterable(pool.map(run_batch, range(0, count, BATCH_SIZE)))]
     rows = []
-    for number, kind in enumerate(KINDS):
-        group = [outcome for outcome in outcomes if outcome.seed % len(KINDS) == number]
+    for number, file in enumerate(FILES):
+        group = [outcome for outcome in outcomes if outcome.seed % len(FILES) == number]
         counts = Counter(outcome.result.partition(":")[0] for outcome in group)
-        seeds = [item.seed for item in group if item.result.startswith("crash") or item.seconds > SECONDS]
+        seeds = [item.seed for item in group if item.result.startswith("crash") or item.seconds > MAX_SECONDS]
         crashes = Sample((float(counts["crash"]),))
         details = {"mutations": len(group), "ends": dict(counts), "seeds": seeds[:20]}
         rows += [
-            Row(f"{kind}: crashes", crashes, "", target=Target("below", 0.5), details=details),
-            _make_maximum_row(f"{kind}: longest", "s", SECONDS, [outcome.seconds for outcome in group]),
-            _make_maximum_row(f"{kind}: most memory", "MB", MEGABYTES, [outcome.megabytes for outcome in group]),
+            Row(f"{file}: crashes", crashes, "", target=Target("below", 0.5), details=details),
+            _make_maximum_row(f"{file}: longest", "s", MAX_SECONDS, [outcome.seconds for outcome in group]),
+            _make_maximum_row(f"{file}: most memory", "MB", MAX_MEGABYTES, [outcome.megabytes for outcome in group]),
         ]
     description = f"seeds 0 to {len(outcomes) - 1:,}; one process for {BATCH_SIZE:,} mutations"
     write(results, "hostile", "Damaged files of models", "", rows, description)
@@ -122,13 +122,13 @@ def run_in_children(seeds: range) -> list[Outcome]:
 
 def mutate(folder: Path, seed: int) -> None:
     """Damage one file of a folder; the other files are copies of the toy model's, made if they are missing."""
-    for name in (*KINDS, "tokenizer_config.json"):
+    for name in (*FILES, "tokenizer_config.json"):
         if not (folder / name).exists():
             shutil.copyfile(asset_path("toy") / name, folder / name)
-    random, name = Random(seed), KINDS[seed % len(KINDS)]
+    random, name = Random(seed), FILES[seed % len(FILES)]
     path = folder / name
     content, length = (asset_path("toy") / name).read_bytes(), 0
-    if name == KINDS[0]:
+    if name == FILES[0]:
         length = 8 + int.from_bytes(content[:8], "little")
     header, remainder = (content[8:length], content[length:]) if length else (content, b"")
     header = _damage_json(header, random) if random.random() < 0.8 else _damage_bytes(header, random)
@@ -178,8 +178,8 @@ def _damage_bytes(raw: bytes, random: Random) -> bytes:
     data = bytearray(raw)
     for _ in range(random.randint(1, 8)):
         data[random.randrange(len(data))] = random.randrange(256)
-    begin, end = sorted(random.randrange(len(data)) for _ in range(2))
-    return bytes(random.choice([data, data[:begin], data[:begin] + data[end:], data + data[begin:end]]))
+    start, end = sorted(random.randrange(len(data)) for _ in range(2))
+    return bytes(random.choice([data, data[:start], data[:start] + data[end:], data + data[start:end]]))
 
 
 def _try_folder(folder: Path, seed: int) -> Outcome:
@@ -214,7 +214,7 @@ def _open_folder(folder: Path) -> None:
 def _open_weights(folder: Path) -> None:
     from safetensors import safe_open
 
-    with safe_open(folder / KINDS[0], "np") as file:
+    with safe_open(folder / FILES[0], "np") as file:
         for name in file.keys():  # noqa: SIM118
             file.get_tensor(name)
 
@@ -222,7 +222,7 @@ def _open_weights(folder: Path) -> None:
 def _open_tokenizer(folder: Path) -> None:
     from tokenizers import Tokenizer
 
-    Tokenizer.from_file(str(folder / KINDS[1])).encode(TEXT)
+    Tokenizer.from_file(str(folder / FILES[1])).encode(TEXT)
 
 
 def _read_memory(name: str) -> float:
@@ -238,12 +238,12 @@ def serve(seeds: range, report: Callable[[Outcome], None]) -> None:
         mutate(Path(folder), 0)
         with suppress(MhaVizError):
             _open_folder(Path(folder))  # imports the libraries
-        Path(folder, KINDS[0]).unlink()
+        Path(folder, FILES[0]).unlink()
         for seed in seeds:
             report(_try_folder(Path(folder), seed))
-            Path(folder, KINDS[seed % len(KINDS)]).unlink()
+            Path(folder, FILES[seed % len(FILES)]).unlink()
 
 
 if __name__ == "__main__":
-    first, *last = map(int, sys.argv[1:])
-    serve(range(first, *(last or [first + 1])), lambda outcome: print(json.dumps(outcome), flush=True))
+    first, *end = map(int, sys.argv[1:])
+    serve(range(first, *(end or [first + 1])), lambda outcome: print(json.dumps(outcome), flush=True))

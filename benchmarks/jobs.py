@@ -1,6 +1,6 @@
 """Do twelve jobs and a lesson like a person who has read only the README.
 
-Clicks, typed texts, turns of the wheel, and the seconds until the result is visible are counted. ``jobs.toml``
+Counts clicks, typed texts and turns of the wheel, and times each job until its result is visible. ``jobs.toml``
 describes the jobs.
 """
 
@@ -23,7 +23,7 @@ from benchmarks.chromium import name_browser, open_chromium, open_visitor
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.server import ROOT, serve_app
 
-PATIENCE = 30_000  # milliseconds for one line
+PATIENCE = 30_000  # milliseconds for one step
 PHONE: ViewportSize = {"width": 390, "height": 844}
 MARGIN = 5  # pixels from the left edge, where the pointer has no effect
 WHEEL = 200  # pixels per turn of the mouse wheel

@@ -40,17 +40,17 @@ def _compare_prediction(settings: Settings) -> list[Row]:
     QUEUES[trainings.KIND].clear()
     trainings.load_paces.clear()
     for run_name, run_settings in (("first run", settings), ("next run", replace(settings, seed=2))):
-        estimated, start = trainings.estimate_seconds(run_settings), time.perf_counter()
+        estimate, start = trainings.estimate_seconds(run_settings), time.perf_counter()
         job = trainings.start(run_settings)
         while not job.wait(0.1):
             job.heartbeat()
         if job.error is not None:
             raise job.error
         seconds = time.perf_counter() - start
-        ratio = max(seconds / estimated, estimated / seconds)
+        ratio = max(seconds / estimate, estimate / seconds)
         name = f"{_name_run(settings)}, {run_name}"
         rows += [
-            Row(name, Sample((seconds,)), "s", Sample((estimated,)), details={"shown": duration(estimated)}),
+            Row(name, Sample((seconds,)), "s", Sample((estimate,)), details={"shown": duration(estimate)}),
             Row(
                 f"{name}: the longer of the two, beside the shorter",
                 Sample((ratio,)),

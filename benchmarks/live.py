@@ -52,10 +52,11 @@ def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/live.json``. ``quick``: fewer visits."""
     model = load_one_stack(catalog.DEFAULT)
     with tempfile.TemporaryDirectory() as folder, open_chromium() as browser:
-        page, half = write_page(model, Path(folder) / "page"), write_page(model, Path(folder) / "half", half=True)
+        page = write_page(model, Path(folder) / "page")
+        half_page = write_page(model, Path(folder) / "half", half=True)
         rows = [
             Row(f"{model.name}, the folder{suffix}", _measure_size(path), "MB")
-            for path, suffix in ((page, ""), (half, ", halves"))
+            for path, suffix in ((page, ""), (half_page, ", halves"))
         ]
         with serve_folder(page) as (address, _):
             rows += _make_rows(browser, address, model, 2 if quick else 7)

@@ -25,9 +25,9 @@ from tests.web_session import WebSession
 from tools.busy import LOOP
 
 HERE = Path(__file__).resolve().parent
-ARRIVAL = 10.0  # seconds within which all visitors arrive
+ARRIVAL_SECONDS = 10.0  # seconds within which all visitors arrive
 SEED = 20250
-MEGABYTES = 800  # of the server and the process with its models, with 30 active visitors
+MAX_MB = 800  # of the server and the process with its models, with 30 active visitors
 
 
 class Crowd(NamedTuple):
@@ -113,7 +113,7 @@ def _make_rows(crowd: Crowd, ours: CrowdResult, theirs: CrowdResult) -> list[Row
         ("processor of the clients", "cores", lambda result: result.client_cpu / result.seconds),
         ("memory at the end", "MB", lambda result: result.megabytes),
     ):
-        memory_target = Target("below", MEGABYTES) if label == "memory at the end" and crowd.sessions == 30 else None
+        memory_target = Target("below", MAX_MB) if label == "memory at the end" and crowd.sessions == 30 else None
         rate_target = Target("least", crowd.min_rate) if label == "actions per second" and crowd.min_rate else None
         our_sample, their_sample = (Sample((compute(result),)) for result in (ours, theirs))
         rows.append(Row(f"{name}: {label}", our_sample, unit, their_sample, memory_target or rate_target))
@@ -155,21 +155,21 @@ async def _run_crowd(crowd: Crowd, app: Path | None, seconds: float) -> CrowdRes
     with ExitStack() as stack:
         servers = [stack.enter_context(serve_monitored(app, **LIMITS)) for _ in range(crowd.processes)]
         for server in servers:  # the first sentence loads torch
-            async with WebSession(server.url, light=True) as first:
-                await _Session(first, app, Random(SEED)).act()
+            async with WebSession(server.url, light=True) as first_session:
+                await _Session(first_session, app, Random(SEED)).act()
         for _ in range(crowd.busy_cores):
             stack.callback(subprocess.Popen([sys.executable, "-c", LOOP]).kill)
-        measuring = asyncio.Event()
+        is_measuring = asyncio.Event()
         tasks = [
-            asyncio.create_task(_visit(servers[number % len(servers)], app, number, crowd, measuring, result))
+            asyncio.create_task(_visit(servers[number % len(servers)], app, number, crowd, is_measuring, result))
             for number in range(crowd.sessions)
         ]
-        await asyncio.sleep(ARRIVAL)
-        measuring.set()
-        begin, server_cpu, client_cpu = time.monotonic(), _sum_cpu(servers), time.process_time()
+        await asyncio.sleep(ARRIVAL_SECONDS)
+        is_measuring.set()
+        start, server_cpu, client_cpu = time.monotonic(), _sum_cpu(servers), time.process_time()
         await asyncio.sleep(seconds)
-        measuring.clear()
-        result.seconds = time.monotonic() - begin
+        is_measuring.clear()
+        result.seconds = time.monotonic() - start
         result.cpu, result.client_cpu = _sum_cpu(servers) - server_cpu, time.process_time() - client_cpu
         result.megabytes = sum(server.megabytes() for server in servers)
         for task in tasks:
@@ -197,11 +197,16 @@ class _Session:
 
 
 async def _visit(
-    server: MonitoredServer, app: Path | None, number: int, crowd: Crowd, measuring: asyncio.Event, result: CrowdResult
+    server: MonitoredServer,
+    app: Path | None,
+    number: int,
+    crowd: Crowd,
+    is_measuring: asyncio.Event,
+    result: CrowdResult,
 ) -> None:
     """Simulate one visitor from arrival until the end. After an error, record it and arrive again."""
     random = Random(SEED * 1000 + number)
-    await asyncio.sleep(ARRIVAL * number / crowd.sessions)
+    await asyncio.sleep(ARRIVAL_SECONDS * number / crowd.sessions)
     while True:
         try:
             async with WebSession(server.url, light=True) as session:
@@ -214,7 +219,7 @@ async def _visit(
                     except asyncio.CancelledError:  # at the end: it has taken at least this long
                         result.actions.setdefault("unfinished at the end", []).append(time.monotonic() - start)
                         raise
-                    if measuring.is_set():
+                    if is_measuring.is_set():
                         result.actions.setdefault(name, []).append(seconds)
                         result.received += session.received - received_before
         except Exception as error:  # any error counts, because a person would have seen it

@@ -85,7 +85,7 @@ def serve_monitored(app: Path | None = None, **environment: str) -> Iterator[Mon
         else ["streamlit", "run", str(app), "--server.port", port, "--server.headless", "true"]
     )
     with tempfile.TemporaryDirectory() as home, (Path(home) / "log").open("wb") as log:
-        inherited = {
+        inherited_environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))
         }
         isolation = {
@@ -95,7 +95,7 @@ def serve_monitored(app: Path | None = None, **environment: str) -> Iterator[Mon
         process = subprocess.Popen(
             [sys.executable, "-m", *command],
             cwd=ROOT,
-            env=inherited | isolation | {"PYTHONPATH": str(ROOT)} | environment,
+            env=inherited_environment | isolation | {"PYTHONPATH": str(ROOT)} | environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -114,10 +114,10 @@ def serve_monitored(app: Path | None = None, **environment: str) -> Iterator[Mon
 
 
 def _wait_until_healthy(process: subprocess.Popen[bytes], server: MonitoredServer) -> None:
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    direct_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
-        with suppress(OSError), direct.open(f"{server.url}/_stcore/health", timeout=5):
+        with suppress(OSError), direct_opener.open(f"{server.url}/_stcore/health", timeout=5):
             return
         time.sleep(0.05)
     raise RuntimeError(

@@ -29,7 +29,7 @@ class App(NamedTuple):
     """A served app, and the selector of its sentence field."""
 
     server: Server
-    field: str
+    field_selector: str
 
 
 def main(results: Path, quick: bool = False) -> None:
@@ -133,10 +133,10 @@ def _time_sentences(browser: Browser, apps: tuple[App, App], turns: int) -> list
 
 def _time_sentence(page: Page, app: App, text: str) -> Times:
     page.bring_to_front()
-    page.locator(app.field).fill(text)
+    page.locator(app.field_selector).fill(text)
     page.wait_for_timeout(300)
     page.evaluate("bench.expectPicture()")
-    page.locator(app.field).press("Enter")
+    page.locator(app.field_selector).press("Enter")
     times: Times = page.evaluate("bench.next")
     page.wait_for_timeout(700)  # let remaining work end before the next measurement
     return times

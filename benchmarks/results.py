@@ -38,8 +38,8 @@ class Sample:
 
     def percentiles(self) -> list[float]:
         """Return percentiles 0 to 100: each the smallest value that at least that share of the values do not exceed."""
-        ordered = sorted(self.values)
-        return [ordered[max(0, -(-percent * len(ordered) // 100) - 1)] for percent in range(101)]
+        values = sorted(self.values)
+        return [values[max(0, -(-percent * len(values) // 100) - 1)] for percent in range(101)]
 
     def describe(self) -> str:
         """Return the median, with the range if there is one."""
@@ -50,8 +50,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class Target:
-    """A target. ``faster``: at least this other / ours. ``share``: at most this ours / other. ``below``: ours is below
-    this. ``least``: ours is at least this.
+    """A target. ``faster``: other / ours is at least this. ``share``: ours / other is at most this.
+    ``below``: ours is less. ``least``: ours is at least this.
 
     Ours and other are medians; ``below`` uses the 95th percentile if ``p95`` is set.
     """
@@ -164,11 +164,11 @@ def read_numbers(folder: Path, names: Iterable[str]) -> dict[tuple[str, str], fl
     return {(name, row["what"]): _compute_ratio(row) for name, row in _read_rows(folder, names)}
 
 
-def list_shortfalls(folder: Path, names: Iterable[str], stored: Mapping[tuple[str, str], float]) -> list[str]:
-    """Return the lines of one table: the rows in a folder that miss their target or are slower than ``stored``."""
+def list_shortfalls(folder: Path, names: Iterable[str], stored_numbers: Mapping[tuple[str, str], float]) -> list[str]:
+    """Return the lines of one table: the rows in a folder that miss their target or are slower than stored."""
     lines = []
     for name, row in _read_rows(folder, names):
-        stored_ratio = stored.get((name, row["what"]))
+        stored_ratio = stored_numbers.get((name, row["what"]))
         change = _compute_ratio(row) / stored_ratio if stored_ratio else None
         is_slower = "other" in row and change is not None and change > MAX_SLOWDOWN
         if row.get("verdict") == MISSED or is_slower:
@@ -184,8 +184,8 @@ def list_shortfalls(folder: Path, names: Iterable[str], stored: Mapping[tuple[st
 def _read_rows(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in names:
         file = folder / f"{name}.json"
-        stored = json.loads(file.read_text("utf-8")) if file.exists() else {}
-        for row in stored.get("rows", ()) if isinstance(stored, dict) else ():
+        benchmark = json.loads(file.read_text("utf-8")) if file.exists() else {}
+        for row in benchmark.get("rows", ()) if isinstance(benchmark, dict) else ():
             yield name, row
 
 
@@ -204,20 +204,20 @@ def format_summary(folder: Path) -> str:
     ]
     files = sorted(folder.glob("*.json"))
     benchmarks = {file.name: json.loads(file.read_text("utf-8")) for file in files}
-    complete = {
+    tables = {
         name: benchmark
         for name, benchmark in benchmarks.items()
         if isinstance(benchmark, dict) and {"title", "other", "rows"} <= benchmark.keys()
     }
-    lines += _describe_machines(complete.values())
-    for name, benchmark in complete.items():
+    lines += _describe_machines(tables.values())
+    for name, benchmark in tables.items():
         lines += [
             *format_table(benchmark),
             "",
             f"{benchmark['taken']}, {_describe_load(benchmark['machine'])}values in [{name}]({name}).",
             "",
         ]
-    lines += [f"Also: [{name}]({name})." for name in benchmarks if name not in complete]
+    lines += [f"Also: [{name}]({name})." for name in benchmarks if name not in tables]
     return "\n".join(lines).strip() + "\n"
 
 

@@ -31,8 +31,8 @@ def main(results: Path, quick: bool = False) -> None:
         theirs, target = None, None
         if not quick:
             with open_bench(browser) as workbench:
-                opened = workbench.show_bertviz("model_view", attention)
-                theirs, target = Sample((opened.times["presented"],)), Target("faster", 20)
+                opened_page = workbench.show_bertviz("model_view", attention)
+                theirs, target = Sample((opened_page.times["presented"],)), Target("faster", 20)
         rows.append(Row("144 heads, n = 128, opened to painted", ours, "ms", theirs, target))
         write(results, "standalone", "A page that stands alone", "BertViz model_view", rows, name_browser(browser))
 

@@ -116,7 +116,7 @@ class _Methods:
 
 
 def _measure_recipes(encoder: Encoder, corpus: Corpus, max_sentences: int) -> list[Row]:
-    """Time the CPU for a study of recipes and for a profile, of minilm and of toy; they take turns."""
+    """Measure the CPU time of a study of recipes and of a profile, which take turns, with minilm and with toy."""
     sample = replace(corpus, sentences=corpus.sentences[:max_sentences])
     rows = []
     for model, sentences in ((encoder, sample), (load_one_stack("toy"), grammar.corpus(max_sentences))):
@@ -167,5 +167,5 @@ def _measure_memory() -> list[Row]:
 
 def _measure_peak(step: int) -> Sample:
     command = [sys.executable, "-c", _MEASURE, str(step)]
-    finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    return Sample((float(finished.stdout.split()[-1]),))
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    return Sample((float(process.stdout.split()[-1]),))

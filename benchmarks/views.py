@@ -47,29 +47,29 @@ class Bench:
         self._context, self._server = context, server
         for script in SCRIPTS:
             server.routes[script.path] = partial(_make_script_response, fetch_content(script))
-        self.python = self.bytes = 0.0  # milliseconds and bytes of the last answer that carried the data
+        self.python_ms = self.bytes = 0.0  # Python's milliseconds for the last answer with data, and its bytes
 
     def show_explorer(self, attention: Attention, page: Page | None = None) -> OpenedPage:
         """Show an attention in this package's explorer, in a new page or in one that ``show_explorer`` opened."""
         self._server.routes["/packet"] = lambda: ("application/octet-stream", self._time_call(_build_packet, attention))
         self._server.routes["/ours"] = lambda: ("text/html", _build_our_page(find_opened_head(attention)).encode())
-        opened = self._update(page) if page else self._open("/ours")
-        if not opened.page.locator(".readout b").count():
+        opened_page = self._update(page) if page else self._open("/ours")
+        if not opened_page.page.locator(".readout b").count():
             raise RuntimeError("Our page opened no head: its matrix is not in the packet.")
-        return opened
+        return opened_page
 
     def show_bertviz(self, view: str, attention: Attention, page: Page | None = None, **options: Any) -> OpenedPage:
         """Show an attention in BertViz's "model_view" or "head_view" with ``options``, in a new page or in ``page``."""
         tensors = [torch.from_numpy(layer)[None] for layer in attention.weights.copy()]
-        make = partial(self._time_call, _build_bertviz_page, view, tensors, list(attention.tokens), options)
-        self._server.routes["/output"] = lambda: ("text/html", make())
-        self._server.routes["/bertviz"] = lambda: ("text/html", _NOTEBOOK.encode() + make())
+        build_page = partial(self._time_call, _build_bertviz_page, view, tensors, list(attention.tokens), options)
+        self._server.routes["/output"] = lambda: ("text/html", build_page())
+        self._server.routes["/bertviz"] = lambda: ("text/html", _NOTEBOOK.encode() + build_page())
         return self._update(page) if page else self._open("/bertviz")
 
-    def _time_call(self, make: Any, *arguments: Any) -> bytes:
+    def _time_call(self, function: Any, *arguments: Any) -> bytes:
         start = time.perf_counter()
-        content: bytes = make(*arguments)
-        self.python, self.bytes = 1000 * (time.perf_counter() - start), len(content)
+        content: bytes = function(*arguments)
+        self.python_ms, self.bytes = 1000 * (time.perf_counter() - start), len(content)
         return content
 
     def _open(self, path: str) -> OpenedPage:
@@ -82,7 +82,7 @@ class Bench:
         return self._add_costs(page, page.evaluate("bench.drawAgain(load)"))
 
     def _add_costs(self, page: Page, times: Times) -> OpenedPage:
-        return OpenedPage(page, times | {"python": self.python, "bytes": self.bytes})
+        return OpenedPage(page, times | {"python": self.python_ms, "bytes": self.bytes})
 
 
 @contextlib.contextmanager

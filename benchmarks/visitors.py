@@ -108,9 +108,9 @@ class Visitor:
         return seconds
 
     async def _open_head(self) -> float:
-        before = self.session.query.get("head")
+        previous_head = self.session.query.get("head")
         heads = [f"L{layer}H{head}" for layer in range(6) for head in range(12)]
-        head = self._random.choice([name for name in heads if name != before])
+        head = self._random.choice([name for name in heads if name != previous_head])
         return await self._change_view("head", head)
 
     async def _toggle_unit(self) -> float:

@@ -1,15 +1,15 @@
-// Runs before the pages of Streamlit: reports when a new picture is complete, for this app or the Plotly app.
+// Runs before Streamlit's page: reports when a new picture is complete, for this app or the Plotly app.
 (() => {
   const bench = window.bench;
   const drawings = ["grid", "links", "heat"];
-  const finished = new Set(); // drawings finished since the current wait began
-  let waiting = null;
+  const finishedDrawings = new Set(); // since the current wait began
+  let resolveWait = null; // null while nothing waits
   let picture = null; // the source of the last heatmap in the Plotly app
 
   const wait = () =>
-    new Promise((done) => {
-      finished.clear();
-      waiting = done;
+    new Promise((resolve) => {
+      finishedDrawings.clear();
+      resolveWait = resolve;
     });
   bench.first = wait();
   bench.expectPicture = () => {
@@ -17,24 +17,24 @@
   };
 
   function reportComplete() {
-    const done = waiting;
-    waiting = null;
+    const resolve = resolveWait;
+    resolveWait = null;
     queueMicrotask(async () => {
       // all drawing happens in one task, after which this runs
       const { began = 0, sent = null, heard = null } = bench;
       const drawn = performance.now();
       const presented = await bench.presented();
-      done({ took: presented - began, sent: sent - began, heard: heard - began, drawn: drawn - began });
+      resolve({ took: presented - began, sent: sent - began, heard: heard - began, drawn: drawn - began });
     });
   }
 
   for (const name of ["clearRect", "putImageData", "drawImage"]) {
     const original = CanvasRenderingContext2D.prototype[name];
     CanvasRenderingContext2D.prototype[name] = function (...args) {
-      if (waiting) {
+      if (resolveWait) {
         const drawing = drawings.find((name) => this.canvas.closest(`.${name}`));
-        if (drawing) finished.add(drawing);
-        if (finished.size === drawings.length) reportComplete();
+        if (drawing) finishedDrawings.add(drawing);
+        if (finishedDrawings.size === drawings.length) reportComplete();
       }
       return original.apply(this, args);
     };
@@ -43,7 +43,7 @@
   new MutationObserver(() => {
     const image = document.querySelector(".js-plotly-plot .heatmaplayer image");
     const source = image && (image.getAttribute("href") || image.getAttribute("xlink:href"));
-    if (!waiting || !source || source === picture) return;
+    if (!resolveWait || !source || source === picture) return;
     picture = source;
     reportComplete();
   }).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ["href", "xlink:href"] });

@@ -33,7 +33,7 @@ from mha_viz.process.messages import Array, Codec, Json
 from mha_viz.process.orphans import end_with_parent, watch_child
 
 POLL_SECONDS = 0.1  # seconds between two checks of the child
-FULL_BYTES = 2**20  # with less memory than this left, a child is out of memory: Python allocates larger blocks
+MIN_FREE_BYTES = 2**20  # a child with less memory left has run out of it: Python allocates larger blocks
 NICE = 10  # the niceness of children: the app has priority
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
@@ -174,7 +174,7 @@ def _is_out_of_memory(pid: int, megabytes: int) -> bool:
     except OSError:  # another system, or the process has ended
         return False
     _, _, data_size = status.partition("VmData:")
-    return bool(data_size) and int(data_size.split()[0]) * 1024 > megabytes * 10**6 - FULL_BYTES
+    return bool(data_size) and int(data_size.split()[0]) * 1024 > megabytes * 10**6 - MIN_FREE_BYTES
 
 
 class _Watchdog:
@@ -291,7 +291,7 @@ def serve(work: Work, network: bool = False) -> None:
         with lock:
             try:
                 messages.send(output, header, arrays)
-            except OSError:  # the parent has ended: the work saves its results so far, as after any stop
+            except OSError:  # the parent has ended: the work saves its results so far, as whenever it is stopped
                 stop.set()
 
     try:

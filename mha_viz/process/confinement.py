@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 WRITING, NETWORK, PROCESSES = "writing", "network", "processes"  # the rights that can be removed
-ALL = frozenset({WRITING, NETWORK, PROCESSES})
+ALL_RIGHTS = frozenset({WRITING, NETWORK, PROCESSES})
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # numbers of system calls, the same on every architecture
 _VERSION, _PATH_BENEATH = 1, 1
@@ -34,7 +34,7 @@ _TCP, _TCP_SINCE = 0b11, 4  # rights to bind and to connect
 _SCOPES, _SCOPES_SINCE = 0b11, 6  # abstract Unix sockets and signals: only among processes that are confined alike
 
 _SET_DUMPABLE, _GET_SECCOMP, _SET_SECCOMP, _NO_NEW_PRIVILEGES = 4, 21, 22, 38  # of prctl
-_FILTER = 2
+_FILTER = 2  # SECCOMP_MODE_FILTER
 _CAPABILITIES = 0x20080522  # version 3 of their interface
 _READ_SEARCH = 1 << 2  # CAP_DAC_READ_SEARCH: a server that runs as root reads the files of all users
 
@@ -148,8 +148,8 @@ def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[st
         writable: the folders that may be written to; by default none.
         network: whether the process keeps its network.
 
-    Returns which of WRITING, NETWORK and PROCESSES were removed: fewer than :data:`ALL` if the kernel cannot remove
-    them or a container forbids it.
+    Returns which of WRITING, NETWORK and PROCESSES were removed: fewer than :data:`ALL_RIGHTS` if the kernel cannot
+    remove them or a container forbids it.
     """
     if not sys.platform.startswith("linux"):
         return frozenset()
@@ -178,13 +178,13 @@ def hide_memory() -> None:
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def find_missing_rights() -> frozenset[str]:
+def find_irremovable_rights() -> frozenset[str]:
     """Return the rights that :func:`confine` could not remove here, without confining this process."""
     if not sys.platform.startswith("linux"):
-        return ALL
+        return ALL_RIGHTS
     libc = ctypes.CDLL(None, use_errno=True)
     if platform.machine() not in _MACHINES or libc.prctl(_GET_SECCOMP, 0, 0, 0, 0) < 0:
-        return ALL
+        return ALL_RIGHTS
     has_landlock = libc.syscall(_CREATE_RULESET, None, 0, _VERSION) >= 1
     return frozenset() if has_landlock else frozenset({WRITING})
 
@@ -202,16 +202,16 @@ def _restrict_writing(libc: ctypes.CDLL, writable: Iterable[str], network: bool)
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
         return False
-    change = _CHANGE_RIGHTS | sum(right for first_version, right in _RIGHTS_SINCE.items() if version >= first_version)
+    rights = _CHANGE_RIGHTS | sum(right for first_version, right in _RIGHTS_SINCE.items() if version >= first_version)
     tcp = _TCP * (version >= _TCP_SINCE and not network)
-    rules = _Ruleset(change, tcp, _SCOPES * (version >= _SCOPES_SINCE))
+    rules = _Ruleset(rights, tcp, _SCOPES * (version >= _SCOPES_SINCE))
     size = 8 * (1 + (version >= _TCP_SINCE) + (version >= _SCOPES_SINCE))
     ruleset = libc.syscall(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), 0)
     if ruleset < 0:
         return False
     try:
         for path in (os.devnull, *writable):
-            _allow_folder(libc, ruleset, path, change & (_WRITE_FILE | _TRUNCATE) if path == os.devnull else change)
+            _allow_folder(libc, ruleset, path, rights & (_WRITE_FILE | _TRUNCATE) if path == os.devnull else rights)
         return not libc.syscall(_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)

@@ -37,16 +37,16 @@ def limit_records(get_visitor: Callable[[], str] = str) -> None:
     default_factory, limiter = logging.getLogRecordFactory(), _RateLimiter()
 
     def make_record(*arguments: Any, **options: Any) -> logging.LogRecord:
-        name, level, path, line_number, message, args, error, *others = arguments
+        name, level, path, line_number, message, args, exc_info, *function = arguments
         record = default_factory(
-            name, level, path, line_number, message, args, None, *others[:1], **{**options, "sinfo": None}
+            name, level, path, line_number, message, args, None, *function[:1], **{**options, "sinfo": None}
         )
         try:
             text = record.getMessage()
         except Exception:  # a library's wrong format arguments must not end a request
             text = str(message)[:MAX_LENGTH]
-        if isinstance(error, tuple) and error[1] is not None:
-            text = f"{text[:MAX_LENGTH]} | {describe_error(error[1])}"
+        if isinstance(exc_info, tuple) and exc_info[1] is not None:
+            text = f"{text[:MAX_LENGTH]} | {describe_error(exc_info[1])}"
         skipped_lines = limiter.count_skipped(get_visitor() or f"{path}:{line_number}")
         if skipped_lines is None:
             record.levelno = -1  # below the level of every handler
@@ -116,7 +116,7 @@ class _RateLimiter:
         self._tokens, self._last_refill = float(MAX_BURST), time.monotonic()
 
     def count_skipped(self, source: str) -> int | None:
-        """Return the number of lines skipped since the last one; None if this line must be skipped too."""
+        """Return the number of lines skipped since the last logged line; None if this line must be skipped too."""
         with self._lock:
             now = time.monotonic()
             self._tokens, self._last_refill = (

@@ -43,7 +43,7 @@ def receive(pipe: IO[bytes], max_bytes: float = math.inf) -> tuple[Json, list[Ar
     if size > max_bytes:
         raise OverflowError(size)
     header: Json = json.loads(_read_exactly(pipe, size))
-    shapes = [(np.dtype(kind), tuple(shape)) for kind, shape in header.pop("arrays")]
+    shapes = [(np.dtype(name), tuple(shape)) for name, shape in header.pop("arrays")]
     size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in shapes)
     if size > max_bytes:
         raise OverflowError(size)
@@ -81,8 +81,8 @@ class Codec:
     Values are numbers, strings, bytes, None, arrays, lists, tuples, dicts with string keys, and objects of ``classes``,
     which are sent as their constructor arguments. An object that occurs twice is sent once.
 
-    In JSON, an object with one key stands for what JSON lacks: "array" (its number), "bytes" (the number of their
-    array), "tuple", "dict", "same" (the number of an earlier object), or the name of a class.
+    In JSON, an object with one key represents a value that JSON lacks: "array" (its number), "bytes" (the number of
+    their array), "tuple", "dict", "same" (the number of an earlier object), or the name of a class.
     """
 
     def __init__(self, *classes: type[Any]) -> None:

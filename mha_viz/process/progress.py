@@ -1,4 +1,4 @@
-"""ShowProgress progress as a bar in one line of the terminal, or as a new line every few seconds in a log file."""
+"""Show progress as a bar in one line of the terminal, or as a new line every few seconds in a log file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def bar(unit: str) -> AbstractContextManager[ShowProgress]:
 
 @contextmanager
 def progress_bar(unit: str) -> Iterator[Callable[[Any], None]]:
-    """ShowProgress a bar, as :func:`bar` does; yield a function that takes the progress.
+    """Show a bar, as :func:`bar` does; yield a function that takes the progress.
 
     The progress is an object with ``done`` and ``total``, or the completed fraction.
     """
@@ -93,9 +93,9 @@ def _to_done_and_total(state: Any) -> tuple[int, int]:
 
 @contextmanager
 def bars(*units: str) -> Iterator[tuple[ShowProgress, ...]]:
-    """Yield a function as from :func:`bar` for each of several consecutive tasks, which share one line."""
+    """Yield one function like that of :func:`bar` for each of several consecutive tasks, which share one line."""
     with status_line() as show:
-        yield tuple(_make_show(show, *_make_formats(unit)) for unit in units)
+        yield tuple(_make_progress_function(show, *_make_formats(unit)) for unit in units)
 
 
 def _make_formats(unit: str) -> tuple[FormatProgress, FormatProgress]:
@@ -117,10 +117,12 @@ def show_formatted(format_bar: FormatProgress, format_line: FormatProgress) -> I
     On a terminal it updates one line; elsewhere it prints a line every few seconds.
     """
     with status_line() as show:
-        yield _make_show(show, format_bar, format_line)
+        yield _make_progress_function(show, format_bar, format_line)
 
 
-def _make_show(show: Callable[[str], None], format_bar: FormatProgress, format_line: FormatProgress) -> ShowProgress:
+def _make_progress_function(
+    show: Callable[[str], None], format_bar: FormatProgress, format_line: FormatProgress
+) -> ShowProgress:
     format_progress = format_bar if _can_overwrite() else format_line
     return lambda done, total: show(format_progress(done, total))
 

@@ -50,12 +50,12 @@ def group_index(config: Any, layer: int) -> tuple[int, ...]:
 
     Groups of layers share their weights, and a group may hold several layers.
     """
-    turn, inner = divmod(layer, config.inner_group_num)
-    return int(turn / (config.num_hidden_layers / config.num_hidden_groups)), inner
+    repetition, index = divmod(layer, config.inner_group_num)
+    return int(repetition / (config.num_hidden_layers / config.num_hidden_groups)), index
 
 
 class Family(NamedTuple):
-    """Description of a family: the places of its attention modules and the way it computes attention.
+    """Description of a family: the paths of its attention modules and the way it computes attention.
 
     Attributes:
         holder: path of the module that has the linear layers ``inputs``. "{0}" and "{1}" in a path stand for
@@ -389,10 +389,10 @@ def make_cannot_open_error(name: str, reason: str) -> ModelUnsupported:
     )
 
 
-def make_no_shares_error(name: str, error: ShapeError, otherwise: str) -> ModelUnsupported:
-    """Return the error for a model whose attention rows are not shares. ``otherwise`` suggests what to do instead."""
+def make_no_shares_error(name: str, error: ShapeError, remedy: str) -> ModelUnsupported:
+    """Return the error for a model whose attention rows do not sum to 1."""
     problem = f"{error.problem[:1].lower()}{error.problem[1:]}"
-    return ModelUnsupported(f"{quote_model(name)} gives no weights that can be drawn: {problem}", otherwise)
+    return ModelUnsupported(f"{quote_model(name)} gives no weights that can be drawn: {problem}", remedy)
 
 
 def find_family(config: Any, attention: int = 0) -> Family:

@@ -48,11 +48,11 @@ DIRECTIONS = 3  # largest directions of a head that are listed
 MAX_DIRECTIONS = 100
 UNTRAINED_SEED = 0
 MAX_PRODUCTS = 10**11  # multiplications for the words of all heads: seconds
-_DIRECTIONS_AT_ONCE = 256  # vectors that are compared with the vocabulary at a time
-_ROWS = 8192  # rows of a matrix of words that are converted to float64 at a time
+_DIRECTION_BATCH = 256  # vectors that are compared with the vocabulary at a time
+_ROW_BATCH = 8192  # rows of a matrix of words that are converted to float64 at a time
 _OUTPUT_MATRICES = {"lm_head.weight", "embed_out.weight"}  # the second is GPT-NeoX's
 _ANY_TEXT = "a"  # measurements of weights alone do not depend on the text of the pass
-_UNUSED = "[unused"  # BERT's vocabulary has rows that no text uses
+_UNUSED_PREFIX = "[unused"  # BERT's vocabulary has rows that no text uses
 
 _cache_lock = threading.Lock()  # guards the caches below
 _vocabularies: WeakKeyDictionary[Encoder, WordVectors] = WeakKeyDictionary()
@@ -148,8 +148,8 @@ def name_words_of_heads(
     products_per_token = len(encoder.layer_numbers) * encoder.heads * vectors.outputs.numel()
     if len(pieces.ids) * products_per_token > MAX_PRODUCTS:
         raise TooLarge(
-            f"The text has {len(pieces.ids):,} tokens; what all heads of this model write is named for at most "
-            f"{MAX_PRODUCTS // products_per_token:,}.",
+            f"The text has {len(pieces.ids):,} tokens; the words that all heads of this model write are listed for at "
+            f"most {MAX_PRODUCTS // products_per_token:,}.",
             "Choose a shorter text.",
         )
     words_by_head = list[tuple[tuple[str, ...], ...]]()
@@ -168,8 +168,8 @@ def name_words(encoder: Encoder, directions: Floats, *, include_away: bool = Tru
     Without ``include_away``, the words moved away from are left out, which takes half the time.
     """
     vectors, written = load_word_vectors(encoder), list[Written]()
-    for start in range(0, len(directions), _DIRECTIONS_AT_ONCE):
-        block = directions[start : start + _DIRECTIONS_AT_ONCE]
+    for start in range(0, len(directions), _DIRECTION_BATCH):
+        block = directions[start : start + _DIRECTION_BATCH]
         words = _rank_words(encoder, _multiply(vectors.outputs, block), vectors.is_word, include_away)
         written += [entry if row.any() else NO_WORDS for entry, row in zip(words, block, strict=True)]
     return written
@@ -186,11 +186,11 @@ def _rank_words(
     encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_], include_away: bool = True
 ) -> list[Written]:
     """Return the words with the largest and the smallest of some scores, [vector, piece]."""
-    pieces, ranked = np.flatnonzero(is_word), []
+    pieces, entries = np.flatnonzero(is_word), []
     for row in scores[:, pieces]:
         sides = _find_largest(row), _find_largest(-row) if include_away else ()
-        ranked.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in sides)))
-    return ranked
+        entries.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in sides)))
+    return entries
 
 
 def _find_largest(numbers: Floats) -> npt.NDArray[np.intp]:
@@ -349,39 +349,39 @@ def load_word_vectors(encoder: Encoder) -> WordVectors:
 
 def _open_word_vectors(encoder: Encoder) -> WordVectors:
     """Look up the vectors of words of a model."""
-    reads, family = encoder.word_vectors, find_family(encoder.config)
-    check_full_precision(reads.dtype, encoder.name)
+    inputs, family = encoder.word_vectors, find_family(encoder.config)
+    check_full_precision(inputs.dtype, encoder.name)
     projection = encoder.word_projection
-    is_straight = is_setting_true(family.pre_norm, encoder.config) and reads.shape[1] == encoder.d_model
+    is_straight = is_setting_true(family.pre_norm, encoder.config) and inputs.shape[1] == encoder.d_model
     if encoder.causal and not is_straight:
         raise ModelUnsupported(
             f"What the heads of {quote_model(encoder.name)} write cannot be named: between them and its words there is "
             "more than one norm and one matrix.",
             "Choose a model such as BERT, GPT-2, Llama or Pythia.",
         )
-    writes = _load_output_matrix(encoder, reads) if encoder.causal else reads
-    if writes is reads and projection is not None:
-        writes = reads.float() @ torch.from_numpy(projection).to(reads.device)
-    is_word = np.ones(len(writes), np.bool_)
-    is_word[[piece for piece in encoder.vocabulary.all_special_ids if piece < len(writes)]] = False
+    outputs = _load_output_matrix(encoder, inputs) if encoder.causal else inputs
+    if outputs is inputs and projection is not None:
+        outputs = inputs.float() @ torch.from_numpy(projection).to(inputs.device)
+    is_word = np.ones(len(outputs), np.bool_)
+    is_word[[piece for piece in encoder.vocabulary.all_special_ids if piece < len(outputs)]] = False
     names = {piece: name for name, piece in encoder.vocabulary.backend_tokenizer.get_vocab().items()}
-    is_word &= [piece in names and not names[piece].startswith(_UNUSED) for piece in range(len(writes))]
+    is_word &= [piece in names and not names[piece].startswith(_UNUSED_PREFIX) for piece in range(len(outputs))]
     matrix_name = OUTPUT_MATRIX if encoder.causal else INPUT_EMBEDDINGS
-    return WordVectors(reads, projection, writes, matrix_name, is_word)
+    return WordVectors(inputs, projection, outputs, matrix_name, is_word)
 
 
-def _load_output_matrix(encoder: Encoder, reads: torch.Tensor) -> torch.Tensor:
+def _load_output_matrix(encoder: Encoder, inputs: torch.Tensor) -> torch.Tensor:
     """Return the matrix between last states and logits, [piece, d_model]; a random one for random weights.
 
     It is read from the files of the model only if it is not that of the input embeddings.
     """
     if getattr(encoder.config, "tie_word_embeddings", True):
-        return reads
+        return inputs
     if encoder.folder is not None:
         output_matrix = _read_output_matrix(encoder.folder)
-        return answers.find_output_matrix(encoder) if output_matrix is None else output_matrix.to(reads.device)
+        return answers.find_output_matrix(encoder) if output_matrix is None else output_matrix.to(inputs.device)
     generator = torch.Generator().manual_seed(UNTRAINED_SEED)
-    return torch.randn(reads.shape, generator=generator) * getattr(encoder.config, "initializer_range", 0.02)
+    return torch.randn(inputs.shape, generator=generator) * getattr(encoder.config, "initializer_range", 0.02)
 
 
 def _read_output_matrix(folder: Path) -> torch.Tensor | None:
@@ -403,8 +403,8 @@ def _load_product(encoder: Encoder) -> FloatSums:
     with _cache_lock:
         if encoder not in _products:
             product = np.zeros((vectors.outputs.shape[1], vectors.inputs.shape[1]))
-            for start in range(0, len(vectors.inputs), _ROWS):
-                rows = slice(start, start + _ROWS)
+            for start in range(0, len(vectors.inputs), _ROW_BATCH):
+                rows = slice(start, start + _ROW_BATCH)
                 product += (vectors.outputs[rows].cpu().double().T @ vectors.inputs[rows].cpu().double()).numpy()
             mean, total = _sum_words(vectors.outputs) / len(vectors.outputs), _sum_words(vectors.inputs)
             _products[encoder] = product - np.outer(mean, total)

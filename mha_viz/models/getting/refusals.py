@@ -54,9 +54,9 @@ def explain_error(error: Exception, model: Model) -> MhaVizError:
             ),
             CHOOSE_ANOTHER if is_hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
         )
-    answer = make_unknown_error(model, f"{type(error).__name__}: {error}")
-    answer.__cause__ = error
-    return answer
+    unknown_error = make_unknown_error(model, f"{type(error).__name__}: {error}")
+    unknown_error.__cause__ = error
+    return unknown_error
 
 
 def make_unknown_error(model: Model, message: str) -> ModelError:
@@ -65,9 +65,9 @@ def make_unknown_error(model: Model, message: str) -> ModelError:
     Its cause, for the log and a traceback, contains the library's message, ``message``.
     """
     _log.info("%s: %s", model.name, message)
-    answer = make_no_answer_error(model)
-    answer.__cause__ = ConnectionError(message)
-    return answer
+    error = make_no_answer_error(model)
+    error.__cause__ = ConnectionError(message)
+    return error
 
 
 def choose_message(local_message: str, public_message: str) -> str:

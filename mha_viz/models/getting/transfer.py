@@ -54,10 +54,10 @@ def work(order: dict[str, Any], report_progress: ReportProgress, stop: IsCancell
             return _list_files(model, order["seconds"])
         return _download_files(model, order, report)
     except Exception as error:
-        answer = explain_error(error, model)
-        if answer.__cause__ is error:
+        explained_error = explain_error(error, model)
+        if explained_error.__cause__ is error:
             return {UNEXPLAINED: f"{type(error).__name__}: {error}"}
-        raise answer from error
+        raise explained_error from error
 
 
 def _list_files(model: Model, seconds: float) -> dict[str, object]:

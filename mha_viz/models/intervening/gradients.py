@@ -60,26 +60,26 @@ def gradient_weighted(
 def weight_by_gradient(
     encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()
 ) -> Attention:
-    """Compute :func:`gradient_weighted` for a question that is already built."""
+    """Compute :func:`gradient_weighted` for a given question."""
     if question.off_in == SECOND_TEXT:
         if pair or words:
             problem = "The gradient with respect to the second text needs the first text without a pair."
             raise SettingError(problem, "Leave out pair and words.")
         text, question = question.other, question._replace(other=text, off_in=FIRST_TEXT)
     pieces = encoder.pieces(text, pair, words)
-    tap, gradients = _run_backwards(encoder, partial(_evaluate_score, encoder, question), pieces)
+    tap, gradients = _backpropagate(encoder, partial(_evaluate_score, encoder, question), pieces)
     products = [
         weights * torch.einsum("qhd,hkd->hqk", gradient[0], values)
         for weights, gradient, values in zip(tap.weights, gradients, tap.values, strict=True)
     ]
-    weighted = torch.stack(products)
-    if not torch.isfinite(weighted).all():
+    stacked_products = torch.stack(products)
+    if not torch.isfinite(stacked_products).all():
         raise ReadingFailed(
             f"A gradient of {question.score} is not a finite number.", "Choose another word or a shorter text."
         )
     steps = make_first_steps(words, Step(StepData("gradient", question=question)), prefix=encoder.prefix)
-    tokens, products_array = pieces.tokenized(), weighted.cpu().numpy()
-    return Attention(encoder.name, encoder.revision, tokens, products_array, made=steps, quantity="gradient")
+    tokens, weights = pieces.tokenized(), stacked_products.cpu().numpy()
+    return Attention(encoder.name, encoder.revision, tokens, weights, made=steps, quantity="gradient")
 
 
 def compute_importance(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
@@ -93,7 +93,7 @@ def compute_importance(encoder: Encoder, question: Question, text: str, pair: st
     products = []
     for index in (index for index in range(len(texts)) if question.is_off_in(index)):
         score = partial(_evaluate_score, encoder, question, other=texts[1 - index] if question.other else ("", ""))
-        tap, gradients = _run_backwards(encoder, score, encoder.pieces(*texts[index]))
+        tap, gradients = _backpropagate(encoder, score, encoder.pieces(*texts[index]))
         products.append((torch.cat(gradients) * torch.cat(tap.outputs)).sum(-1))  # [layer, n, head]
     sizes = torch.cat(products, dim=1).abs().mean(1)  # [layer, head]
     lengths = sizes.norm(dim=1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
@@ -109,11 +109,11 @@ def compute_output_gradients(
     ``score`` is a function of the last states, [n, d_model]. Both results have one tensor per layer, [1, n, head,
     d_head].
     """
-    tap, gradients = _run_backwards(encoder, score, pieces)
+    tap, gradients = _backpropagate(encoder, score, pieces)
     return tap.outputs, gradients
 
 
-def _run_backwards(
+def _backpropagate(
     encoder: Encoder, score_states: Callable[[torch.Tensor], torch.Tensor], pieces: TextPieces | WordPieces
 ) -> tuple[_DifferentiableTap, tuple[torch.Tensor, ...]]:
     """Return the tap of a pass over a text, and the gradient of the score with respect to the outputs of the heads."""

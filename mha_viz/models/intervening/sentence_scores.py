@@ -119,11 +119,11 @@ def _group_by_layer(variants: Sequence[tuple[Head, ...]], columns: Iterable[int]
 
 
 def count_shared(first: SentencePieces, second: SentencePieces) -> int:
-    """Count the predictions at the beginning that a causal model shares between two sentences."""
+    """Count the predictions at the beginning that a causal model makes alike in two sentences."""
     ids = zip(first.pieces.ids, second.pieces.ids, strict=False)
-    shared = next((place for place, (first_id, second_id) in enumerate(ids) if first_id != second_id), None)
-    shared = min(len(first.pieces.ids), len(second.pieces.ids)) if shared is None else shared
-    return sum(place + 1 < shared for place in first.copies[0].places)
+    shared_length = next((place for place, (first_id, second_id) in enumerate(ids) if first_id != second_id), None)
+    shared_length = min(len(first.pieces.ids), len(second.pieces.ids)) if shared_length is None else shared_length
+    return sum(place + 1 < shared_length for place in first.copies[0].places)
 
 
 def _mask_piece(pieces: TextPieces, place: int, mask: int) -> CopyPieces:
@@ -155,9 +155,9 @@ def _score_causal(
         states = torch.from_numpy(
             _run_causal(encoder, sentence.pieces.text, [variants[column] for column in batch_columns], substitute)
         )
-        predicting = states[:, places].flatten(0, 1).to(encoder.device)
+        predicting_states = states[:, places].flatten(0, 1).to(encoder.device)
         scores[batch_columns] = (
-            score_pieces(encoder, predicting, target_ids * len(batch_columns))
+            score_pieces(encoder, predicting_states, target_ids * len(batch_columns))
             .reshape(len(batch_columns), -1)
             .sum(axis=1)
         )
@@ -177,8 +177,8 @@ def _run_causal(encoder: Encoder, text: str, variants: Sequence[tuple[Head, ...]
     """Return the last states of the variants of a batch, [variant, n, d_model]."""
     if len(variants[0]) > 1:
         return ablation.compute_states_without(encoder, variants, substitute, text)
-    diverging = ablation.ablate_one_by_one([head.head for (head,) in variants])
-    return ablation.run_forked_pass(encoder, variants[0][0].layer, diverging, substitute, text).states
+    make_variants = ablation.ablate_one_by_one([head.head for (head,) in variants])
+    return ablation.run_forked_pass(encoder, variants[0][0].layer, make_variants, substitute, text).states
 
 
 # ---- Masked copies ----------------------------------------------------------------------------------------------
@@ -236,8 +236,8 @@ def _score_masked(
         for layer, columns in layers.items():
             for part in split_range(0, len(columns), batch_size):
                 batch_columns = columns[part.start : part.stop]
-                ablated = [variants[column] for column in batch_columns for _ in block.copies]
-                tap = ablation.make_ablation_tap(ablated, substitute)(encoder.allocate(n, len(ablated)))
+                ablated_heads = [variants[column] for column in batch_columns for _ in block.copies]
+                tap = ablation.make_ablation_tap(ablated_heads, substitute)(encoder.allocate(n, len(ablated_heads)))
                 changed_states = _run_copies(encoder, block, len(batch_columns), tap, layer, layer_inputs)
                 scores[batch_columns] += _score_copies(encoder, changed_states, block).sum(axis=1)
     return total, scores

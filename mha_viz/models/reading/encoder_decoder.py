@@ -274,10 +274,10 @@ class EncoderDecoder(LoadedModel):
         pieces = [(*entry, 0) for entry in zip(target_pieces.ids, target_pieces.pieces, strict=True)]
         while pieces and _is_added(pieces[-1][1]):  # the end token is predicted, not read
             pieces.pop()
-        if self._generation.forced is not None:
+        if self._generation.forced_token is not None:
             while pieces and _is_added(pieces[0][1]):
                 pieces.pop(0)
-        start_tokens = self._get_start_token(), self._generation.forced
+        start_tokens = self._get_start_token(), self._generation.forced_token
         start_pieces = [(token, self._make_special_piece(token), 0) for token in start_tokens if token is not None]
         if target_pieces.cut or len(start_pieces) + len(pieces) > self.limit:
             raise TextError(
@@ -315,13 +315,13 @@ class EncoderDecoder(LoadedModel):
 
     def _get_start_token(self) -> int:
         """Return the token that a target begins with. Raises ModelUnsupported if the files name none."""
-        if self._generation.start is None:
+        if self._generation.start_token is None:
             raise ModelUnsupported(
                 f"The files of {quote_model(self.name)} name no token that a target begins with "
                 "(decoder_start_token_id).",
                 "Read the encoder alone, or choose another model.",
             )
-        return self._generation.start
+        return self._generation.start_token
 
     def _make_special_piece(self, token: int) -> Piece:
         """Return the piece of a special token."""
@@ -383,7 +383,7 @@ class EncoderDecoder(LoadedModel):
     def _prepare(self) -> None:
         """Run once, so that a model that cannot be drawn is refused now and the first visitor does not wait."""
         self.encode(_PROBE, part=ENCODER)
-        if self._generation.start is not None:
+        if self._generation.start_token is not None:
             self.encode(_PROBE, target=_PROBE, part=CROSS)
 
     @property

@@ -16,28 +16,28 @@ class GenerationSettings(NamedTuple):
     """Settings for generating a target, from the model's files.
 
     Attributes:
-        start: the token that a target begins with; None if the files do not name one.
-        forced: the token that must follow it, if any.
+        start_token: the token that a target begins with; None if the files do not name one.
+        forced_token: the token that must follow it, if any.
         end_tokens: the tokens that end a target.
-        banned: the tokens that are never generated.
+        banned_tokens: the tokens that are never generated.
     """
 
-    start: int | None
-    forced: int | None
+    start_token: int | None
+    forced_token: int | None
     end_tokens: frozenset[int]
-    banned: tuple[int, ...]
+    banned_tokens: tuple[int, ...]
 
 
 def read_generation_settings(model: Any) -> GenerationSettings:
     """Read the settings in a model's generation_config.json, or else in its config.json."""
-    ends, banned = _read_setting(model, "eos_token_id"), _read_setting(model, "bad_words_ids")
+    end_tokens, bad_words = _read_setting(model, "eos_token_id"), _read_setting(model, "bad_words_ids")
     single_tokens = (
-        [word[0] for word in banned if isinstance(word, list) and len(word) == 1] if _is_list(banned) else []
+        [word[0] for word in bad_words if isinstance(word, list) and len(word) == 1] if _is_list(bad_words) else []
     )
     return GenerationSettings(
         _keep_valid_token(model, _read_setting(model, "decoder_start_token_id")),
         _keep_valid_token(model, _read_setting(model, "forced_bos_token_id")),
-        frozenset(ends if _is_list(ends) else [ends]),
+        frozenset(end_tokens if _is_list(end_tokens) else [end_tokens]),
         tuple(token for token in single_tokens if _keep_valid_token(model, token) is not None),
     )
 
@@ -71,22 +71,22 @@ def generate_greedily(model: Any, source: torch.Tensor, settings: GenerationSett
     # transformers 5.23.
     cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
     with torch.inference_mode():
-        encoded = model.get_encoder()(input_ids=source)
-        states, cache, last = BaseModelOutput(last_hidden_state=encoded.last_hidden_state), None, settings.start
+        output = model.get_encoder()(input_ids=source)
+        states, cache, token = BaseModelOutput(last_hidden_state=output.last_hidden_state), None, settings.start_token
         while len(tokens) < max_tokens:
-            decoder_ids = torch.tensor([[last]], device=model.device)
+            decoder_ids = torch.tensor([[token]], device=model.device)
             step = model(encoder_outputs=states, decoder_input_ids=decoder_ids, use_cache=True, **{cache_name: cache})
-            last, cache = _choose_next(step.logits[0, -1], settings, is_first=not tokens), step[cache_name]
-            if last in settings.end_tokens:
+            token, cache = _choose_next(step.logits[0, -1], settings, is_first=not tokens), step[cache_name]
+            if token in settings.end_tokens:
                 break
-            tokens.append(last)
+            tokens.append(token)
     return tokens
 
 
 def _choose_next(logits: torch.Tensor, settings: GenerationSettings, is_first: bool) -> int:
     """Return the most probable allowed token, or the token that must come first."""
-    if is_first and settings.forced is not None:
-        return settings.forced
-    if settings.banned:
-        logits[list(settings.banned)] = -torch.inf
+    if is_first and settings.forced_token is not None:
+        return settings.forced_token
+    if settings.banned_tokens:
+        logits[list(settings.banned_tokens)] = -torch.inf
     return int(logits.argmax())

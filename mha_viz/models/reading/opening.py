@@ -64,7 +64,7 @@ class StoredTensor:
     name: str
 
     def __getitem__(self, everything: EllipsisType) -> torch.Tensor:
-        """Read the tensor: stored[...]."""
+        """Read the tensor, as ``tensor[...]``."""
         with safe_open(self.path, "pt") as file:
             tensor: torch.Tensor = file.get_tensor(self.name)
         return tensor
@@ -73,9 +73,9 @@ class StoredTensor:
 def find_tensors_to_convert(files: Sequence[Path], dtype: torch.dtype) -> dict[str, StoredTensor]:
     """Return all tensors by name if any of them has another type than ``dtype``; otherwise an empty dictionary.
 
-    If it is empty, transformers leaves the tensors in their files, which the system reads where they are needed.
+    Tensors that need no conversion stay in their files, which the system reads where they are needed.
     """
-    stored: dict[str, StoredTensor] = {}
+    tensors: dict[str, StoredTensor] = {}
     has_other_dtype = False
     for path in files:
         with safe_open(path, "pt") as file:
@@ -84,8 +84,8 @@ def find_tensors_to_convert(files: Sequence[Path], dtype: torch.dtype) -> dict[s
                     _DTYPE_CODES[dtype],
                     *_INTEGER_CODES,
                 )
-                stored[name] = StoredTensor(path, name)
-    return stored if has_other_dtype else {}
+                tensors[name] = StoredTensor(path, name)
+    return tensors if has_other_dtype else {}
 
 
 _DTYPE_CODES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
@@ -255,14 +255,14 @@ def _check_tokenizer(tokenizer: Any, name: str) -> Any:
 
 def _load_model(auto_class: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
     """Load a model. Return it with the names of missing weights that attention does not need."""
-    stored = (
+    tensors = (
         {}
         if auto_class is AutoModelForSeq2SeqLM
         else find_tensors_to_convert(list_weight_files(folder, quote_model(name)), dtype)
     )
-    source: dict[str, Any] = {"state_dict": stored} if stored else {"use_safetensors": True}
+    source: dict[str, Any] = {"state_dict": tensors} if tensors else {"use_safetensors": True}
     model, report = auto_class.from_pretrained(
-        None if stored else folder,
+        None if tensors else folder,
         config=config,
         attn_implementation=capture.choose_implementation(config.model_type),
         dtype=dtype,

@@ -53,11 +53,11 @@ class Unlisted(Encoder):
 
         Raises ModelUnsupported if it returns no weights, or a layer is missing.
         """
-        outputs, expected = _run_module(model, model, name, _PROBE_IDS), _find_attention_layers(model.config)
-        weights_by_layer = _collect_weights(outputs, "attentions", name, (_PROBE_IDS.shape[1],) * 2, expected)
-        if len(weights_by_layer) != len(expected):
+        outputs, layer_numbers = _run_module(model, model, name, _PROBE_IDS), _find_attention_layers(model.config)
+        weights_by_layer = _collect_weights(outputs, "attentions", name, (_PROBE_IDS.shape[1],) * 2, layer_numbers)
+        if len(weights_by_layer) != len(layer_numbers):
             raise ModelUnsupported(
-                f"Of the {len(expected)} layers of {quote_model(name)} that have attention, transformers returns "
+                f"Of the {len(layer_numbers)} layers of {quote_model(name)} that have attention, transformers returns "
                 f"{len(weights_by_layer)}.",
                 BY_HAND,
             )
@@ -198,15 +198,15 @@ def _collect_weights(
     If ``numbers`` are given and transformers returns all layers, only the layers with these numbers are used. Raises
     ModelUnsupported unless there are weights, one for each pair of the queries and keys in ``axes``.
     """
-    returned = getattr(outputs, field, None) or ()
-    layers = [returned[number] for number in numbers] if numbers and len(returned) > numbers[-1] else returned
+    layers = getattr(outputs, field, None) or ()
+    layers = [layers[number] for number in numbers] if numbers and len(layers) > numbers[-1] else layers
     weights_by_layer = [layer for layer in layers if layer is not None]
     if not weights_by_layer or not all(isinstance(w, torch.Tensor) and w.dim() == 4 for w in weights_by_layer):
         raise ModelUnsupported(f"transformers returns no attention weights of {quote_model(name)}.", BY_HAND)
     shapes = {tuple(layer.shape[1:]) for layer in weights_by_layer}
     misfits = sorted(shape for shape in shapes if shape[1:] != axes)
     if misfits or len(shapes) > 1:
-        reason = "not one for each pair of these, as where a family reads in windows or at several lengths"
+        reason = "not one for each pair, as in families that read in windows or at several lengths"
         raise ModelUnsupported(
             f"For {axes[0]} queries and {axes[1]} keys transformers returns weights of {quote_model(name)} with axes "
             f"{', '.join(map(str, misfits or sorted(shapes)))}: "

@@ -84,30 +84,30 @@ def open_vocabulary(folder: Path, name: str) -> Vocabulary | None:
     if not all(path.is_file() for path in paths) or (folder / "added_tokens.json").exists():
         return None
     tokenizer_json, settings = (read_object(path, MAX_TOKENIZER_BYTES, name) for path in paths)
-    kind, limit = settings.get("tokenizer_class"), settings.get("model_max_length")
-    tokens = _find_special_tokens(folder, name, settings, kind in _REBUILDING_CLASSES)
-    if kind not in (*_REBUILDING_CLASSES, *_READING_CLASSES) or type(limit) is not int or tokens is None:
+    class_name, limit = settings.get("tokenizer_class"), settings.get("model_max_length")
+    tokens = _find_special_tokens(folder, name, settings, class_name in _REBUILDING_CLASSES)
+    if class_name not in (*_REBUILDING_CLASSES, *_READING_CLASSES) or type(limit) is not int or tokens is None:
         return None
     if not _is_plain(tokenizer_json, tokens, settings) or (
-        kind in _REBUILDING_CLASSES and not _matches_built_tokenizer(tokenizer_json, tokens, settings)
+        class_name in _REBUILDING_CLASSES and not _matches_built_tokenizer(tokenizer_json, tokens, settings)
     ):
         return None
-    return Vocabulary(folder, Tokenizer.from_file(str(paths[0])), tokens, limit, kind in _REBUILDING_CLASSES)
+    return Vocabulary(folder, Tokenizer.from_file(str(paths[0])), tokens, limit, class_name in _REBUILDING_CLASSES)
 
 
 def _find_special_tokens(
     folder: Path, name: str, settings: Mapping[str, Any], has_defaults: bool
 ) -> dict[str, str] | None:
     """Return the special tokens by role; None if there are settings that are not supported here."""
-    stated = {f"{role}_token": settings.get(f"{role}_token") for role in _ROLES}
+    settings_by_key = {f"{role}_token": settings.get(f"{role}_token") for role in _ROLES}
     used_entries = {key for key in settings if settings[key] not in (None, [], {})}
-    if used_entries - stated.keys() - _IGNORED_ENTRIES - _READ_ENTRIES:
+    if used_entries - settings_by_key.keys() - _IGNORED_ENTRIES - _READ_ENTRIES:
         return None
-    stated_tokens = {key.removesuffix("_token"): value for key, value in stated.items() if value is not None}
+    stated_tokens = {key.removesuffix("_token"): value for key, value in settings_by_key.items() if value is not None}
     tokens = (_DEFAULTS if has_defaults else {}) | stated_tokens
     if (folder / "special_tokens_map.json").is_file():
-        mapped = read_object(folder / "special_tokens_map.json", MAX_TOKENIZER_BYTES, name)
-        if any(tokens.get(key.removesuffix("_token")) != value for key, value in mapped.items()):
+        token_map = read_object(folder / "special_tokens_map.json", MAX_TOKENIZER_BYTES, name)
+        if any(tokens.get(key.removesuffix("_token")) != value for key, value in token_map.items()):
             return None
     return tokens if all(isinstance(token, str) for token in tokens.values()) else None
 
@@ -118,14 +118,14 @@ def _is_plain(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], sett
     if not isinstance(added_tokens, list) or not isinstance(vocabulary, dict):
         return False
     by_content = {token["content"]: token for token in added_tokens}
-    stated = {str(token["id"]): {k: token[k] for k in token if k != "id"} for token in added_tokens}
+    decoder = {str(token["id"]): {k: token[k] for k in token if k != "id"} for token in added_tokens}
     return (
         {*by_content} == {*tokens.values()}
         and all(
             token == _FLAGS | {"id": vocabulary.get(content), "content": content}
             for content, token in by_content.items()
         )
-        and settings.get("added_tokens_decoder", stated) == stated
+        and settings.get("added_tokens_decoder", decoder) == decoder
     )
 
 

@@ -25,7 +25,7 @@ SENTENCES_PER_LENGTH = 3  # in one visit
 # The form works only after the example has been drawn.
 IS_DRAWN = "() => document.querySelector('#live [data-live]')?.shadowRoot?.querySelector('canvas')?.width > 0"
 # Return the time from the typed sentence to the frame that shows it, and the longest task of the main thread meanwhile.
-READ_SENTENCE = """(sentence) => new Promise((done, failed) => {
+READ_SENTENCE = """(sentence) => new Promise((resolve, reject) => {
   const [form, field, status] = ["form", "input", "[role=status]"].map((tag) => document.querySelector(`#live ${tag}`));
   let longest = 0;
   const tasks = new PerformanceObserver((list) => {
@@ -36,11 +36,11 @@ READ_SENTENCE = """(sentence) => new Promise((done, failed) => {
   new MutationObserver(async (_, observer) => {
     if (/^(|Reading .*|Fetching .*)$/.test(status.textContent)) return;
     observer.disconnect();
-    if (!status.textContent.startsWith("Read on this device")) return failed(new Error(status.textContent));
+    if (!status.textContent.startsWith("Read on this device")) return reject(new Error(status.textContent));
     const took = (await bench.presented()) - began;
     await bench.painted();
     tasks.disconnect();
-    done({ took, longest });
+    resolve({ took, longest });
   }).observe(status, { childList: true });
   field.value = sentence;
   field.dispatchEvent(new Event("input"));

@@ -26,7 +26,7 @@ SAMPLE_SECONDS = 10.0  # seconds between two samples of the server
 RELEASE_SECONDS = 90.0  # time for the server to free resources after all visitors have left
 LEFTOVER_STUDY_SECONDS = 180.0  # time that studies may take after their visitors have left
 SEED = 77
-LONGEST_TRAINING, LONGEST_STUDY = 120.0, 120.0  # seconds
+MAX_TRAINING_SECONDS, MAX_STUDY_SECONDS = 120.0, 120.0
 TASKS = {
     "download": 0.06,
     "training": 0.004,
@@ -66,48 +66,48 @@ def main(results: Path, quick: bool = False, minutes: float = MINUTES) -> None:
     goals = {"megabytes": Target("share", 1.1), "descriptors": Target("below", start["descriptors"] + 100)}
     for name in start:
         if name != "seconds":
-            first, last = Sample((start[name],)), Sample((end[name],))
-            rows.append(Row(f"{name} at the end", last, "", first, goals.get(name)))
-            rows.append(Row(f"{name} at the peak", Sample((result.peak(name),)), "", first))
+            start_sample, end_sample = Sample((start[name],)), Sample((end[name],))
+            rows.append(Row(f"{name} at the end", end_sample, "", start_sample, goals.get(name)))
+            rows.append(Row(f"{name} at the peak", Sample((result.peak(name),)), "", start_sample))
     write(results, "soak", f"Soak of {minutes:g} minutes", "at the start", rows, f"Streamlit {streamlit.__version__}")
 
 
 async def _soak(server: MonitoredServer, seconds: float, visitors: int) -> SoakResult:
     result = SoakResult()
-    async with WebSession(server.url, light=True) as first:  # load all code first, as on a server in use
+    async with WebSession(server.url, light=True) as session:  # load all code first, as on a server in use
         random = Random(SEED)
-        visitor = Visitor(first, random)
+        visitor = Visitor(session, random)
         for name in ("read a sentence", "Compare", "Roles", "Inside"):
             await visitor.perform(name)
         for task in TASK_FUNCTIONS.values():
-            await task(first, random)
+            await task(session, random)
     await asyncio.sleep(5)
-    begin = time.monotonic()
-    result.samples.append(_sample_server(server, begin))
-    sampler = asyncio.create_task(_keep_sampling(server, begin, result))
+    start_time = time.monotonic()
+    result.samples.append(_sample_server(server, start_time))
+    sampler = asyncio.create_task(_keep_sampling(server, start_time, result))
     interval = seconds / visitors  # seconds from one arrival to the next
     async with asyncio.TaskGroup() as group:
         for number in range(visitors):
             group.create_task(_visit(server, number, interval * CONCURRENT_VISITORS, result))
-            await asyncio.sleep(max(0.0, begin + interval * (number + 1) - time.monotonic()))
+            await asyncio.sleep(max(0.0, start_time + interval * (number + 1) - time.monotonic()))
     end = time.monotonic() + LEFTOVER_STUDY_SECONDS
     while server.counts()["children"] > result.samples[0]["children"] and time.monotonic() < end:
         await asyncio.sleep(1)  # on a local server, a study continues after its visitor has left
     await asyncio.sleep(RELEASE_SECONDS)
     sampler.cancel()
     await asyncio.gather(sampler, return_exceptions=True)
-    result.samples.append(_sample_server(server, begin))
+    result.samples.append(_sample_server(server, start_time))
     return result
 
 
-def _sample_server(server: MonitoredServer, begin: float) -> dict[str, float]:
-    return {"seconds": round(time.monotonic() - begin), "megabytes": round(server.megabytes()), **server.counts()}
+def _sample_server(server: MonitoredServer, start_time: float) -> dict[str, float]:
+    return {"seconds": round(time.monotonic() - start_time), "megabytes": round(server.megabytes()), **server.counts()}
 
 
-async def _keep_sampling(server: MonitoredServer, begin: float, result: SoakResult) -> None:
+async def _keep_sampling(server: MonitoredServer, start_time: float, result: SoakResult) -> None:
     while True:
         await asyncio.sleep(SAMPLE_SECONDS)
-        result.samples.append(_sample_server(server, begin))
+        result.samples.append(_sample_server(server, start_time))
 
 
 async def _visit(server: MonitoredServer, number: int, seconds: float, result: SoakResult) -> None:
@@ -152,7 +152,7 @@ async def _train(session: WebSession, random: Random) -> None:
         await session.set(key, float(value))
     if "lab_run" in session.widgets:
         await session.press("lab_run")
-        await _wait_for_end(session, "lab_stop", LONGEST_TRAINING if random.random() < 0.5 else 3.0)
+        await _wait_for_end(session, "lab_stop", MAX_TRAINING_SECONDS if random.random() < 0.5 else 3.0)
     await session.go("")
 
 
@@ -162,7 +162,7 @@ async def _study(session: WebSession, random: Random) -> None:
     lines = "\n".join(f"The {random.choice(('cat', 'dog'))} number {random.random()} sat." for _ in range(30))
     await session.upload("corpus_file", "mine.txt", lines.encode())
     await session.press("measure_file")
-    await _wait_for_end(session, "stop_study", LONGEST_STUDY)
+    await _wait_for_end(session, "stop_study", MAX_STUDY_SECONDS)
     await session.go("", corpus="")
 
 

@@ -14,9 +14,9 @@ from benchmarks.views import open_bench
 from mha_viz import figures
 
 TOKENS = 128
-WAIT_UNTIL_PAINTED = """() => new Promise((done) => {
+WAIT_UNTIL_PAINTED = """() => new Promise((resolve) => {
   const look = () => document.documentElement.dataset.painted
-    ? requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))) : setTimeout(look, 5);
+    ? requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now()))) : setTimeout(look, 5);
   look();
 })"""
 

@@ -1,10 +1,10 @@
 // Runs before every measured page. All times are milliseconds of performance.now(), since navigation start.
 window.bench = (() => {
-  const nextFrame = () => new Promise((done) => requestAnimationFrame(done));
+  const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
   const nextTask = () =>
-    new Promise((done) => {
+    new Promise((resolve) => {
       const channel = new MessageChannel();
-      channel.port1.onmessage = () => done(performance.now());
+      channel.port1.onmessage = () => resolve(performance.now());
       channel.port2.postMessage(0);
     });
   const bench = {};
@@ -19,14 +19,14 @@ window.bench = (() => {
   // When the browser presents the frame with everything drawn so far, including rasterising and compositing: a word is
   // added to the page in the same task, and the browser reports when it has shown it.
   bench.presented = () =>
-    new Promise((done) => {
+    new Promise((resolve) => {
       const name = `bench-${(bench.marks = (bench.marks ?? 0) + 1)}`;
       new PerformanceObserver((list, observer) => {
         const entry = list.getEntries().find((candidate) => candidate.identifier === name);
         if (!entry) return;
         observer.disconnect();
         mark.remove();
-        done(entry.renderTime);
+        resolve(entry.renderTime);
       }).observe({ type: "element", buffered: true });
       const mark = document.createElement("p");
       mark.setAttribute("elementtiming", name);
@@ -37,8 +37,8 @@ window.bench = (() => {
 
   // The page calls `reportDrawn`; `shown` then resolves with the times since navigation, or since `drawAgain` began.
   let resolveShown;
-  bench.shown = new Promise((done) => {
-    resolveShown = done;
+  bench.shown = new Promise((resolve) => {
+    resolveShown = resolve;
   });
   bench.reportDrawn = async () => {
     const { began = 0, entered, arrived } = bench;
@@ -51,8 +51,8 @@ window.bench = (() => {
 
   // Draw new data in an open page, and resolve with the times as `shown` does.
   bench.drawAgain = (draw) => {
-    bench.shown = new Promise((done) => {
-      resolveShown = done;
+    bench.shown = new Promise((resolve) => {
+      resolveShown = resolve;
     });
     bench.began = performance.now();
     draw();

@@ -20,24 +20,24 @@ LENGTHS = (16, 32, 128)  # tokens; a longer text changes at once
 FRAME_TARGET = Target("below", 33.5, p95=True)  # two frames of a screen, except in one change of twenty
 # Make a change; return the milliseconds of the longest frame of the transition, and the number of pictures that fade,
 # so that a change without a transition does not count as a smooth one.
-_FRAMES = """([action, argument]) => new Promise((done) => {
+_FRAMES = """([action, argument]) => new Promise((resolve) => {
   const [frames, began] = [[], performance.now()];
   let last = 0;
-  const note = (now) => {
+  const recordFrame = (now) => {
     if (last) frames.push(now - last);
     last = now;
-    if (now - began > 200) done([Math.max(...frames), fading]);
-    else requestAnimationFrame(note);
+    if (now - began > 200) resolve([Math.max(...frames), fading]);
+    else requestAnimationFrame(recordFrame);
   };
   if (action === "head") {
     const [clientX, clientY] = argument;
     document.querySelector(".grid canvas").dispatchEvent(new MouseEvent("click", { clientX, clientY, bubbles: true }));
   } else {
-    const [one, other] = argument.map((value) => document.querySelector(`input[name=${action}][value=${value}]`));
-    (one.checked ? other : one).click();
+    const [first, second] = argument.map((value) => document.querySelector(`input[name=${action}][value=${value}]`));
+    (first.checked ? second : first).click();
   }
   const fading = document.querySelectorAll("canvas.before").length;
-  requestAnimationFrame(note);
+  requestAnimationFrame(recordFrame);
 })"""
 _OPTIONS = {"unit": ("words", "pieces"), "special": ("hide", "keep")}  # in turn; a long text begins without them
 _LABELS = {"head": "a head becomes another", "unit": "pieces become words", "special": "special tokens come and go"}

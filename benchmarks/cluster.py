@@ -53,7 +53,7 @@ def main(results: Path, quick: bool = False) -> None:
         with connect(workers=2) as client:
             fast_run = _ClusterRun(client, encoder, path, SHARD_BYTES * count // SENTENCES)
             memory_run = _ClusterRun(client, toy, write_treebank(Path(folder) / "long.conllu", long_count), SHARD_BYTES)
-        merging = _measure_merging(encoder, write_treebank(Path(folder) / "few.conllu", 600), shard_count)
+        merge = _measure_merging(encoder, write_treebank(Path(folder) / "few.conllu", 600), shard_count)
     name = f"{count:,} sentences of the grammar"
     cluster_time, single_time = (Sample((elapsed.seconds,)) for elapsed in (fast_run.elapsed, single_process))
     details = {
@@ -64,7 +64,7 @@ def main(results: Path, quick: bool = False) -> None:
         Row(f"{name}: 2 × 1 thread", cluster_time, "s", single_time, Target("share", MAX_TIME_RATIO), details),
         Row("bytes between processes per 1,000 sentences", Sample((fast_run.sent_bytes / count * 1000,)), "bytes"),
         *memory_run.iter_memory_rows(f"toy, {long_count:,} sentences"),
-        Row(f"merge of {shard_count:,} shards, one process", Sample((merging.seconds,)), "s", details=merging.details),
+        Row(f"merge of {shard_count:,} shards, one process", Sample((merge.seconds,)), "s", details=merge.details),
     ]
     write(results, "cluster", "A study on a cluster", "one process", rows, f"torch {torch.__version__}")
 
@@ -116,9 +116,9 @@ class _ClusterRun:
         peaks = [max(memory.values()) for memory in self._memory]
         yield Row(f"{name}: memory of a worker, at most", Sample((max(peaks),)), "bytes")
         quarter = max(1, len(peaks) // 4)
-        late, early = Sample((max(peaks[-quarter:]),)), Sample((max(peaks[quarter : 2 * quarter] or peaks),))
+        late_peak, early_peak = Sample((max(peaks[-quarter:]),)), Sample((max(peaks[quarter : 2 * quarter] or peaks),))
         target = Target("share", MAX_MEMORY_RATIO)
-        yield Row("memory of a worker, last quarter beside second", late, "bytes", early, target)
+        yield Row("memory of a worker, last quarter beside second", late_peak, "bytes", early_peak, target)
 
 
 def open_model(model: tasks.WorkerModel) -> None:
@@ -136,7 +136,7 @@ def measure_memory() -> int:
 # ---- the merge ------------------------------------------------------------------------------------------------------
 
 
-class _Merging:
+class _TimedMerge:
     """Merges sums in a tree, in one process; holds the seconds of the merges alone and the bytes of their inputs."""
 
     def __init__(self) -> None:
@@ -158,11 +158,11 @@ class _Merging:
 
     def _merge(self, parts: Sequence[Sums]) -> Sums:
         start = time.perf_counter()
-        merged = merge_sums(parts)
+        total = merge_sums(parts)
         self.seconds += time.perf_counter() - start
         self.bytes += sum(part.bytes for part in parts)
         self.merges += 1
-        return merged
+        return total
 
     @property
     def details(self) -> dict[str, Any]:
@@ -170,15 +170,15 @@ class _Merging:
         return {"merges": self.merges, "bytes_merged": self.bytes}
 
 
-def _measure_merging(encoder: Encoder, path: Path, shards: int) -> _Merging:
+def _measure_merging(encoder: Encoder, path: Path, shards: int) -> _TimedMerge:
     """Merge ``shards`` copies of the sums of one shard, each with other documents and sentences."""
     shard_sums = tasks.measure(_make_task(encoder, path))
     assert isinstance(shard_sums, Sums)
-    merging = _Merging()
+    merge = _TimedMerge()
     for number in range(shards):
-        merging.add(_relabel_sums(shard_sums, number))
-    merging.merge_remaining()
-    return merging
+        merge.add(_relabel_sums(shard_sums, number))
+    merge.merge_remaining()
+    return merge
 
 
 def _make_task(encoder: Encoder, path: Path) -> tasks.PartTask:
@@ -201,13 +201,13 @@ def _relabel_sums(sums: Sums, number: int) -> Sums:
     """
     documents = {f"{number} {name}": index for index, name in enumerate(sums.documents)}
     selection = Selection(sums.relations, sums.heads)
-    relabelled = replace(sums, documents=documents, arrays={**sums.arrays}, selection=selection)
+    new_sums = replace(sums, documents=documents, arrays={**sums.arrays}, selection=selection)
     assert sums.selection is not None
-    assert relabelled.selection is not None
+    assert new_sums.selection is not None
     cases = sums.selection.cases.copy()
     for column in ("first", "last"):
         cases[column] += number * 2000
     is_random = cases["slot"] % len(KINDS) == KINDS.index("random")
     cases["rank"][is_random] = np.random.default_rng(number).integers(0, 1 << 46, is_random.sum())
-    relabelled.selection.merge(cases)
-    return relabelled
+    new_sums.selection.merge(cases)
+    return new_sums

@@ -203,9 +203,9 @@ def _choose_action(
     if getattr(proto, "disabled", False):
         return None
     if kind == "button":
-        if findings.pressed[key] >= MAX_PRESSES.get(key, sys.maxsize):
+        if findings.press_counts[key] >= MAX_PRESSES.get(key, sys.maxsize):
             return None
-        findings.pressed[key] += 1 if key in MAX_PRESSES and random.random() < 0.5 else 0
+        findings.press_counts[key] += 1 if key in MAX_PRESSES and random.random() < 0.5 else 0
         return "button", f"press {key}", partial(session.press, key)
     if kind == "download_button":
         return "download", f"download {key}", partial(_download, session, key, findings)

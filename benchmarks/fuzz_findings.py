@@ -31,7 +31,7 @@ class Findings:
     closed_connections: int = 0  # connections that the server ended after an invalid message
     missing_files: int = 0  # files that the server had deleted before they could be fetched
     neighbour_actions: int = 0  # actions of the normal visitor
-    pressed: Counter[str] = field(default_factory=Counter)
+    press_counts: Counter[str] = field(default_factory=Counter)
 
 
 def count_tracebacks(log: str, is_forgiving: bool = False) -> Counter[str]:

@@ -151,14 +151,14 @@ class Person:
         self._scroll_to(menu).select_option(option)
         self._clicks += 1
 
-    def save(self, selector: str, expected: str) -> None:
+    def save(self, selector: str, expected_start: str) -> None:
         """Click an element that downloads a file, and check the beginning of the file."""
         with self._page.expect_download() as download:
             self.click(selector)
         file = self._folder / "saved.html"
         download.value.save_as(file)
-        actual = file.read_bytes()[: len(expected)].decode(errors="replace")
-        if actual.lower() != expected.lower():
+        actual = file.read_bytes()[: len(expected_start)].decode(errors="replace")
+        if actual.lower() != expected_start.lower():
             raise AssertionError(f"the file begins with “{actual}”")
 
     def type(self, text: str) -> None:
@@ -176,8 +176,8 @@ class Person:
 
     def moves(self, selector: str) -> None:
         """Check that an element's picture changes by itself."""
-        before, end = self._scroll_to(selector).screenshot(), time.monotonic() + PATIENCE / 1000
-        while self._page.locator(selector).screenshot() == before:
+        first_picture, end = self._scroll_to(selector).screenshot(), time.monotonic() + PATIENCE / 1000
+        while self._page.locator(selector).screenshot() == first_picture:
             if time.monotonic() > end:
                 raise AssertionError("nothing moves")
 

@@ -69,7 +69,7 @@ class CrowdResult:
     cpu: float = 0.0  # seconds of the servers
     client_cpu: float = 0.0
     megabytes: float = 0.0  # at the end, all servers together
-    received: int = 0  # bytes
+    received_bytes: int = 0
 
     @property
     def times(self) -> list[float]:
@@ -85,7 +85,7 @@ class CrowdResult:
             "server_cores": round(self.cpu / self.seconds, 3),
             "client_cores": round(self.client_cpu / self.seconds, 3),
             "megabytes": round(self.megabytes),
-            "kilobytes_received_per_action": round(self.received / count / 1000),
+            "kilobytes_received_per_action": round(self.received_bytes / count / 1000),
         }
 
 
@@ -141,9 +141,9 @@ async def _measure_cost(server: MonitoredServer, visitor: Visitor, name: str) ->
     """Return the CPU milliseconds of one action from Explore. Returning to Explore is not counted."""
     if visitor.session.page:
         await visitor.perform("back to Explore")
-    before = server.cpu()
+    cpu_before = server.cpu()
     await visitor.perform(name)
-    return 1000 * (server.cpu() - before)
+    return 1000 * (server.cpu() - cpu_before)
 
 
 # ---- One crowd ------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ async def _visit(
                         raise
                     if is_measuring.is_set():
                         result.actions.setdefault(name, []).append(seconds)
-                        result.received += session.received - received_before
+                        result.received_bytes += session.received - received_before
         except Exception as error:  # any error counts, because a person would have seen it
             result.errors.append(f"{type(error).__name__}: {error}"[:300])
             await asyncio.sleep(1)

@@ -47,14 +47,14 @@ class Walk:
     calls: int = 0
     moves: int = 0
     files: set[str] = field(default_factory=set)
-    last: str = ""
+    last_file: str = ""
 
     def enter(self, file: str) -> None:
         """Record one more call."""
         self.calls += 1
-        self.moves += file != self.last
+        self.moves += file != self.last_file
         self.files.add(file)
-        self.last = file
+        self.last_file = file
 
 
 @contextmanager

@@ -151,10 +151,10 @@ class Template:
         self._process.wait()
 
 
-def _make_pipe(first: ExitStack, second: ExitStack) -> tuple[int, int]:
+def _make_pipe(reading_stack: ExitStack, writing_stack: ExitStack) -> tuple[int, int]:
     """Make a pipe and return its ends (reading, writing) as ``os.pipe`` does; each end is closed with its stack."""
     ends = os.pipe()
-    for stack, end in zip((first, second), ends, strict=True):
+    for stack, end in zip((reading_stack, writing_stack), ends, strict=True):
         stack.callback(os.close, end)
     return ends
 

@@ -218,11 +218,11 @@ def _check_template(step: JsonObject) -> None:
             raise _DisallowedPart("puts very many tokens around a text")
 
 
-def _check_encoded_map(encoded: Any) -> None:
+def _check_encoded_map(base64_map: Any) -> None:
     """Check a character map as stored in JSON, in base64."""
-    if len(encoded) > 2 * MAX_MAP_BYTES:
+    if len(base64_map) > 2 * MAX_MAP_BYTES:
         raise _DisallowedPart("has a character map that is too large")
-    _check_map(base64.b64decode(encoded, validate=True))
+    _check_map(base64.b64decode(base64_map, validate=True))
 
 
 def _check_map(raw: bytes) -> None:

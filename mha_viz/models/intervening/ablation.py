@@ -242,12 +242,12 @@ def make_ablation_tap(variants: Sequence[Collection[Head]], substitute: Substitu
         """Replaces the outputs of the heads that are off in each variant."""
 
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-            ablated = [
+            ablated_heads = [
                 (variant, head.head) for variant, heads in enumerate(variants) for head in heads if head.layer == index
             ]
-            if not ablated:
+            if not ablated_heads:
                 return output
-            variant_numbers, head_numbers = (list(column) for column in zip(*ablated, strict=True))
+            variant_numbers, head_numbers = (list(column) for column in zip(*ablated_heads, strict=True))
             new_output: torch.Tensor = output.clone()
             new_output[variant_numbers, :, head_numbers] = substitute(index, self.slot(index), value, output)[
                 variant_numbers, :, head_numbers

@@ -108,36 +108,36 @@ def activation_patching(
     estimates = np.full((encoder.layers, encoder.heads), np.nan)
     if head is None:
         estimates = _estimate_changes(encoder, pieces, other_outputs, score) / (after - before)
-        patched = _patch_one_by_one(
+        passes = _patch_one_by_one(
             encoder, text, other_outputs, batch_size, None if exact else find_largest_estimate(estimates)
         )
     else:
-        patched = paths.patch_paths(encoder, pieces, other_outputs, head, side, batch_size)
+        passes = paths.patch_paths(encoder, pieces, other_outputs, head, side, batch_size)
     count = encoder.heads * (head.layer if head else encoder.layers) if exact else 1
-    shares = (_score_heads(encoder, _report_progress(patched, count, as_callback(progress)), score) - before) / (
+    shares = (_score_heads(encoder, _report_progress(passes, count, as_callback(progress)), score) - before) / (
         after - before
     )
     return Patched(encoder.name, text, other, label, before, after, shares, estimates, head, side, encoder.revision)
 
 
 def _report_progress(
-    patched: Iterator[tuple[list[Head], Weights]], count: int, progress: Callable[[float], None]
+    passes: Iterator[tuple[list[Head], Weights]], count: int, progress: Callable[[float], None]
 ) -> Iterator[tuple[list[Head], Weights]]:
-    """Yield the patched heads unchanged, and report after each the fraction of the ``count`` heads that are done."""
+    """Yield the passes unchanged, and report after each the fraction of the ``count`` heads that are done."""
     done = 0
-    for heads, states in patched:
+    for heads, states in passes:
         yield heads, states
         done += len(heads)
         progress(done / count)
 
 
-def _score_heads(encoder: Encoder, patched: Iterable[tuple[list[Head], Weights]], score: ScoreFunction) -> Numbers:
-    """Return the score with each head that was ``patched``, [layer, head]; NaN for the others.
+def _score_heads(encoder: Encoder, passes: Iterable[tuple[list[Head], Weights]], score: ScoreFunction) -> Numbers:
+    """Return the score with each head that was patched, [layer, head]; NaN for the others.
 
-    ``patched`` yields heads with their last states, [head, n, d_model].
+    ``passes`` yields heads with their last states, [head, n, d_model].
     """
     scores = np.full((encoder.layers, encoder.heads), np.nan)
-    for heads, states in patched:
+    for heads, states in passes:
         scores[*zip(*heads, strict=True)] = _evaluate(encoder, score, states)
     return scores
 

@@ -86,11 +86,11 @@ class _FalconAttention(nn.Module):
         if alibi is None:
             query, key = (_rotate(vectors, *position_embeddings) for vectors in (query, key))
         output = capture.capture_attention(self, query, key, value, attention_mask, scaling=self.scaling)[0]
-        projected = self.dense(output.flatten(2))
+        projection = self.dense(output.flatten(2))
         tap = capture.get_current_tap()
         if tap is not None:
-            tap.sentences = len(projected)
-        return projected, None
+            tap.sentences = len(projection)
+        return projection, None
 
 
 def _repeat_for_variants(_: nn.Module, __: Any, result: torch.Tensor) -> torch.Tensor:

@@ -96,9 +96,9 @@ class Tap:
             weights: Weights = self.weights.numpy()
             return weights
         # A GPU writes to pinned memory at full speed, and numpy uses huge pages: 75 MB take 5 ms instead of 60 ms.
-        pinned = torch.empty(self.weights.shape, pin_memory=True).copy_(self.weights)
-        weights = np.empty(pinned.shape, np.float32)
-        torch.from_numpy(weights).copy_(pinned)
+        pinned_weights = torch.empty(self.weights.shape, pin_memory=True).copy_(self.weights)
+        weights = np.empty(pinned_weights.shape, np.float32)
+        torch.from_numpy(weights).copy_(pinned_weights)
         return weights
 
     def steps(self) -> tuple[Step, ...]:
@@ -289,6 +289,6 @@ def _softmax_(scores: torch.Tensor) -> None:
     scores.div_(scores.sum(-1, keepdim=True))
 
 
-def _flatten_heads(projected: torch.Tensor) -> torch.Tensor:
+def _flatten_heads(vectors: torch.Tensor) -> torch.Tensor:
     """Reshape [sentence, head, n, d_head] to [head · sentence, n, d_head]."""
-    return projected.transpose(0, 1).flatten(0, 1)
+    return vectors.transpose(0, 1).flatten(0, 1)

@@ -65,11 +65,11 @@ def write_more(model: AnyModel, text: str, words: int, state: Continuation = EMP
         if next_piece in delimiters:
             return state._replace(text=_cut_after_words(state.text, words), is_complete=True)
         pieces = (*state.pieces, next_piece)
-        generated = _decode(encoder, prompt, pieces)
-        is_full = len(generated.split()) > words or len(pieces) >= min(
+        new_text = _decode(encoder, prompt, pieces)
+        is_full = len(new_text.split()) > words or len(pieces) >= min(
             words * PIECES_PER_WORD, encoder.limit - len(prompt)
         )
-        state = Continuation(pieces, _cut_after_words(generated, words) if is_full else generated, is_full)
+        state = Continuation(pieces, _cut_after_words(new_text, words) if is_full else new_text, is_full)
     return state
 
 

@@ -425,11 +425,11 @@ class PartTap(Tap):
     def __init__(self, weights: torch.Tensor, part: str, encoder_layers: int) -> None:
         super().__init__(weights)
         self.recorded_layers = 0  # number of recorded layers
-        first = {ENCODER: 0, DECODER: encoder_layers, CROSS: encoder_layers + 1}[part]
+        first_call = {ENCODER: 0, DECODER: encoder_layers, CROSS: encoder_layers + 1}[part]
         self._calls = (
-            range(first, first + len(weights))
+            range(first_call, first_call + len(weights))
             if part == ENCODER
-            else range(first, encoder_layers + 2 * len(weights), 2)
+            else range(first_call, encoder_layers + 2 * len(weights), 2)
         )
 
     def take(self, weights: torch.Tensor) -> None:

@@ -23,11 +23,11 @@ def make_layer_runner(model: Any) -> LayerRunner | None:
     family, config = FAMILIES[model.config.model_type], model.config
     if not family.has_bert_layers or is_setting_true(family.causal, config) or config.chunk_size_feed_forward:
         return None
-    *layers, last = [layer.attention.self for layer in model.encoder.layer]
+    *layers, last_layer = [layer.attention.self for layer in model.encoder.layer]
     for attention in layers:
         join_layers(attention, family.inputs)
-    join_layers(last, family.inputs[:2])
-    return LayerRunner(model) if isinstance(last.query, LinearRows) else None
+    join_layers(last_layer, family.inputs[:2])
+    return LayerRunner(model) if isinstance(last_layer.query, LinearRows) else None
 
 
 class _Layer(NamedTuple):

@@ -74,8 +74,8 @@ class _Attention(nn.Module):
         projections = self.c_attn(x).unflatten(-1, (3, self.config.n_head, -1))
         query, key, value = projections.permute(2, 0, 3, 1, 4).unbind()  # [sentence, head, n, d_head]
         heads, _ = capture.capture_attention(self, query, key, value, mask, scaling=self.scaling)
-        projected: torch.Tensor = self.c_proj(heads.flatten(2).contiguous())
-        return projected
+        projection: torch.Tensor = self.c_proj(heads.flatten(2).contiguous())
+        return projection
 
 
 class _FeedForward(nn.Module):
@@ -92,5 +92,5 @@ class _FeedForward(nn.Module):
         """
         y = self.c_fc(x)
         y = 0.5 * y * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (y + 0.044715 * torch.pow(y, 3.0))))
-        projected: torch.Tensor = self.c_proj(y)
-        return projected
+        projection: torch.Tensor = self.c_proj(y)
+        return projection

@@ -39,8 +39,8 @@ class PackedLinear(nn.Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Pack the weights again."""
-        packed = torch.ops.mkldnn._reorder_linear_weight(state["_packed"].contiguous(), None)
-        super().__setstate__({**state, "_packed": packed})  # type: ignore[no-untyped-call]
+        packed_weight = torch.ops.mkldnn._reorder_linear_weight(state["_packed"].contiguous(), None)
+        super().__setstate__({**state, "_packed": packed_weight})  # type: ignore[no-untyped-call]
 
     @property
     def weight(self) -> torch.Tensor:

@@ -63,7 +63,7 @@ class StoredTensor:
     path: Path
     name: str
 
-    def __getitem__(self, everything: EllipsisType) -> torch.Tensor:
+    def __getitem__(self, _: EllipsisType) -> torch.Tensor:
         """Read the tensor, as ``tensor[...]``."""
         with safe_open(self.path, "pt") as file:
             tensor: torch.Tensor = file.get_tensor(self.name)

@@ -152,9 +152,9 @@ def _find_separators(pre_tokenizer: Any, tokenizer_json: JsonObject) -> Iterator
 
     Both kinds are split from the letters on either side.
     """
-    first, *others = flatten_steps(tokenizer_json["pre_tokenizer"])
-    if others:
-        assert first["type"] == "WhitespaceSplit"
+    first_step, *other_steps = flatten_steps(tokenizer_json["pre_tokenizer"])
+    if other_steps:
+        assert first_step["type"] == "WhitespaceSplit"
         pre_tokenizer = WhitespaceSplit()
     codes = [code for span in _MEASURED_RANGES for code in span if code not in _SURROGATES]
     codes += [span[len(span) // 2] for span in _UNIFORM_RANGES]

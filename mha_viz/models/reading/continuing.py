@@ -30,8 +30,8 @@ def continue_text(model: AnyModel, text: str, words: int = 8) -> str:
     or that has no weights for words; SettingError for a number of words other than 1 to 32; TextError if the text
     leaves no room for more; EmptyText.
 
-    >>> continue_text(mv.load("repeater"), "k w d r k w", words=2)
-    'k w d r k w d r'
+    >>> continue_text(mv.load("repeater"), "dog river anna dog river", words=2)
+    'dog river anna dog river anna dog'
     """
     return text + write_more(model, text, words, steps=words * PIECES_PER_WORD).text
 

@@ -14,7 +14,7 @@ from benchmarks.results import format_summary, list_shortfalls, read_numbers
 from mha_viz import process
 
 HERE = Path(__file__).resolve().parent
-SHORT = (
+DEFAULT_NAMES = (
     "encode",
     "many",
     "grid",
@@ -29,37 +29,38 @@ SHORT = (
     "effects",
     "start",
 )
-NAMES = (*SHORT, "families", "lab", "jobs", "walks", "load", "soak", "fuzz", "back_messages", "hostile", "gpu")
-FEW = frozenset(("grid", "figures", "standalone", "live", "study", "effects"))  # repeat less without --full
+NAMES = (*DEFAULT_NAMES, "families", "lab", "jobs", "walks", "load", "soak", "fuzz", "back_messages", "hostile", "gpu")
+# These repeat less without --full.
+REDUCED_NAMES = frozenset(("grid", "figures", "standalone", "live", "study", "effects"))
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the named benchmarks one after the other; without names those of SHORT, with --full all."""
+    """Run the named benchmarks one after the other; without names, run DEFAULT_NAMES, or all with --full."""
     process.set_environment()
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed, measured.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and memory.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--full", action="store_true", help="all of them, all repetitions; writes benchmarks/results")
     length.add_argument("--quick", action="store_true", help="few repetitions of all; writes benchmarks/cache/quick")
-    parser.add_argument("--minutes", type=float, help="of the soak (default: 20); of the damaged files, at most")
-    chosen = parser.parse_args(arguments)
-    wrong = [name for name in chosen.names if name not in NAMES]
-    if wrong:
-        parser.error(f"“{wrong[0]}” is not a benchmark. Known: {', '.join(NAMES)}.")
-    stored = HERE / "results"
-    results = stored if chosen.full else HERE / "cache" / ("quick" if chosen.quick else "short")
+    parser.add_argument("--minutes", type=float, help="duration of soak (default: 20); maximum duration of hostile")
+    options = parser.parse_args(arguments)
+    unknown_names = [name for name in options.names if name not in NAMES]
+    if unknown_names:
+        parser.error(f"“{unknown_names[0]}” is not a benchmark. Known: {', '.join(NAMES)}.")
+    stored_folder = HERE / "results"
+    results = stored_folder if options.full else HERE / "cache" / ("quick" if options.quick else "short")
     results.mkdir(parents=True, exist_ok=True)
-    names = chosen.names or (NAMES if chosen.full else SHORT)
-    before = read_numbers(stored, names)
+    names = options.names or (NAMES if options.full else DEFAULT_NAMES)
+    stored_numbers = read_numbers(stored_folder, names)
     for name in names:
-        began = time.monotonic()
+        start = time.monotonic()
         print(f"\n{name} …", flush=True)
-        more = {"minutes": chosen.minutes} if name in ("soak", "hostile") and chosen.minutes else {}
-        few = chosen.quick or (name in FEW and not chosen.full)
-        import_module(f"benchmarks.{name}").main(results, few, **more)
-        print(f"{name}: {(time.monotonic() - began) / 60:.1f} min", flush=True)
+        extra_arguments = {"minutes": options.minutes} if name in ("soak", "hostile") and options.minutes else {}
+        is_quick = options.quick or (name in REDUCED_NAMES and not options.full)
+        import_module(f"benchmarks.{name}").main(results, is_quick, **extra_arguments)
+        print(f"{name}: {(time.monotonic() - start) / 60:.1f} min", flush=True)
     (results / "README.md").write_text(format_summary(results), "utf-8")
-    print("\n".join(["", *list_shortfalls(results, names, before)]))
+    print("\n".join(["", *list_shortfalls(results, names, stored_numbers)]))
     print(f"\nWritten: {results / 'README.md'}")
 
 

@@ -1,4 +1,4 @@
-"""One Chromium for all measurements, and the bytes that it receives."""
+"""Start the Chromium for all measurements, and count the bytes that its pages receive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from tools import browser as tool
+from tools import browser as browser_tool
 
 FLAGS = (
     "--no-sandbox",
@@ -21,7 +21,7 @@ FLAGS = (
     "--no-first-run",
 )
 TIMING = Path(__file__).resolve().parent / "timing.js"
-LONG = 600_000  # milliseconds; BertViz takes a minute to draw millions of lines
+TIMEOUT_MS = 600_000  # BertViz takes a minute to draw millions of lines
 
 
 @contextmanager
@@ -30,9 +30,9 @@ def open_chromium() -> Iterator[Browser]:
 
     Raises SystemExit if there is none.
     """
-    path = os.environ.get("CHROMIUM") or tool.find()
+    path = os.environ.get("CHROMIUM") or browser_tool.find()
     if path is None:
-        raise SystemExit(tool.NOT_FOUND)
+        raise SystemExit(browser_tool.NOT_FOUND)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         try:
@@ -50,7 +50,7 @@ def name_browser(browser: Browser) -> str:
 def open_visitor(browser: Browser) -> Iterator[BrowserContext]:
     """Yield a visitor with an empty cache and a 1440 × 900 window."""
     context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
-    context.set_default_timeout(LONG)
+    context.set_default_timeout(TIMEOUT_MS)
     context.add_init_script(path=TIMING)
     try:
         yield context
@@ -64,19 +64,19 @@ class Traffic:
     def __init__(self, page: Page) -> None:
         self.http = self.socket = 0
         session = page.context.new_cdp_session(page)
-        session.on("Network.dataReceived", self._received)
-        session.on("Network.webSocketFrameReceived", self._framed)
+        session.on("Network.dataReceived", self._count_data)
+        session.on("Network.webSocketFrameReceived", self._count_message)
         session.send("Network.enable")
 
     @property
     def bytes(self) -> int:
-        """Everything so far."""
+        """All bytes so far."""
         return self.http + self.socket
 
-    def _received(self, event: dict[str, Any]) -> None:
+    def _count_data(self, event: dict[str, Any]) -> None:
         self.http += event["encodedDataLength"]  # 0 for parts of a body; its last part has the sum
 
-    def _framed(self, event: dict[str, Any]) -> None:
+    def _count_message(self, event: dict[str, Any]) -> None:
         payload = event["response"]["payloadData"]
-        binary = event["response"]["opcode"] == 2  # base64 in this case
-        self.socket += len(payload) * 3 // 4 if binary else len(payload.encode())
+        is_binary = event["response"]["opcode"] == 2  # base64 in this case
+        self.socket += len(payload) * 3 // 4 if is_binary else len(payload.encode())

@@ -1,11 +1,11 @@
-"""A study on a cluster of 2 × 1 thread on this machine, compared with one process.
+"""Time a study on a cluster of 2 × 1 thread on this machine, compared with one process.
 
-It measures time, bytes moved, memory and merging. The corpora are made by the built-in grammar, in documents of 20
-sentences, each in one CoNLL-U file. Both methods lead from the file to the profile; the models are loaded before the
-clock starts.
+Also measured: bytes moved, memory and merging. The corpora are sentences of the built-in grammar in documents of 20,
+each corpus in one CoNLL-U file. Both ways lead from the file to the profile; the models are loaded before the clock
+starts.
 
-Throughput and bytes are those of MiniLM, over shards so small that both workers end at about the same time, as in a
-large study; the memory is measured over a longer corpus with the toy model, which has the same kinds of sums.
+Throughput and bytes are measured with MiniLM, on shards so small that both workers end at about the same time, as in a
+large study. Memory is measured on a longer corpus with the toy model, which has the same kinds of sums.
 """
 
 from __future__ import annotations
@@ -35,36 +35,36 @@ from mha_viz.study.run import study
 from mha_viz.study.sums import PASSES, Sums, merge_sums
 
 SENTENCES = 4_000  # sentences of the comparison with one process
-SHARD = 400_000  # bytes of a shard in it
-LONG = 20_000  # sentences over which the memory is measured
-PER_DOCUMENT = 20
-SHARDS = 1000  # shards of the simulated merge
-SHARE = 1 / 0.9  # share of the time of one process, at most
-FLAT = 1.1  # memory of a worker in the last quarter relative to the second, at most
+SHARD_BYTES = 400_000  # size of a shard in that comparison
+LONG_SENTENCES = 20_000  # sentences for the measurement of memory
+SENTENCES_PER_DOCUMENT = 20
+MERGED_SHARDS = 1000  # shards of the simulated merge
+MAX_TIME_RATIO = 1 / 0.9  # maximum time, relative to one process
+MAX_MEMORY_RATIO = 1.1  # maximum memory of a worker in the last quarter, relative to the second
 
 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/cluster.json``. ``quick``: fewer sentences and shards."""
-    count, long, shards = (1000, 3000, 50) if quick else (SENTENCES, LONG, SHARDS)
+    count, long_count, shard_count = (1000, 3000, 50) if quick else (SENTENCES, LONG_SENTENCES, MERGED_SHARDS)
     encoder, toy = load_one_stack("minilm"), load_one_stack("toy")
     with tempfile.TemporaryDirectory() as folder:
         path = write_treebank(Path(folder) / "grammar.conllu", count)
-        alone = _run_alone(encoder, path)
+        single_process = _run_alone(encoder, path)
         with connect(workers=2) as client:
-            fast = _Measured(client, encoder, path, SHARD * count // SENTENCES)
-            followed = _Measured(client, toy, write_treebank(Path(folder) / "long.conllu", long), SHARD)
-        merging = _measure_merging(encoder, write_treebank(Path(folder) / "few.conllu", 600), shards)
-    what = f"{count:,} sentences of the grammar"
-    ours, other = (Sample((taken.seconds,)) for taken in (fast.taken, alone))
-    beside = {
-        "sentences_per_second": round(count / fast.taken.seconds, 1),
-        "processor_seconds": [round(taken.processor) for taken in (fast.taken, alone)],
+            fast_run = _ClusterRun(client, encoder, path, SHARD_BYTES * count // SENTENCES)
+            memory_run = _ClusterRun(client, toy, write_treebank(Path(folder) / "long.conllu", long_count), SHARD_BYTES)
+        merge = _measure_merging(encoder, write_treebank(Path(folder) / "few.conllu", 600), shard_count)
+    name = f"{count:,} sentences of the grammar"
+    cluster_time, single_time = (Sample((elapsed.seconds,)) for elapsed in (fast_run.elapsed, single_process))
+    details = {
+        "sentences_per_second": round(count / fast_run.elapsed.seconds, 1),
+        "processor_seconds": [round(elapsed.cpu) for elapsed in (fast_run.elapsed, single_process)],
     }
     rows = [
-        Row(f"{what}: 2 × 1 thread", ours, "s", other, Target("share", SHARE), beside),
-        Row("bytes between processes per 1,000 sentences", Sample((fast.moved / count * 1000,)), "bytes"),
-        *followed.memory_rows(f"toy, {long:,} sentences"),
-        Row(f"merge of {shards:,} shards, one process", Sample((merging.seconds,)), "s", beside=merging.beside),
+        Row(f"{name}: 2 × 1 thread", cluster_time, "s", single_time, Target("share", MAX_TIME_RATIO), details),
+        Row("bytes between processes per 1,000 sentences", Sample((fast_run.sent_bytes / count * 1000,)), "bytes"),
+        *memory_run.iter_memory_rows(f"toy, {long_count:,} sentences"),
+        Row(f"merge of {shard_count:,} shards, one process", Sample((merge.seconds,)), "s", details=merge.details),
     ]
     write(results, "cluster", "A study on a cluster", "one process", rows, f"torch {torch.__version__}")
 
@@ -73,51 +73,52 @@ def write_treebank(path: Path, count: int) -> Path:
     """Write sentences of the grammar to a file, in documents."""
     with path.open("w", encoding="utf-8") as file:
         for number, sentence in enumerate(grammar.corpus(count).sentences):
-            begins = number % PER_DOCUMENT == 0
-            file.write(format_conllu([replace(sentence, document=f"d{number // PER_DOCUMENT}" if begins else "")]))
+            document, index = divmod(number, SENTENCES_PER_DOCUMENT)
+            file.write(format_conllu([replace(sentence, document="" if index else f"d{document}")]))
     return path
 
 
 class Elapsed(NamedTuple):
-    """Seconds on the clock, and seconds of all processors."""
+    """Elapsed seconds, and CPU seconds of all processes."""
 
     seconds: float
-    processor: float
+    cpu: float
 
 
 def _run_alone(encoder: Encoder, path: Path) -> Elapsed:
-    began, processor = time.perf_counter(), time.process_time()
+    start, cpu_start = time.perf_counter(), time.process_time()
     study(encoder, read_corpus(path))
-    return Elapsed(time.perf_counter() - began, time.process_time() - processor)
+    return Elapsed(time.perf_counter() - start, time.process_time() - cpu_start)
 
 
-class _Measured:
-    """One study on a cluster: its seconds, the bytes sent by workers, and their memory over time."""
+class _ClusterRun:
+    """Runs one study on a cluster; holds its seconds, the bytes that workers sent, and their memory over time."""
 
-    def __init__(self, client: Any, encoder: Encoder, path: Path, size: int) -> None:
-        cluster = ClusterEngine(client, size=size)
+    def __init__(self, client: Any, encoder: Encoder, path: Path, shard_bytes: int) -> None:
+        cluster = ClusterEngine(client, size=shard_bytes)
         client.run(open_model, tasks.WorkerModel.opened_by(encoder))
         self._client, self._memory = client, list[dict[str, int]]()
-        before, processor, began = self._sent(), self._processor(), time.perf_counter()
+        sent_before, cpu_start, start = self._count_sent_bytes(), self._measure_cpu(), time.perf_counter()
         cluster.study(encoder, cluster.open(path), progress=lambda _: self._memory.append(client.run(measure_memory)))
-        self.taken = Elapsed(time.perf_counter() - began, self._processor() - processor)
-        self.moved = self._sent() - before
+        self.elapsed = Elapsed(time.perf_counter() - start, self._measure_cpu() - cpu_start)
+        self.sent_bytes = self._count_sent_bytes() - sent_before
 
-    def _sent(self) -> int:
+    def _count_sent_bytes(self) -> int:
         return sum(self._client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
-    def _processor(self) -> float:
+    def _measure_cpu(self) -> float:
         """Return the CPU seconds of the workers and of this process, in which the scheduler runs."""
-        of_workers: dict[str, float] = self._client.run(time.process_time)
-        return time.process_time() + sum(of_workers.values())
+        worker_seconds: dict[str, float] = self._client.run(time.process_time)
+        return time.process_time() + sum(worker_seconds.values())
 
-    def memory_rows(self, what: str) -> Iterator[Row]:
-        """Return rows for the largest memory of a worker and for its growth."""
-        each = [max(at.values()) for at in self._memory]
-        yield Row(f"{what}: memory of a worker, at most", Sample((max(each),)), "bytes")
-        quarter = max(1, len(each) // 4)
-        late, early = Sample((max(each[-quarter:]),)), Sample((max(each[quarter : 2 * quarter] or each),))
-        yield Row("memory of a worker, last quarter beside second", late, "bytes", early, Target("share", FLAT))
+    def iter_memory_rows(self, name: str) -> Iterator[Row]:
+        """Yield rows for the largest memory of a worker and for its growth."""
+        peaks = [max(memory.values()) for memory in self._memory]
+        yield Row(f"{name}: memory of a worker, at most", Sample((max(peaks),)), "bytes")
+        quarter = max(1, len(peaks) // 4)
+        late_peak, early_peak = Sample((max(peaks[-quarter:]),)), Sample((max(peaks[quarter : 2 * quarter] or peaks),))
+        target = Target("share", MAX_MEMORY_RATIO)
+        yield Row("memory of a worker, last quarter beside second", late_peak, "bytes", early_peak, target)
 
 
 def open_model(model: tasks.WorkerModel) -> None:
@@ -135,49 +136,49 @@ def measure_memory() -> int:
 # ---- the merge ------------------------------------------------------------------------------------------------------
 
 
-class _Merging:
-    """A merge in a tree, in one process: the seconds of the merges alone, and the bytes of their inputs."""
+class _TimedMerge:
+    """Merges sums in a tree, in one process; holds the seconds of the merges alone and the bytes of their inputs."""
 
     def __init__(self) -> None:
         self.seconds, self.bytes, self.merges = 0.0, 0, 0
         self._levels: list[list[Sums]] = []
 
     def add(self, sums: Sums, level: int = 0) -> None:
-        """Add the sums of one shard; FAN of them are merged."""
+        """Add the sums of one shard. Every MERGE_SIZE of them are merged."""
         if level == len(self._levels):
             self._levels.append([])
         self._levels[level].append(sums)
         if len(self._levels[level]) == MERGE_SIZE:
-            together, self._levels[level] = self._levels[level], []
-            self.add(self._merged(together), level + 1)
+            full_level, self._levels[level] = self._levels[level], []
+            self.add(self._merge(full_level), level + 1)
 
-    def root(self) -> Sums:
-        """Return the sum of all shards."""
-        return self._merged([sums for level in self._levels for sums in level])
+    def merge_remaining(self) -> Sums:
+        """Merge the sums that are left, and return the sum of all shards."""
+        return self._merge([sums for level in self._levels for sums in level])
 
-    def _merged(self, parts: Sequence[Sums]) -> Sums:
-        began = time.perf_counter()
-        together = merge_sums(parts)
-        self.seconds += time.perf_counter() - began
+    def _merge(self, parts: Sequence[Sums]) -> Sums:
+        start = time.perf_counter()
+        total = merge_sums(parts)
+        self.seconds += time.perf_counter() - start
         self.bytes += sum(part.bytes for part in parts)
         self.merges += 1
-        return together
+        return total
 
     @property
-    def beside(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """Numbers that explain the seconds."""
         return {"merges": self.merges, "bytes_merged": self.bytes}
 
 
-def _measure_merging(encoder: Encoder, path: Path, shards: int) -> _Merging:
-    """Merge the sums of one shard ``shards`` times, each time with other documents and sentences."""
-    first = tasks.measure(_make_task(encoder, path))
-    assert isinstance(first, Sums)
-    merging = _Merging()
+def _measure_merging(encoder: Encoder, path: Path, shards: int) -> _TimedMerge:
+    """Merge ``shards`` copies of the sums of one shard, each with other documents and sentences."""
+    shard_sums = tasks.measure(_make_task(encoder, path))
+    assert isinstance(shard_sums, Sums)
+    merge = _TimedMerge()
     for number in range(shards):
-        merging.add(_relabel_sums(first, number))
-    merging.root()
-    return merging
+        merge.add(_relabel_sums(shard_sums, number))
+    merge.merge_remaining()
+    return merge
 
 
 def _make_task(encoder: Encoder, path: Path) -> tasks.PartTask:
@@ -185,27 +186,28 @@ def _make_task(encoder: Encoder, path: Path) -> tasks.PartTask:
     from mha_viz.study.cluster.layout import lay_out, survey_shard
     from mha_viz.study.plan import DEFAULT_BATCH
 
-    one = cut_file(str(path), 10**9)
-    layout = lay_out(path.name, [one], [[survey_shard(shard, one.kind) for shard in one.shards]])
+    file = cut_file(str(path), 10**9)
+    layout = lay_out(path.name, [file], [[survey_shard(shard, file.kind) for shard in file.shards]])
     return tasks.PartTask(
         layout.parts[0], tasks.WorkerModel.opened_by(encoder), tasks.PartSums(PASSES, DEFAULT_BATCH), ""
     )
 
 
 def _relabel_sums(sums: Sums, number: int) -> Sums:
-    """Return the sums as if another shard had given them.
+    """Return the sums as if they came from another shard.
 
-    Its cases have other sentences and other documents, and the documents share their rows with those of other shards,
-    as in a large corpus.
+    The cases have other sentences and documents, and the documents share their rows with those of other shards, as in a
+    large corpus.
     """
-    documents = {f"{number} {name}": at for at, name in enumerate(sums.documents)}
-    moved = replace(sums, documents=documents, arrays={**sums.arrays}, selection=Selection(sums.relations, sums.heads))
+    documents = {f"{number} {name}": index for index, name in enumerate(sums.documents)}
+    selection = Selection(sums.relations, sums.heads)
+    new_sums = replace(sums, documents=documents, arrays={**sums.arrays}, selection=selection)
     assert sums.selection is not None
-    assert moved.selection is not None
+    assert new_sums.selection is not None
     cases = sums.selection.cases.copy()
     for column in ("first", "last"):
         cases[column] += number * 2000
-    drawn = cases["slot"] % len(KINDS) == KINDS.index("random")
-    cases["rank"][drawn] = np.random.default_rng(number).integers(0, 1 << 46, drawn.sum())
-    moved.selection.merge(cases)
-    return moved
+    is_random = cases["slot"] % len(KINDS) == KINDS.index("random")
+    cases["rank"][is_random] = np.random.default_rng(number).integers(0, 1 << 46, is_random.sum())
+    new_sums.selection.merge(cases)
+    return new_sums

@@ -1,4 +1,4 @@
-"""Text to attention: ``encode`` compared with plain transformers on the same weights.
+"""Time ``encode``, from text to attention, compared with plain transformers on the same weights.
 
 Transformers runs with ``eager``, ``output_attentions`` and ``no_grad``.
 """
@@ -26,9 +26,9 @@ from mha_viz.models.reading.loading import load_one_stack
 
 ROOT = Path(__file__).resolve().parent.parent
 LENGTHS = (16, 64, 128, 256, 512)  # pieces, including special ones
-SHARES = {16: 0.45, 64: 0.52, 128: 0.62, 256: 0.7, 512: 0.7}  # ours / theirs, at most
-LARGEST_DIFFERENCE = 1e-5
-MEMORY = 1.3  # peak above the model's own memory, in attention tensors
+MAX_RATIOS = {16: 0.45, 64: 0.52, 128: 0.62, 256: 0.7, 512: 0.7}  # ours / theirs, at most
+MAX_DIFFERENCE = 1e-5
+MAX_MEMORY = 1.3  # maximum peak above the model's own memory, in multiples of the attention tensor
 WORDS = (
     "the",
     "animal",
@@ -50,11 +50,11 @@ WORDS = (
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/encode.json``. ``quick``: few repetitions."""
     rows: list[Row] = []
-    for name, pair in PAIRS.items():
-        encoder, model = pair()
-        plain = _make_plain(model, make_tokenizer())
+    for name, load_pair in PAIRS.items():
+        encoder, model = load_pair()
+        run_plain = _make_plain_pass(model, make_tokenizer())
         for n in LENGTHS:
-            rows += _compare_times(name, n, encoder, plain, 3 if quick else max(7, 1200 // n))
+            rows += _compare_times(name, n, encoder, run_plain, 3 if quick else max(7, 1200 // n))
     rows += _measure_memory()
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
     write(results, "encode", "Text to attention", "plain transformers", rows, machine)
@@ -65,21 +65,23 @@ def make_text(n: int) -> str:
     return " ".join(islice(cycle(WORDS), n - 2))
 
 
-def _compare_times(name: str, n: int, encoder: Encoder, plain: Callable[[str], Any], repetitions: int) -> list[Row]:
-    typed = make_text(n)
-    ours, theirs = encoder.encode(typed).weights, torch.cat(plain(typed)).numpy()
+def _compare_times(name: str, n: int, encoder: Encoder, run_plain: Callable[[str], Any], repetitions: int) -> list[Row]:
+    text = make_text(n)
+    ours, theirs = encoder.encode(text).weights, torch.cat(run_plain(text)).numpy()
     if ours.shape[2] != n:
         raise ValueError(f"The text has {ours.shape[2]} pieces instead of {n}: choose words that are one piece each.")
     difference = Sample((float(np.abs(ours - theirs).max()) * 1e6,))
-    mine, other = _time_in_turns(lambda: encoder.encode(typed), lambda: plain(typed), repetitions)
-    again, bare = _time_in_turns(lambda: encoder.encode(typed), _make_bare_products(encoder, n), repetitions)
-    what = f"{name}, n = {n}"
-    share = Target("share", SHARES[n])
-    beside = {"ratio_of_fastest": round(min(mine.values) / min(other.values), 3)}
+    our_times, their_times = _time_in_turns(lambda: encoder.encode(text), lambda: run_plain(text), repetitions)
+    our_times_again, product_times = _time_in_turns(
+        lambda: encoder.encode(text), _make_bare_products(encoder, n), repetitions
+    )
+    label = f"{name}, n = {n}"
+    target = Target("share", MAX_RATIOS[n])
+    details = {"ratio_of_fastest": round(min(our_times.values) / min(their_times.values), 3)}
     return [
-        Row(what, mine, "ms", other, share, beside),
-        Row(f"{what}, beside the bare products", again, "ms", bare),
-        Row(f"{what}, largest difference", difference, "× 10⁻⁶", target=Target("below", LARGEST_DIFFERENCE * 1e6)),
+        Row(label, our_times, "ms", their_times, target, details),
+        Row(f"{label}, beside the bare products", our_times_again, "ms", product_times),
+        Row(f"{label}, largest difference", difference, "× 10⁻⁶", target=Target("below", MAX_DIFFERENCE * 1e6)),
     ]
 
 
@@ -88,24 +90,23 @@ def _time_in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repetitio
 
     They take turns, so that a busy moment of the machine affects both.
     """
-    taken: tuple[list[float], list[float]] = ([], [])
+    times: tuple[list[float], list[float]] = ([], [])
     for _ in range(repetitions + 1):
-        for run, times in zip((ours, theirs), taken, strict=True):
+        for run, milliseconds in zip((ours, theirs), times, strict=True):
             start = time.perf_counter()
             run()
-            times.append((time.perf_counter() - start) * 1000)
-    return Sample(tuple(taken[0][1:])), Sample(tuple(taken[1][1:]))
+            milliseconds.append((time.perf_counter() - start) * 1000)
+    return Sample(tuple(times[0][1:])), Sample(tuple(times[1][1:]))
 
 
 def _make_bare_products(encoder: Encoder, n: int) -> Callable[[], None]:
-    """Return a function that computes only what a reading in float32 cannot avoid.
+    """Return a function that computes only the operations that a reading in float32 cannot avoid.
 
-    These are, by PyTorch's own operations, the products with the weights, and one softmax and two products of all heads
-    in each layer.
+    They are PyTorch's own products with the weights, and one softmax and two products of all heads in each layer.
     """
     modules = [m for m in encoder._model.modules() if isinstance(m, PackedLinear | torch.nn.Linear)]
-    needed = modules[:-4]  # the last layer ends with its weights: no W_V, no W_O, no feed-forward part
-    products = [(torch.rand(n, w.shape[1]), w.clone(), m.bias) for m in needed for w in (m.weight,)]
+    used_modules = modules[:-4]  # the last layer ends with its weights: no W_V, no W_O, no feed-forward part
+    products = [(torch.rand(n, w.shape[1]), w.clone(), m.bias) for m in used_modules for w in (m.weight,)]
     d_k = encoder.d_model // encoder.heads
     queries, keys, values = (torch.rand(encoder.heads, n, d_k) for _ in "qkv")
 
@@ -121,49 +122,48 @@ def _make_bare_products(encoder: Encoder, n: int) -> Callable[[], None]:
     return run
 
 
-def _make_plain(model: Any, tokenizer: Any) -> Callable[[str], Any]:
-    def run(typed: str) -> Any:
+def _make_plain_pass(model: Any, tokenizer: Any) -> Callable[[str], Any]:
+    def run(text: str) -> Any:
         with torch.no_grad():
-            return model(**tokenizer(typed, return_tensors="pt"), output_attentions=True).attentions
+            return model(**tokenizer(text, return_tensors="pt"), output_attentions=True).attentions
 
     return run
 
 
-def _find_minilm_folder() -> str:
+def find_minilm_folder() -> str:
+    """Return the folder of the bundled MiniLM."""
     return str(hub.find_local_folder(catalog.resolve("minilm")))
 
 
 def make_tokenizer() -> Any:
     """Return the tokenizer of both models."""
-    return AutoTokenizer.from_pretrained(_find_minilm_folder())
+    return AutoTokenizer.from_pretrained(find_minilm_folder())
 
 
 def _load_minilm() -> tuple[Encoder, Any]:
-    return load_one_stack("minilm"), AutoModel.from_pretrained(
-        _find_minilm_folder(), attn_implementation="eager"
-    ).eval()
+    return load_one_stack("minilm"), AutoModel.from_pretrained(find_minilm_folder(), attn_implementation="eager").eval()
 
 
 def _make_bert_base() -> tuple[Encoder, Any]:
     """Return BERT-base with random weights: 12 layers, 12 heads, d_model 768."""
     torch.manual_seed(0)
-    plain: Any = BertModel(BertConfig())
-    plain.set_attn_implementation("eager")
-    fast: Any = BertModel(BertConfig(), add_pooling_layer=False)
-    fast.set_attn_implementation(capture.IMPLEMENTATION)
-    fast.load_state_dict(plain.state_dict(), strict=False)
-    encoder = Encoder(fast.eval(), make_tokenizer(), "bert-base shape", "random")
+    plain_model: Any = BertModel(BertConfig())
+    plain_model.set_attn_implementation("eager")
+    our_model: Any = BertModel(BertConfig(), add_pooling_layer=False)
+    our_model.set_attn_implementation(capture.IMPLEMENTATION)
+    our_model.load_state_dict(plain_model.state_dict(), strict=False)
+    encoder = Encoder(our_model.eval(), make_tokenizer(), "bert-base shape", "random")
     encoder._prepare()
-    return encoder, plain.eval()
+    return encoder, plain_model.eval()
 
 
-# The encoder and the model of plain transformers with the same weights, made when they are called.
+# Functions that load our encoder and plain transformers' model with the same weights.
 PAIRS: dict[str, Callable[[], tuple[Encoder, Any]]] = {"MiniLM": _load_minilm, "BERT-base shape": _make_bert_base}
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
 
-# Linux resets the peak when 5 is written there; "own" is the memory of the process with the model loaded and used once.
+# Writing 5 to clear_refs resets the peak. base: memory of the process with the model loaded and used once.
 _MEASURE = """
 import gc, sys
 from pathlib import Path
@@ -176,16 +176,16 @@ def kilobytes(key):
 encoder = load("minilm")
 encoder.encode(make_text(16))
 gc.collect()
-own = kilobytes("VmRSS")
+base = kilobytes("VmRSS")
 Path("/proc/self/clear_refs").write_text("5")
 tensor = encoder.encode(make_text(512)).weights.nbytes
-print((kilobytes("VmHWM") - own) * 1024 / tensor)
+print((kilobytes("VmHWM") - base) * 1024 / tensor)
 """
 
 
 def _measure_memory() -> list[Row]:
     if not Path("/proc/self/clear_refs").exists():
         return []
-    finished = subprocess.run([sys.executable, "-c", _MEASURE], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    peak = Sample((float(finished.stdout.split()[-1]),))
-    return [Row("MiniLM, n = 512, peak memory in attention tensors", peak, "", target=Target("below", MEMORY))]
+    process = subprocess.run([sys.executable, "-c", _MEASURE], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    peak = Sample((float(process.stdout.split()[-1]),))
+    return [Row("MiniLM, n = 512, peak memory in attention tensors", peak, "", target=Target("below", MAX_MEMORY))]

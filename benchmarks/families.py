@@ -1,6 +1,6 @@
-"""The attention weights of every family compared with transformers' own eager attention.
+"""Compare the attention weights of every family with those of transformers' own eager attention.
 
-Both have the same random weights; the differences are measured, not the time.
+Both use the same random model weights. The differences are measured, not the time.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ TARGET = "Das Tier war zu müde, café."
 
 
 def main(results: Path, quick: bool = False) -> None:
-    """Measure, print, write ``results/families.json``; ``quick`` changes nothing, because it takes seconds."""
+    """Measure, print, write ``results/families.json``; ``quick`` changes nothing, because all of it takes seconds."""
     with tempfile.TemporaryDirectory() as name:
-        folder, two = Path(name), sorted(tiny_encoder_decoders.ENCODER_DECODERS)
+        folder, encoder_decoders = Path(name), sorted(tiny_encoder_decoders.ENCODER_DECODERS)
         rows = [_make_row(family, max(_compare_one_stack(family, folder / family))) for family in sorted(FAMILIES)]
         rows += [
             _make_row(f"{family}: encoder, decoder, cross", max(_compare_two_stacks(family, folder / family)))
-            for family in two
+            for family in encoder_decoders
         ]
     engine = f"torch {torch.__version__}, transformers {transformers.__version__}"
     write(results, "families", "The largest deviation of a weight from transformers", "", rows, engine)
 
 
-def _make_row(what: str, deviation: float) -> Row:
-    return Row(what, Sample((deviation,)), "", target=Target("below", EQUAL))
+def _make_row(name: str, deviation: float) -> Row:
+    return Row(name, Sample((deviation,)), "", target=Target("below", EQUAL))
 
 
 def _compare_one_stack(family: str, folder: Path) -> Iterator[float]:

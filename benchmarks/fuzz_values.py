@@ -1,4 +1,4 @@
-"""Values for random interactions: those that a widget or component can send, and those that none would."""
+"""Draw values for random interactions: valid values of each widget and component, and invalid values."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from benchmarks.visitors import draw_sentence
 from tests.hostile import TEXTS
 from tests.web_session import WebSession
 
-LONGEST = 64_000  # characters of an address
+MAX_ADDRESS = 64_000  # characters of an address
 _TEXTS = [text for text in TEXTS.values() if 0 < len(text) <= 3_000 and text.isprintable() | ("\0" in text)]
 _HEADS = ("L0H0", "L3H1", "l5h11", "L99H0", "4-2", "0-0", "13-13", "L1", "H", "L003H001", "٣-٤")
-_SOUGHT = ("subject", "pronoun", "looks at commas", "L3H1", "4-2", "99-99", "it animal", "the → cat", "vocative")
+_QUERIES = ("subject", "pronoun", "looks at commas", "L3H1", "4-2", "99-99", "it animal", "the → cat", "vocative")
 _PARAMETERS = (
     "text pair model before head on pin link unit special links scale side typed tray second with show diff at as q k "
     "step divide corpus kinds relation level experiment run arm tour learning "
@@ -39,9 +39,9 @@ def draw_value(kind: str, proto: Any, random: Random) -> Any:
     if kind in ("selectbox", "radio"):
         return random.choice(list(proto.options))
     if kind == "button_group":
-        several = proto.click_mode == proto.MULTI_SELECT
+        is_multiple = proto.click_mode == proto.MULTI_SELECT
         return random.sample(
-            [o.content for o in proto.options], random.randint(0, len(proto.options) if several else 1)
+            [o.content for o in proto.options], random.randint(0, len(proto.options) if is_multiple else 1)
         )
     if kind == "multiselect":
         return random.sample(list(proto.options), random.randint(0, len(proto.options)))
@@ -51,10 +51,10 @@ def draw_value(kind: str, proto: Any, random: Random) -> Any:
         return [float(random.randint(int(proto.min), int(proto.max)))] * len(proto.default)
     if kind == "number_input":
         low, high = (proto.min if proto.has_min else -1e9), (proto.max if proto.has_max else 1e9)
-        near = random.choice(
+        number = random.choice(
             (low, high, 0.0, 1.0, float(random.randint(-3, 700)), random.uniform(low, high), proto.default)
         )
-        value = min(high, max(low, near))
+        value = min(high, max(low, number))
         return float(int(value)) if proto.data_type == proto.INT else value
     if kind in ("plotly_chart", "dataframe"):
         points = [{"customdata": random.choice(_HEADS), "point_index": 1, "curve_number": 0, "x": 1, "y": 2}]
@@ -91,10 +91,10 @@ def list_events(session: WebSession, random: Random) -> dict[str, tuple[tuple[st
             ("elsewhere", lambda: random.choice((0, 3, -1, 99, "0", 1.5))),
         ),
         "mha_search": (
-            ("query", lambda: random.choice((*_SOUGHT, draw_text(random)))),
-            ("open", lambda: {"typed": random.choice(_SOUGHT), "index": random.randint(-1, 9)}),
+            ("query", lambda: random.choice((*_QUERIES, draw_text(random)))),
+            ("open", lambda: {"typed": random.choice(_QUERIES), "index": random.randint(-1, 9)}),
         ),
-        "mha_compare": (("view", lambda: draw_query(random)), ("edit", lambda: _edit(random))),
+        "mha_compare": (("view", lambda: draw_query(random)), ("edit", lambda: _draw_edit(random))),
         "mha_block": (
             ("step", lambda: draw_word(random, _VALUES)),
             ("head", lambda: random.choice((0, 3, 11, 99, -1, 2.5))),
@@ -112,7 +112,7 @@ def list_events(session: WebSession, random: Random) -> dict[str, tuple[tuple[st
             ("turned", lambda: random.choice(("dark", "light"))),
             ("linked", lambda: random.choice(({"head": random.choice(_HEADS)}, {"kinds": draw_text(random)}))),
         ),
-        # These two listen to no events.
+        # These two components react to no events.
         "mha_tour": (("step", lambda: random.choice(("1", "6", ""))),),
         "mha_pointed": (("at", lambda: random.randint(-1, 20)),),
     }
@@ -124,7 +124,7 @@ def _find_text_on_screen(session: WebSession) -> str:
     return reading[1].decode() if reading else "nothing"
 
 
-def _edit(random: Random) -> dict[str, Any]:
+def _draw_edit(random: Random) -> dict[str, Any]:
     return {
         "action": random.choice(("rename", "duplicate", "remove", "move", "open", "pin", "burn")),
         "index": random.choice((0, 1, 2, 7, 8, -1, 10**9, None, True)),
@@ -150,18 +150,18 @@ def draw_word(random: Random, words: str) -> str:
 
 
 def draw_query(random: Random) -> dict[str, str]:
-    """Return some parameters of an address, sensible or not."""
+    """Return random URL parameters, valid or not."""
     names = random.sample(_PARAMETERS.split(), random.choice((0, 1, 1, 2, 3, 5)))
     return {name: draw_text(random) if random.random() < 0.4 else draw_word(random, _VALUES) for name in names}
 
 
 def draw_json(random: Random, depth: int = 3) -> Any:
     """Return any JSON value."""
-    plain: tuple[Any, ...] = (None, True, False, 0, -1, 3.5, 10**30, 1e308, "", draw_text(random))
-    shape = random.random()
-    if depth == 0 or shape < 0.5:
-        return random.choice(plain)
-    if shape < 0.75:
+    scalars: tuple[Any, ...] = (None, True, False, 0, -1, 3.5, 10**30, 1e308, "", draw_text(random))
+    kind = random.random()
+    if depth == 0 or kind < 0.5:
+        return random.choice(scalars)
+    if kind < 0.75:
         return [draw_json(random, depth - 1) for _ in range(random.randint(0, 4))]
     names = ("text", "pair", "of", "head", "model", "action", "index", "view", "__proto__", "")
     return {random.choice(names): draw_json(random, depth - 1) for _ in range(random.randint(0, 4))}
@@ -169,35 +169,35 @@ def draw_json(random: Random, depth: int = 3) -> Any:
 
 def draw_odd_state(session: WebSession, random: Random) -> WidgetState:
     """Return the state of one widget, which may not exist, with a value of any type."""
-    names = [e.id for e in session.elements if e.id] + ["", "nobody", f"$$ID-{random.getrandbits(64):x}-x", "x" * 9_000]
-    made = WidgetState(id=random.choice(names))
+    ids = [e.id for e in session.elements if e.id] + ["", "nobody", f"$$ID-{random.getrandbits(64):x}-x", "x" * 9_000]
+    state = WidgetState(id=random.choice(ids))
     kind = random.choice([f.name for f in WidgetState.DESCRIPTOR.fields if f.name != "id"])
     text = random.choice(
         (draw_text(random).replace("\0", ""), "[" * 3_000, "{}", "null", json.dumps(draw_json(random)))
     )
     if kind in ("trigger_value", "bool_value"):
-        setattr(made, kind, random.random() < 0.8)
+        setattr(state, kind, random.random() < 0.8)
     elif kind == "double_value":
-        made.double_value = random.choice((float("nan"), float("inf"), -1e308, 0.0))
+        state.double_value = random.choice((float("nan"), float("inf"), -1e308, 0.0))
     elif kind == "int_value":
-        made.int_value = random.choice((-(2**63), 2**63 - 1, 0))
+        state.int_value = random.choice((-(2**63), 2**63 - 1, 0))
     elif kind in ("string_value", "json_value", "json_trigger_value"):
-        setattr(made, kind, text)
+        setattr(state, kind, text)
     elif kind == "bytes_value":
-        made.bytes_value = random.randbytes(100)
+        state.bytes_value = random.randbytes(100)
     elif kind == "string_array_value":
-        made.string_array_value.data.extend([text] * random.randint(0, 3))
+        state.string_array_value.data.extend([text] * random.randint(0, 3))
     elif kind in ("double_array_value", "int_array_value"):
-        getattr(made, kind).data.extend([random.choice((-1, 0, 10**6))] * random.randint(0, 3))
+        getattr(state, kind).data.extend([random.choice((-1, 0, 10**6))] * random.randint(0, 3))
     elif kind == "file_uploader_state_value":
-        made.file_uploader_state_value.uploaded_file_info.add(name=text[:50], size=2**40, file_id="nobody")
+        state.file_uploader_state_value.uploaded_file_info.add(name=text[:50], size=2**40, file_id="nobody")
     else:
-        getattr(made, kind).SetInParent()
-    return made
+        getattr(state, kind).SetInParent()
+    return state
 
 
 def fill_odd_message(session: WebSession, random: Random, message: BackMsg) -> str:
-    """Fill in the message with something that is not a run of the script; return its description."""
+    """Fill in the message with a request other than a run of the script; return its description."""
     kind = random.choice(("fragment", "empty", "stop", "git", "clear", "save", "beat", "file", "urls", "shutdown"))
     if kind == "fragment":
         message.CopyFrom(session.rerun(fragment=f"{random.getrandbits(64):x}"))
@@ -216,7 +216,7 @@ def fill_odd_message(session: WebSession, random: Random, message: BackMsg) -> s
 
 def draw_long_address(random: Random) -> str:
     name = draw_word(random, _PARAMETERS)
-    one = random.choice(
+    unit = random.choice(
         ("a", "%00", "%F0%9F%98%80", "1\t", "(", "[", "%ED%A0%80", "&", "=", ";", "L3H1.", "Entity=(a", "\n")
     )
-    return f"{name}={(one * LONGEST)[: random.choice((10, 1_000, LONGEST))]}"
+    return f"{name}={(unit * MAX_ADDRESS)[: random.choice((10, 1_000, MAX_ADDRESS))]}"

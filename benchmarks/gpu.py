@@ -1,4 +1,4 @@
-"""An NVIDIA GPU compared with the CPU of its machine: differences between equal numbers, and times.
+"""Compare an NVIDIA GPU with the CPU of its machine: differences between the same numbers, and times.
 
 A model of 3 · 10⁹ parameters is also opened and read. Without a GPU nothing is measured, and the stored results stay.
 """
@@ -42,15 +42,15 @@ from tests import tiny_encoder_decoders, tiny_models
 from tests.oracles import SENTENCE
 
 DEVICES = ("cuda", "cpu")
-WEIGHTS = 1e-5  # the largest difference of a weight
-QUANTITIES = 1e-4  # that of another number, relative to the largest of its kind
-SIZE_ON_DISK = 1.2  # × the size on disk, at most, that a large model needs of memory
+MAX_WEIGHT_DIFFERENCE = 1e-5  # maximum difference of a weight
+MAX_RELATIVE_DIFFERENCE = 1e-4  # maximum difference of another number, relative to the largest of its kind
+MAX_MEMORY_RATIO = 1.2  # maximum memory of a large model, relative to its size on disk
 # Llama 3.2 3B, with the vocabulary of a small tokenizer below
 LARGE: dict[str, Any] = {"hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 28, "vocab_size": 128_256}
 LARGE_HEADS: dict[str, Any] = {"num_attention_heads": 24, "num_key_value_heads": 8, "max_position_embeddings": 2048}
-TYPED = {"minilm": ("The animal slept because it was tired.", "The animal slept because she was tired.")}
-TYPED |= {"toy": ("The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings .")}
-TYPED |= {"repeater": ("reach sees horse stands reach sees", "reach sees them stands reach sees")}
+TEXTS = {"minilm": ("The animal slept because it was tired.", "The animal slept because she was tired.")}
+TEXTS |= {"toy": ("The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings .")}
+TEXTS |= {"repeater": ("reach sees horse stands reach sees", "reach sees them stands reach sees")}
 
 # Every command that takes --device and writes a table; {} is a treebank.
 COMMANDS = (
@@ -73,7 +73,7 @@ COMMANDS = (
     "recipes grammar --model toy --most 200 --replace",
     "recipes repeats --model repeater --most 100",
 )
-FOLDERS = ("profile", "recipes")  # write several tables
+FOLDER_COMMANDS = ("profile", "recipes")  # commands that write several tables
 
 
 def main(results: Path, quick: bool = False) -> None:
@@ -99,46 +99,46 @@ def _compute_difference(gpu: Any, cpu: Any) -> float:
 
 def _compare_families(folder: Path) -> Iterator[Row]:
     """Yield the difference between the devices' weights for every family, on small random models."""
-    for what, build, names in (
+    for kind, build, names in (
         ("models with one stack", tiny_models.build, sorted(FAMILIES)),
         ("encoder–decoders", tiny_encoder_decoders.build, sorted(tiny_encoder_decoders.ENCODER_DECODERS)),
     ):
-        apart = {}
+        differences = {}
         for family in names:
             path = folder / family
             path.mkdir()
             files = build(family, path)
             gpu, cpu = (from_folder(files, device=device).encode(SENTENCE).weights for device in DEVICES)
-            apart[family] = _compute_difference(gpu, cpu)
-        largest = max(apart, key=lambda family: apart[family])
-        yield Row(
-            f"weights of {len(apart)} families of {what}, largest difference ({largest})", Sample((apart[largest],)), ""
-        )
+            differences[family] = _compute_difference(gpu, cpu)
+        worst_family = max(differences, key=lambda family: differences[family])
+        name = f"weights of {len(differences)} families of {kind}, largest difference ({worst_family})"
+        yield Row(name, Sample((differences[worst_family],)), "")
 
 
 def _compare_quantities() -> Iterator[Row]:
     """Yield the largest difference of each quantity for the bundled models, relative to the largest value."""
-    computed: Mapping[str, Callable[[Encoder, str, str], Any]] = {
-        "norm-weighted": lambda encoder, typed, _: norm_weighted(encoder, typed).weights,
-        "gradient": lambda encoder, typed, other: gradient_weighted(encoder, typed, other=other).weights,
-        "effects of heads": lambda encoder, typed, _: measure_effects(encoder, Request(text=typed)).sentence,
-        "heads from another text": lambda encoder, typed, other: [
-            *activation_patching(encoder, typed, other).table()["share"]
+    functions: Mapping[str, Callable[[Encoder, str, str], Any]] = {
+        "norm-weighted": lambda encoder, text, _: norm_weighted(encoder, text).weights,
+        "gradient": lambda encoder, text, other: gradient_weighted(encoder, text, other=other).weights,
+        "effects of heads": lambda encoder, text, _: measure_effects(encoder, Request(text=text)).sentence,
+        "heads from another text": lambda encoder, text, other: [
+            *activation_patching(encoder, text, other).table()["share"]
         ],
-        "shares of a score": lambda encoder, typed, _: (
-            explain_scores(encoder, typed).table().iloc[:, 2:7].to_numpy(float)
+        "shares of a score": lambda encoder, text, _: (
+            explain_scores(encoder, text).table().iloc[:, 2:7].to_numpy(float)
         ),
-        "parts of a score": lambda encoder, typed, _: encoder.score_parts(typed, Head(1, 0), 3, 1).values,
+        "parts of a score": lambda encoder, text, _: encoder.score_parts(text, Head(1, 0), 3, 1).values,
     }
-    for name, typed in TYPED.items():
+    for name, texts in TEXTS.items():
         gpu, cpu = _load_both(name)
-        weights = _compute_difference(gpu.encode(typed[0]).weights, cpu.encode(typed[0]).weights)
-        yield Row(f"{name}: weights, largest difference", Sample((weights,)), "", target=Target("below", WEIGHTS))
-        for what, compute in computed.items():
-            ours, theirs = (np.asarray(compute(encoder, *typed), float) for encoder in (gpu, cpu))
-            relative = Sample((_compute_difference(ours, theirs) / float(np.abs(theirs).max()),))
-            target = Target("below", QUANTITIES)
-            yield Row(f"{name}: {what}, largest difference, relative to the largest", relative, "", target=target)
+        weights = _compute_difference(gpu.encode(texts[0]).weights, cpu.encode(texts[0]).weights)
+        target = Target("below", MAX_WEIGHT_DIFFERENCE)
+        yield Row(f"{name}: weights, largest difference", Sample((weights,)), "", target=target)
+        for quantity, compute in functions.items():
+            ours, theirs = (np.asarray(compute(encoder, *texts), float) for encoder in (gpu, cpu))
+            sample = Sample((_compute_difference(ours, theirs) / float(np.abs(theirs).max()),))
+            target = Target("below", MAX_RELATIVE_DIFFERENCE)
+            yield Row(f"{name}: {quantity}, largest difference, relative to the largest", sample, "", target=target)
 
 
 def _compare_commands(folder: Path) -> Iterator[Row]:
@@ -146,33 +146,34 @@ def _compare_commands(folder: Path) -> Iterator[Row]:
 
     All other cells must be equal.
     """
-    apart = {}
+    differences = {}
     for number, command in enumerate(COMMANDS):
-        typed = shlex.split(command.format(os.environ.get("MHA_VIZ_TREEBANK", "grammar")))
-        places = [folder / f"{number}.{device}" for device in DEVICES]
-        for device, place in zip(DEVICES, places, strict=True):
-            place.mkdir()
-            out = place if typed[0] in FOLDERS else place / "table.csv"
-            assert not cli.main([*typed, "--out", str(out), "--device", device]), command
-        for path in sorted(places[0].rglob("*.csv")):
-            gpu, cpu = (pd.read_csv(place / path.relative_to(places[0])) for place in places)
+        arguments = shlex.split(command.format(os.environ.get("MHA_VIZ_TREEBANK", "grammar")))
+        folders = [folder / f"{number}.{device}" for device in DEVICES]
+        for device, device_folder in zip(DEVICES, folders, strict=True):
+            device_folder.mkdir()
+            out = device_folder if arguments[0] in FOLDER_COMMANDS else device_folder / "table.csv"
+            assert not cli.main([*arguments, "--out", str(out), "--device", device]), command
+        for path in sorted(folders[0].rglob("*.csv")):
+            gpu, cpu = (pd.read_csv(device_folder / path.relative_to(folders[0])) for device_folder in folders)
             numbers = list(cpu.select_dtypes("number").columns)
             pd.testing.assert_frame_equal(gpu.drop(columns=numbers), cpu.drop(columns=numbers))
-            apart[f"{command}: {path.name}"] = _compute_difference(gpu[numbers].fillna(-1.0), cpu[numbers].fillna(-1.0))
-    largest = max(apart, key=lambda name: apart[name])
-    what = f"{len(apart)} tables of {len(COMMANDS)} commands, largest difference ({largest})"
-    yield Row(what, Sample((apart[largest],)), "", target=Target("below", QUANTITIES))
+            gpu_numbers, cpu_numbers = (table[numbers].fillna(-1.0) for table in (gpu, cpu))
+            differences[f"{command}: {path.name}"] = _compute_difference(gpu_numbers, cpu_numbers)
+    worst_table = max(differences, key=lambda name: differences[name])
+    description = f"{len(differences)} tables of {len(COMMANDS)} commands, largest difference ({worst_table})"
+    yield Row(description, Sample((differences[worst_table],)), "", target=Target("below", MAX_RELATIVE_DIFFERENCE))
 
 
 def _measure_times(repetitions: int) -> Iterator[Row]:
-    for name, make in (("MiniLM", partial(_load_both, "minilm")), ("BERT-large shape", _make_bert_large)):
-        both = make()
+    for name, load_models in (("MiniLM", partial(_load_both, "minilm")), ("BERT-large shape", _make_bert_large)):
+        encoders = load_models()
         for n in (64, 512):
-            ours, theirs = _time_in_turns(repetitions, *(partial(encoder.encode, make_text(n)) for encoder in both))
+            ours, theirs = _time_in_turns(repetitions, *(partial(encoder.encode, make_text(n)) for encoder in encoders))
             yield Row(f"{name}, n = {n}: encode", ours, "ms", theirs)
-        ours, theirs = _time_in_turns(
-            1 + repetitions // 3, *(partial(measure_effects, encoder, Request(text=make_text(64))) for encoder in both)
-        )
+        request = Request(text=make_text(64))
+        functions = (partial(measure_effects, encoder, request) for encoder in encoders)
+        ours, theirs = _time_in_turns(1 + repetitions // 3, *functions)
         yield Row(f"{name}, n = 64: effects of all heads", ours, "ms", theirs)
 
 
@@ -184,16 +185,17 @@ def _measure_study(quick: bool) -> Iterator[Row]:
     def run(name: str, encoder: Encoder) -> None:
         sums[name] = measure_one_pass(encoder, corpus)
 
-    took, beside = _time_in_turns(1, lambda: run("gpu", gpu), lambda: run("cpu", cpu))
-    what = f"MiniLM, {corpus.name}, {len(corpus.sentences):,} sentences"
-    yield Row(f"{what}: all measures", took, "ms", beside)
-    differ = {
+    gpu_time, cpu_time = _time_in_turns(1, lambda: run("gpu", gpu), lambda: run("cpu", cpu))
+    description = f"MiniLM, {corpus.name}, {len(corpus.sentences):,} sentences"
+    yield Row(f"{description}: all measures", gpu_time, "ms", cpu_time)
+    differences = {
         name: sums["gpu"].arrays[name] != sums["cpu"].arrays[name]
         for name in sums["cpu"].arrays
         if name.endswith("correct")
     }
-    unlike, cases = (sum(int(np.sum(each)) for each in differ.values()), sum(each.size for each in differ.values()))
-    yield Row(f"{what}: counts that differ, of {cases:,}", Sample((float(unlike),)), "")
+    difference_count = sum(int(np.sum(counts)) for counts in differences.values())
+    cases = sum(counts.size for counts in differences.values())
+    yield Row(f"{description}: counts that differ, of {cases:,}", Sample((float(difference_count),)), "")
 
 
 def _make_bert_large() -> tuple[Encoder, ...]:
@@ -205,12 +207,12 @@ def _make_bert_large() -> tuple[Encoder, ...]:
         "num_attention_heads": 16,
         "intermediate_size": 4096,
     }
-    made: Any = BertModel(BertConfig(**sizes), add_pooling_layer=False)
+    reference: Any = BertModel(BertConfig(**sizes), add_pooling_layer=False)
     encoders = []
     for device in DEVICES:
-        model: Any = BertModel(made.config, add_pooling_layer=False)
+        model: Any = BertModel(reference.config, add_pooling_layer=False)
         model.set_attn_implementation(capture.IMPLEMENTATION)
-        model.load_state_dict(made.state_dict())
+        model.load_state_dict(reference.state_dict())
         encoders.append(Encoder(model.eval(), make_tokenizer(), "bert-large shape", "random", device))
         encoders[-1]._prepare()
     return tuple(encoders)
@@ -218,8 +220,8 @@ def _make_bert_large() -> tuple[Encoder, ...]:
 
 # ---- a large model --------------------------------------------------------------------------------------------------
 
-# In a process of its own: the growth of its resident memory at most, the memory of the GPU at most, the size of the
-# weights, seconds to open, milliseconds to read.
+# In a separate process, print the peak growth of resident memory, the peak memory of the GPU, the size of the weights,
+# the seconds to open, the milliseconds to read, and the largest deviation of a row's sum from 1.
 _OPEN = """
 import sys, time
 from pathlib import Path
@@ -231,45 +233,46 @@ from tests.opening_memory import CLEAR, resident
 folder, small, device = sys.argv[1:]
 from_folder(Path(small), dtype="bfloat16", device=device).encode("the dog")
 CLEAR.write_text("5", "ascii")
-before, began = resident("VmRSS"), time.perf_counter()
+memory_before, start = resident("VmRSS"), time.perf_counter()
 model = from_folder(Path(folder), dtype="bfloat16", device=device)
-opened = time.perf_counter() - began
-grown, held = resident("VmHWM") - before, torch.cuda.max_memory_allocated()
+seconds = time.perf_counter() - start
+growth, gpu_memory = resident("VmHWM") - memory_before, torch.cuda.max_memory_allocated()
 times = []
 for n in (32, 32, 32, 128, 128, 128):
-    began = time.perf_counter()
+    start = time.perf_counter()
     weights = model.encode(make_text(n)).weights
-    times.append((time.perf_counter() - began) * 1000)
-print(grown, held, model.bytes, opened, times[2], times[5], abs(weights.sum(3) - 1).max())
+    times.append((time.perf_counter() - start) * 1000)
+print(growth, gpu_memory, model.bytes, seconds, times[2], times[5], abs(weights.sum(3) - 1).max())
 """
 
 
 def _measure_large_model(folder: Path) -> Iterator[Row]:
     """Time opening a model from shards of bfloat16, on the GPU and on the CPU."""
-    small = folder.parent / "llama"
+    small_folder = folder.parent / "llama"
     torch.manual_seed(0)
     torch.set_default_dtype(torch.bfloat16)
     with torch.device("cuda"):
         model = LlamaModel(LlamaConfig(bos_token_id=0, eos_token_id=0, **LARGE, **LARGE_HEADS))
     torch.set_default_dtype(torch.float32)
-    parameters = sum(each.numel() for each in model.parameters())
+    parameters = sum(parameter.numel() for parameter in model.parameters())
     model.save_pretrained(folder, max_shard_size="1GB")
     del model
     torch.cuda.empty_cache()
-    for file in small.glob("tokenizer*"):
+    for file in small_folder.glob("tokenizer*"):
         (folder / file.name).write_bytes(file.read_bytes())
     size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    what = f"a Llama of {parameters / 1e9:.1f} · 10⁹ parameters, {size / 1e9:.1f} GB in bfloat16"
+    label = f"a Llama of {parameters / 1e9:.1f} · 10⁹ parameters, {size / 1e9:.1f} GB in bfloat16"
     for device in DEVICES:
-        command = [sys.executable, "-c", _OPEN, str(folder), str(small), device]
-        finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-        grown, held, _, opened, short, long, off = map(float, finished.stdout.split())
-        disk, most = Sample((size / 1e9,)), Target("share", SIZE_ON_DISK)
-        memory = Sample((grown / 1e9,))
-        yield Row(f"{what}, {device}: memory of the process at most, beside the files", memory, "GB", disk, most)
+        command = [sys.executable, "-c", _OPEN, str(folder), str(small_folder), device]
+        process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+        growth, gpu_memory, _, seconds, short_ms, long_ms, deviation = map(float, process.stdout.split())
+        disk, target = Sample((size / 1e9,)), Target("share", MAX_MEMORY_RATIO)
+        memory = Sample((growth / 1e9,))
+        yield Row(f"{label}, {device}: memory of the process at most, beside the files", memory, "GB", disk, target)
         if device == "cuda":
-            yield Row(f"{what}: memory of the GPU at most, beside the files", Sample((held / 1e9,)), "GB", disk, most)
-        yield Row(f"{what}, {device}: opened", Sample((opened,)), "s")
-        yield Row(f"{what}, {device}: encode, n = 32", Sample((short,)), "ms")
-        yield Row(f"{what}, {device}: encode, n = 128", Sample((long,)), "ms")
-        yield Row(f"{what}, {device}: rows sum to 1, largest difference", Sample((off,)), "")
+            memory = Sample((gpu_memory / 1e9,))
+            yield Row(f"{label}: memory of the GPU at most, beside the files", memory, "GB", disk, target)
+        yield Row(f"{label}, {device}: opened", Sample((seconds,)), "s")
+        yield Row(f"{label}, {device}: encode, n = 32", Sample((short_ms,)), "ms")
+        yield Row(f"{label}, {device}: encode, n = 128", Sample((long_ms,)), "ms")
+        yield Row(f"{label}, {device}: rows sum to 1, largest difference", Sample((deviation,)), "")

@@ -1,7 +1,7 @@
-"""Damaged headers of weights, tokenizers and configs: nothing may end the process, take long or need much memory.
+"""Open damaged weights, tokenizers and configs: none may end the process, take long or need much memory.
 
-Files are examined as a server's child does, then opened by the libraries. A mutation's number is its seed: ``python -m
-benchmarks.hostile 17`` makes and opens it again, alone.
+Files are inspected as in a server's child process, then opened by the libraries. A mutation's number is its seed:
+``python -m benchmarks.hostile 17`` makes and opens it again, alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
 from math import inf
 from pathlib import Path
 from random import Random
@@ -29,13 +30,13 @@ from mha_viz.files.assets import asset_path
 from mha_viz.models.getting.catalog import Model
 from mha_viz.models.getting.folder import inspect_folder
 
-ALL, QUICK = 100_000, 2_000
-AT_ONCE = 1_000  # mutations of one process
-SECONDS, MEGABYTES = 0.5, 100.0  # of the processor; the most for one
+MUTATIONS, QUICK_MUTATIONS = 100_000, 2_000
+BATCH_SIZE = 1_000  # mutations per process
+MAX_SECONDS, MAX_MEGABYTES = 0.5, 100.0  # maximum CPU time and memory of one mutation
 TEXT = "The animal didn't cross the street because it was too tired."
-KINDS = ("model.safetensors", "tokenizer.json", "config.json")
-# What takes the place of a value; the long ones are text, because Python would not write them.
-_ODD: tuple[object, ...] = (
+FILES = ("model.safetensors", "tokenizer.json", "config.json")
+# Replacements for values. The long ones are JSON text, because Python would not write them.
+_ODD_VALUES: tuple[object, ...] = (
     None,
     True,
     -1,
@@ -53,14 +54,18 @@ _ODD: tuple[object, ...] = (
     [],
     {},
 )
-_LONG = {"@digits": "9" * 4_300, "@shape": f"[{','.join(['9' * 4_300] * 400)}]", "@deep": "[" * 50_000 + "]" * 50_000}
+_LONG_JSON = {
+    "@digits": "9" * 4300,
+    "@shape": f"[{','.join(['9' * 4300] * 400)}]",
+    "@deep": "[" * 50_000 + "]" * 50_000,
+}
 
 
 class Outcome(NamedTuple):
-    """Outcome of one mutation: ``what`` is "opened", the class of an error of the family, or "crash: …"."""
+    """Outcome of one mutation: ``result`` is "opened", the class name of an MhaVizError, or "crash: …"."""
 
     seed: int
-    what: str
+    result: str
     seconds: float
     megabytes: float
 
@@ -68,33 +73,33 @@ class Outcome(NamedTuple):
 def main(results: Path, quick: bool = False, minutes: float = inf) -> None:
     """Run, print, write ``results/hostile.json``.
 
-    ``quick``: a fiftieth of the mutations. Those that have not begun after ``minutes`` are left out.
+    ``quick``: a fiftieth of the mutations. Batches that have not begun after ``minutes`` are left out.
     """
-    count, end = QUICK if quick else ALL, time.monotonic() + 60 * minutes
+    count, end = QUICK_MUTATIONS if quick else MUTATIONS, time.monotonic() + 60 * minutes
 
-    def part(first: int) -> list[Outcome]:
-        return run_in_children(range(first, min(first + AT_ONCE, count))) if time.monotonic() < end else []
+    def run_batch(first: int) -> list[Outcome]:
+        return run_in_children(range(first, min(first + BATCH_SIZE, count))) if time.monotonic() < end else []
 
-    with ThreadPoolExecutor(os.cpu_count()) as at_once:
-        outcomes = [one for outcomes_of_part in at_once.map(part, range(0, count, AT_ONCE)) for one in outcomes_of_part]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        outcomes = [*chain.from_iterable(pool.map(run_batch, range(0, count, BATCH_SIZE)))]
     rows = []
-    for at, kind in enumerate(KINDS):
-        ours = [one for one in outcomes if one.seed % len(KINDS) == at]
-        ends = Counter(one.what.partition(":")[0] for one in ours)
-        seeds = [one.seed for one in ours if one.what.startswith("crash") or one.seconds > SECONDS]
-        crashes = Sample((float(ends["crash"]),))
-        beside = {"mutations": len(ours), "ends": dict(ends), "seeds": seeds[:20]}
+    for number, file in enumerate(FILES):
+        group = [outcome for outcome in outcomes if outcome.seed % len(FILES) == number]
+        counts = Counter(outcome.result.partition(":")[0] for outcome in group)
+        seeds = [item.seed for item in group if item.result.startswith("crash") or item.seconds > MAX_SECONDS]
+        crashes = Sample((float(counts["crash"]),))
+        details = {"mutations": len(group), "ends": dict(counts), "seeds": seeds[:20]}
         rows += [
-            Row(f"{kind}: crashes", crashes, "", target=Target("below", 0.5), beside=beside),
-            _largest(f"{kind}: longest", "s", SECONDS, [one.seconds for one in ours]),
-            _largest(f"{kind}: most memory", "MB", MEGABYTES, [one.megabytes for one in ours]),
+            Row(f"{file}: crashes", crashes, "", target=Target("below", 0.5), details=details),
+            _make_maximum_row(f"{file}: longest", "s", MAX_SECONDS, [outcome.seconds for outcome in group]),
+            _make_maximum_row(f"{file}: most memory", "MB", MAX_MEGABYTES, [outcome.megabytes for outcome in group]),
         ]
-    how = f"seeds 0 to {len(outcomes) - 1:,}; one process for {AT_ONCE:,} mutations"
-    write(results, "hostile", "Damaged files of models", "", rows, how)
+    description = f"seeds 0 to {len(outcomes) - 1:,}; one process for {BATCH_SIZE:,} mutations"
+    write(results, "hostile", "Damaged files of models", "", rows, description)
 
 
-def _largest(what: str, unit: str, most: float, values: list[float]) -> Row:
-    return Row(what, Sample((max(values),)), unit, target=Target("below", most))
+def _make_maximum_row(name: str, unit: str, limit: float, values: list[float]) -> Row:
+    return Row(name, Sample((max(values),)), unit, target=Target("below", limit))
 
 
 def run_in_children(seeds: range) -> list[Outcome]:
@@ -104,120 +109,120 @@ def run_in_children(seeds: range) -> list[Outcome]:
     """
     outcomes: list[Outcome] = []
     while len(outcomes) < len(seeds):
-        left = seeds[len(outcomes) :]
-        command = [sys.executable, "-P", "-m", "benchmarks.hostile", str(left.start), str(left.stop)]
-        done = subprocess.run(
+        remaining = seeds[len(outcomes) :]
+        command = [sys.executable, "-P", "-m", "benchmarks.hostile", str(remaining.start), str(remaining.stop)]
+        process = subprocess.run(
             command, cwd=Path(__file__).parent.parent, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
         )
-        outcomes += [Outcome(*json.loads(line)) for line in done.stdout.decode().splitlines()]
-        if done.returncode:
-            outcomes.append(Outcome(seeds[len(outcomes)], f"crash: exit {done.returncode}", 0.0, 0.0))
+        outcomes += [Outcome(*json.loads(line)) for line in process.stdout.decode().splitlines()]
+        if process.returncode:
+            outcomes.append(Outcome(seeds[len(outcomes)], f"crash: exit {process.returncode}", 0.0, 0.0))
     return outcomes
 
 
 def mutate(folder: Path, seed: int) -> None:
-    """Damage one file of a folder that is otherwise that of the toy model; what is missing there is copied."""
-    for name in (*KINDS, "tokenizer_config.json"):
+    """Damage one file of a folder; the other files are copies of the toy model's, made if they are missing."""
+    for name in (*FILES, "tokenizer_config.json"):
         if not (folder / name).exists():
             shutil.copyfile(asset_path("toy") / name, folder / name)
-    random, name = Random(seed), KINDS[seed % len(KINDS)]
+    random, name = Random(seed), FILES[seed % len(FILES)]
     path = folder / name
-    whole, length = (asset_path("toy") / name).read_bytes(), 0
-    if name == KINDS[0]:
-        length = 8 + int.from_bytes(whole[:8], "little")
-    head, rest = (whole[8:length], whole[length:]) if length else (whole, b"")
-    head = _damage_json(head, random) if random.random() < 0.8 else _damage_bytes(head, random)
+    content, length = (asset_path("toy") / name).read_bytes(), 0
+    if name == FILES[0]:
+        length = 8 + int.from_bytes(content[:8], "little")
+    header, remainder = (content[8:length], content[length:]) if length else (content, b"")
+    header = _damage_json(header, random) if random.random() < 0.8 else _damage_bytes(header, random)
     if length:
-        announced = len(head) if random.random() < 0.9 else random.choice([0, 2**62, 2**64 - 1, len(head) + 1])
-        path.write_bytes(announced.to_bytes(8, "little") + head + rest)
+        size = len(header) if random.random() < 0.9 else random.choice([0, 2**62, 2**64 - 1, len(header) + 1])
+        path.write_bytes(size.to_bytes(8, "little") + header + remainder)
     else:
-        path.write_bytes(head)
+        path.write_bytes(header)
 
 
 def _damage_json(raw: bytes, random: Random) -> bytes:
     value = json.loads(raw)
     for _ in range(random.randint(1, 3)):
-        at = value
+        node = value
         while True:
-            keys: list[Any] = list(at) if isinstance(at, dict) else list(range(len(at)))
+            keys: list[Any] = list(node) if isinstance(node, dict) else list(range(len(node)))
             if not keys:
                 break
             key = random.choice(keys)
-            if isinstance(at[key], dict | list) and at[key] and random.random() < 0.7:
-                at = at[key]
+            if isinstance(node[key], dict | list) and node[key] and random.random() < 0.7:
+                node = node[key]
                 continue
-            _change(at, key, random)
+            _change_value(node, key, random)
             break
-    written = json.dumps(value)
-    for name, text in _LONG.items():
-        written = written.replace(f'"{name}"', text)
-    return written.encode(errors="surrogatepass")
+    text = json.dumps(value)
+    for name, long_text in _LONG_JSON.items():
+        text = text.replace(f'"{name}"', long_text)
+    return text.encode(errors="surrogatepass")
 
 
-def _change(at: Any, key: Any, random: Random) -> None:
+def _change_value(node: Any, key: Any, random: Random) -> None:
     """Replace one value, or delete it, or put a copy of a neighbour in its place, or lengthen it."""
-    what = random.random()
-    if what < 0.6:
-        at[key] = random.choice([*_ODD, *_LONG])
-    elif what < 0.75:
-        del at[key]
-    elif what < 0.9:
-        at[key] = random.choice([*at.values()] if isinstance(at, dict) else at)
-    elif isinstance(at[key], list):
-        at[key] = at[key] * 100
+    choice = random.random()
+    if choice < 0.6:
+        node[key] = random.choice([*_ODD_VALUES, *_LONG_JSON])
+    elif choice < 0.75:
+        del node[key]
+    elif choice < 0.9:
+        node[key] = random.choice([*node.values()] if isinstance(node, dict) else node)
+    elif isinstance(node[key], list):
+        node[key] = node[key] * 100
     else:
-        at[key] = [at[key]]
+        node[key] = [node[key]]
 
 
 def _damage_bytes(raw: bytes, random: Random) -> bytes:
     data = bytearray(raw)
     for _ in range(random.randint(1, 8)):
         data[random.randrange(len(data))] = random.randrange(256)
-    begin, end = sorted(random.randrange(len(data)) for _ in range(2))
-    return bytes(random.choice([data, data[:begin], data[:begin] + data[end:], data + data[begin:end]]))
+    start, end = sorted(random.randrange(len(data)) for _ in range(2))
+    return bytes(random.choice([data, data[:start], data[:start] + data[end:], data + data[start:end]]))
 
 
 def _try_folder(folder: Path, seed: int) -> Outcome:
     mutate(folder, seed)
-    before, began = _read_memory("VmRSS"), time.process_time()
+    initial_memory, start = _read_memory("VmRSS"), time.process_time()
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # so that the peak is that of this mutation
     try:
         inspect_folder(folder, Model("stranger", "stranger", kind="folder", path=str(folder)))
-        _open(folder)
-        what = "opened"
+        _open_folder(folder)
+        result = "opened"
     except MhaVizError as error:
-        what = type(error).__name__
+        result = type(error).__name__
     except BaseException as error:
-        what = f"crash: {type(error).__name__}: {str(error)[:100]}"
-    seconds = time.process_time() - began
-    return Outcome(seed, what, seconds, max(0.0, _read_memory("VmHWM") - before))
+        result = f"crash: {type(error).__name__}: {str(error)[:100]}"
+    seconds = time.process_time() - start
+    return Outcome(seed, result, seconds, max(0.0, _read_memory("VmHWM") - initial_memory))
 
 
-def _open(folder: Path) -> None:
-    """Open what passed as the reader's process does. Raises MhaVizError for what the libraries refuse."""
+def _open_folder(folder: Path) -> None:
+    """Open an inspected folder as the reader's process does. Raises MhaVizError if a library refuses it."""
     from mha_viz.models.reading.tokenizer import convert_panics
 
     with convert_panics("stranger"):
-        for opened in (_weights, _tokenizer):
+        for open_file in (_open_weights, _open_tokenizer):
             try:
-                opened(folder)
-            except Exception as error:  # the reader names every error of a library in one sentence
+                open_file(folder)
+            except Exception as error:  # the reader reports every error of a library in one sentence
                 raise MhaVizError(str(error)[:100]) from error
 
 
-def _weights(folder: Path) -> None:
+def _open_weights(folder: Path) -> None:
     from safetensors import safe_open
 
-    with safe_open(folder / KINDS[0], "np") as file:
+    with safe_open(folder / FILES[0], "np") as file:
         for name in file.keys():  # noqa: SIM118
             file.get_tensor(name)
 
 
-def _tokenizer(folder: Path) -> None:
+def _open_tokenizer(folder: Path) -> None:
     from tokenizers import Tokenizer
 
-    Tokenizer.from_file(str(folder / KINDS[1])).encode(TEXT)
+    Tokenizer.from_file(str(folder / FILES[1])).encode(TEXT)
 
 
 def _read_memory(name: str) -> float:
@@ -226,19 +231,19 @@ def _read_memory(name: str) -> float:
     return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith(name))
 
 
-def serve(seeds: range, tell: Callable[[Outcome], None]) -> None:
-    """Tell the outcome of each."""
+def serve(seeds: range, report: Callable[[Outcome], None]) -> None:
+    """Report the outcome of each mutation."""
     resource.setrlimit(resource.RLIMIT_DATA, (2 * 10**9,) * 2)
     with tempfile.TemporaryDirectory() as folder:
         mutate(Path(folder), 0)
         with suppress(MhaVizError):
-            _open(Path(folder))  # imports the libraries
-        Path(folder, KINDS[0]).unlink()
+            _open_folder(Path(folder))  # imports the libraries
+        Path(folder, FILES[0]).unlink()
         for seed in seeds:
-            tell(_try_folder(Path(folder), seed))
-            Path(folder, KINDS[seed % len(KINDS)]).unlink()
+            report(_try_folder(Path(folder), seed))
+            Path(folder, FILES[seed % len(FILES)]).unlink()
 
 
 if __name__ == "__main__":
-    first, *last = map(int, sys.argv[1:])
-    serve(range(first, *(last or [first + 1])), lambda one: print(json.dumps(one), flush=True))
+    first, *end = map(int, sys.argv[1:])
+    serve(range(first, *(end or [first + 1])), lambda outcome: print(json.dumps(outcome), flush=True))

@@ -1,4 +1,4 @@
-"""The time that the lab states beside *Run*, compared with the time until the result is there."""
+"""Compare the time that the lab estimates next to *Run* with the time until the result is ready."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, PENALTY, RANDOM,
 from mha_viz.lab.record import Settings
 from mha_viz.numerals import duration
 
-FACTOR = 2  # the longer of the two times is at most this many times the shorter
+MAX_FACTOR = 2  # maximum ratio of the longer time to the shorter
 
 RUNS = (
     replace(EXPERIMENTS[IDENTICAL].default, seed=1, steps=30),
@@ -35,27 +35,27 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _compare_prediction(settings: Settings) -> list[Row]:
-    """Run on a new server, which has measured nothing yet, and once more with another seed."""
+    """Run once as on a new server, which has measured nothing yet, and once more with another seed."""
     rows = []
     QUEUES[trainings.KIND].clear()
     trainings.load_paces.clear()
-    for which, chosen in (("first run", settings), ("next run", replace(settings, seed=2))):
-        estimated, begin = trainings.estimate_seconds(chosen), time.perf_counter()
-        job = trainings.start(chosen)
+    for run_name, run_settings in (("first run", settings), ("next run", replace(settings, seed=2))):
+        estimate, start = trainings.estimate_seconds(run_settings), time.perf_counter()
+        job = trainings.start(run_settings)
         while not job.wait(0.1):
             job.heartbeat()
         if job.error is not None:
             raise job.error
-        taken = time.perf_counter() - begin
-        apart = max(taken / estimated, estimated / taken)
-        what = f"{_name_run(settings)}, {which}"
+        seconds = time.perf_counter() - start
+        ratio = max(seconds / estimate, estimate / seconds)
+        name = f"{_name_run(settings)}, {run_name}"
         rows += [
-            Row(what, Sample((taken,)), "s", Sample((estimated,)), beside={"shown": duration(estimated)}),
+            Row(name, Sample((seconds,)), "s", Sample((estimate,)), details={"shown": duration(estimate)}),
             Row(
-                f"{what}: the longer of the two, beside the shorter",
-                Sample((apart,)),
+                f"{name}: the longer of the two, beside the shorter",
+                Sample((ratio,)),
                 "×",
-                target=Target("below", FACTOR),
+                target=Target("below", MAX_FACTOR),
             ),
         ]
     return rows

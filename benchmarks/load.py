@@ -1,6 +1,6 @@
-"""Many visitors at once: the time of their actions and the cost to the server, compared with a page with one chart.
+"""Time the actions of many simultaneous visitors, and the cost to the server, compared with a page with one chart.
 
-CPU milliseconds per action can be compared between machines with other load; times cannot.
+CPU milliseconds per action are comparable between machines under different loads; times are not.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ from typing import Any, NamedTuple
 
 import streamlit
 
+from benchmarks.monitoring import LONG_WAIT, MonitoredServer, serve_monitored
 from benchmarks.results import Row, Sample, Target, write
-from benchmarks.visitors import SHARES, THINK, Visitor, draw_sentence
-from benchmarks.watched import LETS_IN, Watched, serve_watched
+from benchmarks.visitors import PAUSE_SECONDS, SHARES, Visitor, draw_sentence
 from tests.web_session import WebSession
 from tools.busy import LOOP
 
 HERE = Path(__file__).resolve().parent
-ARRIVAL = 10.0  # seconds within which all arrive
+ARRIVAL_SECONDS = 10.0  # seconds within which all visitors arrive
 SEED = 20250
-MEGABYTES = 800  # megabytes of the server and the process with its models, with 30 active visitors
+MAX_MB = 800  # of the server and the process with its models, with 30 active visitors
 
 
 class Crowd(NamedTuple):
     """A number of visitors on a number of server processes, with targets.
 
-    The targets are the 95th percentile in seconds, and the actions per second. ``busy``: cores that other programs keep
-    busy.
+    The targets are the maximum 95th percentile in seconds, and the minimum actions per second. ``busy_cores``: cores
+    that other programs use.
     """
 
     sessions: int
     processes: int = 1
-    promise: float | None = None
-    busy: int = 0
-    least: float | None = None
+    max_p95: float | None = None
+    busy_cores: int = 0
+    min_rate: float | None = None
 
     @property
     def name(self) -> str:
-        """The crowd in words."""
-        beside = f" beside {self.busy} busy core" if self.busy else ""
-        return f"{self.sessions} sessions{beside}" + (f", {self.processes} processes" if self.processes > 1 else "")
+        """A description of the crowd."""
+        suffix = f" beside {self.busy_cores} busy core" if self.busy_cores else ""
+        return f"{self.sessions} sessions{suffix}" + (f", {self.processes} processes" if self.processes > 1 else "")
 
 
 CROWDS = (
     *(Crowd(30, 1, 2.0), Crowd(50), Crowd(100, 1, 0.5), Crowd(150, 1, 2.0), Crowd(200, 2, 3.0)),
-    *(Crowd(100, 1, 0.5, busy=1), Crowd(200, 2, 0.5, busy=1)),
-    Crowd(300, least=25),  # more than one process can serve
+    *(Crowd(100, 1, 0.5, busy_cores=1), Crowd(200, 2, 0.5, busy_cores=1)),
+    Crowd(300, min_rate=25),  # more than one process can serve
 )
-# A busy machine refuses no newcomer: refusals are not what is measured.
-LIMITS = {"MHA_VIZ_WAIT": LETS_IN, "MHA_VIZ_SESSIONS": "600", "MHA_VIZ_SESSIONS_PER_ADDRESS": "600"}
+# Limits so high that no visitor is refused.
+LIMITS = {"MHA_VIZ_WAIT": LONG_WAIT, "MHA_VIZ_SESSIONS": "600", "MHA_VIZ_SESSIONS_PER_ADDRESS": "600"}
 
 
 @dataclass
@@ -69,14 +69,14 @@ class CrowdResult:
     cpu: float = 0.0  # seconds of the servers
     client_cpu: float = 0.0
     megabytes: float = 0.0  # at the end, all servers together
-    received: int = 0  # bytes
+    received_bytes: int = 0
 
     @property
     def times(self) -> list[float]:
         """Seconds of every action."""
-        return [took for times in self.actions.values() for took in times]
+        return [seconds for times in self.actions.values() for seconds in times]
 
-    def beside(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """Return numbers that explain the times."""
         count = max(1, len(self.times))
         return {
@@ -85,7 +85,7 @@ class CrowdResult:
             "server_cores": round(self.cpu / self.seconds, 3),
             "client_cores": round(self.client_cpu / self.seconds, 3),
             "megabytes": round(self.megabytes),
-            "kilobytes_received_per_action": round(self.received / count / 1000),
+            "kilobytes_received_per_action": round(self.received_bytes / count / 1000),
         }
 
 
@@ -101,33 +101,34 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _make_rows(crowd: Crowd, ours: CrowdResult, theirs: CrowdResult) -> list[Row]:
-    promise = Target("below", crowd.promise, p95=True) if crowd.promise else None
-    both = {"here": ours.beside(), "plotly": theirs.beside()}
+    target = Target("below", crowd.max_p95, p95=True) if crowd.max_p95 else None
+    details = {"here": ours.details(), "plotly": theirs.details()}
     name = crowd.name
-    rows = [Row(f"{name}: an action", Sample(tuple(ours.times)), "s", Sample(tuple(theirs.times)), promise, both)]
-    for what, unit, pick in (
-        ("95th percentile", "s", lambda taken: Sample(tuple(taken.times)).p95),
-        ("processor per action", "ms", lambda taken: 1000 * taken.cpu / len(taken.times)),
-        ("actions per second", "", lambda taken: len(taken.times) / taken.seconds),
-        ("processor of the server", "cores", lambda taken: taken.cpu / taken.seconds),
-        ("processor of the clients", "cores", lambda taken: taken.client_cpu / taken.seconds),
-        ("memory at the end", "MB", lambda taken: taken.megabytes),
+    rows = [Row(f"{name}: an action", Sample(tuple(ours.times)), "s", Sample(tuple(theirs.times)), target, details)]
+    for label, unit, compute in (
+        ("95th percentile", "s", lambda result: Sample(tuple(result.times)).p95),
+        ("processor per action", "ms", lambda result: 1000 * result.cpu / len(result.times)),
+        ("actions per second", "", lambda result: len(result.times) / result.seconds),
+        ("processor of the server", "cores", lambda result: result.cpu / result.seconds),
+        ("processor of the clients", "cores", lambda result: result.client_cpu / result.seconds),
+        ("memory at the end", "MB", lambda result: result.megabytes),
     ):
-        small = Target("below", MEGABYTES) if what == "memory at the end" and crowd.sessions == 30 else None
-        many = Target("least", crowd.least) if what == "actions per second" and crowd.least else None
-        rows.append(Row(f"{name}: {what}", Sample((pick(ours),)), unit, Sample((pick(theirs),)), small or many))
+        memory_target = Target("below", MAX_MB) if label == "memory at the end" and crowd.sessions == 30 else None
+        rate_target = Target("least", crowd.min_rate) if label == "actions per second" and crowd.min_rate else None
+        our_sample, their_sample = (Sample((compute(result),)) for result in (ours, theirs))
+        rows.append(Row(f"{name}: {label}", our_sample, unit, their_sample, memory_target or rate_target))
     errors = Sample((float(len(ours.errors)),))
     rows.append(Row(f"{name}: errors", errors, "", Sample((float(len(theirs.errors)),)), Target("below", 1)))
-    return rows + [Row(f"{name}: {what}", Sample(tuple(times)), "s") for what, times in sorted(ours.actions.items())]
+    return rows + [Row(f"{name}: {label}", Sample(tuple(times)), "s") for label, times in sorted(ours.actions.items())]
 
 
 # ---- One visitor ----------------------------------------------------------------------------------------
 
 
 async def _measure_alone(turns: int) -> list[Row]:
-    """Return rows with the CPU time of each action without other visitors: the mean of several in turn."""
+    """Return rows with the mean CPU time of each action without other visitors."""
     rows = []
-    with serve_watched() as server:
+    with serve_monitored() as server:
         async with WebSession(server.url, light=True) as session:
             visitor = Visitor(session, Random(SEED))
             for name in SHARES:
@@ -136,86 +137,91 @@ async def _measure_alone(turns: int) -> list[Row]:
     return rows
 
 
-async def _measure_cost(server: Watched, visitor: Visitor, name: str) -> float:
-    """Return the CPU milliseconds of one action from Explore. The way back is not counted."""
+async def _measure_cost(server: MonitoredServer, visitor: Visitor, name: str) -> float:
+    """Return the CPU milliseconds of one action from Explore. Returning to Explore is not counted."""
     if visitor.session.page:
-        await visitor.does("back to Explore")
-    before = server.cpu()
-    await visitor.does(name)
-    return 1000 * (server.cpu() - before)
+        await visitor.perform("back to Explore")
+    cpu_before = server.cpu()
+    await visitor.perform(name)
+    return 1000 * (server.cpu() - cpu_before)
 
 
 # ---- One crowd ------------------------------------------------------------------------------------------
 
 
 async def _run_crowd(crowd: Crowd, app: Path | None, seconds: float) -> CrowdResult:
-    """Run the crowd on fresh servers: once all have arrived, everything counts for ``seconds``."""
-    taken = CrowdResult()
+    """Run the crowd on new servers. Once all have arrived, measure for ``seconds``."""
+    result = CrowdResult()
     with ExitStack() as stack:
-        servers = [stack.enter_context(serve_watched(app, **LIMITS)) for _ in range(crowd.processes)]
+        servers = [stack.enter_context(serve_monitored(app, **LIMITS)) for _ in range(crowd.processes)]
         for server in servers:  # the first sentence loads torch
-            async with WebSession(server.url, light=True) as first:
-                await _Session(first, app, Random(SEED)).acts()
-        for _ in range(crowd.busy):
+            async with WebSession(server.url, light=True) as first_session:
+                await _Session(first_session, app, Random(SEED)).act()
+        for _ in range(crowd.busy_cores):
             stack.callback(subprocess.Popen([sys.executable, "-c", LOOP]).kill)
-        counts = asyncio.Event()
+        is_measuring = asyncio.Event()
         tasks = [
-            asyncio.create_task(_visit(servers[number % len(servers)], app, number, crowd, counts, taken))
+            asyncio.create_task(_visit(servers[number % len(servers)], app, number, crowd, is_measuring, result))
             for number in range(crowd.sessions)
         ]
-        await asyncio.sleep(ARRIVAL)
-        counts.set()
-        begin, cpu, client = time.monotonic(), _sum_cpu(servers), time.process_time()
+        await asyncio.sleep(ARRIVAL_SECONDS)
+        is_measuring.set()
+        start, server_cpu, client_cpu = time.monotonic(), _sum_cpu(servers), time.process_time()
         await asyncio.sleep(seconds)
-        counts.clear()
-        taken.seconds = time.monotonic() - begin
-        taken.cpu, taken.client_cpu = _sum_cpu(servers) - cpu, time.process_time() - client
-        taken.megabytes = sum(server.megabytes() for server in servers)
+        is_measuring.clear()
+        result.seconds = time.monotonic() - start
+        result.cpu, result.client_cpu = _sum_cpu(servers) - server_cpu, time.process_time() - client_cpu
+        result.megabytes = sum(server.megabytes() for server in servers)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        taken.errors += [f"{n} tracebacks in the log" for server in servers if (n := server.tracebacks())]
-    return taken
+        result.errors += [f"{n} tracebacks in the log" for server in servers if (n := server.tracebacks())]
+    return result
 
 
-def _sum_cpu(servers: Sequence[Watched]) -> float:
+def _sum_cpu(servers: Sequence[MonitoredServer]) -> float:
     return sum(server.cpu() for server in servers)
 
 
 class _Session:
-    """The next actions of a visitor of either app."""
+    """A visitor of either app."""
 
     def __init__(self, session: WebSession, app: Path | None, random: Random) -> None:
         self.session, self._random = session, random
         self._visitor = Visitor(session, random) if app is None else None
 
-    async def acts(self) -> tuple[str, float]:
+    async def act(self) -> tuple[str, float]:
         if self._visitor is not None:
-            return await self._visitor.acts()
+            return await self._visitor.act()
         return "read a sentence", await self.session.set("Sentence", draw_sentence(self._random))
 
 
 async def _visit(
-    server: Watched, app: Path | None, number: int, crowd: Crowd, counts: asyncio.Event, taken: CrowdResult
+    server: MonitoredServer,
+    app: Path | None,
+    number: int,
+    crowd: Crowd,
+    is_measuring: asyncio.Event,
+    result: CrowdResult,
 ) -> None:
-    """Be one visitor from arrival until the end. If there is an error, record it and arrive again."""
+    """Simulate one visitor from arrival until the end. After an error, record it and arrive again."""
     random = Random(SEED * 1000 + number)
-    await asyncio.sleep(ARRIVAL * number / crowd.sessions)
+    await asyncio.sleep(ARRIVAL_SECONDS * number / crowd.sessions)
     while True:
         try:
             async with WebSession(server.url, light=True) as session:
-                doing = _Session(session, app, random)
+                visitor = _Session(session, app, random)
                 while True:
-                    await asyncio.sleep(random.uniform(*THINK))
-                    before, begun = session.received, time.monotonic()
+                    await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
+                    received_before, start = session.received, time.monotonic()
                     try:
-                        name, took = await doing.acts()
+                        name, seconds = await visitor.act()
                     except asyncio.CancelledError:  # at the end: it has taken at least this long
-                        taken.actions.setdefault("unfinished at the end", []).append(time.monotonic() - begun)
+                        result.actions.setdefault("unfinished at the end", []).append(time.monotonic() - start)
                         raise
-                    if counts.is_set():
-                        taken.actions.setdefault(name, []).append(took)
-                        taken.received += session.received - before
-        except Exception as error:  # any error counts, because a person would have met it
-            taken.errors.append(f"{type(error).__name__}: {error}"[:300])
+                    if is_measuring.is_set():
+                        result.actions.setdefault(name, []).append(seconds)
+                        result.received_bytes += session.received - received_before
+        except Exception as error:  # any error counts, because a person would have seen it
+            result.errors.append(f"{type(error).__name__}: {error}"[:300])
             await asyncio.sleep(1)

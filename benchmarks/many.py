@@ -1,4 +1,4 @@
-"""Many sentences to attention: ``encode_many`` compared with ``encode`` one by one, same model, same texts, MiniLM."""
+"""Time ``encode_many`` compared with ``encode`` text by text, with the same sentences and MiniLM."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def main(results: Path, quick: bool = False) -> None:
     texts = [" ".join(sentence.forms) for sentence in corpus.sentences]
     repetitions = 2 if quick else 5
     ours, theirs = _time_in_turns(repetitions, lambda: encoder.encode_many(texts), lambda: map(encoder.encode, texts))
-    what = f"{corpus.name}, {len(texts):,} sentences: encode_many, against encode one by one"
+    name = f"{corpus.name}, {len(texts):,} sentences: encode_many, against encode one by one"
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
-    write(results, "many", "Many texts", "encode", [Row(what, ours, "s", theirs, Target("faster", 4))], machine)
+    write(results, "many", "Many texts", "encode", [Row(name, ours, "s", theirs, Target("faster", 4))], machine)
 
 
-def _time_in_turns(repetitions: int, *ways: Callable[[], Iterable[Any]]) -> list[Sample]:
-    """Return the seconds of each function, whose readings are dropped one by one.
+def _time_in_turns(repetitions: int, *functions: Callable[[], Iterable[Any]]) -> list[Sample]:
+    """Return the seconds of each function. Readings are dropped one by one.
 
     The functions take turns, so that a busy moment of the machine affects all.
     """
-    times: list[list[float]] = [[] for _ in ways]
+    times: list[list[float]] = [[] for _ in functions]
     for _ in range(repetitions):
-        for way, seconds in zip(ways, times, strict=True):
+        for function, seconds in zip(functions, times, strict=True):
             start = time.perf_counter()
-            for _reading in way():
+            for _reading in function():
                 pass
             seconds.append(time.perf_counter() - start)
     return [Sample(tuple(seconds)) for seconds in times]

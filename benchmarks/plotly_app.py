@@ -1,4 +1,4 @@
-"""The smallest Streamlit app that shows one head with Plotly, with which the Explore page is compared."""
+"""A minimal Streamlit app that shows one head with Plotly. The Explore page is compared with it."""
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -13,8 +13,8 @@ def encoder():  # type: ignore[no-untyped-def]
 
 text = st.text_input("Sentence", "The animal didn't cross the street because it was too tired.")
 attention = encoder().encode(text)
-at = list(range(len(attention.tokens)))
+ticks = list(range(len(attention.tokens)))
 figure = go.Figure(go.Heatmap(z=attention[mha_viz.Head(3, 1)], zmin=0, zmax=1, colorscale="Blues"))
-figure.update_xaxes(tickvals=at, ticktext=attention.tokens)
-figure.update_yaxes(tickvals=at, ticktext=attention.tokens, autorange="reversed")
+figure.update_xaxes(tickvals=ticks, ticktext=attention.tokens)
+figure.update_yaxes(tickvals=ticks, ticktext=attention.tokens, autorange="reversed")
 st.plotly_chart(figure)

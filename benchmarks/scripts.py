@@ -53,12 +53,12 @@ SCRIPTS = (
 
 
 def fetch_content(script: Script) -> bytes:
-    """Return the script's text. Raises SystemExit if npm is missing or returns something else."""
-    cached = CACHE / script.path.removeprefix("/")
-    if not cached.exists():
+    """Return the script's content. Raises SystemExit if npm is missing or returns something else."""
+    cache_path = CACHE / script.path.removeprefix("/")
+    if not cache_path.exists():
         CACHE.mkdir(exist_ok=True)
-        cached.write_bytes(_fetch_script(script))
-    return cached.read_bytes()
+        cache_path.write_bytes(_fetch_script(script))
+    return cache_path.read_bytes()
 
 
 def _fetch_script(script: Script) -> bytes:
@@ -66,15 +66,15 @@ def _fetch_script(script: Script) -> bytes:
     if npm is None:
         sys.exit("npm was not found; BertViz's scripts come from it. Run: pip install -r requirements-dev.txt")
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
+        result = subprocess.run(
             [*npm, "pack", "--silent", "--pack-destination", folder, script.package], cwd=folder, check=False
         )
-        packed = list(Path(folder).glob("*.tgz"))
-        if done.returncode or not packed:
+        archives = list(Path(folder).glob("*.tgz"))
+        if result.returncode or not archives:
             sys.exit(f"npm could not fetch {script.package}, which BertViz needs. Is registry.npmjs.org reachable?")
-        with tarfile.open(packed[0]) as archive:
+        with tarfile.open(archives[0]) as archive:
             member = archive.extractfile(script.member)
-            text = member.read() if member else b""
-    if hashlib.sha256(text).hexdigest() != script.sha256:
+            content = member.read() if member else b""
+    if hashlib.sha256(content).hexdigest() != script.sha256:
         sys.exit(f"{script.package} is not the file that these benchmarks were written with: its sha256 differs.")
-    return text
+    return content

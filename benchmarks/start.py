@@ -1,6 +1,6 @@
-"""A command or a script in a new Python, compared with one that only imports the libraries that compute it.
+"""Time a command or script in a new Python process, compared with only importing the libraries that it needs.
 
-Both take turns, on a sentence whose attention is not stored.
+Both take turns, on a sentence whose attention is not cached.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from benchmarks.results import Row, Sample, Target, write
 
 SENTENCE = "The small animal slept because it was tired."
 LIBRARIES = ("torch", "tokenizers", "safetensors")
-MOST = Target("share", 1.7)
+TARGET = Target("share", 1.7)
 _COMMAND = "from mha_viz.cli import run; run()"
-DONE = {
+COMMANDS = {
     "mha-viz figure, SVG": (_COMMAND, "figure", "heatmap", SENTENCE, "--head", "L3H1", "--out", "made.svg"),
     "mha-viz figure of repeater, SVG": (
         *(_COMMAND, "figure", "heatmap", SENTENCE, "--model", "repeater", "--head", "L1H1", "--out", "made.svg"),
@@ -34,37 +34,37 @@ class Cost(NamedTuple):
     """The time of one process, in seconds."""
 
     elapsed: float
-    processor: float
+    cpu: float
 
 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/start.json``. ``quick``: fewer repetitions."""
-    bare = f"import {', '.join(LIBRARIES)}"
-    codes = {"": (bare,), **DONE}
-    costs: dict[str, list[Cost]] = {what: [] for what in codes}
+    imports = f"import {', '.join(LIBRARIES)}"
+    code_by_name = {"": (imports,), **COMMANDS}
+    costs: dict[str, list[Cost]] = {name: [] for name in code_by_name}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(2 if quick else 5):
-            for what, code in codes.items():
-                costs[what].append(_run(code, Path(folder)))
+            for name, code in code_by_name.items():
+                costs[name].append(_run(code, Path(folder)))
     theirs = costs.pop("")
-    rows = [row for what, ours in costs.items() for row in _make_rows(what, ours, theirs)]
+    rows = [row for name, ours in costs.items() for row in _make_rows(name, ours, theirs)]
     engine = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    write(results, "start", "A first picture in a new Python", bare, rows, engine)
+    write(results, "start", "A first picture in a new Python", imports, rows, engine)
 
 
-def _make_rows(what: str, ours: list[Cost], theirs: list[Cost]) -> list[Row]:
-    """Make the rows of the time that passes, and of that of the processor, which depends less on other programs."""
-    elapsed, processor = (
-        [Sample(tuple(getattr(cost, name) for cost in costs)) for costs in (ours, theirs)] for name in Cost._fields
+def _make_rows(name: str, ours: list[Cost], theirs: list[Cost]) -> list[Row]:
+    """Return rows for the elapsed time and for the CPU time, which depends less on other programs."""
+    elapsed, cpu = (
+        [Sample(tuple(getattr(cost, field) for cost in costs)) for costs in (ours, theirs)] for field in Cost._fields
     )
     return [
-        Row(what, elapsed[0], "s", elapsed[1], MOST),
-        Row(f"{what}: processor", processor[0], "s", processor[1], MOST),
+        Row(name, elapsed[0], "s", elapsed[1], TARGET),
+        Row(f"{name}: processor", cpu[0], "s", cpu[1], TARGET),
     ]
 
 
 def _run(code: tuple[str, ...], folder: Path) -> Cost:
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    usage_before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run([sys.executable, "-c", *code], cwd=folder, check=True, capture_output=True)
-    elapsed, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Cost(elapsed, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    elapsed, usage_after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Cost(elapsed, usage_after.ru_utime + usage_after.ru_stime - usage_before.ru_utime - usage_before.ru_stime)

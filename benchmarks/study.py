@@ -1,6 +1,6 @@
-"""A study of a corpus with MiniLM and all measures, compared with two simpler programs.
+"""Time a study of a corpus with MiniLM and all measures, compared with two simpler programs.
 
-These are the bare forward pass, and a loop that keeps every tensor. The corpus is the CoNLL-U file that
+They are the bare forward pass, and a loop that keeps every tensor. The corpus is the CoNLL-U file that
 MHA_VIZ_TREEBANK names (such as UD English EWT test), or else as many sentences of the built-in grammar.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from transformers import AutoModel
 
-from benchmarks.encode import _find_minilm_folder
+from benchmarks.encode import find_minilm_folder
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import read_conllu
@@ -32,11 +32,11 @@ from mha_viz.study.run import measure_one_pass, study
 from mha_viz.text import WordPieces
 
 ROOT = Path(__file__).resolve().parent.parent
-RECIPES = 300  # sentences from which recipes are found
+RECIPE_SENTENCES = 300  # sentences that recipes are fitted to
 SENTENCES = 2077  # as many as UD English EWT test has
-SLOWER = 1.5  # times the processor time of a profile that recipes may take
-PEAK = 1.5e9  # bytes, at most
-FLAT = 1.1  # peak at 2,000 sentences relative to that at 500, at most
+MAX_CPU_RATIO = 1.5  # maximum CPU time of recipes, relative to that of a profile
+MAX_PEAK = 1.5e9  # bytes
+MAX_PEAK_RATIO = 1.1  # maximum peak at 2,000 sentences, relative to that at 500
 
 
 def main(results: Path, quick: bool = False) -> None:
@@ -44,61 +44,63 @@ def main(results: Path, quick: bool = False) -> None:
     corpus = load_treebank()
     corpus = replace(corpus, sentences=corpus.sentences[:400]) if quick else corpus
     encoder = load_one_stack("minilm")
-    ours, bare, loop = _Passes(encoder, corpus).measured(2 if quick else 5)
-    what = f"{corpus.name}, {len(corpus.sentences):,} sentences"
-    share = {"of_the_bare_throughput": round(bare.median / ours.median, 3)}
+    ours, bare, loop = _Methods(encoder, corpus).time_methods(2 if quick else 5)
+    name = f"{corpus.name}, {len(corpus.sentences):,} sentences"
+    details = {"of_the_bare_throughput": round(bare.median / ours.median, 3)}
     rows = [
-        Row(f"{what}: all measures, against the bare forward pass", ours, "s", bare, Target("share", 1 / 0.8), share),
-        Row(f"{what}: all measures, against one sentence after the other", ours, "s", loop, Target("faster", 5)),
-        *_measure_recipes(encoder, corpus, 60 if quick else RECIPES),
+        Row(f"{name}: all measures, against the bare forward pass", ours, "s", bare, Target("share", 1 / 0.8), details),
+        Row(f"{name}: all measures, against one sentence after the other", ours, "s", loop, Target("faster", 5)),
+        *_measure_recipes(encoder, corpus, 60 if quick else RECIPE_SENTENCES),
         *([] if quick else _measure_memory()),
     ]
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
     write(results, "study", "A corpus through the model", "plain transformers", rows, machine)
 
 
-def load_treebank(most: int = 10**6) -> Corpus:
-    """Return the first ``most`` sentences of the corpus to read."""
+def load_treebank(max_sentences: int = 10**6) -> Corpus:
+    """Return the first ``max_sentences`` sentences of the corpus to read."""
     path = os.environ.get("MHA_VIZ_TREEBANK")
     if path:
         corpus = read_conllu(Path(path).read_text("utf-8"), Path(path).name)
-        return replace(corpus, sentences=corpus.sentences[:most])
-    return grammar.corpus(min(most, SENTENCES))
+        return replace(corpus, sentences=corpus.sentences[:max_sentences])
+    return grammar.corpus(min(max_sentences, SENTENCES))
 
 
-class _Passes:
-    """The same sentences, read in three ways; each begins with the words, so that each finds their pieces."""
+class _Methods:
+    """Three ways to process the same sentences. Each starts from words, so that it includes the tokenizer."""
 
     def __init__(self, encoder: Encoder, corpus: Corpus) -> None:
         self._encoder, self._corpus = encoder, corpus
-        self._plain: Any = AutoModel.from_pretrained(_find_minilm_folder(), attn_implementation="eager").eval()
+        self._transformers_model: Any = AutoModel.from_pretrained(
+            find_minilm_folder(), attn_implementation="eager"
+        ).eval()
 
-    def measured(self, repetitions: int) -> tuple[Sample, Sample, Sample]:
+    def time_methods(self, repetitions: int) -> tuple[Sample, Sample, Sample]:
         """Return the seconds of each method.
 
         The methods take turns, so that a busy moment of the machine affects all.
         """
-        ways: tuple[Callable[[], Any], ...] = (self.measures, self.bare, self.loop)
-        taken: tuple[list[float], ...] = ([], [], [])
+        methods: tuple[Callable[[], Any], ...] = (self.compute_measures, self.run_bare, self.run_loop)
+        times: tuple[list[float], ...] = ([], [], [])
         for _ in range(repetitions):
-            for way, times in zip(ways, taken, strict=True):
+            for method, seconds in zip(methods, times, strict=True):
                 start = time.perf_counter()
-                way()
-                times.append(time.perf_counter() - start)
-        return tuple(Sample(tuple(times)) for times in taken)  # type: ignore[return-value]
+                method()
+                seconds.append(time.perf_counter() - start)
+        return tuple(Sample(tuple(seconds)) for seconds in times)  # type: ignore[return-value]
 
-    def measures(self) -> Any:
+    def compute_measures(self) -> Any:
         """Compute every measure of one pass, as a study does."""
         return measure_one_pass(self._encoder, self._corpus)
 
-    def bare(self) -> None:
+    def run_bare(self) -> None:
         """Run plain transformers over the same batches and drop the attentions."""
         pieces, heads = self._pieces(), self._encoder.layers * self._encoder.heads
         with torch.no_grad():
             for numbers in batches(pieces, range(len(pieces)), heads, DEFAULT_BATCH):
                 self._forward([pieces[number].ids for number in numbers])
 
-    def loop(self) -> list[Any]:
+    def run_loop(self) -> list[Any]:
         """Run one sentence after the other and keep every tensor."""
         with torch.no_grad():
             return [self._forward([text.ids]) for text in self._pieces()]
@@ -107,28 +109,32 @@ class _Passes:
         return [self._encoder.read_words(sentence.forms) for sentence in self._corpus.sentences]
 
     def _forward(self, ids: list[tuple[int, ...]]) -> Any:
-        return self._plain(input_ids=torch.tensor(ids), output_attentions=True).attentions
+        return self._transformers_model(input_ids=torch.tensor(ids), output_attentions=True).attentions
 
 
 # ---- recipes --------------------------------------------------------------------------------------------------------
 
 
-def _measure_recipes(encoder: Encoder, corpus: Corpus, most: int) -> list[Row]:
-    """Time the CPU for a study of recipes and for a profile, of minilm and of toy; they take turns."""
-    few = replace(corpus, sentences=corpus.sentences[:most])
+def _measure_recipes(encoder: Encoder, corpus: Corpus, max_sentences: int) -> list[Row]:
+    """Measure the CPU time of a study of recipes and of a profile, which take turns, with minilm and with toy."""
+    sample = replace(corpus, sentences=corpus.sentences[:max_sentences])
     rows = []
-    for model, text in ((encoder, few), (load_one_stack("toy"), grammar.corpus(most))):
-        ways = (partial(fit_recipes, text, model, most=most), partial(study, model, text))
-        ours, profile = zip(*([_measure_cpu_seconds(way) for way in ways] for _ in range(3)), strict=True)
-        what = f"{model.name}, {text.name}, {most} sentences: processor time of recipes, against that of a profile"
-        rows.append(Row(what, Sample(ours), "s", Sample(profile), Target("share", SLOWER)))
+    for model, sentences in ((encoder, sample), (load_one_stack("toy"), grammar.corpus(max_sentences))):
+        methods = (
+            partial(fit_recipes, sentences, model, most=max_sentences),
+            partial(study, model, sentences),
+        )
+        ours, profile = zip(*([_measure_cpu_seconds(method) for method in methods] for _ in range(3)), strict=True)
+        corpus_name = f"{model.name}, {sentences.name}, {max_sentences} sentences"
+        name = f"{corpus_name}: processor time of recipes, against that of a profile"
+        rows.append(Row(name, Sample(ours), "s", Sample(profile), Target("share", MAX_CPU_RATIO)))
     return rows
 
 
-def _measure_cpu_seconds(way: Callable[[], object]) -> float:
-    begun = time.process_time()
-    way()
-    return time.process_time() - begun
+def _measure_cpu_seconds(function: Callable[[], object]) -> float:
+    start = time.process_time()
+    function()
+    return time.process_time() - start
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
@@ -151,16 +157,15 @@ print(int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) *
 def _measure_memory() -> list[Row]:
     if not Path("/proc/self/status").exists():
         return []
-    few, many = (
-        _measure_peak(step) for step in (4, 1)
-    )  # every fourth one by length, so that the longest sentence is in both
+    # Take every fourth sentence by length, so that the longest one is in both samples.
+    small, large = (_measure_peak(step) for step in (4, 1))
     return [
-        Row("peak memory of a whole study, 2,000 sentences", many, "bytes", target=Target("below", PEAK)),
-        Row("peak memory, 2,000 sentences beside 500", many, "bytes", few, Target("share", FLAT)),
+        Row("peak memory of a whole study, 2,000 sentences", large, "bytes", target=Target("below", MAX_PEAK)),
+        Row("peak memory, 2,000 sentences beside 500", large, "bytes", small, Target("share", MAX_PEAK_RATIO)),
     ]
 
 
 def _measure_peak(step: int) -> Sample:
     command = [sys.executable, "-c", _MEASURE, str(step)]
-    finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    return Sample((float(finished.stdout.split()[-1]),))
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    return Sample((float(process.stdout.split()[-1]),))

@@ -1,32 +1,32 @@
 // Runs before every measured page. All times are milliseconds of performance.now(), since navigation start.
 window.bench = (() => {
-  const frame = () => new Promise((done) => requestAnimationFrame(done));
-  const after = () =>
-    new Promise((done) => {
+  const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  const nextTask = () =>
+    new Promise((resolve) => {
       const channel = new MessageChannel();
-      channel.port1.onmessage = () => done(performance.now());
+      channel.port1.onmessage = () => resolve(performance.now());
       channel.port2.postMessage(0);
     });
   const bench = {};
 
-  // When the frame that shows the current content of the page has been produced, which is when the second frame begins.
+  // Resolves when the frame with the current content of the page has been produced: when the second frame begins.
   bench.painted = async () => {
-    await frame();
-    await frame();
+    await nextFrame();
+    await nextFrame();
     return performance.now();
   };
 
   // When the browser presents the frame with everything drawn so far, including rasterising and compositing: a word is
   // added to the page in the same task, and the browser reports when it has shown it.
   bench.presented = () =>
-    new Promise((done) => {
+    new Promise((resolve) => {
       const name = `bench-${(bench.marks = (bench.marks ?? 0) + 1)}`;
       new PerformanceObserver((list, observer) => {
-        const entry = list.getEntries().find((one) => one.identifier === name);
+        const entry = list.getEntries().find((candidate) => candidate.identifier === name);
         if (!entry) return;
         observer.disconnect();
         mark.remove();
-        done(entry.renderTime);
+        resolve(entry.renderTime);
       }).observe({ type: "element", buffered: true });
       const mark = document.createElement("p");
       mark.setAttribute("elementtiming", name);
@@ -35,24 +35,24 @@ window.bench = (() => {
       document.body.append(mark);
     });
 
-  // The page reports when it has drawn; the answer has the times since navigation, or since `again` began.
+  // The page calls `reportDrawn`; `shown` then resolves with the times since navigation, or since `drawAgain` began.
   let resolveShown;
-  bench.shown = new Promise((done) => {
-    resolveShown = done;
+  bench.shown = new Promise((resolve) => {
+    resolveShown = resolve;
   });
-  bench.drew = async () => {
+  bench.reportDrawn = async () => {
     const { began = 0, entered, arrived } = bench;
     const drawn = performance.now();
     const [presented, painted] = await Promise.all([bench.presented(), bench.painted()]);
     const times = { arrived, entered, drawn, painted, presented };
-    for (const [name, at] of Object.entries(times)) times[name] = at === undefined ? null : at - began;
+    for (const [name, time] of Object.entries(times)) times[name] = time === undefined ? null : time - began;
     resolveShown(times);
   };
 
-  // The same for new data that an open page fetches and draws.
-  bench.again = (draw) => {
-    bench.shown = new Promise((done) => {
-      resolveShown = done;
+  // Draw new data in an open page, and resolve with the times as `shown` does.
+  bench.drawAgain = (draw) => {
+    bench.shown = new Promise((resolve) => {
+      resolveShown = resolve;
     });
     bench.began = performance.now();
     draw();
@@ -60,14 +60,14 @@ window.bench = (() => {
   };
 
   // The time of an action inside one frame: its handlers, then style, layout and paint, without waiting for the screen.
-  bench.cost = async (act) => {
-    await frame();
+  bench.measureCost = async (act) => {
+    await nextFrame();
     const began = performance.now();
     act();
-    return (await after()) - began;
+    return (await nextTask()) - began;
   };
 
-  // The same for real pointer moves, which Chromium delivers at the beginning of a frame.
+  // Record the same time for real pointer moves, which Chromium delivers at the beginning of a frame.
   bench.hovers = [];
   bench.watchHover = () => {
     let began = 0;
@@ -75,9 +75,9 @@ window.bench = (() => {
       if (began) return;
       began = performance.now();
       requestAnimationFrame(async () => {
-        const waited = performance.now();
-        bench.hovers.push((await after()) - began);
-        bench.waits = [...(bench.waits ?? []), waited - began];
+        const frameStart = performance.now();
+        bench.hovers.push((await nextTask()) - began);
+        bench.waits = [...(bench.waits ?? []), frameStart - began];
         began = 0;
       });
     };

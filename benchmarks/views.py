@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import torch
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from benchmarks.chromium import LONG, open_visitor
+from benchmarks.chromium import TIMEOUT_MS, open_visitor
 from benchmarks.loopback import Loopback
 from benchmarks.scripts import SCRIPTS, fetch_content
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import build_script, build_style
 from mha_viz.figures.layout.packet import build_packet
 
-HEAD = 1  # the head that is open at first, in the middle layer
+OPENED_HEAD = 1  # the head that is open at first, in the middle layer
 # The styles that Streamlit sets around a component: the theme's light colours and its fonts.
 _THEME = """:root { --st-text-color: #1c1b19; --st-background-color: #fffefb; --st-primary-color: #0b5cad;
 --st-link-color: #0b5cad; --st-font: sans-serif; --st-code-font: monospace; } body { margin: 0 40px; }"""
@@ -27,10 +27,10 @@ _THEME = """:root { --st-text-color: #1c1b19; --st-background-color: #fffefb; --
 Times = dict[str, float]
 
 
-class Opened(NamedTuple):
-    """A page that shows an attention, with its times in milliseconds and its bytes.
+class OpenedPage(NamedTuple):
+    """A page that shows an attention, with its times in milliseconds and the bytes of its data.
 
-    The times are arrived, entered, drawn, painted, presented and python.
+    The keys of ``times`` are arrived, entered, drawn, painted, presented, python and bytes.
     """
 
     page: Page
@@ -38,52 +38,51 @@ class Opened(NamedTuple):
 
 
 class Bench:
-    """A browser, a server, and both pages of one attention: times from navigation start, data waiting in Python.
+    """Shows attentions on the pages of both tools and measures times from navigation start, with the data in Python.
 
-    Python's work (``build_packet``, BertViz's HTML) is done when the page requests it, so that it is included in the
-    time.
+    Python's work (``build_packet``, BertViz's HTML) is done when the page requests it, so that the times include it.
     """
 
     def __init__(self, context: BrowserContext, server: Loopback) -> None:
         self._context, self._server = context, server
-        for one in SCRIPTS:
-            server.routes[one.path] = partial(_script, fetch_content(one))
-        self.python = self.bytes = 0.0  # milliseconds and bytes of the last answer that carried the data
+        for script in SCRIPTS:
+            server.routes[script.path] = partial(_make_script_response, fetch_content(script))
+        self.python_ms = self.bytes = 0.0  # Python's milliseconds for the last answer with data, and its bytes
 
-    def ours(self, attention: Attention, page: Page | None = None) -> Opened:
-        """Show an attention in this package's explorer, in a new page or in one that ``ours`` opened."""
-        self._server.routes["/packet"] = lambda: ("application/octet-stream", self._timed(_build_packet, attention))
+    def show_explorer(self, attention: Attention, page: Page | None = None) -> OpenedPage:
+        """Show an attention in this package's explorer, in a new page or in one that ``show_explorer`` opened."""
+        self._server.routes["/packet"] = lambda: ("application/octet-stream", self._time_call(_build_packet, attention))
         self._server.routes["/ours"] = lambda: ("text/html", _build_our_page(find_opened_head(attention)).encode())
-        shown = self._again(page) if page else self._opened("/ours")
-        if not shown.page.locator(".readout b").count():
+        opened_page = self._update(page) if page else self._open("/ours")
+        if not opened_page.page.locator(".readout b").count():
             raise RuntimeError("Our page opened no head: its matrix is not in the packet.")
-        return shown
+        return opened_page
 
-    def bertviz(self, view: str, attention: Attention, page: Page | None = None, **options: Any) -> Opened:
-        """Show it in BertViz's "model_view" or "head_view", new or in a page that has one; ``options`` are its own."""
+    def show_bertviz(self, view: str, attention: Attention, page: Page | None = None, **options: Any) -> OpenedPage:
+        """Show an attention in BertViz's "model_view" or "head_view" with ``options``, in a new page or in ``page``."""
         tensors = [torch.from_numpy(layer)[None] for layer in attention.weights.copy()]
-        make = partial(self._timed, _build_bertviz_page, view, tensors, list(attention.tokens), options)
-        self._server.routes["/output"] = lambda: ("text/html", make())
-        self._server.routes["/bertviz"] = lambda: ("text/html", _NOTEBOOK.encode() + make())
-        return self._again(page) if page else self._opened("/bertviz")
+        build_page = partial(self._time_call, _build_bertviz_page, view, tensors, list(attention.tokens), options)
+        self._server.routes["/output"] = lambda: ("text/html", build_page())
+        self._server.routes["/bertviz"] = lambda: ("text/html", _NOTEBOOK.encode() + build_page())
+        return self._update(page) if page else self._open("/bertviz")
 
-    def _timed(self, make: Any, *given: Any) -> bytes:
-        began = time.perf_counter()
-        made: bytes = make(*given)
-        self.python, self.bytes = 1000 * (time.perf_counter() - began), len(made)
-        return made
+    def _time_call(self, function: Any, *arguments: Any) -> bytes:
+        start = time.perf_counter()
+        content: bytes = function(*arguments)
+        self.python_ms, self.bytes = 1000 * (time.perf_counter() - start), len(content)
+        return content
 
-    def _opened(self, path: str) -> Opened:
+    def _open(self, path: str) -> OpenedPage:
         page = self._context.new_page()
         page.goto(self._server.url + "/")  # the tab's process is started before the clock
-        page.goto(self._server.url + path, wait_until="commit", timeout=LONG)
-        return self._taken(page, page.evaluate("bench.shown"))
+        page.goto(self._server.url + path, wait_until="commit", timeout=TIMEOUT_MS)
+        return self._add_costs(page, page.evaluate("bench.shown"))
 
-    def _again(self, page: Page) -> Opened:
-        return self._taken(page, page.evaluate("bench.again(load)"))
+    def _update(self, page: Page) -> OpenedPage:
+        return self._add_costs(page, page.evaluate("bench.drawAgain(load)"))
 
-    def _taken(self, page: Page, times: Times) -> Opened:
-        return Opened(page, times | {"python": self.python, "bytes": self.bytes})
+    def _add_costs(self, page: Page, times: Times) -> OpenedPage:
+        return OpenedPage(page, times | {"python": self.python_ms, "bytes": self.bytes})
 
 
 @contextlib.contextmanager
@@ -95,10 +94,10 @@ def open_bench(browser: Browser) -> Iterator[Bench]:
 
 def find_opened_head(attention: Attention) -> Head:
     """Return the head that this package's page opens first."""
-    return Head(attention.layers // 2, HEAD)
+    return Head(attention.layers // 2, OPENED_HEAD)
 
 
-def _script(text: bytes) -> tuple[str, bytes]:
+def _make_script_response(text: bytes) -> tuple[str, bytes]:
     return "text/javascript", text
 
 
@@ -113,24 +112,23 @@ def _build_our_page(head: Head) -> str:
 <body><div class="mha-explorer"></div><script type="module">{build_script("explorer")}
 const {{ explorer }} = $explorer_explorer;
 let app;
-window.load = async (coming) => {{
-  const bytes = new Uint8Array(await (coming ?? get()));
+window.load = async (packet) => {{
+  const bytes = new Uint8Array(await (packet ?? get()));
   bench.arrived = performance.now();
   app ??= explorer(document.querySelector(".mha-explorer"), () => {{}}, () => "?unit=pieces&head={head}");
   app.show(bytes);
-  bench.drew();
+  bench.reportDrawn();
 }};
 load(first);</script></body>"""
 
 
-# The surroundings of BertViz's output in a notebook: require.js, and room. ``requirejs`` also reports when it has
-# drawn.
+# A notebook around BertViz's output: require.js, whose ``requirejs`` also reports when BertViz has drawn.
 _NOTEBOOK = f"""<!doctype html><meta charset="utf-8"><body><script src="{SCRIPTS[0].path}"></script><script>
-const plain = requirejs;
-requirejs = (names, draw) => plain(names, (...given) => {{
+const original = requirejs;
+requirejs = (names, draw) => original(names, (...args) => {{
   bench.entered = performance.now();
-  draw(...given);
-  bench.drew();
+  draw(...args);
+  bench.reportDrawn();
 }});
 async function load() {{
   const html = await (await fetch("/output")).text();
@@ -145,9 +143,9 @@ def _build_bertviz_page(view: str, tensors: list[Any], tokens: list[str], option
     import bertviz
 
     html: str = getattr(bertviz, view)(tensors, tokens, html_action="return", **options).data
-    for one in SCRIPTS:
-        local = one.path if one.cdn.endswith(".js") else one.path.removesuffix(".js")
-        if one.cdn not in html:
-            raise SystemExit(f"BertViz no longer asks for {one.cdn}; these benchmarks are for version 1.4.1.")
-        html = html.replace(one.cdn, local)
+    for script in SCRIPTS:
+        local_path = script.path if script.cdn.endswith(".js") else script.path.removesuffix(".js")
+        if script.cdn not in html:
+            raise SystemExit(f"BertViz no longer asks for {script.cdn}; these benchmarks are for version 1.4.1.")
+        html = html.replace(script.cdn, local_path)
     return html.partition("</script>")[2].encode()

@@ -1,8 +1,8 @@
-"""Measure how far one action of a person walks through the code: calls, moves from one file to another, and files.
+"""Count the calls of a user's action, its moves from one file to another, and the files: its walk through the code.
 
-A move is a call in another file than the call before it in the same thread. A visit of a page counts the thread that
-runs the page, after a visit like it, so that what is made once is left out; the corpus counts the client's threads and
-those of its two workers, which are threads here.
+A move is a call in a different file from the previous call in the same thread. For a page, only the thread that runs it
+counts, on a second visit, so that one-time work is left out. For the corpus, the threads of the client and of its two
+workers count; the workers are threads here.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from mha_viz.corpus.conllu import format_conllu
 from tests.page_session import PageSession
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = tuple(str(ROOT / part) for part in ("mha_viz", "pages", "app.py"))
+SOURCES = tuple(str(ROOT / part) for part in ("mha_viz", "pages", "app.py"))
 APP = str(ROOT / "app.py")
 SENTENCES = 60
-OFF = '{"of": [["The cat sat.", "", "minilm", "", "", "L0H2", "zero"]], "heads": [["L3H1", 0, ""], ["L2H4", 0, ""]]}'
-OTHER_OFF = OFF.replace("L0H2", "L1H8")
-# Moves and files, at most. For pages, goals; for the others, what was counted, with a tenth to spare.
+TRAY = '{"of": [["The cat sat.", "", "minilm", "", "", "L0H2", "zero"]], "heads": [["L3H1", 0, ""], ["L2H4", 0, ""]]}'
+OTHER_TRAY = TRAY.replace("L0H2", "L1H8")
+# Maximum moves and files. For pages they are goals; for the others, measured counts plus a tenth.
 GOALS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         "a typed sentence": (900, 48),
@@ -47,27 +47,27 @@ class Walk:
     calls: int = 0
     moves: int = 0
     files: set[str] = field(default_factory=set)
-    last: str = ""
+    last_file: str = ""
 
     def enter(self, file: str) -> None:
         """Record one more call."""
         self.calls += 1
-        self.moves += file != self.last
+        self.moves += file != self.last_file
         self.files.add(file)
-        self.last = file
+        self.last_file = file
 
 
 @contextmanager
 def record_walks() -> Iterator[dict[int, Walk]]:
-    """Record the calls of this thread and of all threads that begin meanwhile; yield them by thread."""
+    """Record the calls of this thread and of all threads that start in the block; yield them by thread."""
     walks: dict[int, Walk] = {}
 
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and (file := frame.f_code.co_filename).startswith(OURS):
+    def record_call(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and (file := frame.f_code.co_filename).startswith(SOURCES):
             walks.setdefault(threading.get_ident(), Walk()).enter(file)
 
-    threading.setprofile(note)
-    sys.setprofile(note)
+    threading.setprofile(record_call)
+    sys.setprofile(record_call)
     try:
         yield walks
     finally:
@@ -86,33 +86,33 @@ def record_full_walk(act: Callable[[], object]) -> Walk:
     """Return the walks of all threads together."""
     with record_walks() as walks:
         act()
-    every = walks.values()
-    return Walk(sum(w.calls for w in every), sum(w.moves for w in every), set().union(*(w.files for w in every)))
+    threads = walks.values()
+    return Walk(sum(w.calls for w in threads), sum(w.moves for w in threads), set().union(*(w.files for w in threads)))
 
 
 def walk_typed_sentence() -> Walk:
-    """Walk: a visitor reads another sentence on Explore."""
+    """Record a visitor typing another sentence on Explore."""
     session = PageSession()
     session.read("The cat sat on the mat.")
     return record_page_walk(lambda: session.read("The dog sat on the rug."))
 
 
 def walk_changed_view() -> Walk:
-    """Walk: a visitor opens another head on Explore."""
+    """Record a visitor opening another head on Explore."""
     session = PageSession()
     session.view(head="L2H4")
     return record_page_walk(lambda: session.view(head="L3H5"))
 
 
 def walk_ablated_heads() -> Walk:
-    """Walk: Compare opens two heads of a reading with a head switched off."""
+    """Record Compare opening two heads of a reading with a head switched off."""
     page = "pages/20_compare.py"
-    PageSession({"show": "tray", "tray": OFF}, page)
-    return record_page_walk(lambda: PageSession({"show": "tray", "tray": OTHER_OFF}, page))
+    PageSession({"show": "tray", "tray": TRAY}, page)
+    return record_page_walk(lambda: PageSession({"show": "tray", "tray": OTHER_TRAY}, page))
 
 
 def walk_pdf() -> Walk:
-    """Walk: a notebook saves a heatmap as PDF."""
+    """Record a notebook saving a heatmap as PDF."""
     import mha_viz as mv
 
     attention = mv.load("toy").encode("the cat sees the dog")
@@ -122,9 +122,9 @@ def walk_pdf() -> Walk:
 
 
 def walk_corpus() -> Walk:
-    """Walk: two workers measure a corpus.
+    """Record two workers measuring a corpus.
 
-    They are threads of this process, so that they can be watched.
+    The workers are threads of this process, so that their calls can be recorded.
     """
     from distributed import Client
 
@@ -155,13 +155,13 @@ WALKS: Mapping[str, Callable[[], Walk]] = MappingProxyType(
 
 
 def main(results: Path, quick: bool = False) -> None:
-    """Walk, print, write ``results/walks.json``; ``quick``: without the corpus."""
+    """Record all walks, print, write ``results/walks.json``. ``quick``: without the corpus."""
     rows = []
-    for name, make in WALKS.items():
-        if quick and make is walk_corpus:
+    for name, walk_function in WALKS.items():
+        if quick and walk_function is walk_corpus:
             continue
-        walk, (moves, files) = make(), GOALS[name]
-        for what, count, most in (("moves", walk.moves, moves), ("files", len(walk.files), files)):
-            sample, target = Sample((float(count),)), Target("below", most + 1)
-            rows.append(Row(f"{name}: {what}", sample, "", target=target, beside={"calls": walk.calls}))
+        walk, (moves, files) = walk_function(), GOALS[name]
+        for unit_name, count, limit in (("moves", walk.moves, moves), ("files", len(walk.files), files)):
+            sample, target = Sample((float(count),)), Target("below", limit + 1)
+            rows.append(Row(f"{name}: {unit_name}", sample, "", target=target, details={"calls": walk.calls}))
     write(results, "walks", "Through the code", "", rows, "calls of functions of this project")

@@ -1,51 +1,51 @@
-// Runs before the pages of Streamlit: reports when a new picture is complete, for this app or the Plotly app.
+// Runs before Streamlit's page: reports when a new picture is complete, for this app or the Plotly app.
 (() => {
   const bench = window.bench;
   const drawings = ["grid", "links", "heat"];
-  const fresh = new Set(); // pictures drawn since the current wait began
-  let waiting = null;
+  const finishedDrawings = new Set(); // since the current wait began
+  let resolveWait = null; // null while nothing waits
   let picture = null; // the source of the last heatmap in the Plotly app
 
   const wait = () =>
-    new Promise((done) => {
-      fresh.clear();
-      waiting = done;
+    new Promise((resolve) => {
+      finishedDrawings.clear();
+      resolveWait = resolve;
     });
   bench.first = wait();
-  bench.again = () => {
+  bench.expectPicture = () => {
     bench.next = wait();
   };
 
-  function whole() {
-    const done = waiting;
-    waiting = null;
+  function reportComplete() {
+    const resolve = resolveWait;
+    resolveWait = null;
     queueMicrotask(async () => {
       // all drawing happens in one task, after which this runs
       const { began = 0, sent = null, heard = null } = bench;
       const drawn = performance.now();
       const presented = await bench.presented();
-      done({ took: presented - began, sent: sent - began, heard: heard - began, drawn: drawn - began });
+      resolve({ took: presented - began, sent: sent - began, heard: heard - began, drawn: drawn - began });
     });
   }
 
   for (const name of ["clearRect", "putImageData", "drawImage"]) {
-    const plain = CanvasRenderingContext2D.prototype[name];
-    CanvasRenderingContext2D.prototype[name] = function (...given) {
-      if (waiting) {
-        const around = drawings.find((one) => this.canvas.closest(`.${one}`));
-        if (around) fresh.add(around);
-        if (fresh.size === drawings.length) whole();
+    const original = CanvasRenderingContext2D.prototype[name];
+    CanvasRenderingContext2D.prototype[name] = function (...args) {
+      if (resolveWait) {
+        const drawing = drawings.find((name) => this.canvas.closest(`.${name}`));
+        if (drawing) finishedDrawings.add(drawing);
+        if (finishedDrawings.size === drawings.length) reportComplete();
       }
-      return plain.apply(this, given);
+      return original.apply(this, args);
     };
   }
 
   new MutationObserver(() => {
     const image = document.querySelector(".js-plotly-plot .heatmaplayer image");
     const source = image && (image.getAttribute("href") || image.getAttribute("xlink:href"));
-    if (!waiting || !source || source === picture) return;
+    if (!resolveWait || !source || source === picture) return;
     picture = source;
-    whole();
+    reportComplete();
   }).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ["href", "xlink:href"] });
 
   // Times start at the key or click itself.
@@ -61,7 +61,7 @@
     (event) => {
       bench.began = event.timeStamp;
       bench.opened = (async () => {
-        // its handlers run now, then the frame is made
+        // the handlers run now; then the frame is produced
         await null;
         return (await bench.presented()) - event.timeStamp;
       })();
@@ -69,17 +69,17 @@
     true,
   );
 
-  // When the request was sent to the server, and when its last answer before the picture arrived.
+  // Record when the request was sent, and when the last answer before the picture arrived.
   window.WebSocket = class extends WebSocket {
-    constructor(...given) {
-      super(...given);
+    constructor(...args) {
+      super(...args);
       this.addEventListener("message", () => {
         bench.heard = performance.now();
       });
     }
-    send(...given) {
+    send(...args) {
       bench.sent = performance.now();
-      super.send(...given);
+      super.send(...args);
     }
   };
 })();

@@ -225,7 +225,7 @@ def test_random_directions_of_one_layer_are_those_of_a_whole_pass(family: str, t
     encoder = tiny(family)
     by, removing = (
         ablation.make_substitute(encoder, "zero"),
-        ablation._remove_random_directions([0, 2], [(0, 1, draw) for draw in range(4)]),
+        ablation._make_direction_remover([0, 2], [(0, 1, draw) for draw in range(4)]),
     )
 
     class Removing(Tap):

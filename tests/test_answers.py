@@ -136,7 +136,7 @@ def test_effects_on_a_word_are_those_of_single_passes(family: str, tiny: Tiny, t
 
 @pytest.mark.parametrize("family", WORDLESS)
 def test_a_model_that_cannot_be_asked_for_a_word_says_why(family: str, tiny: Tiny) -> None:
-    with pytest.raises(ModelUnsupported, match=FAMILIES[family].wordless):
+    with pytest.raises(ModelUnsupported, match=FAMILIES[family].no_words_reason):
         make_question(tiny(family), "The <mask> sat.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.results import MOST_VALUES, Row, Sample, Target, list_shortfalls, read_numbers, write
+from benchmarks.results import MAX_VALUES, Row, Sample, Target, list_shortfalls, read_numbers, write
 
 
 def test_percentiles_are_values_that_were_taken() -> None:
@@ -15,13 +15,13 @@ def test_percentiles_are_values_that_were_taken() -> None:
 
 
 def test_of_many_values_the_percentiles_are_kept_and_nothing_that_is_printed_changes() -> None:
-    few, many = (Sample(tuple(map(float, range(count)))) for count in (MOST_VALUES, 10 * MOST_VALUES))
-    row = Row("an action", many, "s", few, Target("below", 1000, p95=True)).written()
+    few, many = (Sample(tuple(map(float, range(count)))) for count in (MAX_VALUES, 10 * MAX_VALUES))
+    row = Row("an action", many, "s", few, Target("below", 1000, p95=True)).to_json()
     assert row["other"]["values"] == list(few.values)
     assert "values" not in row["ours"]
-    assert (row["ours"]["count"], len(row["ours"]["percentiles"])) == (10 * MOST_VALUES, 101)
+    assert (row["ours"]["count"], len(row["ours"]["percentiles"])) == (10 * MAX_VALUES, 101)
     assert (row["ours"]["median"], row["ours"]["p95"]) == (999.5, 1899)
-    assert (row["ours"]["said"], row["verdict"]) == (many.in_words(), "falls short")
+    assert (row["ours"]["said"], row["verdict"]) == (many.describe(), "falls short")
 
 
 def written(folder: Path, ours: float, other: float) -> None:

@@ -21,7 +21,7 @@ from mha_viz import process
 from mha_viz.app.service.reader import Reader, starting, verbs
 from mha_viz.app.service.reader.__main__ import serve
 from mha_viz.process import children, template
-from mha_viz.process.confinement import ALL, NETWORK, PROCESSES, WRITING, find_missing_rights
+from mha_viz.process.confinement import ALL_RIGHTS, NETWORK, PROCESSES, WRITING, find_irremovable_rights
 from mha_viz.process.template import Template
 from mha_viz.request import Request
 from tests.children import ATTEMPTS
@@ -59,7 +59,7 @@ from mha_viz.process import confinement
 from mha_viz.app.serving import start
 from mha_viz.app.serving.settings import ServerSettings
 missing = sys.argv.pop()
-confinement.find_missing_rights = lambda: frozenset(missing.split())
+confinement.find_irremovable_rights = lambda: frozenset(missing.split())
 start.create_app = lambda *_, **__: None
 # PR_GET_DUMPABLE
 start.inspection.use_child_processes = lambda: sys.exit(print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)))
@@ -84,7 +84,7 @@ def taken() -> set[str]:
             assert WRITING in reported
         if Path("/proc/sys/kernel/seccomp").is_dir() and platform.machine() in ("x86_64", "aarch64"):
             assert {NETWORK, PROCESSES} <= reported
-    assert reported == ALL - find_missing_rights()
+    assert reported == ALL_RIGHTS - find_irremovable_rights()
     return reported
 
 

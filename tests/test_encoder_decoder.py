@@ -116,7 +116,7 @@ def test_a_target_is_written_as_transformers_writes_it(
     settings |= {"forced_eos_token_id": None, "use_cache": False}  # its cache takes both stacks to be as deep
     with torch.no_grad():
         theirs = model.generate(input_ids=source, **settings)[0].tolist()
-    ends = [at for at, token in enumerate(theirs) if at and token in encoder._writing.ends]
+    ends = [at for at, token in enumerate(theirs) if at and token in encoder._generation.end_tokens]
     written = encoder._make_target(encoder._read(SENTENCE), "").ids
     assert written == theirs[: ends[0] if ends else None]
 

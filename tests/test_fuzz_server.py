@@ -32,7 +32,7 @@ def test_what_a_browser_can_send_breaks_nothing(plain: AppServer) -> None:
     assert findings.interactions >= 120
     assert {*findings.pages} == {*fuzz.PAGES[1:], "explore"}
     assert (findings.boxes, findings.faults, fuzz.count_tracebacks(plain.log()[before:])) == ({}, [], {})
-    assert findings.neighbourly
+    assert findings.neighbour_actions
 
 
 @pytest.mark.slow
@@ -40,13 +40,13 @@ def test_what_no_browser_sends_breaks_nothing_but_its_own_session(plain: AppServ
     before = len(plain.log())
     findings = run(fuzz.run_crowd(plain.url, fuzz.visit_with_forgeries, 100))
     assert findings.interactions >= 100
-    assert (findings.boxes, findings.faults, fuzz.count_tracebacks(plain.log()[before:], forgiving=True)) == (
+    assert (findings.boxes, findings.faults, fuzz.count_tracebacks(plain.log()[before:], is_forgiving=True)) == (
         {},
         [],
         {},
     )
-    assert findings.refused, "Nothing forged was even noticed: the messages do not reach the widgets."
-    assert findings.neighbourly
+    assert findings.rejections, "Nothing forged was even noticed: the messages do not reach the widgets."
+    assert findings.neighbour_actions
 
 
 def test_every_event_of_every_component_is_sent() -> None:
@@ -67,11 +67,11 @@ def test_an_error_of_this_program_is_noticed() -> None:
     trace = "Traceback (most recent call first): ValueError at mha_viz/app/widgets/components.py:"
     log = f"x\n2026 said | {trace}3 in streamlit/a.py:1 < mha_viz/app/widgets/components.py:3\nafter\n"
     assert fuzz.count_tracebacks(log) == {"ValueError [mha_viz/app/widgets/components.py:3]": 1}
-    assert fuzz.count_tracebacks(log, forgiving=True)
+    assert fuzz.count_tracebacks(log, is_forgiving=True)
     assert fuzz.count_tracebacks(f"2026 | {trace}{drawn} in streamlit/a.py:1")
-    assert not fuzz.count_tracebacks(f"2026 | {trace}{drawn} in streamlit/a.py:1", forgiving=True)
+    assert not fuzz.count_tracebacks(f"2026 | {trace}{drawn} in streamlit/a.py:1", is_forgiving=True)
     assert fuzz.count_tracebacks("2026 | ValueError in streamlit/a.py:1")
-    assert not fuzz.count_tracebacks("2026 | ValueError in streamlit/a.py:1", forgiving=True)
+    assert not fuzz.count_tracebacks("2026 | ValueError in streamlit/a.py:1", is_forgiving=True)
     assert not fuzz.count_tracebacks("Traceback is a word")
 
 

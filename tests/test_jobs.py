@@ -17,12 +17,12 @@ def test_what_is_not_seen_is_not_done(browser: Browser, monkeypatch: pytest.Monk
     lines = ["click role=button[name=A]", "see text=far", 'never text="A"', "see text=nothing", "click text=far"]
     ends = [jobs.Job(f"{count} lines", 1, "\n".join(lines[:count])) for count in (3, 5)]
     (well,), (ill,) = (jobs.do_jobs(browser, page, [job]) for job in ends)
-    assert (well.clicks, well.beside["scrolled"] > 0, well.undone) == (1, True, "")
+    assert (well.clicks, well.details["scrolled"] > 0, well.failure) == (1, True, "")
     assert ill.clicks == 1, "it stops where something is missing"
-    assert ill.undone.startswith("“see text=nothing”")
+    assert ill.failure.startswith("“see text=nothing”")
     with ExitStack() as windows:
         person = jobs.Person(browser, windows, page)
-        assert not person.does("never text=nothing")
-        assert person.does("never text=far")
-        assert person.does("moves role=button[name=A]").endswith("nothing moves")
-        assert person.does("holds role=textbox = full")
+        assert not person.perform("never text=nothing")
+        assert person.perform("never text=far")
+        assert person.perform("moves role=button[name=A]").endswith("nothing moves")
+        assert person.perform("holds role=textbox = full")

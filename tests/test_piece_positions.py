@@ -39,7 +39,7 @@ def test_each_piece_has_the_span_that_it_stands_for(text: str, names: list[str],
 def test_pieces_that_do_not_follow_the_text_have_no_spans() -> None:
     assert find_spans("abc d", ["a@@"]) is None
     assert find_spans("x y", ["x", "y", "z"]) is None
-    assert find_spans("a cat", ["a", "dog"], rewritten=0) is None
+    assert find_spans("a cat", ["a", "dog"], max_rewritten=0) is None
     assert find_spans(". " * 2000, ["."] * 1000 + ["zz"] + ["."] * 1200) is None  # in bounded time
 
 

@@ -112,7 +112,7 @@ def test_a_function_is_called_though_it_is_falsy(toy: Encoder) -> None:
 def test_booleans_of_numpy_are_as_those_of_python(capsys: pytest.CaptureFixture[str]) -> None:
     @bars.with_bar("of it")
     def work(*, progress: Any = False) -> bool:
-        bars.called(progress)(0.5)
+        bars.as_callback(progress)(0.5)
         return callable(progress)
 
     assert [work(progress=np.bool_(value)) for value in (True, False)] == [True, False]
@@ -124,8 +124,8 @@ def test_an_error_ends_the_line_of_the_bar(monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setattr(bars, "_can_overwrite", lambda: True)
 
     @bars.with_bar("of it")
-    def fail(*, progress: bars.OrBar[float] = False) -> None:
-        bars.called(progress)(0.5)
+    def fail(*, progress: bars.ProgressOption[float] = False) -> None:
+        bars.as_callback(progress)(0.5)
         raise KeyError
 
     with pytest.raises(KeyError):

@@ -318,7 +318,7 @@ def test_the_examples_of_docstrings_run(
     monkeypatch.chdir(tmp_path)
     whole = grammar.corpus
     monkeypatch.setattr(grammar, "corpus", lambda count=20, seed=0: whole(count, seed))  # in place of 400 sentences
-    monkeypatch.setattr(other_texts, "_corpus_words", other_texts._corpus_words.__wrapped__)  # not kept for other tests
+    monkeypatch.setattr(other_texts, "_list_words", other_texts._list_words.__wrapped__)  # not kept for other tests
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
     tests = finder.find(subject, subject.__name__, globs={"mv": mv, "encoder": minilm})
     assert sum(len(test.examples) for test in tests) > 0

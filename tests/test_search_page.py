@@ -95,7 +95,7 @@ def test_heads_that_write_a_word_in_this_text_are_found_and_open_with_the_link()
         ({"text": "The cat sat."}, "No head writes it in this text."),
         (
             {"text": "cat " * 300},
-            "The text has 302 tokens; what all heads of this model write is named for at most 118.",
+            "The text has 302 tokens; the words that all heads of this model write are listed for at most 118.",
         ),
     ],
 )

@@ -76,7 +76,7 @@ def test_passes_that_run_at_the_same_time_do_not_mix(
     family: str, tiny: Callable[[str], Encoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = tiny(family)
-    monkeypatch.setattr(encoder_module, "_one_pass", nullcontext())  # no lock: only the tap keeps them apart
+    monkeypatch.setattr(encoder_module, "_pass_lock", nullcontext())  # no lock: only the tap keeps them apart
     cores = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -191,7 +191,7 @@ def test_a_layer_that_is_not_there_and_text_that_is_empty(tiny: Tiny) -> None:
 @pytest.mark.parametrize("family", sorted({*FAMILIES, *OPAQUE_ALONE}.difference(tiny_models.TRACED)))
 def test_other_families_are_refused_with_the_reason(family: str, tiny: Tiny) -> None:
     why = find_opaque_reason(tiny(family).config)
-    assert why in (FAMILIES[tiny(family).family].opaque, *OPAQUE_SETTINGS.values())
+    assert why in (FAMILIES[tiny(family).family].opaque_reason, *OPAQUE_SETTINGS.values())
     with pytest.raises(ModelUnsupported, match=why):
         tiny(family).trace(SENTENCE)
 
@@ -221,9 +221,9 @@ def test_a_hook_that_is_being_removed_does_not_stop_another_thread_s_pass(tiny: 
     """PyTorch forgets that it takes arguments by name while it may still be called."""
     encoder = tiny("llama")
     with LayerProbe(encoder._model, encoder.name, 0, encoder.layers) as opened:
-        hooks = [hook for hook in opened._place.holder._forward_pre_hooks.values() if hook.__name__ == "hook"]
+        hooks = [hook for hook in opened._modules.holder._forward_pre_hooks.values() if hook.__name__ == "hook"]
         assert hooks
-        assert [hook(opened._place.holder, ()) for hook in hooks] == [None] * len(hooks)
+        assert [hook(opened._modules.holder, ()) for hook in hooks] == [None] * len(hooks)
 
 
 def test_no_hook_stays_on_a_model(tiny: Tiny) -> None:
@@ -243,7 +243,7 @@ def test_traces_and_readings_at_the_same_time_do_not_mix(
         for number in range(40 if lanes.everything else 20)
     ]
     alone = [encoder.trace(text, layer=1) for text in texts]
-    monkeypatch.setattr(encoder_module, "_one_pass", nullcontext())  # no lock: only the hooks keep them apart
+    monkeypatch.setattr(encoder_module, "_pass_lock", nullcontext())  # no lock: only the hooks keep them apart
     cores = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

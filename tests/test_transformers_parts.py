@@ -92,7 +92,7 @@ def test_gptj_s_rotations_are_read_where_they_are_given_and_where_they_are_looke
     encoder: Any = mv.load(tiny_folder("gptj"))
     table = torch.randn(9, 4)  # sines for two pairs of numbers, then their cosines
     opened: Any = LayerProbe(encoder._model, "gptj", 0, tiny_models.LAYERS)
-    opened._place = SimpleNamespace(holder=SimpleNamespace(embed_positions=table))
+    opened._modules = SimpleNamespace(holder=SimpleNamespace(embed_positions=table))
     looked_up = {"position_ids": torch.arange(9)[None]}
     for named in (looked_up, {"position_embeddings": table[None].chunk(2, -1)}):
         turns = opened._find_rotations((), {**named, "attention_mask": None})

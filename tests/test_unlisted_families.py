@@ -115,7 +115,7 @@ def test_layers_of_a_hybrid_keep_their_numbers(family: str, tmp_path: Path) -> N
     assert reading.made == ("typed", "weights only", "of layers 3, 7")
     assert reading.request is not None
     facts = inspect_folder(folder)
-    assert (facts.model.layers, facts.attending) == (8, 2)
+    assert (facts.model.layers, facts.attention_layers) == (8, 2)
 
 
 def test_the_list_of_models_counts_the_layers_with_attention(

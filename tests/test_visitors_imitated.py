@@ -27,9 +27,9 @@ def test_a_visitor_does_each_thing_and_notices_what_was_not_done(server: AppServ
         async with WebSession(server.url, light=True) as session:
             visitor = Visitor(session, Random(1))
             for name in SHARES:
-                assert await visitor.does(name) > 0
+                assert await visitor.perform(name) > 0
                 if session.page:
-                    await visitor.does("back to Explore")
+                    await visitor.perform("back to Explore")
             assert set(session.query) == {"text", "head", "unit"}
             with pytest.raises(RuntimeError, match="does not say"):
                 await visitor._view("unit", "no unit")
@@ -39,12 +39,12 @@ def test_a_visitor_does_each_thing_and_notices_what_was_not_done(server: AppServ
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", soak.ORDERED)
+@pytest.mark.parametrize("name", soak.TASK_FUNCTIONS)
 def test_what_visitors_of_the_soak_order_is_on_the_pages(server: AppServer, name: str) -> None:
     async def order() -> None:
         async with WebSession(server.url, light=True) as session:
             for seed in (1, 2):  # again with what the first left in the address
-                await soak.ORDERED[name](session, Random(seed))
+                await soak.TASK_FUNCTIONS[name](session, Random(seed))
             assert not session.exceptions
             assert session.page == ""
 

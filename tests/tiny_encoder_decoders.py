@@ -178,7 +178,8 @@ def ids(encoder: EncoderDecoder, source: str, target: str) -> tuple[torch.Tensor
 
     The source has its special tokens; the target follows the token that a target begins with.
     """
-    begin, target_pieces = [encoder._writing.start], encoder._target_vocabulary(target, add_special_tokens=False)
+    begin = [encoder._generation.start_token]
+    target_pieces = encoder._target_vocabulary(target, add_special_tokens=False)
     begin += [0] if encoder.family == "bart" else []  # <s>
     read = encoder.vocabulary(source).input_ids
     return torch.tensor([read]), torch.tensor([begin + target_pieces.input_ids])

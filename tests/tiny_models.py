@@ -473,8 +473,10 @@ TOKENIZERS = (
 # A family for each way in which attention is recorded: in straight passes, computed here with and without transformers'
 # loop, by the family's own function with and without shared keys, by hooks, and rewritten.
 RECORDED = ("albert", "bert", "bloom", "deberta-v2", "falcon", "gpt2", "llama", "longformer", "opt", "xlnet")
-WORDLESS = tuple(name for name in FAMILIES if families.FAMILIES[name].wordless)
-TRACED = tuple(name for name in FAMILIES if not families.FAMILIES[name].opaque)  # families whose steps can be shown
+WORDLESS = tuple(name for name in FAMILIES if families.FAMILIES[name].no_words_reason)
+TRACED = tuple(
+    name for name in FAMILIES if not families.FAMILIES[name].opaque_reason
+)  # families whose steps can be shown
 CAUSAL = tuple(name for name in FAMILIES if families.FAMILIES[name].causal in (True, "not use_bidirectional_attention"))
 OTHERS = MappingProxyType(
     {

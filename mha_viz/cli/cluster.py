@@ -14,7 +14,7 @@ from typing import Any
 
 from mha_viz.cli.options import Parser, make_int_parser
 from mha_viz.cli.output import Destination
-from mha_viz.cli.terminal import changing_line
+from mha_viz.cli.terminal import status_line
 from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import CorpusMissing, SettingError
 from mha_viz.numerals import counted, duration
@@ -122,7 +122,7 @@ def open_cluster(args: argparse.Namespace, corpora: Sequence[str] | None = None)
 @contextmanager
 def show_cluster_progress() -> Iterator[Callable[[Any], None]]:
     """Yield a function that shows the progress of a study on a cluster; on a terminal it never breaks the line."""
-    with changing_line() as show:
+    with status_line() as show:
         columns = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None
         yield lambda progress: show(format_progress(progress)[:columns].ljust(columns or 0))
 

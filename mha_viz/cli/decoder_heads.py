@@ -15,7 +15,7 @@ from mha_viz.cli.options import (
     parse_count,
 )
 from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
-from mha_viz.cli.terminal import bar_of, one_line
+from mha_viz.cli.terminal import one_line, progress_bar
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import counted, decimal
 
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     from mha_viz.study.decoder_heads import find_induction_heads  # imports torch
 
     encoder = load_model(model, args.device, args.dtype)
-    with bar_of("of the sequences") as progress:
+    with progress_bar("of the sequences") as progress:
         result = find_induction_heads(
             encoder,
             length=args.length,

@@ -30,7 +30,7 @@ from mha_viz.cli.options import (
 from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.profile import add_corpus_option, open_source
 from mha_viz.cli.quantities import add_off_options, open_recipes, parse_heads
-from mha_viz.cli.terminal import bar_of, one_line, print_warnings
+from mha_viz.cli.terminal import one_line, print_warnings, progress_bar
 from mha_viz.corpus.limits import name_sample
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.figures.layout.caption import format_head
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
     folder = get_partial_folder(destination, "parts")
     with open_cluster(args) as cluster, print_warnings(), remove_if_empty(folder):
         measurement = _prepare_measurement(args, model, cluster, folder)
-        bar = show_cluster_progress() if cluster else bar_of("sentences")
+        bar = show_cluster_progress() if cluster else progress_bar("sentences")
         try:
             with bar as progress, closing(measurement.sentences()) as reports:
                 for report in reports:

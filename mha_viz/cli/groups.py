@@ -20,7 +20,7 @@ from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and
 from mha_viz.cli.profile import add_corpus_option, open_source
 from mha_viz.cli.quantities import add_recipes_option, open_recipes
 from mha_viz.cli.search import format_sentence, parse_model_and_head
-from mha_viz.cli.terminal import bar_of, one_line, print_warnings
+from mha_viz.cli.terminal import one_line, print_warnings, progress_bar
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import counted, percent
 from mha_viz.process.steps import run_steps
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         from mha_viz.study.link_groups import group_in_steps
         from mha_viz.study.readers import open_measurable  # imports torch
 
-        with bar_of("of the text") as progress:
+        with progress_bar("of the text") as progress:
             encoder, source = (
                 load_model(model, args.device, args.dtype),
                 open_measurable(corpus, cluster and cluster.client),

@@ -56,7 +56,7 @@ def _make_row(model: Model) -> dict[str, Any]:
     with suppress(MhaVizError):  # a damaged folder is listed, and refused when it is read
         facts = hub.read_facts(model)
     source = facts.model if facts else model
-    layers = (facts and facts.attending) or source.layers
+    layers = (facts and facts.attention_layers) or source.layers
     sizes = {"layers": layers, "heads": source.heads, "d_model": source.d_model, "megabytes": source.megabytes}
     numbers = {name: size or None for name, size in sizes.items()}
     notes = model.label if model.label != model.name else ""

@@ -22,7 +22,7 @@ from mha_viz.cli.options import (
 )
 from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.quantities import add_recipes_option, open_recipes, parse_heads
-from mha_viz.cli.terminal import bar_of, one_line, print_warnings
+from mha_viz.cli.terminal import one_line, print_warnings, progress_bar
 from mha_viz.corpus.pairs import ALL_PAIRS, BUILT_IN_PAIRS, read_pairs
 from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import format_head
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
             check_same_model(profile, encoder.name, encoder.revision)
         if folder is not None:
             make_folder(folder)
-        with bar_of("pairs") as progress:
+        with progress_bar("pairs") as progress:
             result = minimal_pairs(
                 encoder,
                 pairs,

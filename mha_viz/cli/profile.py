@@ -30,7 +30,7 @@ from mha_viz.cli.options import (
     parse_batch,
     parse_folder,
 )
-from mha_viz.cli.terminal import bar_of, one_line, print_warnings
+from mha_viz.cli.terminal import one_line, print_warnings, progress_bar
 from mha_viz.corpus import GRAMMAR, REPEATS
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.figures.words.role_words import describe_chance
@@ -187,7 +187,7 @@ def _add_chance(
     for role, keeps, draws in (*permutations, (SYNTAX, KIND, args.chance_of_kind)):
         if not draws:
             continue
-        with show_cluster_progress() if cluster else bar_of("of the draws") as show:
+        with show_cluster_progress() if cluster else progress_bar("of the draws") as show:
             chance = permutation_test(
                 *(corpus, encoder),
                 also=other_source,
@@ -246,7 +246,7 @@ def measure(
 
     if other_profile is not None:
         check_profiles(_get_comparison_facts(encoder, corpus), other_profile.facts)
-    with show_cluster_progress() if cluster else bar_of("of the text") as progress:
+    with show_cluster_progress() if cluster else progress_bar("of the text") as progress:
         try:
             engine = cluster or LocalEngine(batch or DEFAULT_BATCH)
             profile: Profile = engine.study(encoder, corpus, sums_folder, control, progress)

@@ -22,7 +22,7 @@ from mha_viz.cli.cluster import PARTS_FOLDER, add_cluster_options, open_cluster,
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, add_device_option, add_dtype_option, add_most_option, parse_folder
 from mha_viz.cli.profile import CORPUS_HELP, open_source
-from mha_viz.cli.terminal import bar_of, one_line, print_warnings
+from mha_viz.cli.terminal import one_line, print_warnings, progress_bar
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.role_words import FEW_DOCUMENTS
 from mha_viz.files import make_folder
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
         encoder = load_model(model, args.device, args.dtype)
         result = old_recipes
         if result is None or score_corpus is not None or not other_sources:
-            with show_cluster_progress() if cluster else bar_of("of the text") as progress:
+            with show_cluster_progress() if cluster else progress_bar("of the text") as progress:
                 result = fit_recipes(
                     old_recipes or args.corpus if cluster else source,
                     encoder,
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> None:
                     client=cluster and cluster.client,
                 )
         for other_source in other_sources:
-            with bar_of("of the comparison") as progress:
+            with progress_bar("of the comparison") as progress:
                 result = compare_recipes(result, other_source, encoder, most=args.most, progress=progress)
         if args.replace:
             result = _measure_replacement(args, result, score_corpus or source, encoder, cluster)
@@ -113,7 +113,7 @@ def _measure_replacement(args: argparse.Namespace, result: Recipes, corpus: Any,
         measures["accuracy"] = score_recipes
     tables = dict(result.tables)
     for name, measure in measures.items():
-        with show_cluster_progress() if cluster else bar_of("readings") as progress:
+        with show_cluster_progress() if cluster else progress_bar("readings") as progress:
             tables[name] = measure(
                 *(result, args.score or args.corpus if cluster else corpus, encoder),
                 most=args.most,

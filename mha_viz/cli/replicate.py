@@ -32,7 +32,7 @@ from mha_viz.cli.profile import (
     open_source,
 )
 from mha_viz.cli.search import parse_model_and_head
-from mha_viz.cli.terminal import bar_of, print_warnings
+from mha_viz.cli.terminal import print_warnings, progress_bar
 from mha_viz.errors import CorpusError
 from mha_viz.files import make_folder
 from mha_viz.request import get_dtype
@@ -132,7 +132,7 @@ def _compare_models(args: argparse.Namespace, profile: Profile, destination: Des
 
         encoder = load_model(model, args.device)
         other_encoder = encoder if other.name == model.name else load_model(other, args.device)
-        with show_cluster_progress() if cluster else bar_of("of the sentences") as progress:
+        with show_cluster_progress() if cluster else progress_bar("of the sentences") as progress:
             client = cluster and cluster.client
             pairs = compare_roles(
                 profile, corpus, other_encoder, head, model=encoder, resume=folder, progress=progress, client=client

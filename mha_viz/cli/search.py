@@ -26,7 +26,7 @@ from mha_viz.cli.options import (
 )
 from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.profile import add_corpus_option, open_source
-from mha_viz.cli.terminal import bar_of, one_line, print_warnings
+from mha_viz.cli.terminal import one_line, print_warnings, progress_bar
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import counted
 from mha_viz.quotes import quote
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> None:
         searching = Searching(encoder, source, head, conditions, args.most, folder)
         steps = searching.run
         try:
-            with show_cluster_progress() if cluster else bar_of("sentences") as progress:
+            with show_cluster_progress() if cluster else progress_bar("sentences") as progress:
                 for state in steps.iter_progress():
                     progress(state)
         except KeyboardInterrupt:

@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from mha_viz.errors import EmptyText, MissingGlyphWarning, SumsUnsavedWarning, TextCutWarning, TextError
-from mha_viz.process.progress import Show, bar, bar_of, bars, changing_line, one_line, show_shape
+from mha_viz.process.progress import ShowProgress, bar, bars, one_line, progress_bar, show_formatted, status_line
 
-__all__ = ["bar", "bar_of", "bars", "changing_line", "one_line"]
+__all__ = ["bar", "bars", "one_line", "progress_bar", "status_line"]
 
 PRINTED_WARNINGS = (MissingGlyphWarning, SumsUnsavedWarning, TextCutWarning)
 MAX_STDIN_BYTES = 16_000_000  # far more than any model reads; a pipe may be endless
@@ -43,14 +43,14 @@ def read_text(argument: str) -> str:
     return text
 
 
-def show_download(name: str) -> AbstractContextManager[Show]:
+def show_download(name: str) -> AbstractContextManager[ShowProgress]:
     """Return a context manager that yields a function to show the bytes downloaded so far."""
 
     def format_line(done: int, total: int) -> str:
         size = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking the Hub"
         return f"Downloading {name}: {size}"
 
-    return show_shape(format_line, format_line)
+    return show_formatted(format_line, format_line)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from mha_viz.cli.cluster import get_partial_folder, offer_to_continue
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, add_output_options, parse_count, parse_folder
 from mha_viz.cli.output import Destination, parse_destination
-from mha_viz.cli.terminal import bar, bar_of, bars
+from mha_viz.cli.terminal import bar, bars, progress_bar
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.files import make_folder
 from mha_viz.files.assets import asset_path
@@ -121,7 +121,7 @@ def effects(args: argparse.Namespace) -> None:
     from mha_viz.study.toy_effects import measure_without_heads
 
     folder = get_partial_folder(destination, "parts")
-    with offer_to_continue(folder), bar_of("sentences") as progress:
+    with offer_to_continue(folder), progress_bar("sentences") as progress:
         table = measure_without_heads(load_model(choose_model("toy")), args.seed, args.sentences, progress, folder)
     destination.write(lambda: _format_table(table, destination.suffix))
     for row in table.itertuples(index=False):

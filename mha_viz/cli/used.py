@@ -14,7 +14,7 @@ from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, add_device_option, add_most_option, parse_folder
 from mha_viz.cli.profile import add_corpus_option, open_source
 from mha_viz.cli.quantities import add_recipes_option, open_recipes
-from mha_viz.cli.terminal import bar_of, one_line, print_warnings
+from mha_viz.cli.terminal import one_line, print_warnings, progress_bar
 from mha_viz.corpus.limits import name_sample
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.role_words import describe_documents
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
         corpus = args.corpus if cluster else open_source(args.corpus)
         dtype = get_dtype(str(profile.facts.get("revision", "")))
         encoder = load_model(choose_model(profile.model), args.device, dtype)
-        with bar_of("of the sentences") as progress:
+        with progress_bar("of the sentences") as progress:
             result = ablate_roles(
                 profile,
                 corpus,

@@ -29,7 +29,7 @@ from mha_viz.cli.options import (
 )
 from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
 from mha_viz.cli.profile import add_corpus_option, add_name_option, open_source
-from mha_viz.cli.terminal import bar_of, one_line, print_warnings
+from mha_viz.cli.terminal import one_line, print_warnings, progress_bar
 from mha_viz.corpus.limits import name_sample
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.files import make_folder
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
         encoder = load_model(model, args.device)
         if folder is not None:
             make_folder(folder)
-        with show_cluster_progress() if cluster else bar_of("of the text") as progress, remove_if_empty(folder):
+        with show_cluster_progress() if cluster else progress_bar("of the text") as progress, remove_if_empty(folder):
             if cluster:
                 result = explain_on_cluster(cluster, corpus, encoder, args.most, folder, progress)
             else:

@@ -50,12 +50,12 @@ def group_index(config: Any, layer: int) -> tuple[int, ...]:
 
     Groups of layers share their weights, and a group may hold several layers.
     """
-    turn, inner = divmod(layer, config.inner_group_num)
-    return int(turn / (config.num_hidden_layers / config.num_hidden_groups)), inner
+    repetition, index = divmod(layer, config.inner_group_num)
+    return int(repetition / (config.num_hidden_layers / config.num_hidden_groups)), index
 
 
 class Family(NamedTuple):
-    """Description of a family: the places of its attention modules and the way it computes attention.
+    """Description of a family: the paths of its attention modules and the way it computes attention.
 
     Attributes:
         holder: path of the module that has the linear layers ``inputs``. "{0}" and "{1}" in a path stand for
@@ -64,7 +64,7 @@ class Family(NamedTuple):
         output: path of W_O.
         plain: its eager attention is exactly softmax(Q Kᵀ · scaling + mask) V, so it can be computed directly into the
             memory of the result.
-        straight: its layers are those of BERT, with the same names and in sequence, so they can be run without
+        has_bert_layers: its layers are those of BERT, with the same names and in sequence, so they can be run without
             transformers' own loop.
         pre_norm: a layer normalises its input before it passes it to its attention.
         causal: no token attends to a later one.
@@ -73,7 +73,7 @@ class Family(NamedTuple):
             GELU.
         sizes: names of the size entries in config.json.
         numbers: computes the numbers in a path from the config and the layer.
-        opaque: the reason why the steps inside a head cannot be shown; empty if they can be.
+        opaque_reason: the reason why the steps inside a head cannot be shown; empty if they can be.
         final_norm: path of the module that normalises the last states, in families where the output of a layer's heads,
             times W_O, is added to the input of that module. Empty elsewhere.
         interleaved: one layer holds all three projections group by group: the queries of the heads that share a key,
@@ -84,9 +84,9 @@ class Family(NamedTuple):
         rotary: queries and keys are rotated by their positions, using the cosines and sines passed to ``holder``.
         rewritten: transformers has no module for ``probabilities`` either, so this package computes the attention
             (:mod:`mha_viz.models.reading.attention_rewrites`), and the paths lead to its own modules.
-        wordless: the reason why a model with weights for words cannot be asked for a word; empty if it can be.
+        no_words_reason: the reason why a model with weights for words cannot be asked for a word; empty if it can be.
         adjacent: rotation pairs entries 2i and 2i + 1 of queries and keys, not i and i + r/2.
-        crossing: keys and values are computed from the output of another stack.
+        is_cross: keys and values are computed from the output of another stack.
         sines_first: ``holder`` receives sines before cosines, with one sine and one cosine per pair of entries.
     """
 
@@ -94,23 +94,23 @@ class Family(NamedTuple):
     inputs: tuple[str, ...]
     output: str
     plain: bool = False
-    straight: bool = False
+    has_bert_layers: bool = False
     pre_norm: Setting = False
     causal: Setting = False
     parallel: Setting = False
     gelu: tuple[str, str] | None = None
     sizes: Sizes = Sizes()
     numbers: Callable[[Any, int], tuple[int, ...]] = layer_index
-    opaque: str = ""
+    opaque_reason: str = ""
     final_norm: str = ""
     interleaved: bool = False
     probabilities: str = ""
     per_head: str = ""
     rotary: Setting = False
     rewritten: bool = False
-    wordless: str = ""
+    no_words_reason: str = ""
     adjacent: bool = False
-    crossing: bool = False
+    is_cross: bool = False
     sines_first: bool = False
 
 
@@ -140,11 +140,11 @@ _BERT = Family(
     _QUERY_KEY_VALUE,
     "encoder.layer.{0}.attention.output.dense",
     plain=True,
-    straight=True,
+    has_bert_layers=True,
     causal="is_decoder",
     gelu=("dense", "intermediate_act_fn"),
 )
-_BERT_WITH_DROPOUT = _BERT._replace(plain=False, straight=False, gelu=None, probabilities="dropout")
+_BERT_WITH_DROPOUT = _BERT._replace(plain=False, has_bert_layers=False, gelu=None, probabilities="dropout")
 _LLAMA = Family(
     "layers.{0}.self_attn",
     _QKV_PROJ,
@@ -174,7 +174,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             pre_norm=True,
             causal=True,
             sizes=Sizes("n_layer", "n_head", "n_embed"),
-            opaque=_DISTANCE_BIAS,
+            opaque_reason=_DISTANCE_BIAS,
             interleaved=True,
             probabilities="attention_dropout",
             per_head="alibi",
@@ -182,7 +182,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
         "camembert": _BERT,
         "cohere": _LLAMA._replace(parallel=True, adjacent=True),
         "deberta-v2": _BERT_WITH_DROPOUT._replace(
-            inputs=("query_proj", "key_proj", "value_proj"), causal=False, opaque=_DISENTANGLED
+            inputs=("query_proj", "key_proj", "value_proj"), causal=False, opaque_reason=_DISENTANGLED
         ),
         "distilbert": Family(
             "transformer.layer.{0}.attention",
@@ -208,7 +208,8 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             rewritten=True,
         ),
         "gemma": _LLAMA._replace(final_norm=""),  # its norm scales by 1 + weight
-        "gemma2": _LLAMA._replace(final_norm="", opaque=_SOFT_CAPPING),  # normalises W_O's output before adding it
+        # Normalises W_O's output before adding it.
+        "gemma2": _LLAMA._replace(final_norm="", opaque_reason=_SOFT_CAPPING),
         "gemma3_text": _LLAMA._replace(final_norm="", causal="not use_bidirectional_attention"),
         "gpt2": Family(
             "h.{0}.attn",
@@ -258,16 +259,16 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             sines_first=True,
         ),
         "llama": _LLAMA,
-        "longformer": _BERT._replace(straight=False, causal=False, rewritten=True),
+        "longformer": _BERT._replace(has_bert_layers=False, causal=False, rewritten=True),
         "mistral": _LLAMA,
         "mixtral": _LLAMA,
-        "mobilebert": _BERT._replace(plain=False, straight=False, causal=False, opaque=_NARROW_KEYS),
+        "mobilebert": _BERT._replace(plain=False, has_bert_layers=False, causal=False, opaque_reason=_NARROW_KEYS),
         "modernbert": Family("layers.{0}.attn", ("Wqkv",), "layers.{0}.attn.Wo", pre_norm=True, rotary=True),
         "mpnet": Family(
             "encoder.layer.{0}.attention.attn",
             ("q", "k", "v"),
             "encoder.layer.{0}.attention.attn.o",
-            opaque=_DISTANCE_BIAS,
+            opaque_reason=_DISTANCE_BIAS,
             probabilities="dropout",
         ),
         "nomic_bert": _LLAMA._replace(pre_norm=False, causal=False, final_norm=""),
@@ -298,10 +299,10 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             causal="attn_type=uni",
             gelu=("layer_1", "activation_function"),
             sizes=Sizes("n_layer", "n_head", "d_model", "d_inner"),
-            opaque=_BY_DISTANCE_AND_TEXT,
+            opaque_reason=_BY_DISTANCE_AND_TEXT,
             rewritten=True,
-            wordless="it was trained to predict words in random orders, with a second stream of vectors that reading a "
-            "text does not use",
+            no_words_reason="it was trained to predict words in random orders, with a second stream of vectors that "
+            "reading a text does not use",
         ),
     }
 )
@@ -324,7 +325,7 @@ _T5_ENCODER = Family(
     ("q", "k", "v"),
     "block.{0}.layer.0.SelfAttention.o",
     pre_norm=True,
-    opaque=_DISTANCE_BIAS,
+    opaque_reason=_DISTANCE_BIAS,
 )
 _T5_DECODER = _T5_ENCODER._replace(
     holder="block.{0}.layer.{1}.SelfAttention",
@@ -336,8 +337,8 @@ _T5_CROSS = _T5_DECODER._replace(
     holder="block.{0}.layer.{1}.EncDecAttention",
     output="block.{0}.layer.{1}.EncDecAttention.o",
     causal=False,
-    opaque="",
-    crossing=True,
+    opaque_reason="",
+    is_cross=True,
 )
 
 # Encoder–decoders whose scores can be decomposed, by "model_type": the row of the encoder, then those of the decoder's
@@ -388,10 +389,10 @@ def make_cannot_open_error(name: str, reason: str) -> ModelUnsupported:
     )
 
 
-def make_no_shares_error(name: str, error: ShapeError, otherwise: str) -> ModelUnsupported:
-    """Return the error for a model whose attention rows are not shares. ``otherwise`` suggests what to do instead."""
+def make_no_shares_error(name: str, error: ShapeError, remedy: str) -> ModelUnsupported:
+    """Return the error for a model whose attention rows do not sum to 1."""
     problem = f"{error.problem[:1].lower()}{error.problem[1:]}"
-    return ModelUnsupported(f"{quote_model(name)} gives no weights that can be drawn: {problem}", otherwise)
+    return ModelUnsupported(f"{quote_model(name)} gives no weights that can be drawn: {problem}", remedy)
 
 
 def find_family(config: Any, attention: int = 0) -> Family:
@@ -414,7 +415,7 @@ def locate_attention(config: Any, attention: int) -> tuple[int, str]:
     """
     if config.model_type not in STACKS or not config.is_decoder:
         return attention, ""
-    return attention // 2, CROSS if find_family(config, attention).crossing else DECODER
+    return attention // 2, CROSS if find_family(config, attention).is_cross else DECODER
 
 
 def is_setting_true(setting: Setting, config: Any) -> bool:
@@ -438,7 +439,7 @@ def find_opaque_reason(config: Any, attention: int = 0) -> str:
     ``attention`` is as for :func:`find_family`.
     """
     reasons = (reason for setting, reason in OPAQUE_SETTINGS.items() if is_setting_true(setting, config))
-    return find_family(config, attention).opaque or next(reasons, "")
+    return find_family(config, attention).opaque_reason or next(reasons, "")
 
 
 def count_key_heads(config: Any) -> int:

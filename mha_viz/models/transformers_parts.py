@@ -1,9 +1,8 @@
 """List the unstable internals of transformers and PyTorch that this package uses, and re-export them.
 
 Parts that every model needs are checked when the first model is opened; parts that one family needs, when a model of
-that family is opened.
-transformers is not imported for models that :mod:`mha_viz.models.reading.plain_models` opens. If a part is missing, the
-error names the versions that work.
+that family is opened. transformers is not imported for models that :mod:`mha_viz.models.reading.plain_models` opens. If
+a part is missing, the error names the versions that work.
 """
 
 from __future__ import annotations

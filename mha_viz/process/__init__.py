@@ -81,8 +81,8 @@ def release_memory(includes_frozen: bool = True) -> None:
     """Collect garbage and return free memory to the system if possible, because glibc would otherwise keep it.
 
     Args:
-        includes_frozen: whether to collect frozen objects too. False in a copy of a process, which would no longer
-            share the objects that the collector visits.
+        includes_frozen: whether to collect frozen objects too. False in a forked process, because visiting
+            them would end the sharing of their memory.
     """
     if includes_frozen:
         gc.unfreeze()

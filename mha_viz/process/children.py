@@ -1,8 +1,8 @@
 """Run work in a child process, which leaves the app's interpreter and memory free.
 
-The caller names a module that ends in ``if __name__ == "__main__": serve(work)`` and sends it an order; it receives
-progress and a result. The child runs at low priority and is limited in time, memory and threads. It never outlives its
-parent: it watches its standard input, which closes when the parent ends for any reason. Where the system supports it,
+The caller names a module that ends in ``if __name__ == "__main__": serve(work)`` and sends it an order. The caller
+receives progress and a result. The child runs at low priority, with limited time, memory and threads. It never outlives
+its parent: it watches its standard input, which closes when the parent ends for any reason. If the system supports it,
 the child can write only to the given folders, and it has no network unless its work needs it (``process.confinement``).
 Orders and results are plain values (``process.messages``): numbers, texts, bytes and arrays, alone or in lists and
 dicts. Nothing is unpickled.
@@ -33,7 +33,7 @@ from mha_viz.process.messages import Array, Codec, Json
 from mha_viz.process.orphans import end_with_parent, watch_child
 
 POLL_SECONDS = 0.1  # seconds between two checks of the child
-FULL_BYTES = 2**20  # memory counts as used up this close to its limit: Python allocates more at a time
+MIN_FREE_BYTES = 2**20  # a child with less memory left has run out of it: Python allocates larger blocks
 NICE = 10  # the niceness of children: the app has priority
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
@@ -95,7 +95,7 @@ def run(
         finally:
             watchdog.end()
     if answer is None or "value" not in answer:
-        _raise_failure(answer, watchdog.ended_by or _find_signal_error(child.returncode), bounds)
+        _raise_failure(answer, watchdog.end_reason or _find_signal_error(child.returncode), bounds)
     return answer["value"]
 
 
@@ -157,7 +157,7 @@ def _compute_limits(bounds: Bounds) -> dict[str, tuple[int, int]]:
     limits = {"RLIMIT_CORE": (0, 0)}
     if bounds.megabytes:
         limits["RLIMIT_DATA"] = (bounds.megabytes * 10**6,) * 2
-    if not math.isinf(bounds.seconds):  # this also ends an orphan that hangs inside a library, by the hard limit
+    if not math.isinf(bounds.seconds):  # the hard limit also ends an orphan that hangs inside a library
         seconds = math.ceil(bounds.seconds) * (bounds.threads or os.cpu_count() or 1) + 1
         limits["RLIMIT_CPU"] = (seconds, seconds + 5)
     return limits
@@ -174,18 +174,18 @@ def _is_out_of_memory(pid: int, megabytes: int) -> bool:
     except OSError:  # another system, or the process has ended
         return False
     _, _, data_size = status.partition("VmData:")
-    return bool(data_size) and int(data_size.split()[0]) * 1024 > megabytes * 10**6 - FULL_BYTES
+    return bool(data_size) and int(data_size.split()[0]) * 1024 > megabytes * 10**6 - MIN_FREE_BYTES
 
 
 class _Watchdog:
     """Ends a child that is cancelled, has used up its memory or has run out of time.
 
     Attributes:
-        ended_by: the class of the error that gives the reason; None if the child was not ended.
+        end_reason: the class of the error to raise; None if the child was not ended.
     """
 
     def __init__(self, child: subprocess.Popen[bytes], bounds: Bounds, cancelled: IsCancelled) -> None:
-        self.ended_by: type[MhaVizError] | None = None
+        self.end_reason: type[MhaVizError] | None = None
         self._child, self._bounds, self._cancelled = child, bounds, cancelled
         self._stop_event = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="child")
@@ -202,13 +202,13 @@ class _Watchdog:
         while not self._stop_event.wait(POLL_SECONDS):
             is_full = _is_out_of_memory(self._child.pid, self._bounds.megabytes)
             if self._cancelled():
-                self.ended_by = Cancelled
+                self.end_reason = Cancelled
             elif was_full and is_full:
-                self.ended_by = TooLarge
+                self.end_reason = TooLarge
             elif time.monotonic() > deadline:
-                self.ended_by = TooSlow
+                self.end_reason = TooSlow
             was_full = is_full
-            if self.ended_by:
+            if self.end_reason:
                 self._child.terminate()
                 self._stop_event.wait(self._bounds.grace_s)
                 self._child.kill()
@@ -229,26 +229,26 @@ def _exchange_messages(
         messages.send(child.stdin, {"order": packed_order}, arrays)
         while "done" in (message := messages.receive(child.stdout, max_bytes))[0]:
             progress(message[0]["done"])
-        heading, arrays = message
-        return {"value": _CODEC.parse(heading["value"], arrays)} if "value" in heading else heading
+        header, arrays = message
+        return {"value": _CODEC.parse(header["value"], arrays)} if "value" in header else header
     except OverflowError as error:
         return {"bytes": error.args[0]}
     except (OSError, EOFError, ValueError):  # a broken pipe or a truncated message
         return None
 
 
-def _raise_failure(answer: Json | None, ended_by: type[MhaVizError] | None, bounds: Bounds) -> NoReturn:
+def _raise_failure(answer: Json | None, end_reason: type[MhaVizError] | None, bounds: Bounds) -> NoReturn:
     """Raise the error that explains why there is no result."""
-    if ended_by is Cancelled:
+    if end_reason is Cancelled:
         raise Cancelled(*(answer or {}).get("error", ("", f"{bounds.subject} was stopped.", "Start it again."))[1:])
-    if ended_by is TooSlow:
+    if end_reason is TooSlow:
         raise TooSlow(f"{bounds.subject} took longer than {bounds.seconds:.0f} s.", bounds.remedy)
     if answer and answer.get("bytes", 0) > bounds.answer_bytes:
         size, limit = answer["bytes"] / 1e6, bounds.answer_bytes / 1e6
         raise TooLarge(
             f"{bounds.subject} has a result of {size:,.0f} MB; at most {limit:,.0f} are accepted.", bounds.remedy
         )
-    if ended_by is TooLarge or (answer and answer["error"][0] == TooLarge.__name__):
+    if end_reason is TooLarge or (answer and answer["error"][0] == TooLarge.__name__):
         amount = f"more than {bounds.megabytes:,} MB of memory" if bounds.megabytes else "more memory than there is"
         raise TooLarge(f"{bounds.subject} needed {amount}.", bounds.remedy)
     if answer is None:
@@ -281,18 +281,17 @@ def serve(work: Work, network: bool = False) -> None:
     output, sys.stdout = sys.stdout.buffer, sys.stderr
     lock, stop = threading.Lock(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches the whole process group; the parent decides what to do
-    heading, arrays = messages.receive(sys.stdin.buffer)
-    order = _CODEC.parse(heading["order"], arrays)
+    # Ctrl-C reaches the whole process group; the parent decides what to do.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    header, arrays = messages.receive(sys.stdin.buffer)
+    order = _CODEC.parse(header["order"], arrays)
     end_with_parent(stop)
 
-    def send(heading: Json, arrays: Sequence[Array] = ()) -> None:
+    def send(header: Json, arrays: Sequence[Array] = ()) -> None:
         with lock:
             try:
-                messages.send(output, heading, arrays)
-            except OSError:  # the parent has ended: the work saves what it has, as after any stop
+                messages.send(output, header, arrays)
+            except OSError:  # the parent has ended: the work saves its results so far, as whenever it is stopped
                 stop.set()
 
     try:

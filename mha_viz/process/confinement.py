@@ -23,18 +23,18 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 WRITING, NETWORK, PROCESSES = "writing", "network", "processes"  # the rights that can be removed
-ALL = frozenset({WRITING, NETWORK, PROCESSES})
+ALL_RIGHTS = frozenset({WRITING, NETWORK, PROCESSES})
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # numbers of system calls, the same on every architecture
 _VERSION, _PATH_BENEATH = 1, 1
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
-_CHANGE = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # to write, remove and create files and folders
+_CHANGE_RIGHTS = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # to write, remove and create files and folders
 _RIGHTS_SINCE = MappingProxyType({2: 1 << 13, 3: _TRUNCATE})  # version → right to move between folders, to truncate
 _TCP, _TCP_SINCE = 0b11, 4  # rights to bind and to connect
 _SCOPES, _SCOPES_SINCE = 0b11, 6  # abstract Unix sockets and signals: only among processes that are confined alike
 
 _SET_DUMPABLE, _GET_SECCOMP, _SET_SECCOMP, _NO_NEW_PRIVILEGES = 4, 21, 22, 38  # of prctl
-_FILTER = 2
+_FILTER = 2  # SECCOMP_MODE_FILTER
 _CAPABILITIES = 0x20080522  # version 3 of their interface
 _READ_SEARCH = 1 << 2  # CAP_DAC_READ_SEARCH: a server that runs as root reads the files of all users
 
@@ -108,9 +108,9 @@ _SIGNAL_CALLS = MappingProxyType(
 )
 _CLONE3, _IOCTL = 435, (16, 29)
 _INJECT_INPUT = 0x5412  # TIOCSTI, which types into the terminal that a server runs in
-_LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # instructions
+_LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # BPF instructions
 # Offsets in struct seccomp_data; those of the two arguments are offsets of their lower halves.
-_NR, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24
+_NR, _ARCH, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 _X32 = 0x40000000  # call numbers of the x32 interface start here
 _IS_THREAD, _IS_ZERO = (_HAS_BIT, 0x10000), (_EQUAL, 0)  # CLONE_THREAD
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000  # _FAIL is combined with an error number
@@ -148,8 +148,8 @@ def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[st
         writable: the folders that may be written to; by default none.
         network: whether the process keeps its network.
 
-    Returns which of WRITING, NETWORK and PROCESSES were removed: fewer than :data:`ALL` if the kernel cannot remove
-    them or a container forbids it.
+    Returns which of WRITING, NETWORK and PROCESSES were removed: fewer than :data:`ALL_RIGHTS` if the kernel cannot
+    remove them or a container forbids it.
     """
     if not sys.platform.startswith("linux"):
         return frozenset()
@@ -178,23 +178,23 @@ def hide_memory() -> None:
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def find_missing_rights() -> frozenset[str]:
-    """Return the rights that :func:`confine` could not remove here. This process is not confined."""
+def find_irremovable_rights() -> frozenset[str]:
+    """Return the rights that :func:`confine` could not remove here, without confining this process."""
     if not sys.platform.startswith("linux"):
-        return ALL
+        return ALL_RIGHTS
     libc = ctypes.CDLL(None, use_errno=True)
     if platform.machine() not in _MACHINES or libc.prctl(_GET_SECCOMP, 0, 0, 0, 0) < 0:
-        return ALL
+        return ALL_RIGHTS
     has_landlock = libc.syscall(_CREATE_RULESET, None, 0, _VERSION) >= 1
     return frozenset() if has_landlock else frozenset({WRITING})
 
 
 def _drop_privileges(libc: ctypes.CDLL) -> None:
     """Drop all superuser privileges except the one to read files (capset(2)); some would override Landlock."""
-    heading, sets = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
-    if libc.capget(heading, sets) == 0 and any(sets):
-        remaining = [sets[number] & _READ_SEARCH if number < 3 else 0 for number in range(6)]
-        libc.capset(heading, (ctypes.c_uint32 * 6)(*remaining))
+    header, capabilities = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
+    if libc.capget(header, capabilities) == 0 and any(capabilities):
+        remaining = [capabilities[number] & _READ_SEARCH if number < 3 else 0 for number in range(6)]
+        libc.capset(header, (ctypes.c_uint32 * 6)(*remaining))
 
 
 def _restrict_writing(libc: ctypes.CDLL, writable: Iterable[str], network: bool) -> bool:
@@ -202,16 +202,16 @@ def _restrict_writing(libc: ctypes.CDLL, writable: Iterable[str], network: bool)
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
         return False
-    change = _CHANGE | sum(right for first_version, right in _RIGHTS_SINCE.items() if version >= first_version)
+    rights = _CHANGE_RIGHTS | sum(right for first_version, right in _RIGHTS_SINCE.items() if version >= first_version)
     tcp = _TCP * (version >= _TCP_SINCE and not network)
-    rules = _Ruleset(change, tcp, _SCOPES * (version >= _SCOPES_SINCE))
+    rules = _Ruleset(rights, tcp, _SCOPES * (version >= _SCOPES_SINCE))
     size = 8 * (1 + (version >= _TCP_SINCE) + (version >= _SCOPES_SINCE))
     ruleset = libc.syscall(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), 0)
     if ruleset < 0:
         return False
     try:
         for path in (os.devnull, *writable):
-            _allow_folder(libc, ruleset, path, change & (_WRITE_FILE | _TRUNCATE) if path == os.devnull else change)
+            _allow_folder(libc, ruleset, path, rights & (_WRITE_FILE | _TRUNCATE) if path == os.devnull else rights)
         return not libc.syscall(_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
@@ -266,7 +266,7 @@ def _iter_filter_steps(machine: _Machine, network: bool) -> Iterator[_Step]:
         for numbers in calls.values():
             yield from _iter_refusal_steps(numbers[machine.column], condition)
     yield _EQUAL, _IOCTL[machine.column], 0, 3
-    yield _LOAD, _SECOND, 0, 0
+    yield _LOAD, _SECOND_ARGUMENT, 0, 0
     yield _EQUAL, _INJECT_INPUT, 0, 1
     yield _RETURN, _REFUSE, 0, 0
     yield _RETURN, _ALLOW, 0, 0
@@ -275,7 +275,7 @@ def _iter_filter_steps(machine: _Machine, network: bool) -> Iterator[_Step]:
 def _iter_refusal_steps(number: int, condition: tuple[int, int]) -> Iterator[_Step]:
     """Yield instructions that refuse a call unless its first argument meets a condition (instruction, operand)."""
     yield _EQUAL, number, 0, 4
-    yield _LOAD, _FIRST, 0, 0
+    yield _LOAD, _FIRST_ARGUMENT, 0, 0
     yield *condition, 0, 1
     yield _RETURN, _ALLOW, 0, 0
     yield _RETURN, _REFUSE, 0, 0

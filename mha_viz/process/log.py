@@ -1,4 +1,4 @@
-"""Rate-limited logging for a process that serves the public: short lines, and few enough for a person to read.
+"""Rate-limited logging for public servers: short lines, and few enough for a person to read.
 
 A record is one line of at most 500 characters. Error messages may quote a visitor's input, so a line names only the
 class of an error and where it was raised. Each visitor may cause one line a second, and all visitors together a burst
@@ -24,7 +24,7 @@ SECONDS_BETWEEN_LINES = 1.0
 MAX_BURST, LINES_PER_SECOND = 50, 10  # lines of all visitors and places together: burst, and lines per second
 MAX_SOURCES = 4_096  # visitors and places to remember
 MAX_FRAMES = 6  # frames of a traceback in a line, the innermost first
-_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _ROOT = PACKAGE.parent
 _OWN_PATHS = (str(PACKAGE), str(_ROOT / "pages"), str(_ROOT / "app.py"))
 
@@ -34,24 +34,24 @@ def limit_records(get_visitor: Callable[[], str] = str) -> None:
 
     ``get_visitor`` returns the name of the visitor for whom the current thread works; "" if that is not known.
     """
-    default_factory, lines = logging.getLogRecordFactory(), _RateLimiter()
+    default_factory, limiter = logging.getLogRecordFactory(), _RateLimiter()
 
     def make_record(*arguments: Any, **options: Any) -> logging.LogRecord:
-        name, level, path, number, message, args, error, *others = arguments
+        name, level, path, line_number, message, args, exc_info, *function = arguments
         record = default_factory(
-            name, level, path, number, message, args, None, *others[:1], **{**options, "sinfo": None}
+            name, level, path, line_number, message, args, None, *function[:1], **{**options, "sinfo": None}
         )
         try:
             text = record.getMessage()
         except Exception:  # a library's wrong format arguments must not end a request
             text = str(message)[:MAX_LENGTH]
-        if isinstance(error, tuple) and error[1] is not None:
-            text = f"{text[:MAX_LENGTH]} | {describe_error(error[1])}"
-        left_out = lines.count_left_out(get_visitor() or f"{path}:{number}")
-        if left_out is None:
+        if isinstance(exc_info, tuple) and exc_info[1] is not None:
+            text = f"{text[:MAX_LENGTH]} | {describe_error(exc_info[1])}"
+        skipped_lines = limiter.count_skipped(get_visitor() or f"{path}:{line_number}")
+        if skipped_lines is None:
             record.levelno = -1  # below the level of every handler
-        elif left_out:
-            text = f"({left_out} lines left out) {text}"
+        elif skipped_lines:
+            text = f"({skipped_lines} lines left out) {text}"
         record.msg, record.args = format_line(text), ()
         return record
 
@@ -65,7 +65,7 @@ def limit_records(get_visitor: Callable[[], str] = str) -> None:
 def format_line(text: str) -> str:
     """Return a text as one log line: cut to MAX_LENGTH characters, without line breaks and control characters."""
     line = text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…"
-    return _BREAKS.sub(" ", line)
+    return _CONTROL_CHARACTERS.sub(" ", line)
 
 
 def describe_error(error: BaseException) -> str:
@@ -97,8 +97,8 @@ def _shorten_path(path: str) -> str:
     if path.startswith(_OWN_PATHS):
         return Path(path).relative_to(_ROOT).as_posix()
     parts = Path(path).parts
-    folder = max((folder for folder, part in enumerate(parts) if part in ("site-packages", "lib")), default=-1)
-    return "/".join(parts[folder + 1 :])
+    folder_index = max((index for index, part in enumerate(parts) if part in ("site-packages", "lib")), default=-1)
+    return "/".join(parts[folder_index + 1 :])
 
 
 def _log_thread_error(args: threading.ExceptHookArgs) -> None:
@@ -112,14 +112,17 @@ class _RateLimiter:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last_lines: dict[str, tuple[float, int]] = {}  # time of the last line, and number of lines left out since
-        self._tokens, self._at = float(MAX_BURST), time.monotonic()
+        self._last_lines: dict[str, tuple[float, int]] = {}  # time of the last line, and number of lines skipped since
+        self._tokens, self._last_refill = float(MAX_BURST), time.monotonic()
 
-    def count_left_out(self, source: str) -> int | None:
-        """Return how many lines were left out since the last one; None if this line must be left out too."""
+    def count_skipped(self, source: str) -> int | None:
+        """Return the number of lines skipped since the last logged line; None if this line must be skipped too."""
         with self._lock:
             now = time.monotonic()
-            self._tokens, self._at = min(MAX_BURST, self._tokens + (now - self._at) * LINES_PER_SECOND), now
+            self._tokens, self._last_refill = (
+                min(MAX_BURST, self._tokens + (now - self._last_refill) * LINES_PER_SECOND),
+                now,
+            )
             last_time, count = self._last_lines.pop(source, (-SECONDS_BETWEEN_LINES, 0))
             is_due = now - last_time >= SECONDS_BETWEEN_LINES and self._tokens >= 1
             self._last_lines[source] = (now, 0) if is_due else (last_time, count + 1)

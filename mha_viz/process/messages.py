@@ -1,7 +1,7 @@
-"""Send messages between the processes of this program: a JSON heading followed by raw arrays.
+"""Send messages between the processes of this program: a JSON header followed by raw arrays.
 
-A message is a little-endian uint32 with the length of the heading, the heading, and the bytes of its arrays in order;
-``arrays`` in the heading gives their types and shapes. No message contains code.
+A message is a little-endian uint32 with the length of the header, the header, and the bytes of its arrays in order;
+``arrays`` in the header gives their types and shapes. No message contains code.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ Array = npt.NDArray[Any]
 Json = dict[str, Any]
 
 
-def send(pipe: IO[bytes], heading: Json, arrays: Sequence[Array] = ()) -> None:
+def send(pipe: IO[bytes], header: Json, arrays: Sequence[Array] = ()) -> None:
     """Write one message. Raises OSError when the other end is closed."""
     shapes = [[array.dtype.str, array.shape] for array in arrays]
-    head = json.dumps(heading | {"arrays": shapes}).encode()
-    pipe.write(struct.pack("<I", len(head)) + head)
+    encoded_header = json.dumps(header | {"arrays": shapes}).encode()
+    pipe.write(struct.pack("<I", len(encoded_header)) + encoded_header)
     for array in arrays:
         pipe.write(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
     pipe.flush()
 
 
 def receive(pipe: IO[bytes], max_bytes: float = math.inf) -> tuple[Json, list[Array]]:
-    """Read one message and return its heading and its read-only arrays.
+    """Read one message and return its header and its read-only arrays.
 
-    Raises EOFError when the other end is closed, and OverflowError with the size if the heading, or all arrays
+    Raises EOFError when the other end is closed, and OverflowError with the size if the header, or all arrays
     together, have more than ``max_bytes`` bytes; such a message is discarded.
     """
     size = struct.unpack("<I", _read_exactly(pipe, 4))[0]
     if size > max_bytes:
         raise OverflowError(size)
-    heading: Json = json.loads(_read_exactly(pipe, size))
-    shapes = [(np.dtype(kind), tuple(shape)) for kind, shape in heading.pop("arrays")]
+    header: Json = json.loads(_read_exactly(pipe, size))
+    shapes = [(np.dtype(name), tuple(shape)) for name, shape in header.pop("arrays")]
     size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in shapes)
     if size > max_bytes:
         raise OverflowError(size)
@@ -54,7 +54,7 @@ def receive(pipe: IO[bytes], max_bytes: float = math.inf) -> tuple[Json, list[Ar
             raise EOFError
         array.flags.writeable = False
         arrays.append(array)
-    return heading, arrays
+    return header, arrays
 
 
 def _read_exactly(pipe: IO[bytes], size: int) -> bytes:
@@ -65,14 +65,14 @@ def _read_exactly(pipe: IO[bytes], size: int) -> bytes:
 
 
 def pack_error(error: MhaVizError) -> Json:
-    """Return an error as a heading."""
+    """Return an error as a header."""
     return {"error": type(error).__name__, "problem": error.problem, "remedy": error.remedy}
 
 
-def parse_error(heading: Json) -> MhaVizError:
+def parse_error(header: Json) -> MhaVizError:
     """Return the error that :func:`pack_error` packed."""
-    kind: type[MhaVizError] = getattr(errors, heading["error"], MhaVizError)
-    return kind(heading["problem"], heading["remedy"])
+    kind: type[MhaVizError] = getattr(errors, header["error"], MhaVizError)
+    return kind(header["problem"], header["remedy"])
 
 
 class Codec:
@@ -81,8 +81,8 @@ class Codec:
     Values are numbers, strings, bytes, None, arrays, lists, tuples, dicts with string keys, and objects of ``classes``,
     which are sent as their constructor arguments. An object that occurs twice is sent once.
 
-    In JSON, an object with one key stands for what JSON lacks: "array" (its number), "bytes" (the number of their
-    array), "tuple", "dict", "same" (the number of an earlier object), or the name of a class.
+    In JSON, an object with one key represents a value that JSON lacks: "array" (its number), "bytes" (the number of
+    their array), "tuple", "dict", "same" (the number of an earlier object), or the name of a class.
     """
 
     def __init__(self, *classes: type[Any]) -> None:

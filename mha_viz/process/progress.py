@@ -1,4 +1,4 @@
-"""Show progress in the terminal as one changing line with a bar; in a log file, as a new line every few seconds."""
+"""Show progress as a bar in one line of the terminal, or as a new line every few seconds in a log file."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from mha_viz.errors import SettingError, shorten_value
 from mha_viz.quotes import make_printable
 
 __all__ = [
-    "OrBar",
-    "Show",
+    "ProgressOption",
+    "ShowProgress",
+    "as_callback",
     "bar",
-    "bar_of",
     "bars",
-    "called",
-    "changing_line",
     "is_in_notebook",
     "one_line",
-    "show_shape",
+    "progress_bar",
+    "show_formatted",
+    "status_line",
     "with_bar",
 ]
 
 SECONDS_BETWEEN_LINES = 5.0  # seconds between lines of progress when stderr is not a terminal
-PARTS = 1_000  # steps of a bar that shows a fraction
+BAR_STEPS = 1_000  # steps of a bar that shows a fraction
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-OrBar: TypeAlias = Callable[[T], None] | bool
+ProgressOption: TypeAlias = Callable[[T], None] | bool
 """The type of ``progress=``: a function that is called with the progress, or True to show a bar."""
-Show = Callable[[int, int], None]
+ShowProgress = Callable[[int, int], None]
 FormatProgress = Callable[[int, int], str]  # formats (done, total)
 
 
@@ -58,7 +58,7 @@ def with_bar(unit: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 )
             if not (is_boolean and progress):
                 return function(*arguments, **options)
-            with bar_of(unit) as options["progress"]:
+            with progress_bar(unit) as options["progress"]:
                 return function(*arguments, **options)
 
         return call
@@ -66,66 +66,69 @@ def with_bar(unit: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def called(progress: OrBar[T]) -> Callable[[T], None]:
+def as_callback(progress: ProgressOption[T]) -> Callable[[T], None]:
     """Return the function to call with the progress, for use inside a function that :func:`with_bar` decorates."""
     return progress if callable(progress) else lambda _: None
 
 
-def bar(unit: str) -> AbstractContextManager[Show]:
+def bar(unit: str) -> AbstractContextManager[ShowProgress]:
     """Return a context manager with a function that shows (done, total): a bar on a terminal, lines elsewhere."""
-    return show_shape(*_make_formats(unit))
+    return show_formatted(*_make_formats(unit))
 
 
 @contextmanager
-def bar_of(unit: str) -> Iterator[Callable[[Any], None]]:
+def progress_bar(unit: str) -> Iterator[Callable[[Any], None]]:
     """Show a bar, as :func:`bar` does; yield a function that takes the progress.
 
     The progress is an object with ``done`` and ``total``, or the completed fraction.
     """
     with bar(unit) as show:
-        yield lambda state: show(*_count_parts(state))
+        yield lambda state: show(*_to_done_and_total(state))
 
 
-def _count_parts(state: Any) -> tuple[int, int]:
-    return (state.done, state.total) if hasattr(state, "total") else (round(PARTS * state), PARTS)
+def _to_done_and_total(state: Any) -> tuple[int, int]:
+    """Return done and total of a progress object, or of a fraction in BAR_STEPS."""
+    return (state.done, state.total) if hasattr(state, "total") else (round(BAR_STEPS * state), BAR_STEPS)
 
 
 @contextmanager
-def bars(*units: str) -> Iterator[tuple[Show, ...]]:
-    """Yield a function as from :func:`bar` for each of several consecutive tasks, which share one line."""
-    with changing_line() as show:
-        yield tuple(_make_show(show, *_make_formats(unit)) for unit in units)
+def bars(*units: str) -> Iterator[tuple[ShowProgress, ...]]:
+    """Yield one function like that of :func:`bar` for each of several consecutive tasks, which share one line."""
+    with status_line() as show:
+        yield tuple(_make_progress_function(show, *_make_formats(unit)) for unit in units)
 
 
 def _make_formats(unit: str) -> tuple[FormatProgress, FormatProgress]:
     """Return the formats of a bar and of a line for a unit."""
 
-    def line(done: int, total: int) -> str:
+    def format_line(done: int, total: int) -> str:
         return f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total}% {unit}"
 
-    def picture(done: int, total: int) -> str:
-        return f"{'█' * (30 * done // max(1, total)):<30} {line(done, total)}"
+    def format_bar(done: int, total: int) -> str:
+        return f"{'█' * (30 * done // max(1, total)):<30} {format_line(done, total)}"
 
-    return picture, line
+    return format_bar, format_line
 
 
 @contextmanager
-def show_shape(picture: FormatProgress, line: FormatProgress) -> Iterator[Show]:
+def show_formatted(format_bar: FormatProgress, format_line: FormatProgress) -> Iterator[ShowProgress]:
     """Yield a function that shows (done, total) in two formats, one for a terminal and one for a log.
 
     On a terminal it updates one line; elsewhere it prints a line every few seconds.
     """
-    with changing_line() as show:
-        yield _make_show(show, picture, line)
+    with status_line() as show:
+        yield _make_progress_function(show, format_bar, format_line)
 
 
-def _make_show(show: Callable[[str], None], picture: FormatProgress, line: FormatProgress) -> Show:
-    format_progress = picture if _can_overwrite() else line
+def _make_progress_function(
+    show: Callable[[str], None], format_bar: FormatProgress, format_line: FormatProgress
+) -> ShowProgress:
+    format_progress = format_bar if _can_overwrite() else format_line
     return lambda done, total: show(format_progress(done, total))
 
 
 @contextmanager
-def changing_line() -> Iterator[Callable[[str], None]]:
+def status_line() -> Iterator[Callable[[str], None]]:
     """Yield a function that shows a line in place of the previous line.
 
     If stderr is not a terminal, it prints a new line every few seconds.

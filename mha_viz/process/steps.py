@@ -49,6 +49,6 @@ def map_in_steps(items: Sequence[T], work: Callable[[T], R]) -> Steps[list[R]]:
     return results
 
 
-def split_range(first: int, end: int, at_once: int) -> list[range]:
-    """Split the numbers from ``first`` to ``end`` (exclusive) into ranges of at most ``at_once`` numbers."""
-    return [range(start, min(end, start + at_once)) for start in range(first, end, at_once)]
+def split_range(first: int, end: int, max_size: int) -> list[range]:
+    """Split the numbers from ``first`` to ``end`` (exclusive) into ranges of at most ``max_size`` numbers."""
+    return [range(start, min(end, start + max_size)) for start in range(first, end, max_size)]

@@ -27,7 +27,7 @@ from mha_viz.process import log
 
 _PID = struct.Struct("<i")
 _COPY = b"c"
-_NO_COPY, _IS_COPY = 0, -1  # instead of the PID of a copy: none could be made, or this process is the copy
+_NO_COPY, _IS_COPY = 0, -1  # sent or returned instead of a PID: no copy could be made; this process is the copy
 _THREADS_FOLDER = Path("/proc/self/task")
 _EXIT_SECONDS = 1.0  # seconds that a waiting template has to exit by itself
 
@@ -77,7 +77,7 @@ class PipedProcess:
 
     def communicate(self) -> None:
         """Close the pipes and wait until the process has ended."""
-        with suppress(BrokenPipeError):  # something was not read
+        with suppress(BrokenPipeError):  # the process has not read everything
             self.stdin.close()
         self.stdout.close()
         self.wait()
@@ -151,10 +151,10 @@ class Template:
         self._process.wait()
 
 
-def _make_pipe(first: ExitStack, second: ExitStack) -> tuple[int, int]:
+def _make_pipe(reading_stack: ExitStack, writing_stack: ExitStack) -> tuple[int, int]:
     """Make a pipe and return its ends (reading, writing) as ``os.pipe`` does; each end is closed with its stack."""
     ends = os.pipe()
-    for stack, end in zip((first, second), ends, strict=True):
+    for stack, end in zip((reading_stack, writing_stack), ends, strict=True):
         stack.callback(os.close, end)
     return ends
 

@@ -13,11 +13,11 @@ from mha_viz.errors import Busy, Cancelled
 
 V = TypeVar("V")
 
-MAX_WAITING, MAX_WAITING_PER_VISITOR = 64, 16  # how many requests may wait, of all visitors and of one visitor
+MAX_WAITING, MAX_WAITING_PER_VISITOR = 64, 16  # maximum waiting requests, in all and of one visitor
 WINDOW_SECONDS = 60.0  # seconds over which the work for a visitor is summed
 MAX_SECONDS_PER_VISITOR = 30.0  # of work for one visitor within WINDOW_SECONDS, while others use the worker too
 _FULL_MESSAGE = ("Too many requests are waiting for this server.", "Wait a few seconds and press Enter again.")
-_REPLACED_MESSAGE = ("A newer request from the same tab took its place.", "Ask again.")
+_REPLACED_MESSAGE = ("A newer request from the same tab replaced this one.", "Ask again.")
 
 
 class _WaitingRequest(NamedTuple):
@@ -31,7 +31,7 @@ class _WaitingRequest(NamedTuple):
 class _FinishedWork(NamedTuple):
     """Finished work: when it ended, its visitor, the seconds charged for it, and the length of its text."""
 
-    ended: float
+    end: float
     visitor: str
     seconds: float
     characters: int
@@ -43,9 +43,9 @@ class _FairClock:
     The clients are visitors, or the tabs of one visitor.
 
     This is the virtual clock and the start tags of start-time fair queueing (Goyal, Vin and Cheng 1996, section 2). The
-    clock shows the start tag of the work that was served last. After work of s seconds, the next start tag of the same
-    visitor is s seconds later, but not before the clock at their arrival. So a visitor who asks for less than their
-    share starts at once, and nobody can save up time.
+    clock shows the start tag of the work that was served last. After work of s seconds, a client's next start tag is s
+    seconds later, but no earlier than the clock when they next arrive. So a client who asks for less than their share
+    starts at once, and nobody can save up time.
     """
 
     def __init__(self) -> None:
@@ -68,21 +68,21 @@ class _FairClock:
         self._now = max(self._now, self._starts[client])
         self._starts[client] += seconds
 
-    def forget(self, waiting: Container[Hashable]) -> None:
-        """Forget the past start tags of clients that are not waiting."""
+    def forget(self, waiting_clients: Container[Hashable]) -> None:
+        """Forget the start tags of all other clients, except future ones."""
         self._starts = {
-            client: start for client, start in self._starts.items() if start > self._now or client in waiting
+            client: start for client, start in self._starts.items() if start > self._now or client in waiting_clients
         }
 
 
 class FairWorker:
     """A worker with a queue for each visitor. Thread-safe.
 
-    The worker gives the same seconds to every visitor who waits, and so to every tab of a visitor: many people behind
-    one address may count as one visitor. The next visitor is the one whose work would end first if all were served at
-    once, so a long text does not precede a short one from somebody who has used as much time. Each tab has one waiting
-    request, and a newer request replaces it. Work for no particular visitor, such as background jobs, has a queue and
-    the share of one visitor, but no limit on its time.
+    The worker gives the same time to all waiting visitors, and likewise to all tabs of a visitor, because many people
+    behind one address may count as one visitor. The next visitor is the one whose work would end first if all were
+    served at once, so of two visitors who have used equal time, the one with the shorter text is served first. Each tab
+    has one waiting request, and a newer request replaces it. Work for no particular visitor, such as background jobs,
+    has a queue and the share of one visitor, but no limit on its time.
     """
 
     def __init__(self, name: str) -> None:
@@ -90,7 +90,7 @@ class FairWorker:
         self._lock = threading.Lock()
         # By visitor, then by tab.
         self._queues: OrderedDict[str, OrderedDict[Hashable, _WaitingRequest]] = OrderedDict()
-        self._finished_work: deque[_FinishedWork] = deque()  # within WINDOW_SECONDS
+        self._finished_work: deque[_FinishedWork] = deque()  # within the last WINDOW_SECONDS
         self._visitors = _FairClock()
         self._tabs: dict[str, _FairClock] = {}  # by visitor; cleared when the queues are empty
 
@@ -107,7 +107,7 @@ class FairWorker:
         """
         future: Future[V] = Future()
         with self._lock:
-            self._forget()
+            self._drop_old_entries()
             self._check_share(visitor)
             queue = self._queues.get(visitor, OrderedDict())
             replaced_request = queue.pop(tab, None) if tab else None
@@ -128,25 +128,25 @@ class FairWorker:
         self._worker.submit(self._serve_next)
         return future
 
-    def _forget(self) -> None:
+    def _drop_old_entries(self) -> None:
         """Forget cancelled requests and work that ended more than WINDOW_SECONDS ago."""
-        while self._finished_work and self._finished_work[0].ended < time.monotonic() - WINDOW_SECONDS:
+        while self._finished_work and self._finished_work[0].end < time.monotonic() - WINDOW_SECONDS:
             self._finished_work.popleft()
         for visitor, queue in list(self._queues.items()):
-            for tab in [tab for tab, waiting in queue.items() if waiting.future.cancelled()]:
+            for tab in [tab for tab, request in queue.items() if request.future.cancelled()]:
                 del queue[tab]
             if not queue:
                 del self._queues[visitor]
 
     def _check_share(self, visitor: str) -> None:
         """Raise Busy if the visitor has used up MAX_SECONDS_PER_VISITOR and others use the worker, too."""
-        others = {*(done.visitor for done in self._finished_work), *self._queues} - {visitor, ""}
+        others = {*(item.visitor for item in self._finished_work), *self._queues} - {visitor, ""}
         if not (visitor and others):
             return
-        used_seconds = sum(done.seconds for done in self._finished_work if done.visitor == visitor)
+        used_seconds = sum(item.seconds for item in self._finished_work if item.visitor == visitor)
         if used_seconds < MAX_SECONDS_PER_VISITOR:
             return
-        first_end = next(done.ended for done in self._finished_work if done.visitor == visitor and done.seconds)
+        first_end = next(item.end for item in self._finished_work if item.visitor == visitor and item.seconds)
         raise Busy(
             f"The model has worked for you for {used_seconds:.0f} of the last {WINDOW_SECONDS:.0f} seconds, and others "
             "use it too.",
@@ -156,25 +156,25 @@ class FairWorker:
     def _serve_next(self) -> None:
         """Do the work of the next request, set its result, and charge its time."""
         with self._lock:
-            self._forget()
-            visitor, tab, waiting = self._take_next()
-        if waiting is None:  # the request was cancelled or replaced
+            self._drop_old_entries()
+            visitor, tab, request = self._pop_next()
+        if request is None:  # the request was cancelled or replaced
             return
         start = time.monotonic()
         try:
-            result = waiting.work()
+            result = request.work()
         except BaseException as error:
-            waiting.future.set_exception(error)
+            request.future.set_exception(error)
         else:
-            waiting.future.set_result(result)
+            request.future.set_result(result)
         finally:
             end = time.monotonic()
             with self._lock:
                 # The first work for a visitor may load a model, whose time must not be charged to the visitor.
-                is_first = all(done.visitor != visitor for done in self._finished_work)
-                seconds = self._estimate_rate() * waiting.characters if is_first else end - start
+                is_first = all(item.visitor != visitor for item in self._finished_work)
+                seconds = self._estimate_rate() * request.characters if is_first else end - start
                 self._finished_work.append(
-                    _FinishedWork(end, visitor, 0.0 if is_first else seconds, waiting.characters)
+                    _FinishedWork(end, visitor, 0.0 if is_first else seconds, request.characters)
                 )
                 self._charge(visitor, tab, seconds)
 
@@ -192,10 +192,10 @@ class FairWorker:
 
     def _estimate_rate(self) -> float:
         """Return the seconds per character of text, estimated from the work within WINDOW_SECONDS."""
-        timed_work = [done for done in self._finished_work if done.seconds and done.characters]
-        return sum(done.seconds for done in timed_work) / max(1, sum(done.characters for done in timed_work))
+        timed_work = [item for item in self._finished_work if item.seconds and item.characters]
+        return sum(item.seconds for item in timed_work) / max(1, sum(item.characters for item in timed_work))
 
-    def _take_next(self) -> tuple[str, Hashable, _WaitingRequest | None]:
+    def _pop_next(self) -> tuple[str, Hashable, _WaitingRequest | None]:
         """Remove and return a request of the visitor whose turn it is, and put that visitor last in line."""
         while self._queues:
             rate = self._estimate_rate()
@@ -204,14 +204,14 @@ class FairWorker:
             )
             tab, _ = self._choose_tab(visitor, rate)
             queue = self._queues.pop(visitor)
-            waiting = queue.pop(tab)
+            request = queue.pop(tab)
             if queue:
                 self._queues[visitor] = queue
-            if waiting.future.set_running_or_notify_cancel():
-                return visitor, tab, waiting
+            if request.future.set_running_or_notify_cancel():
+                return visitor, tab, request
         return "", "", None
 
     def _choose_tab(self, visitor: str, rate: float) -> tuple[Hashable, float]:
         """Return the tab of a visitor whose turn it is, and the seconds that its request will take at this rate."""
-        seconds = {tab: rate * waiting.characters for tab, waiting in self._queues[visitor].items()}
+        seconds = {tab: rate * request.characters for tab, request in self._queues[visitor].items()}
         return min(seconds.items(), key=lambda item: self._tabs[visitor].get_start(item[0]) + item[1])

@@ -27,7 +27,7 @@ from mha_viz.errors import CorpusError, SettingError, shorten_value
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.study.kind_null import KindNullSums, count_roles
 from mha_viz.study.plan import DEFAULT_BATCH
 from mha_viz.study.profiling import LocalEngine
@@ -122,7 +122,7 @@ def permutation_test(
     batch: int = DEFAULT_BATCH,
     resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     client: Client | None = None,
 ) -> ChanceRoles:
     """Count the roles of syntax that :func:`mha_viz.profile` names, and those that it names by chance.
@@ -165,7 +165,7 @@ def permutation_test(
         raise SettingError(problem, f"Give {KIND!r}, for roles of {SYNTAX}, or nothing.")
     sources = [corpus] if also is None else [also, corpus]
     corpora = [open_treebank(source, role) for source in sources]
-    encoder, show = load_one_stack(model, device), called(progress)
+    encoder, show = load_one_stack(model, device), as_callback(progress)
     if keeps:
         kind, cluster = KindNullSums(draws, seed, by_half=also is None), None
         if client is not None:

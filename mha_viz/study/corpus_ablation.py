@@ -16,7 +16,7 @@ from mha_viz.corpus.sources import Source
 from mha_viz.models.getting import catalog
 from mha_viz.models.intervening import ablation
 from mha_viz.models.reading.loading import ModelOrName, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.request import METHODS, Request
 from mha_viz.study.corpus_effects import DEFAULT_SENTENCES, EffectSettings, Measurement
 from mha_viz.study.readers import open_measurable
@@ -41,7 +41,7 @@ def corpus_ablation_effects(
     recipes: Recipes | None = None,
     device: str = "cpu",
     resume: str | os.PathLike[str] | None = None,
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     client: Client | None = None,
 ) -> CorpusEffect:
     """Measure the effect of switching heads off over a corpus, compared with every other head of their layers.
@@ -84,7 +84,7 @@ def corpus_ablation_effects(
     )
     with closing(run.sentences()) as reports:
         for state in reports:
-            called(progress)(state)
+            as_callback(progress)(state)
     result = run.result()
     run.forget()
     return result

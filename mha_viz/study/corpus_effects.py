@@ -419,7 +419,7 @@ def _check_settings(corpus: Corpus, relation: str, direction: str, most: int) ->
 
 def _score_tokens(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
     """Return log p of every token but the first, given those before it, [n − 1], from the last states [n, d_model]."""
-    values = answers.log_probabilities(encoder, states[:-1])
+    values = answers.compute_log_probabilities(encoder, states[:-1])
     scores: Numbers = values[np.arange(len(ids) - 1), list(ids[1:])]
     return scores
 

@@ -25,7 +25,7 @@ from mha_viz.model_names import quote_model
 from mha_viz.models.getting import snapshots
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.process.steps import run_steps
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def find_induction_heads(
     draws: int = DRAWS,
     seed: int = SEED,
     device: str = "cpu",
-    progress: OrBar[float] = False,
+    progress: ProgressOption[float] = False,
 ) -> DecoderHeads:
     """Measure each head of a causal model on random tokens that are repeated once, and compare with random weights.
 
@@ -81,7 +81,7 @@ def find_induction_heads(
         seed,
         lambda: encoder.revision,
     )
-    return run_steps(steps, called(progress))
+    return run_steps(steps, as_callback(progress))
 
 
 def measure_history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:

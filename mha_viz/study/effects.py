@@ -280,7 +280,7 @@ def _compute_answers(encoder: Encoder, question: Question, states: Sequence[Weig
     """Return the cosine of the two texts, [variant]; or the log-probabilities of all words, [variant, piece]."""
     if question.kind == COSINE:
         return compute_cosines(*(last.astype(np.float64).mean(1) for last in states))
-    return answers.log_probabilities(encoder, states[0][:, question.place])
+    return answers.compute_log_probabilities(encoder, states[0][:, question.place])
 
 
 def _compute_cosine_distance(first: Numbers, second: Numbers) -> Numbers:

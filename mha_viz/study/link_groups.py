@@ -27,7 +27,7 @@ from mha_viz.errors import CorpusError, SettingError, shorten_value
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.process.steps import Steps, run_steps, scale_progress
 from mha_viz.study.cases import CaseKind, Cases, MeasurableCorpus, NumberedSentence
 from mha_viz.study.plan import SENTENCES_AT_ONCE
@@ -57,7 +57,7 @@ def group_links(
     links: int = DEFAULT_LINKS,
     device: str = "cpu",
     resume: str | os.PathLike[str] | None = None,
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     client: Client | None = None,
 ) -> LinkGroups:
     """Show what a head does over all text: links drawn from the strongest to the weakest, in groups with their shares.
@@ -88,7 +88,7 @@ def group_links(
     """
     source, encoder = open_measurable(corpus, client), load_one_stack(model, device)
     steps = group_in_steps(encoder, source, head, recipes, most, links, None if resume is None else Path(resume))
-    report = called(progress)
+    report = as_callback(progress)
     return run_steps(steps, lambda done: report(Progress(round(PROGRESS_STEPS * done), PROGRESS_STEPS)))
 
 

@@ -13,7 +13,7 @@ from mha_viz.errors import PROFILE_KIND, ExportError, SettingError, check_items
 from mha_viz.files import make_folder, write_atomically
 from mha_viz.files.tables import format_csv
 from mha_viz.models.reading.loading import ModelOrName, get_name, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.study.plan import DEFAULT_BATCH
 from mha_viz.study.profiling import Engine, choose_engine, measure_profile
 from mha_viz.study.run import Progress
@@ -36,7 +36,7 @@ def profile_all(
     out: str | os.PathLike[str] | None = None,
     batch: int = DEFAULT_BATCH,
     device: str = "cpu",
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     client: Client | None = None,
 ) -> list[Profile]:
     """Measure the profile of every model on every corpus.
@@ -60,7 +60,7 @@ def profile_all(
     if any(isinstance(items, str) or not isinstance(items, Collection) or not items for items in (corpora, models)):
         raise SettingError("Corpora and models are lists.", 'Give a list of each, as in ["grammar"].')
     engine, folder = choose_engine(client, batch), None if out is None else Path(out)
-    measured = _iter_profiles(engine, corpora, models, folder, device, called(progress))
+    measured = _iter_profiles(engine, corpora, models, folder, device, as_callback(progress))
     results = [parse_profile(profile.files()) for profile in measured]
     if folder is not None:
         write_table(results, folder)

@@ -13,7 +13,7 @@ from mha_viz.errors import CorpusError, SettingError, ShapeError, check_kind
 from mha_viz.heads import list_heads
 from mha_viz.model_names import shorten_name
 from mha_viz.models.reading.loading import ModelOrName, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.study.plan import plan
 from mha_viz.study.run import Progress
 
@@ -28,7 +28,7 @@ def match_heads(
     *,
     most: int = DEFAULT_SENTENCES,
     device: str = "cpu",
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
 ) -> HeadMatches:
     """Match each head of a model with one of another model, such as another seed or step of its training.
 
@@ -69,7 +69,7 @@ def match_heads(
         weights = [encoder.batch([text]) for encoder, text in zip(encoders, pieces, strict=True)]
         text_divergences = _compute_divergences(*(batch[:, :, 0] for batch in weights))
         sums = text_divergences if sums is None else sums + text_divergences
-        called(progress)(Progress(done, len(common_texts)))
+        as_callback(progress)(Progress(done, len(common_texts)))
     assert sums is not None  # there is a sentence
     rows = sum(len(text.ids) for text, _ in common_texts)
     heads = (list_heads(encoder.layer_numbers, encoder.heads) for encoder in encoders)

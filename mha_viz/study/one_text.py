@@ -25,7 +25,7 @@ from mha_viz.models.reading import answers
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.request import BOTH, METHODS, RECIPE, RESAMPLE, TEXT, Question, Request
 from mha_viz.study import effects as study
 from mha_viz.study.effects import MakeSubstitute, check_method, substitute
@@ -116,7 +116,7 @@ def ablation_effects(
     means: Weights | None = None,
     sentences: Sequence[Sequence[str]] = (),
     recipes: Recipes | None = None,
-    progress: OrBar[float] = False,
+    progress: ProgressOption[float] = False,
     **fields: Unpack[RequestFields],
 ) -> Effects:
     """Measure the effect of switching off each head alone on one text.
@@ -147,7 +147,7 @@ def ablation_effects(
         encoder, text, pair
     ):
         request = request.about(question_of(encoder, request))
-    return study.measure_effects(encoder, request, called(progress), make_substitute)
+    return study.measure_effects(encoder, request, as_callback(progress), make_substitute)
 
 
 def predict(
@@ -244,7 +244,7 @@ def minimal_ablation(
     source: str = "",
     sentences: Sequence[Sequence[str]] = (),
     recipes: Recipes | None = None,
-    progress: OrBar[float] = False,
+    progress: ProgressOption[float] = False,
 ) -> Switch:
     """Find greedily a small set of heads without which a word is the answer; a smaller set may exist.
 
@@ -274,7 +274,7 @@ def minimal_ablation(
     request = Request(text=text, pair=pair, place=place, word=word, method=method, source=source)
     make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
     return study.find_smallest_switch(
-        encoder, request.about(question_of(encoder, request)), most, called(progress), make_substitute
+        encoder, request.about(question_of(encoder, request)), most, as_callback(progress), make_substitute
     )
 
 

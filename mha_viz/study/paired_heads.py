@@ -22,7 +22,7 @@ from mha_viz.errors import PROFILE_KIND, CorpusError, SettingError, check_kind
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import AnyModel, ModelOrName, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.quotes import quote
 from mha_viz.study.cases import CaseKind, CaseRun, Cases, MeasurableCorpus, NumberedSentence, collect_cases
 from mha_viz.study.chance import open_treebank
@@ -57,7 +57,7 @@ def compare_heads(
     other_model: ModelOrName | None = None,
     device: str = "cpu",
     resume: str | os.PathLike[str] | None = None,
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     client: Client | None = None,
 ) -> PairedDifferences:
     """Compare how often two heads are right on one relation, over the same cases of a treebank.
@@ -88,7 +88,7 @@ def compare_heads(
     other = encoder if other_model is None else load_one_stack(other_model, device)
     heads = Head.among(head, *_get_shape(encoder)), Head.among(other_head, *_get_shape(other))
     pair = tuple(_Question(place, relation, direction) for place in heads)
-    return _measure_differences(source, encoder, other, [(pair[0], pair[1])], called(progress), resume)
+    return _measure_differences(source, encoder, other, [(pair[0], pair[1])], as_callback(progress), resume)
 
 
 @with_bar("of the sentences")
@@ -101,7 +101,7 @@ def compare_roles(
     model: AnyModel | None = None,
     device: str = "cpu",
     resume: str | os.PathLike[str] | None = None,
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     client: Client | None = None,
 ) -> PairedDifferences:
     """Compare the head of each role of syntax of a profile with a head of another model, as :func:`compare_heads` does.
@@ -126,7 +126,7 @@ def compare_roles(
         raise CorpusError(f"The profile of {profile.corpus} has no roles of syntax.", "Take that of a treebank.")
     encoder, other = (load_one_stack(name, device) for name in (model or profile.model, other_model))
     pairs = [(role, role._replace(head=Head.among(head or role.head, *_get_shape(other)))) for role in roles]
-    return _measure_differences(open_measurable(corpus, client), encoder, other, pairs, called(progress), resume)
+    return _measure_differences(open_measurable(corpus, client), encoder, other, pairs, as_callback(progress), resume)
 
 
 def _get_shape(encoder: Encoder) -> tuple[Sequence[int], int, str]:

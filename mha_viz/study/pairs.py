@@ -34,7 +34,7 @@ from mha_viz.models.intervening.sentence_scores import (
 )
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.request import METHODS, RECIPE, RESAMPLE, TEXT
 from mha_viz.study.cases import CaseKind, Cases, LocalRun, NumberedSentence, collect_cases
 from mha_viz.study.corpus_effects import MAX_SAMPLED_SENTENCES, choose_recipes, digest_recipes
@@ -55,7 +55,7 @@ def minimal_pairs(
     sentences: Sequence[Sequence[str]] = (),
     recipes: Recipes | None = None,
     resume: str | os.PathLike[str] | None = None,
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> MinimalPairs:
     """Measure how often a model prefers the good sentence of minimal pairs, and which heads that needs.
@@ -92,7 +92,7 @@ def minimal_pairs(
     ablated = _list_sets(encoder, heads)
     kind = _make_kind(encoder, pair_set, ablated, method, means, sentences, recipes)
     run = LocalRun(encoder, _make_corpus(pair_set), kind, folder=None if resume is None else Path(resume))
-    cases = collect_cases(run, called(progress), cancelled)
+    cases = collect_cases(run, as_callback(progress), cancelled)
     if not cases.cases:
         problem = f"No pair of {pair_set.name} can be scored: a sentence is too long, or a single token."
         raise CorpusError(problem, "Give shorter or longer sentences.")

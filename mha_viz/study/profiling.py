@@ -16,7 +16,7 @@ from mha_viz.files import make_folder
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.study.plan import DEFAULT_BATCH
 from mha_viz.study.run import Progress, study
 
@@ -87,7 +87,7 @@ def profile(
     name: str | None = None,
     batch: int = DEFAULT_BATCH,
     device: str = "cpu",
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     client: Client | None = None,
 ) -> Profile:
     """Measure what each head of a model does over a corpus: the study of ``mha-viz profile``, with the same numbers.
@@ -121,7 +121,7 @@ def profile(
     encoder = load_one_stack(model, device)
     if second is not None:
         _check_comparable(encoder, source, second)
-    show, folder = called(progress), None if out is None else Path(out)
+    show, folder = as_callback(progress), None if out is None else Path(out)
     if second is not None and not isinstance(second, Profile):
         second = measure_profile(engine, encoder, second, None, show)
     measured = measure_profile(engine, encoder, source, folder, show)

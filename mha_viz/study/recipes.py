@@ -35,7 +35,7 @@ from mha_viz.models.getting import catalog
 from mha_viz.models.reading.cores import one_blas_thread, pass_lock
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_as_measured, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.study.explained_shares import Explained, RecipeSums, count_cells
 from mha_viz.study.measures import ResamplingUnits
 from mha_viz.study.plan import batches
@@ -68,7 +68,7 @@ def fit_recipes(
     most: int = DEFAULT_SENTENCES,
     resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> Recipes:
@@ -113,7 +113,7 @@ def fit_recipes(
         cluster = ClusterEngine(client)
         sources = (corpus, score)
         layouts = [cluster.open(item) for item in sources if item is not None and not isinstance(item, Recipes)]
-    study = _Study(encoder, corpora, most, folder, cluster, layouts, called(progress), cancelled)
+    study = _Study(encoder, corpora, most, folder, cluster, layouts, as_callback(progress), cancelled)
     study.check()
     with one_blas_thread:
         return study.measure_earlier(corpus) if isinstance(corpus, Recipes) else study.result()

@@ -36,7 +36,7 @@ from mha_viz.models.intervening.ablation import Substitute
 from mha_viz.models.reading.answers import load_word_head
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_as_measured
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.request import Question, Request
 from mha_viz.study.cases import CaseKind, CaseRun, Cases, MeasurableCorpus, NumberedSentence, collect_cases
 from mha_viz.study.corpus_effects import OutputSums, compute_means, iter_anaphoric_pronouns, mask_word
@@ -72,7 +72,7 @@ def ablate_recipes(
     *,
     most: int = 100,
     resume: str | os.PathLike[str] | None = None,
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def ablate_recipes(
     >>> mv.recipes.ablate(mv.recipes.load("toy"), "grammar", most=5)["method"].unique()[0]
     'recipe'
     """
-    passes = Passes(None if resume is None else Path(resume), called(progress), cancelled)
+    passes = Passes(None if resume is None else Path(resume), as_callback(progress), cancelled)
     study = ReplacedStudy.prepare(recipes, corpus, model, most, client, passes)
     cases = study.cases(Lost(*study.settings)).cases
     passes.forget()
@@ -117,7 +117,7 @@ def score_recipes(
     *,
     most: int = 100,
     resume: str | os.PathLike[str] | None = None,
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> pd.DataFrame:
@@ -145,7 +145,7 @@ def score_recipes(
     >>> mv.recipes.score(mv.recipes.load("toy"), "grammar", most=5)["method"].unique()[0]
     'none'
     """
-    passes = Passes(None if resume is None else Path(resume), called(progress), cancelled)
+    passes = Passes(None if resume is None else Path(resume), as_callback(progress), cancelled)
     study = ReplacedStudy.prepare(recipes, corpus, model, most, client, passes)
     name = study.encoder.name
     roles = tuple(role for role in load_bundled_roles(name) if role.role == "syntax")

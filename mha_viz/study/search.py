@@ -26,7 +26,7 @@ from mha_viz.errors import SettingError
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.study.cases import CaseKind, Cases, MeasurableCorpus, NumberedSentence, collect_cases
 from mha_viz.study.plan import SENTENCES_AT_ONCE, iter_word_blocks
 from mha_viz.study.readers import open_measurable
@@ -68,7 +68,7 @@ def search_links(
     most: int = DEFAULT_LINKS,
     device: str = "cpu",
     resume: str | os.PathLike[str] | None = None,
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     client: Client | None = None,
 ) -> Search:
     """Find the sentences of a corpus where a head has its strongest links, and count all of them.
@@ -110,7 +110,7 @@ def search_links(
     searching = Searching(
         load_one_stack(model, device), open_measurable(corpus, client), head, conditions, most, folder
     )
-    collect_cases(searching.run, called(progress))
+    collect_cases(searching.run, as_callback(progress))
     result = searching.result()
     searching.run.forget()
     return result

@@ -14,7 +14,7 @@ from mha_viz.corpus.sources import Source
 from mha_viz.errors import SettingError
 from mha_viz.model_names import shorten_name
 from mha_viz.models.reading.loading import ModelOrName, load_as_measured
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.study.recipes import DEFAULT_SENTENCES, check_most, check_shape, choose_shares
 from mha_viz.study.run import Progress
 
@@ -27,7 +27,7 @@ def compare_recipes(
     *,
     most: int = DEFAULT_SENTENCES,
     device: str = "cpu",
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Recipes:
     """Compare recipes with those from another corpus.
@@ -63,7 +63,7 @@ def compare_recipes(
     else:
         encoder = load_as_measured(recipes.facts, model, device)
         check_shape(encoder, recipes)
-        corpus, other_shares = choose_shares(encoder, other, most, called(progress), cancelled)
+        corpus, other_shares = choose_shares(encoder, other, most, as_callback(progress), cancelled)
     return _add_stability(recipes, corpus, other_shares)
 
 

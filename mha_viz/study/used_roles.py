@@ -21,7 +21,7 @@ from mha_viz.errors import PROFILE_KIND, CorpusError, SettingError, check_kind
 from mha_viz.model_names import shorten_name
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import AnyModel, load_as_measured
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.request import METHODS, Request
 from mha_viz.study.cases import MeasurableCorpus
 from mha_viz.study.corpus_effects import (
@@ -59,7 +59,7 @@ def ablate_roles(
     recipes: Recipes | None = None,
     device: str = "cpu",
     resume: Path | None = None,
-    progress: OrBar[float] = False,
+    progress: ProgressOption[float] = False,
     client: Client | None = None,
 ) -> Profile:
     """Measure which roles are used: what switching their heads off does to the words that they attend from.
@@ -94,7 +94,9 @@ def ablate_roles(
         )
     source = _apply_profile_name(open_measurable(corpus, client), profile)
     settings = EffectSettings(Request(method=method), most=most, means=means, recipes=recipes)
-    runs = [*_iter_measurements(encoder, source, _group_heads(profile.findings()), settings, resume, called(progress))]
+    runs = [
+        *_iter_measurements(encoder, source, _group_heads(profile.findings()), settings, resume, as_callback(progress))
+    ]
     rows = [row for role, run in runs for row in _iter_role_rows(role, run)]
     if not rows:
         problem = f"No role of this profile can be measured on {source.corpus.name}."

@@ -16,7 +16,7 @@ from mha_viz.models.getting import catalog
 from mha_viz.models.reading.cores import one_blas_thread
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_one_stack
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.study.measures import ReadShard, ResamplingUnits, ShardTexts, read_plain_shard
 from mha_viz.study.recipes import check_most
 from mha_viz.study.run import Progress, measure_sums
@@ -41,7 +41,7 @@ def explain_corpus_scores(
     most: int = DEFAULT_SENTENCES,
     resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
-    progress: OrBar[Progress] = False,
+    progress: ProgressOption[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> CorpusWhy:
@@ -72,12 +72,12 @@ def explain_corpus_scores(
         from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
 
         cluster = ClusterEngine(client)
-        return explain_on_cluster(cluster, cluster.open(corpus), encoder, most, folder, called(progress))
+        return explain_on_cluster(cluster, cluster.open(corpus), encoder, most, folder, as_callback(progress))
     source = open_sentences(corpus)
     step = choose_step(len(source.sentences), most)
     documents = [sentence.document for sentence in take_every(step, source.sentences)]
     kind = _make_kind(encoder, documents, step)
-    sums = measure_sums([encoder], source, kind, resume=folder, progress=called(progress), cancelled=cancelled)
+    sums = measure_sums([encoder], source, kind, resume=folder, progress=as_callback(progress), cancelled=cancelled)
     return _make_result(encoder, source.name, step, documents, sums)
 
 

@@ -64,7 +64,7 @@ def _run(options: dict[str, Any], settings: ServerSettings) -> None:
         print(_LOCAL_MODELS, flush=True)
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(settings.proxies)  # uvicorn's default trusts all of this machine
     needs_confinement = sys.platform.startswith("linux") or not is_private
-    missing_rights = confinement.find_missing_rights() if needs_confinement else ()
+    missing_rights = confinement.find_irremovable_rights() if needs_confinement else ()
     if missing_rights:
         print(_UNCONFINED.format(", ".join(sorted(missing_rights))), flush=True)
     confinement.hide_memory()

@@ -1,6 +1,6 @@
 """Measure the contributions of heads.
 
-The direct contribution of a head to a word's logit is computed for models in which it can be read off (Elhage et al.
+The direct contribution of a head to a word's logit is computed for pre-norm models with an unembedding (Elhage et al.
 2021, "A Mathematical Framework for Transformer Circuits"). Attention can also be weighted by the norm of the vectors
 that it moves (Kobayashi et al. 2020, "Attention is Not Only a Weight").
 """
@@ -45,12 +45,12 @@ def direct_contributions(encoder: Encoder, question: Question, text: str, pair: 
     norm = _find_final_norm(encoder, question)
     norm_inputs, thread = list[torch.Tensor](), threading.get_ident()
 
-    def take(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+    def record_input(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
         """Record the input of the norm. Passes of other threads are ignored."""
         if threading.get_ident() == thread:
             norm_inputs.append(inputs[0])
 
-    hook = norm.register_forward_pre_hook(take)
+    hook = norm.register_forward_pre_hook(record_input)
     try:
         _, tap = encoder.last_states(encoder.pieces(text, pair), RecordingTap)
     finally:
@@ -101,15 +101,15 @@ def norm_weighted(encoder: AnyModel, text: str, pair: str = "", words: Sequence[
     W_O is the head's slice, without b_O (equation 3). Rows do not sum to 1.
 
     The value says how much a key contributes to a query: little if a large weight multiplies a short vector. It does
-    not say how later layers use that contribution. ``words``: the sentence as words, in place of ``text``. Raises as
-    ``encode``.
+    not say how later layers use that contribution. ``words``: the sentence as words, in place of ``text``. Raises
+    the errors of ``encode``.
     """
     encoder = require_one_stack(encoder)
-    reading, recorded = encoder.through(text, pair, RecordingTap, words)
-    assert isinstance(recorded, RecordingTap)
+    reading, tap = encoder.through(text, pair, RecordingTap, words)
+    assert isinstance(tap, RecordingTap)
     lengths = [
         torch.bmm(*matrices).norm(dim=-1)
-        for matrices in zip(recorded.values, _compute_length_matrices(encoder), strict=True)
+        for matrices in zip(tap.values, _compute_length_matrices(encoder), strict=True)
     ]
     weights = reading.weights * torch.stack(lengths).cpu().numpy()[:, :, None, :]
     return replace(

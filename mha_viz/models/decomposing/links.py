@@ -19,13 +19,14 @@ def explain_links(
 ) -> LinkReasons:
     """Explain the links of a head: the parts of scores that stand out, and the words that each key adds.
 
-    See :func:`mha_viz.explain_scores` and :func:`mha_viz.explain_output`. What these refuse for a model is None.
+    See :func:`mha_viz.explain_scores` and :func:`mha_viz.explain_output`. An explanation is None if the model
+    does not support it.
     """
     chosen_head = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
-    codes = by_key = None
+    reason_codes = words_by_key = None
     with suppress(ModelUnsupported), one_blas_thread:
         ((trace, parts),) = encoder.iter_parts(encoder.pieces(text, pair, words), [chosen_head.layer])
-        codes = encode_reasons(sum_key_groups(trace, parts, chosen_head))
+        reason_codes = encode_reasons(sum_key_groups(trace, parts, chosen_head))
     with suppress(ModelUnsupported):
-        by_key = name_words_by_key(encoder, text, chosen_head, NAMED_WORDS, pair=pair, words=words)
-    return LinkReasons(codes, by_key)
+        words_by_key = name_words_by_key(encoder, text, chosen_head, NAMED_WORDS, pair=pair, words=words)
+    return LinkReasons(reason_codes, words_by_key)

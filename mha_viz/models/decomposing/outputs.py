@@ -43,16 +43,16 @@ from mha_viz.models.reading.stream import LayerNorms
 if TYPE_CHECKING:
     import pandas as pd
 
-WORDS = 5  # words listed on each side
+WORDS = 5  # words listed in each direction: towards and away
 DIRECTIONS = 3  # largest directions of a head that are listed
 MAX_DIRECTIONS = 100
 UNTRAINED_SEED = 0
 MAX_PRODUCTS = 10**11  # multiplications for the words of all heads: seconds
-_DIRECTIONS_AT_ONCE = 256  # vectors that are compared with the vocabulary at a time
-_ROWS = 8192  # rows of a matrix of words that are converted to float64 at a time
+_DIRECTION_BATCH = 256  # vectors that are compared with the vocabulary at a time
+_ROW_BATCH = 8192  # rows of a matrix of words that are converted to float64 at a time
 _OUTPUT_MATRICES = {"lm_head.weight", "embed_out.weight"}  # the second is GPT-NeoX's
-_ANY_TEXT = "a"  # what is measured of weights alone does not depend on the text of the pass
-_UNUSED = "[unused"  # BERT's vocabulary has rows that no text uses
+_ANY_TEXT = "a"  # measurements of weights alone do not depend on the text of the pass
+_UNUSED_PREFIX = "[unused"  # BERT's vocabulary has rows that no text uses
 
 _cache_lock = threading.Lock()  # guards the caches below
 _vocabularies: WeakKeyDictionary[Encoder, WordVectors] = WeakKeyDictionary()
@@ -63,16 +63,16 @@ class WordVectors(NamedTuple):
     """The vectors of words that a model reads and writes.
 
     Attributes:
-        reads: [piece, width], the input embeddings.
-        projection: [width, d_model], if these are narrower than the model; it is applied after their norm.
-        writes: [piece, d_model], what relates the output of heads to words.
-        matrix: names ``writes``, OUTPUT_MATRIX or INPUT_EMBEDDINGS.
+        inputs: [piece, width], the input embeddings.
+        projection: [width, d_model], applied after their norm; None unless they are narrower than the model.
+        outputs: [piece, d_model], the vectors that head outputs are compared with.
+        matrix: the name of ``outputs``, OUTPUT_MATRIX or INPUT_EMBEDDINGS.
         is_word: [piece], False for special and unused pieces.
     """
 
-    reads: torch.Tensor
+    inputs: torch.Tensor
     projection: Floats | None
-    writes: torch.Tensor
+    outputs: torch.Tensor
     matrix: str
     is_word: npt.NDArray[np.bool_]
 
@@ -92,8 +92,8 @@ def explain_output(
 
     Returns, for each key, the norm of what is moved, its share of what the layer adds, and the words of the vocabulary
     that it moves the token towards and away from (:class:`mha_viz.attention.outputs.HeadOutput`). Raises the errors of
-    :meth:`Encoder.score_parts`, and ModelUnsupported for models in which more than norms and one matrix lies between a
-    head's output and words.
+    :meth:`Encoder.score_parts`, and ModelUnsupported for models with more than norms and one matrix between a head's
+    output and its words.
 
     >>> output = mv.explain_output(mv.load("repeater"), "dog river anna dog", "L1H3", 3)
     >>> output.table().loc[1, "towards"].split(", ")[0]  # after "dog" came "river"
@@ -111,7 +111,7 @@ def explain_output(
         contributions = trace.v[number] @ trace.slice_w_o(number)
         written = name_words(encoder, norms.after.apply(np.vstack([contributions, links.vectors.sum(axis=0)]), query))
     weights = trace.weights[number, query]
-    by_key = tuple(of_key if weight else NO_WORDS for of_key, weight in zip(written[:-1], weights, strict=True))
+    by_key = tuple(entry if weight else NO_WORDS for entry, weight in zip(written[:-1], weights, strict=True))
     return HeadOutput(
         *(encoder.name, trace.text, checked_head, query, weights, *links, vectors.matrix),
         by_key,
@@ -122,10 +122,10 @@ def explain_output(
 def name_words_by_key(
     encoder: AnyModel, text: str, head: AnyHead, count: int, *, pair: str = "", words: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the ``count`` words that each key's vector moves a token towards in a head, the strongest first.
+    """Return, for each key, the ``count`` words that a head's contribution moves a token towards, strongest first.
 
-    They are those of :func:`explain_output` for every query, because the weight and the standard deviation of the norm
-    change the length of a vector alone. Raises the errors of :func:`explain_output`.
+    They are the same for every query and in :func:`explain_output`, because the weight and the standard deviation of
+    the norm change only the length of a vector. Raises the errors of :func:`explain_output`.
     """
     encoder = require_one_stack(encoder)
     checked_head = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
@@ -139,39 +139,39 @@ def name_words_by_key(
 def name_words_of_heads(
     encoder: AnyModel, text: str, count: int, *, pair: str = "", words: Sequence[str] = ()
 ) -> tuple[tuple[tuple[str, ...], ...], ...]:
-    """Return the words of :func:`name_words_by_key` for all heads, those of the first layer first.
+    """Return the words of :func:`name_words_by_key` for all heads, [head][key][word], the first layer first.
 
     Raises the errors of :func:`explain_output`, and TooLarge for a text and a model that would take long.
     """
     encoder = require_one_stack(encoder)
     vectors, pieces = load_word_vectors(encoder), encoder.pieces(text, pair, words)
-    of_a_token = len(encoder.layer_numbers) * encoder.heads * vectors.writes.numel()
-    if len(pieces.ids) * of_a_token > MAX_PRODUCTS:
+    products_per_token = len(encoder.layer_numbers) * encoder.heads * vectors.outputs.numel()
+    if len(pieces.ids) * products_per_token > MAX_PRODUCTS:
         raise TooLarge(
-            f"The text has {len(pieces.ids):,} tokens; what all heads of this model write is named for at most "
-            f"{MAX_PRODUCTS // of_a_token:,}.",
+            f"The text has {len(pieces.ids):,} tokens; the words that all heads of this model write are listed for at "
+            f"most {MAX_PRODUCTS // products_per_token:,}.",
             "Choose a shorter text.",
         )
-    named = list[tuple[tuple[str, ...], ...]]()
+    words_by_head = list[tuple[tuple[str, ...], ...]]()
     with one_blas_thread:
         for trace, norms in encoder.iter_norms(pieces, encoder.layer_numbers):
             contributions = np.concatenate([trace.v[head] @ trace.slice_w_o(head) for head in range(trace.heads)])
-            written = name_words(encoder, norms.after.apply(contributions, 0), has_away=False)
-            by_key = [of_key.towards[:count] for of_key in written]
-            named += [tuple(by_key[start : start + trace.n]) for start in range(0, len(by_key), trace.n)]
-    return tuple(named)
+            written = name_words(encoder, norms.after.apply(contributions, 0), include_away=False)
+            by_key = [entry.towards[:count] for entry in written]
+            words_by_head += [tuple(by_key[start : start + trace.n]) for start in range(0, len(by_key), trace.n)]
+    return tuple(words_by_head)
 
 
-def name_words(encoder: Encoder, directions: Floats, *, has_away: bool = True) -> list[Written]:
+def name_words(encoder: Encoder, directions: Floats, *, include_away: bool = True) -> list[Written]:
     """Name the words that each vector, [vector, d_model], moves a token towards and away from.
 
-    Without ``has_away``, the second are left out, which takes half the time.
+    Without ``include_away``, the words moved away from are left out, which takes half the time.
     """
     vectors, written = load_word_vectors(encoder), list[Written]()
-    for start in range(0, len(directions), _DIRECTIONS_AT_ONCE):
-        block = directions[start : start + _DIRECTIONS_AT_ONCE]
-        words = _rank_words(encoder, _multiply(vectors.writes, block), vectors.is_word, has_away)
-        written += [of_row if row.any() else NO_WORDS for of_row, row in zip(words, block, strict=True)]
+    for start in range(0, len(directions), _DIRECTION_BATCH):
+        block = directions[start : start + _DIRECTION_BATCH]
+        words = _rank_words(encoder, _multiply(vectors.outputs, block), vectors.is_word, include_away)
+        written += [entry if row.any() else NO_WORDS for entry, row in zip(words, block, strict=True)]
     return written
 
 
@@ -183,26 +183,26 @@ def _multiply(words: torch.Tensor, directions: npt.NDArray[Any]) -> Floats:
 
 
 def _rank_words(
-    encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_], has_away: bool = True
+    encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_], include_away: bool = True
 ) -> list[Written]:
     """Return the words with the largest and the smallest of some scores, [vector, piece]."""
-    pieces, ranked = np.flatnonzero(is_word), []
+    pieces, entries = np.flatnonzero(is_word), []
     for row in scores[:, pieces]:
-        places = _find_largest(row), _find_largest(-row) if has_away else ()
-        ranked.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in places)))
-    return ranked
+        sides = _find_largest(row), _find_largest(-row) if include_away else ()
+        entries.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in sides)))
+    return entries
 
 
 def _find_largest(numbers: Floats) -> npt.NDArray[np.intp]:
     """Return the indices of the WORDS largest numbers, largest first; of equal numbers, the first comes first."""
-    last = np.partition(numbers, -WORDS)[-WORDS] if len(numbers) > WORDS else -np.inf
-    places = np.flatnonzero(numbers >= last)
-    largest: npt.NDArray[np.intp] = places[np.argsort(-numbers[places], kind="stable")][:WORDS]
+    threshold = np.partition(numbers, -WORDS)[-WORDS] if len(numbers) > WORDS else -np.inf
+    indices = np.flatnonzero(numbers >= threshold)
+    largest: npt.NDArray[np.intp] = indices[np.argsort(-numbers[indices], kind="stable")][:WORDS]
     return largest
 
 
 def _name_word(encoder: Encoder, piece: int) -> str:
-    """Return a piece of the vocabulary without the sign of the blank before it."""
+    """Return a piece of the vocabulary without the marker of a preceding space."""
     name = answers.format_word(encoder, piece)
     return name.removeprefix(answers.BLANK) or name
 
@@ -249,9 +249,8 @@ def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) 
     SettingError unless ``most`` is a number from 1 to 100.
 
     Returns a table with one row per direction, the largest first. The columns are ``share``, its share of the squared
-    Frobenius norm of the matrix; ``untrained``, that of the same direction with random weights; ``reads`` and
-    ``reads_opposite``, the words at both ends of what is read; ``writes`` and ``writes_opposite``, those of what is
-    written then.
+    Frobenius norm of the matrix; ``untrained``, the same with random weights; ``reads`` and ``reads_opposite``, the
+    words at the two ends of the direction that is read; ``writes`` and ``writes_opposite``, the words written then.
 
     >>> len(mv.output_directions(mv.load("toy"), "L1H1"))
     3
@@ -266,9 +265,9 @@ def output_directions(encoder: AnyModel, head: AnyHead, most: int = DIRECTIONS) 
     ((trace, norms),) = _iter_layers(encoder, [checked_head.layer])
     w_v, w_o = _slice_circuit(trace, trace.number(checked_head))
     read_directions, sizes, written_directions = _decompose(w_v, w_o)
-    read_scores = _multiply(vectors.reads, _pull_back(vectors, norms, read_directions[:, :most]).T)
-    written_scores = _multiply(vectors.writes, _push_forward(norms, written_directions[:most]))
-    # The signs of both vectors of a pair may change together: what is written most strongly is written towards.
+    read_scores = _multiply(vectors.inputs, _pull_back(vectors, norms, read_directions[:, :most]).T)
+    written_scores = _multiply(vectors.outputs, _push_forward(norms, written_directions[:most]))
+    # A pair may be negated as a whole. Choose the sign that makes the most strongly written word one of ``writes``.
     signs = np.where(written_scores.max(axis=-1) >= -written_scores.min(axis=-1), 1, -1).astype(np.float32)[:, None]
     reads, writes = (_rank_words(encoder, signs * scores, vectors.is_word) for scores in (read_scores, written_scores))
     columns = {"reads": reads, "writes": writes}
@@ -350,43 +349,43 @@ def load_word_vectors(encoder: Encoder) -> WordVectors:
 
 def _open_word_vectors(encoder: Encoder) -> WordVectors:
     """Look up the vectors of words of a model."""
-    reads, family = encoder.word_vectors, find_family(encoder.config)
-    check_full_precision(reads.dtype, encoder.name)
+    inputs, family = encoder.word_vectors, find_family(encoder.config)
+    check_full_precision(inputs.dtype, encoder.name)
     projection = encoder.word_projection
-    is_straight = is_setting_true(family.pre_norm, encoder.config) and reads.shape[1] == encoder.d_model
+    is_straight = is_setting_true(family.pre_norm, encoder.config) and inputs.shape[1] == encoder.d_model
     if encoder.causal and not is_straight:
         raise ModelUnsupported(
             f"What the heads of {quote_model(encoder.name)} write cannot be named: between them and its words there is "
             "more than one norm and one matrix.",
             "Choose a model such as BERT, GPT-2, Llama or Pythia.",
         )
-    writes = _load_output_matrix(encoder, reads) if encoder.causal else reads
-    if writes is reads and projection is not None:
-        writes = reads.float() @ torch.from_numpy(projection).to(reads.device)
-    is_word = np.ones(len(writes), np.bool_)
-    is_word[[piece for piece in encoder.vocabulary.all_special_ids if piece < len(writes)]] = False
+    outputs = _load_output_matrix(encoder, inputs) if encoder.causal else inputs
+    if outputs is inputs and projection is not None:
+        outputs = inputs.float() @ torch.from_numpy(projection).to(inputs.device)
+    is_word = np.ones(len(outputs), np.bool_)
+    is_word[[piece for piece in encoder.vocabulary.all_special_ids if piece < len(outputs)]] = False
     names = {piece: name for name, piece in encoder.vocabulary.backend_tokenizer.get_vocab().items()}
-    is_word &= [piece in names and not names[piece].startswith(_UNUSED) for piece in range(len(writes))]
+    is_word &= [piece in names and not names[piece].startswith(_UNUSED_PREFIX) for piece in range(len(outputs))]
     matrix_name = OUTPUT_MATRIX if encoder.causal else INPUT_EMBEDDINGS
-    return WordVectors(reads, projection, writes, matrix_name, is_word)
+    return WordVectors(inputs, projection, outputs, matrix_name, is_word)
 
 
-def _load_output_matrix(encoder: Encoder, reads: torch.Tensor) -> torch.Tensor:
+def _load_output_matrix(encoder: Encoder, inputs: torch.Tensor) -> torch.Tensor:
     """Return the matrix between last states and logits, [piece, d_model]; a random one for random weights.
 
     It is read from the files of the model only if it is not that of the input embeddings.
     """
     if getattr(encoder.config, "tie_word_embeddings", True):
-        return reads
+        return inputs
     if encoder.folder is not None:
         output_matrix = _read_output_matrix(encoder.folder)
-        return answers.find_output_matrix(encoder) if output_matrix is None else output_matrix.to(reads.device)
+        return answers.find_output_matrix(encoder) if output_matrix is None else output_matrix.to(inputs.device)
     generator = torch.Generator().manual_seed(UNTRAINED_SEED)
-    return torch.randn(reads.shape, generator=generator) * getattr(encoder.config, "initializer_range", 0.02)
+    return torch.randn(inputs.shape, generator=generator) * getattr(encoder.config, "initializer_range", 0.02)
 
 
 def _read_output_matrix(folder: Path) -> torch.Tensor | None:
-    """Return the output matrix in the files of a model, without reading the rest of them; None if they name none."""
+    """Return the output matrix in the files of a model, without reading the rest; None if there is none."""
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, "pt") as tensors:
             for name in sorted(_OUTPUT_MATRICES & {*tensors.keys()}):
@@ -396,18 +395,18 @@ def _read_output_matrix(folder: Path) -> torch.Tensor | None:
 
 
 def _load_product(encoder: Encoder) -> FloatSums:
-    """Return [d_model, width], the products of what words write with what they read, summed over words; cached.
+    """Return Σ outputs · inputsᵀ over all words, [d_model, width]; cached.
 
-    The mean over words is subtracted from what they write.
+    The mean over words is subtracted from the outputs.
     """
     vectors = load_word_vectors(encoder)
     with _cache_lock:
         if encoder not in _products:
-            product = np.zeros((vectors.writes.shape[1], vectors.reads.shape[1]))
-            for start in range(0, len(vectors.reads), _ROWS):
-                rows = slice(start, start + _ROWS)
-                product += (vectors.writes[rows].cpu().double().T @ vectors.reads[rows].cpu().double()).numpy()
-            mean, total = _sum_words(vectors.writes) / len(vectors.writes), _sum_words(vectors.reads)
+            product = np.zeros((vectors.outputs.shape[1], vectors.inputs.shape[1]))
+            for start in range(0, len(vectors.inputs), _ROW_BATCH):
+                rows = slice(start, start + _ROW_BATCH)
+                product += (vectors.outputs[rows].cpu().double().T @ vectors.inputs[rows].cpu().double()).numpy()
+            mean, total = _sum_words(vectors.outputs) / len(vectors.outputs), _sum_words(vectors.inputs)
             _products[encoder] = product - np.outer(mean, total)
         return _products[encoder]
 

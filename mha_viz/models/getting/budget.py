@@ -39,13 +39,13 @@ def read_megabytes(setting: str) -> int:
 
     Only the setting for profiles may be 0. Raises SettingError.
     """
-    typed = os.environ.get(setting, "").strip() or str(DEFAULTS[setting])
+    text = os.environ.get(setting, "").strip() or str(DEFAULTS[setting])
     minimum = 0 if setting == PROFILES_SETTING else 1
-    if not (typed.isascii() and typed.isdigit() and len(typed) <= 9 and int(typed) >= minimum):
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= minimum):
         raise SettingError(
-            f"{setting} is {quote(typed)}.", f"Expected a whole number of megabytes, such as {DEFAULTS[setting]}."
+            f"{setting} is {quote(text)}.", f"Expected a whole number of megabytes, such as {DEFAULTS[setting]}."
         )
-    return int(typed)
+    return int(text)
 
 
 def check_settings() -> None:
@@ -81,16 +81,16 @@ def reserve_space(size: int, label: str) -> Iterator[None]:
     """
     with _lock:
         _make_room(size, label)
-        _reserved.append(size)
+        _reserved_sizes.append(size)
     try:
         yield
     finally:
         with _lock:
-            _reserved.remove(size)
+            _reserved_sizes.remove(size)
 
 
 _lock = threading.Lock()
-_reserved: list[int] = []  # bytes reserved by current downloads
+_reserved_sizes: list[int] = []  # bytes, one entry per current download
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class _Download:
         return sum(f.stat().st_size for f in self.files if f.is_file())
 
     @property
-    def in_use(self) -> bool:
+    def is_in_use(self) -> bool:
         """Whether the model was used recently."""
         return time.time() - self.last_used < KEEP_SECONDS
 
@@ -152,9 +152,9 @@ def _make_room(size: int, label: str) -> None:
                 _Download(model_folder, tuple(f for f in files if not f.is_symlink()), path.stat().st_mtime)
             )
     downloads.sort(key=lambda model: model.last_used)
-    used_bytes = sum(model.bytes for model in downloads) + sum(_reserved)
+    used_bytes = sum(model.bytes for model in downloads) + sum(_reserved_sizes)
     for model in downloads:
-        if used_bytes + size > limit and not model.in_use:
+        if used_bytes + size > limit and not model.is_in_use:
             used_bytes -= model.remove()
     if used_bytes + size > limit:
         raise ModelError(

@@ -33,12 +33,12 @@ DEFAULT = "minilm"
 SETTING = "MHA_VIZ_MODELS"
 ACCESS = "MHA_VIZ_ACCESS"
 
-MAX_NAME = 255  # characters of a folder's path
+MAX_NAME_CHARACTERS = 255  # enough for a folder's path
 MIN_SIMILARITY = 0.75  # minimum similarity of suggested names; it is high because many names on the Hub are alike
 
 # A branch, a tag, a commit or the beginning of one, as in "owner/name@step1000" or "owner/name@refs/pr/1".
 _REVISION = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?")
-MAX_REVISION = 96  # characters
+MAX_REVISION_CHARACTERS = 96
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def list_offered() -> tuple[Model, ...]:
     The list may contain catalogue names, "owner/name" ids and folders. If MHA_VIZ_ACCESS is "here", models that are not
     on this machine are left out. Raises SettingError, which names the invalid entry, also if no model is left.
     """
-    models = _list_selected()
+    models = _list_selected_models()
     if not is_local_only():
         return models
     local_models = tuple(m for m in models if _is_present(m))
@@ -250,7 +250,7 @@ def resolve(name: str) -> Model:
         )
     name = name.strip(" ")
     if is_hosted():
-        return _find_offered_model(name, _list_selected())
+        return _find_offered_model(name, _list_selected_models())
     model = _find_listed_model(name) or _make_hub_model(name)
     if model is None:
         _check_step(name)
@@ -274,15 +274,15 @@ def add_suggestions(name: str, instruction: str) -> Iterator[None]:
         yield
     except (UnknownModel, ModelUnreachable) as error:
         names = {model.name: model.kind in ("bundled", "own") for model in list_offered()}
-        typed = str(name)
-        question = "" if typed.partition("@")[0] in CATALOG else did_you_mean(typed, names, MIN_SIMILARITY)
-        built_in = join_names([other for other, is_bundled in names.items() if is_bundled])
+        typed_name = str(name)
+        question = "" if typed_name.partition("@")[0] in CATALOG else did_you_mean(typed_name, names, MIN_SIMILARITY)
+        built_in = join_names([offered_name for offered_name, is_bundled in names.items() if is_bundled])
         remedy = error.remedy.replace("Choose one from the list", instruction)
         included = f"Included, without a download: {built_in}." if built_in else ""
         raise type(error)(error.problem, " ".join(filter(None, (question, remedy, included)))) from error
 
 
-def _list_selected() -> tuple[Model, ...]:
+def _list_selected_models() -> tuple[Model, ...]:
     """Return the catalogue, or the models in MHA_VIZ_MODELS, whether or not they are on this machine."""
     if not is_restricted():
         return tuple(CATALOG.values())
@@ -342,10 +342,10 @@ def _find_revision(name: str) -> Model | None:
     return replace(row, name=f"{row.name}@{revision}", label=f"{row.label}, {revision}", revision=revision)
 
 
-def _is_revision(typed: str) -> bool:
+def _is_revision(text: str) -> bool:
     """Return whether a text has the form of a revision."""
-    is_path = ".." in typed or "//" in typed or typed.endswith((".lock", ".git"))
-    return len(typed) <= MAX_REVISION and _REVISION.fullmatch(typed) is not None and not is_path
+    is_path = ".." in text or "//" in text or text.endswith((".lock", ".git"))
+    return len(text) <= MAX_REVISION_CHARACTERS and _REVISION.fullmatch(text) is not None and not is_path
 
 
 def _find_training_snapshot(name: str) -> Model | None:
@@ -360,8 +360,8 @@ def _find_training_snapshot(name: str) -> Model | None:
     ):
         return None
     step = int(match[2])
-    trained = f"after {counted(step, 'step')} of training" if step else "before training"
-    label = f"{row.label.partition(',')[0]}, {trained}"
+    stage = f"after {counted(step, 'step')} of training" if step else "before training"
+    label = f"{row.label.partition(',')[0]}, {stage}"
     return replace(row, name=f"{row.name}@{step}", label=label, path=f"{row.path}@{step}")
 
 
@@ -370,8 +370,8 @@ def _check_step(name: str) -> None:
     model, separator, _ = name.partition("@")
     row = CATALOG.get(model)
     if separator and row is not None and row.kind == "own":
-        saved = ", ".join(map(str, snapshots.list_steps(asset_path(row.path))))
-        raise UnknownModel(f"{quote(name)} does not exist.", f"Give {model}@ and one of the steps {saved}.")
+        saved_steps = ", ".join(map(str, snapshots.list_steps(asset_path(row.path))))
+        raise UnknownModel(f"{quote(name)} does not exist.", f"Give {model}@ and one of the steps {saved_steps}.")
     if separator and row is not None and row.kind == "bundled":
         raise UnknownModel(f"{quote(name)} does not exist: {model} comes with the app.", f"Give {model}.")
 
@@ -432,8 +432,8 @@ def _check_path(name: str) -> None:
         if path is None:
             return
         names = [path.name] if path.is_file() else [file.name for file in path.iterdir()]
-        inner = "0_Transformer/config.json"
-        names += [inner] if (path / inner).is_file() else []
+        inner_config = "0_Transformer/config.json"
+        names += [inner_config] if (path / inner_config).is_file() else []
     except (OSError, RuntimeError):  # as in _make_folder_model
         return
     check_form(names, quote(name))
@@ -441,7 +441,7 @@ def _check_path(name: str) -> None:
 
 def _parse_path(name: str) -> Path | None:
     """Return the path, if a name is written as one; nothing is looked up on the disk."""
-    if len(name) > MAX_NAME or not name.isprintable() or ".." in name:
+    if len(name) > MAX_NAME_CHARACTERS or not name.isprintable() or ".." in name:
         return None
     path = Path(name)
     if name.startswith("~/"):

@@ -35,7 +35,7 @@ from mha_viz.quotes import quote
 from mha_viz.request import PARTS
 
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
-TOKENIZERS = (  # any of these rows is enough
+TOKENIZERS = (  # any one of these sets of files is enough
     {"tokenizer.json"},
     {"vocab.txt"},
     {"vocab.txt", "bpe.codes"},  # BERTweet, PhoBERT
@@ -103,7 +103,7 @@ class Facts(NamedTuple):
         heads_per_key: number of heads of a layer that share a key and a value.
         display_name: the model's name in its config.
         weights_only: whether its family has no row, so that only its attention weights can be read.
-        attending: number of layers with attention, 0 if the config does not say.
+        attention_layers: number of layers with attention, 0 if the config does not say.
     """
 
     model: Model
@@ -112,7 +112,7 @@ class Facts(NamedTuple):
     heads_per_key: int
     display_name: str = ""
     weights_only: bool = False
-    attending: int = 0
+    attention_layers: int = 0
 
 
 def check_folder(folder: Path, model: Model | None = None) -> Model:
@@ -143,8 +143,8 @@ def inspect_folder(folder: Path, model: Model | None = None, includes_weights: b
 
 def select_text_config(config: Json) -> Json:
     """Return the config of the model that reads text, which is nested if the model also reads images or sound."""
-    inner = config.get("text_config")
-    return inner if isinstance(inner, dict) and not is_listed(config.get("model_type", "")) else config
+    text_config = config.get("text_config")
+    return text_config if isinstance(text_config, dict) and not is_listed(config.get("model_type", "")) else config
 
 
 def _read_config_facts(row: Model, full_config: Json, label: str) -> Facts:
@@ -153,7 +153,7 @@ def _read_config_facts(row: Model, full_config: Json, label: str) -> Facts:
     heads = _find_largest(config, _HEADS)
     try:
         keys = families.count_key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
-        shared = heads // keys if keys else 1  # no number of heads: transformers fills it in
+        heads_per_key = heads // keys if keys else 1  # no number of heads: transformers fills it in
         causal = families.is_causal(SimpleNamespace(**config))
     except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
         raise ModelBroken(f"{label}: config.json contradicts itself.", "Get the file again.") from error
@@ -163,7 +163,7 @@ def _read_config_facts(row: Model, full_config: Json, label: str) -> Facts:
         row,
         causal,
         parts,
-        shared,
+        heads_per_key,
         read_config_name(row.name, full_config),
         not is_listed(family),
         _count_attention_layers(config),
@@ -212,9 +212,8 @@ def inspect_cached(folder: Path, model: Model) -> Facts:
     outcome = _find_outcome(folder, model, files)
     if isinstance(outcome, Facts):
         return outcome
-    raise type(outcome)(
-        outcome.problem, outcome.remedy
-    )  # a copy, because raising the same error repeatedly adds tracebacks
+    # Raise a copy, because raising the same error repeatedly adds tracebacks.
+    raise type(outcome)(outcome.problem, outcome.remedy)
 
 
 @lru_cache(maxsize=64)
@@ -245,18 +244,18 @@ def _fill_in_shape(row: Model, config: Json, folder: Path, label: str) -> Model:
     _check_tokenizer(folder, label)
     files = list_weight_files(folder, label)
     text = select_text_config(config)
-    check_described(_estimate_parameters(text), folder, label)
+    check_parameter_count(_estimate_parameters(text), folder, label)
     layers, heads, d_model = (_find_largest(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
     megabytes = round(sum(f.stat().st_size for f in files) / 1e6)
     return replace(row, layers=layers, heads=heads, d_model=d_model, megabytes=megabytes)
 
 
-def check_described(described: int, folder: Path, label: str, sharing: int = _MAX_SHARING) -> None:
-    """Raise ModelBroken for a config that describes many more parameters than ``sharing`` times the weights."""
+def check_parameter_count(parameters: int, folder: Path, label: str, sharing: int = _MAX_SHARING) -> None:
+    """Raise ModelBroken if a config describes many more ``parameters`` than ``sharing`` times the weights."""
     elements = sum(_count_elements(file, label) for file in list_weight_files(folder, label))
-    if described > sharing * elements + _SPARE_PARAMETERS:
+    if parameters > sharing * elements + _SPARE_PARAMETERS:
         raise ModelBroken(
-            f"{label}: config.json describes about {described:,} parameters, the weights hold {elements:,}.",
+            f"{label}: config.json describes about {parameters:,} parameters, the weights hold {elements:,}.",
             "The two do not belong together. Get the folder again.",
         )
 
@@ -389,7 +388,7 @@ def _check_tokenizer(folder: Path, label: str) -> None:
 
 def has_tokenizer(names: Collection[str]) -> bool:
     """Return whether files with these names contain a tokenizer."""
-    return any(needed <= set(names) for needed in TOKENIZERS)
+    return any(files <= set(names) for files in TOKENIZERS)
 
 
 def list_weight_files(folder: Path, label: str) -> list[Path]:

@@ -50,7 +50,7 @@ from mha_viz.models.getting.folder import (
     run_inspector,
 )
 from mha_viz.models.getting.refusals import (
-    OTHER,
+    CHOOSE_ANOTHER,
     UNEXPLAINED,
     choose_message,
     explain_error,
@@ -98,7 +98,7 @@ def find_local_folder(model: Model) -> Path | None:
     if model.kind == "own":
         name, _, step = model.path.partition("@")
         return snapshots.unpack(asset_path(name), int(step)) if step else asset_path(name)
-    return _find_checked(model)[0]
+    return _find_checked_folder(model)[0]
 
 
 def read_facts(model: Model) -> Facts | None:
@@ -109,18 +109,16 @@ def read_facts(model: Model) -> Facts | None:
     if model.kind in ("bundled", "own"):
         folder = find_local_folder(model)
         return None if folder is None else _read_own_facts(folder, model)
-    return _find_checked(model)[1]
+    return _find_checked_folder(model)[1]
 
 
 @lru_cache(maxsize=64)
 def _read_own_facts(folder: Path, model: Model) -> Facts:
-    """Return the facts of a model that comes with the app. They are cached, since nobody changes its files while it
-    runs.
-    """
+    """Return the facts of a model that comes with the app. They are cached, because its files do not change."""
     return inspect_folder(folder, model, includes_weights=False)
 
 
-def _find_checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
+def _find_checked_folder(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
     """Return the folder of a model that does not come with the app, and its facts."""
     if model.kind == "folder":
         return Path(model.path), inspect_cached(Path(model.path), model)
@@ -162,7 +160,7 @@ def check_unchanged(folder: Path, model: Model) -> None:
     if not is_unchanged:
         raise ModelBroken(
             f"Files of {quote_model(model.name)} have changed since they arrived.",
-            choose_message(f"Delete {folder} to download them again.", OTHER),
+            choose_message(f"Delete {folder} to download them again.", CHOOSE_ANOTHER),
         )
 
 
@@ -174,8 +172,8 @@ def _read_expected_digests(folder: Path) -> dict[str, str]:
     """
     if (folder / digests.FILE_NAME).exists():
         return digests.read(folder)
-    linked = {path.name: path.resolve().name for path in folder.glob("*.safetensors") if path.is_symlink()}
-    return {name: blob for name, blob in linked.items() if _SHA256.fullmatch(blob)}
+    blob_names = {path.name: path.resolve().name for path in folder.glob("*.safetensors") if path.is_symlink()}
+    return {name: blob for name, blob in blob_names.items() if _SHA256.fullmatch(blob)}
 
 
 # ---- downloads ------------------------------------------------------------------------------------------------------
@@ -228,7 +226,7 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
     if is_local_only():
         raise ModelNotAllowed(
             f"{quote_model(model.name)} is not completely downloaded, and this server does not download models.",
-            OTHER,
+            CHOOSE_ANOTHER,
         )
     state, answer, start_time = _DownloadState(), Future[Path](), time.monotonic()
     # The thread ends with its child process, shortly after nobody is waiting any longer.
@@ -309,7 +307,7 @@ def _choose_files(names: Collection[str], label: str) -> list[str]:
     """Return the names of the files to download, config.json first and weights last."""
     check_form(names, label)
     if "config.json" not in names:
-        raise ModelUnsupported(f"{label} has no config.json, so it is not a transformers model.", OTHER)
+        raise ModelUnsupported(f"{label} has no config.json, so it is not a transformers model.", CHOOSE_ANOTHER)
     if not has_tokenizer(names):
         raise make_no_tokenizer_error(label)
     shards = sorted(n for n in names if SHARD.fullmatch(n))
@@ -325,17 +323,19 @@ def read_max_megabytes() -> int:
 
 
 @contextmanager
-def _create_partial_folder(model_folder: Path, total: int, label: str) -> Iterator[Path]:
+def _create_partial_folder(model_folder: Path, total_bytes: int, label: str) -> Iterator[Path]:
     """Yield a temporary folder next to the final folder. Raises ModelError if the disk has too little space."""
     with temporary_folder(model_folder) as partial:
-        free = shutil.disk_usage(model_folder).free
-        if total > free:
+        free_bytes = shutil.disk_usage(model_folder).free
+        if total_bytes > free_bytes:
             raise ModelError(
                 choose_message(
-                    f"{label} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
+                    f"{label} needs {total_bytes / 1e6:,.0f} MB, the disk has {free_bytes / 1e6:,.0f} MB left.",
                     f"This server has no room for {label}.",
                 ),
-                choose_message(f"Make room in {model_folder.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
+                choose_message(
+                    f"Make room in {model_folder.parent}, or set HF_HUB_CACHE to another folder.", CHOOSE_ANOTHER
+                ),
             )
         yield partial
 

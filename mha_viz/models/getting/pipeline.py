@@ -18,30 +18,30 @@ from typing import Any
 from mha_viz.errors import ModelUnsupported, shorten_value
 
 MAX_GROWTH = 8  # factor by which all replacements together may lengthen a text
-MAX_GROWTH_MAPPED = 2  # as above, with a character map, which lengthens a text by itself
+MAX_GROWTH_WITH_MAP = 2  # as above, with a character map, which lengthens a text by itself
 MAX_MAPPED = 24  # characters that replace a single character; the longest replacement in Unicode has 18
 MAX_STEPS = 32
 MAX_ADDED = 20_000  # tokens added to the vocabulary
 MAX_ADDED_CHARACTERS = 1_000_000  # total characters of all added tokens
 MAX_PIECE = 1_000  # characters
-MAX_PREFIX = 16  # characters that mark a piece inside a word, as "##" does
-MAX_WORD = 200  # characters of the longest word for WordPiece, whose time grows with their square
-MAX_AMBIGUITIES = 2  # ambiguous conditions in all expressions together; each takes 1.5 s on endless spaces
-MAX_TEMPLATE = 16  # special tokens and texts
+MAX_PREFIX_CHARACTERS = 16  # of the mark of a piece inside a word, as "##" does
+MAX_WORD_CHARACTERS = 200  # characters of the longest word for WordPiece, whose time grows with their square
+MAX_AMBIGUITIES = 2  # ambiguous conditions in all expressions together; each takes 1.5 s on very many spaces
+MAX_TEMPLATE_ITEMS = 16  # special tokens and texts
 MAX_LENGTH = 10_000_000  # length to pad or truncate to; the encoder does neither
 MAX_MAP_BYTES = 4_000_000
 
-# Expressions of real families that _SIMPLE does not allow. Tests showed that their time is proportional to the text.
-# They are used by Llama 3 and its successors, with digits in threes or singly, by Mistral's later models, and by the
-# app's toy models.
+# Expressions of real families that _SIMPLE_REGEX does not allow. In tests, their time is proportional to the text. They
+# are used by Llama 3 and its successors, with digits in threes or singly, by Mistral's later models, and by the app's
+# toy models.
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
-_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-_CASED = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_PUNCTUATION_OR_SPACES = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_CASED_LETTER = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _ALLOWED_EXPRESSIONS = frozenset(
-    {_WORDS + digits + _REST for digits in (r"\p{N}{1,3}", r"\p{N}")}
+    {_WORDS + digits + _PUNCTUATION_OR_SPACES for digits in (r"\p{N}{1,3}", r"\p{N}")}
     | {r"\w+(?=n't\b)|n't\b|'s\b|\w+|[^\w\s]"}
     | {
-        rf"{_CASED}*[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]+|{_CASED}+[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]*|\p{{N}}"
+        rf"{_CASED_LETTER}*[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]+|{_CASED_LETTER}+[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]*|\p{{N}}"
         r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     }
 )
@@ -49,7 +49,7 @@ _ALLOWED_EXPRESSIONS = frozenset(
 # ways.
 _ATOM = r"(?:\\[pP]\{\^?\w{1,20}\}|\\[dDsSwWrnt]|\\[^\w]|\[(?:\\.|[^\[\]\\])+\]|[^\\\[\](){}.*+?|^$])"
 _ALTERNATIVE = rf"(?:{_ATOM}\??){{0,6}}{_ATOM}(?:\+|\{{[1-9]\d?(?:,\d{{0,2}})?\}})?(?:\(\?!\\S\)|\$)?"
-_SIMPLE = re.compile(rf"{_ALTERNATIVE}(?:\|{_ALTERNATIVE}){{0,15}}")
+_SIMPLE_REGEX = re.compile(rf"{_ALTERNATIVE}(?:\|{_ALTERNATIVE}){{0,15}}")
 _MAX_EXPRESSION = 4_000  # characters
 
 _TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -73,7 +73,7 @@ SECTIONS = tuple(_TYPES)
 JsonObject = Mapping[str, Any]
 
 MAX_FIELDS = 4_000_000  # maximum number of fields of a message: a few per piece of the largest vocabulary
-_FIXED_SIZES = {1: 8, 5: 4}  # bytes of a number, by its field type
+_FIXED_SIZES = {1: 8, 5: 4}  # bytes of a number, by its wire type
 _MAX_VARINT_BITS = 64  # maximum bits of a varint, which has seven bits in each byte
 
 
@@ -160,12 +160,13 @@ def flatten_steps(step: Any, depth: int = 0) -> Iterator[JsonObject]:
     if step["type"] != "Sequence":
         yield step
         return
-    inner = next((step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step), None)
-    if inner is None:
+    keys = ("normalizers", "pretokenizers", "processors", "decoders")
+    inner_steps = next((step[key] for key in keys if key in step), None)
+    if inner_steps is None:
         raise _DisallowedPart("has a sequence without steps")
-    if depth > 3 or len(inner) > MAX_STEPS:
+    if depth > 3 or len(inner_steps) > MAX_STEPS:
         raise _DisallowedPart("has too many steps")
-    for inner_step in inner:
+    for inner_step in inner_steps:
         yield from flatten_steps(inner_step, depth + 1)
 
 
@@ -184,7 +185,7 @@ def _check_growth(normalizers: list[JsonObject]) -> None:
             case "Precompiled":
                 maps += 1
                 _check_encoded_map(step["precompiled_charsmap"])
-    if maps > 1 or growth > (MAX_GROWTH_MAPPED if maps else MAX_GROWTH):
+    if maps > 1 or growth > (MAX_GROWTH_WITH_MAP if maps else MAX_GROWTH):
         raise _DisallowedPart("makes a text many times as long")
 
 
@@ -198,10 +199,10 @@ def _count_ambiguities(pattern: Any) -> int:
 
     For these, time may grow with the square of the text.
     """
-    plain, expression = pattern.get("String"), pattern.get("Regex")
-    if (expression is None and isinstance(plain, str) and plain) or expression in _ALLOWED_EXPRESSIONS:
+    string, expression = pattern.get("String"), pattern.get("Regex")
+    if (expression is None and isinstance(string, str) and string) or expression in _ALLOWED_EXPRESSIONS:
         return 0
-    if not isinstance(expression, str) or len(expression) > _MAX_EXPRESSION or not _SIMPLE.fullmatch(expression):
+    if not isinstance(expression, str) or len(expression) > _MAX_EXPRESSION or not _SIMPLE_REGEX.fullmatch(expression):
         raise _DisallowedPart(f"uses the regular expression “{shorten_value(expression)}”")
     return expression.count("(?!") + expression.count("$") - expression.count(r"\$")
 
@@ -210,18 +211,18 @@ def _check_template(step: JsonObject) -> None:
     """Check that a template does not repeat texts or add very many tokens."""
     for part in ("single", "pair"):
         texts = [item["Sequence"]["id"] for item in step[part] if "Sequence" in item]
-        if len(step[part]) > MAX_TEMPLATE or len(set(texts)) != len(texts):
+        if len(step[part]) > MAX_TEMPLATE_ITEMS or len(set(texts)) != len(texts):
             raise _DisallowedPart("repeats a text")
     for token in step["special_tokens"].values():
-        if len(token["ids"]) > MAX_TEMPLATE or len(token["tokens"]) > MAX_TEMPLATE:
+        if len(token["ids"]) > MAX_TEMPLATE_ITEMS or len(token["tokens"]) > MAX_TEMPLATE_ITEMS:
             raise _DisallowedPart("puts very many tokens around a text")
 
 
-def _check_encoded_map(encoded: Any) -> None:
+def _check_encoded_map(base64_map: Any) -> None:
     """Check a character map as stored in JSON, in base64."""
-    if len(encoded) > 2 * MAX_MAP_BYTES:
+    if len(base64_map) > 2 * MAX_MAP_BYTES:
         raise _DisallowedPart("has a character map that is too large")
-    _check_map(base64.b64decode(encoded, validate=True))
+    _check_map(base64.b64decode(base64_map, validate=True))
 
 
 def _check_map(raw: bytes) -> None:
@@ -245,9 +246,9 @@ def _check_model(model: Any) -> None:
     if model.get("type", "BPE") not in ("BPE", "Unigram", "WordLevel", "WordPiece"):
         raise _DisallowedPart("has an unknown kind of vocabulary")
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
-        if len(model.get(name) or "") > MAX_PREFIX:
+        if len(model.get(name) or "") > MAX_PREFIX_CHARACTERS:
             raise _DisallowedPart("marks the tokens of a word with a long text")
-    if (model.get("max_input_chars_per_word") or 0) > MAX_WORD:
+    if (model.get("max_input_chars_per_word") or 0) > MAX_WORD_CHARACTERS:
         raise _DisallowedPart("takes very long words")
     vocabulary = model["vocab"]
     pieces = vocabulary if isinstance(vocabulary, Mapping) else (piece for piece, _ in vocabulary)
@@ -274,11 +275,10 @@ def _check_added_tokens(tokens: list[Any]) -> None:
 
 
 def iter_fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the number and the value of each field of a protobuf message, as far as SentencePiece models use its wire
-    format.
+    """Yield the number and the value of each field of a protobuf message.
 
-    A value is an integer, or the bytes of a text, of another message or of a float. Nothing is run or imported. Raises
-    ValueError or IndexError for anything that is not a message.
+    A value is an integer, or the bytes of a text, of another message or of a float, as in SentencePiece models. Nothing
+    is run or imported. Raises ValueError or IndexError for anything that is not a message.
     """
     position = count = 0
     while position < len(raw):
@@ -286,14 +286,14 @@ def iter_fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
         if count > MAX_FIELDS:
             raise ValueError("more fields than a vocabulary has")
         tag, position = _read_varint(raw, position)
-        kind = tag & 7
-        if kind == 0:
+        wire_type = tag & 7
+        if wire_type == 0:
             value, position = _read_varint(raw, position)
             yield tag >> 3, value
             continue
-        if kind != 2 and kind not in _FIXED_SIZES:
+        if wire_type != 2 and wire_type not in _FIXED_SIZES:
             raise ValueError("not protobuf")
-        length, position = _read_varint(raw, position) if kind == 2 else (_FIXED_SIZES[kind], position)
+        length, position = _read_varint(raw, position) if wire_type == 2 else (_FIXED_SIZES[wire_type], position)
         if position + length > len(raw):
             raise ValueError("cut off")
         yield tag >> 3, raw[position : position + length]

@@ -18,7 +18,7 @@ from mha_viz.models.getting.catalog import Model, is_hosted
 _log = logging.getLogger(__name__)
 
 UNEXPLAINED = "unexplained"  # key of a library's message in the answer of a child process
-OTHER = "Choose another model."
+CHOOSE_ANOTHER = "Choose another model."
 
 
 def get_endpoint() -> str:
@@ -42,7 +42,7 @@ def explain_error(error: Exception, model: Model) -> MhaVizError:
                 f"{label} is not on this machine, and HF_HUB_OFFLINE forbids downloads.",
                 f"{label} is not on this machine, and this server does not download models.",
             ),
-            OTHER if is_hosted() else "Unset it, or choose another model.",
+            CHOOSE_ANOTHER if is_hosted() else "Unset it, or choose another model.",
         )
     if isinstance(error, HfHubHTTPError):
         return make_http_error(error.response.status_code, error.response.headers.get("X-Error-Code"), label)
@@ -52,11 +52,11 @@ def explain_error(error: Exception, model: Model) -> MhaVizError:
                 f"{label} cannot be stored: {error.strerror or type(error).__name__}.",
                 f"{label} cannot be stored on this server.",
             ),
-            OTHER if is_hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
+            CHOOSE_ANOTHER if is_hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
         )
-    answer = make_unknown_error(model, f"{type(error).__name__}: {error}")
-    answer.__cause__ = error
-    return answer
+    unknown_error = make_unknown_error(model, f"{type(error).__name__}: {error}")
+    unknown_error.__cause__ = error
+    return unknown_error
 
 
 def make_unknown_error(model: Model, message: str) -> ModelError:
@@ -65,21 +65,21 @@ def make_unknown_error(model: Model, message: str) -> ModelError:
     Its cause, for the log and a traceback, contains the library's message, ``message``.
     """
     _log.info("%s: %s", model.name, message)
-    answer = make_no_answer_error(model)
-    answer.__cause__ = ConnectionError(message)
-    return answer
+    error = make_no_answer_error(model)
+    error.__cause__ = ConnectionError(message)
+    return error
 
 
-def choose_message(of_this_machine: str, for_strangers: str) -> str:
+def choose_message(local_message: str, public_message: str) -> str:
     """Return one of two messages, depending on the audience.
 
     The first reveals something about this machine. Visitors of a public server get the second, and the first goes to
     the log.
     """
     if not is_hosted():
-        return of_this_machine
-    _log.warning(of_this_machine)
-    return for_strangers
+        return local_message
+    _log.warning(local_message)
+    return public_message
 
 
 def make_http_error(status: int, code: str | None, label: str) -> ModelError:

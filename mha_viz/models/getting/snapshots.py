@@ -44,8 +44,8 @@ def unpack(folder: Path, step: int) -> Path:
             try:
                 return _unpack_into(folder, step, _get_temporary_folder() / subfolder)
             except (OSError, _get_library_error()) as error:
-                full = "the disk is full" if "No space left" in str(error) else ""
-                reason = full or (getattr(error, "strerror", None) or "it cannot be written").lower()
+                disk_error = "the disk is full" if "No space left" in str(error) else ""
+                reason = disk_error or (getattr(error, "strerror", None) or "it cannot be written").lower()
                 raise ModelBroken(
                     f"Step {step:,} of {folder.name} cannot be unpacked: {reason}.",
                     f"Make room on the disk, or name another folder in {HOME_VARIABLE}.",
@@ -118,9 +118,9 @@ def _digest(folder: Path) -> str:
 
 def _read_weight(file: Any, name: str) -> Any:
     """Return a weight as float32. It is stored as integers with a scale per row, or unscaled in half precision."""
-    stored = file.get_tensor(name).astype("float32")
+    weight = file.get_tensor(name).astype("float32")
     scale_name = f"{name}.scale"
-    return stored * file.get_tensor(scale_name).astype("float32") if scale_name in set(file.keys()) else stored
+    return weight * file.get_tensor(scale_name).astype("float32") if scale_name in set(file.keys()) else weight
 
 
 def _open(folder: Path) -> Any:

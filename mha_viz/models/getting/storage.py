@@ -1,5 +1,4 @@
-"""Locate the files of a model in the Hugging Face cache without that library, whose import takes longer than the
-lookup.
+"""Locate the files of a model in the Hugging Face cache, without importing huggingface_hub, which takes longer.
 
 This module only computes paths and checks whether files exist; ``folder.check_folder`` checks their content.
 """
@@ -17,14 +16,14 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def find_cache_root() -> Path:
-    """Return the folder of the cache, found as huggingface_hub finds it, from the current environment."""
+    """Return the folder of the cache, which follows from the environment as in huggingface_hub."""
     environment = os.environ
     home = environment.get("HF_HOME") or f"{environment.get('XDG_CACHE_HOME') or '~/.cache'}/huggingface"
     folder = environment.get("HF_HUB_CACHE") or environment.get("HUGGINGFACE_HUB_CACHE") or f"{home}/hub"
     path = Path(os.path.expandvars(folder))
     try:
         return path.expanduser()
-    except RuntimeError:  # for an account without a home directory, a folder called "~", as in that library
+    except RuntimeError:  # for an account without a home directory, a folder called "~", as in huggingface_hub
         return path
 
 

@@ -5,7 +5,7 @@ Ending the process ends a name lookup that hangs, the wait for a silent server, 
 The Hub's own client lists the files and opens the connections, but files are streamed here and not by its
 ``snapshot_download``. That function compares sizes only after the last byte, so that a server that never stops fills
 the disk, and compares no SHA-256. It reports every 10 MB, so that a slow connection looks like a silent one. And before
-each file it asks for its head, several times if the Hub fails.
+each file it sends a HEAD request, several times if the Hub fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mha_viz.model_names import quote_model
 from mha_viz.models.getting.catalog import Model
 from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.getting.refusals import (
-    OTHER,
+    CHOOSE_ANOTHER,
     UNEXPLAINED,
     choose_message,
     explain_error,
@@ -54,10 +54,10 @@ def work(order: dict[str, Any], report_progress: ReportProgress, stop: IsCancell
             return _list_files(model, order["seconds"])
         return _download_files(model, order, report)
     except Exception as error:
-        answer = explain_error(error, model)
-        if answer.__cause__ is error:
+        explained_error = explain_error(error, model)
+        if explained_error.__cause__ is error:
             return {UNEXPLAINED: f"{type(error).__name__}: {error}"}
-        raise answer from error
+        raise explained_error from error
 
 
 def _list_files(model: Model, seconds: float) -> dict[str, object]:
@@ -76,7 +76,7 @@ def _list_files(model: Model, seconds: float) -> dict[str, object]:
                 f"{get_endpoint()} does not answer like the Hugging Face Hub.",
                 "The Hugging Face Hub sent an unexpected response.",
             ),
-            choose_message("Check HF_ENDPOINT.", OTHER),
+            choose_message("Check HF_ENDPOINT.", CHOOSE_ANOTHER),
         )
     files = {
         s.rfilename: [(s.lfs.size if s.lfs else s.size) or 0, s.lfs.sha256 if s.lfs else None]

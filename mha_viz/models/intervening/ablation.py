@@ -34,7 +34,7 @@ FloatSums = npt.NDArray[np.float64]
 Substitute = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 # Takes the outputs of a layer and their replacements. Returns the variants to continue with, [variant, n, head,
 # d_head].
-Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+MakeVariants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def make_substitute(encoder: Encoder, method: str, means: Weights | None = None) -> Substitute:
@@ -70,13 +70,13 @@ def make_substitute(encoder: Encoder, method: str, means: Weights | None = None)
 
 
 def keep_outputs(_layer: int, _weights: torch.Tensor, _values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
-    """Return the outputs as they are, for a text in which the heads stay on."""
+    """Return the outputs unchanged, for a text in which the heads stay on."""
     return outputs
 
 
-_OUTPUTS_ON_OTHER_TEXTS = ("The outputs on other texts", "Take them with mha_viz.models.intervening.other_texts.")
+_OUTPUTS_ON_OTHER_TEXTS = ("The outputs on other texts", "Compute them with mha_viz.models.intervening.other_texts.")
 _MISSING_MEANS = {
-    "mean": ("The mean outputs", "Compute them with means_over."),
+    "mean": ("The mean outputs", "Compute them with compute_means."),
     RECIPE: ("The predicted weights", "Give means = reading.weights - mv.quantities.unexplained(reading).weights."),
     TEXT: _OUTPUTS_ON_OTHER_TEXTS,
     RESAMPLE: _OUTPUTS_ON_OTHER_TEXTS,
@@ -95,11 +95,11 @@ def attend_with(rows: Weights) -> Substitute:
 def _average_values(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Return ``weights`` [head, query, key] times ``values`` [sentence, head, n, d_head]: [sentence, n, head, d_head].
 
-    Weights may be [text, head, query, key], for sentences that repeat so many texts. Heads may share values.
+    Weights may be [text, head, query, key] if the sentences repeat that many texts. Heads may share values.
     """
-    shared = values.repeat_interleave(weights.shape[-3] // values.shape[1], dim=1)
+    values_by_head = values.repeat_interleave(weights.shape[-3] // values.shape[1], dim=1)
     by_sentence = weights if weights.ndim == 3 else weights.repeat(len(values) // len(weights), 1, 1, 1)
-    return (by_sentence @ shared).transpose(1, 2)
+    return (by_sentence @ values_by_head).transpose(1, 2)
 
 
 def _compute_uniform_outputs(
@@ -127,8 +127,8 @@ class Means:
         """
         for text in texts:
             outputs: list[torch.Tensor] = []
-            typed, words = (text, ()) if isinstance(text, str) else ("", text)
-            reading, _ = self._encoder.through(typed, tap=partial(_OutputSumTap, sums=outputs), words=words)
+            string, words = (text, ()) if isinstance(text, str) else ("", text)
+            reading, _ = self._encoder.through(string, tap=partial(_OutputSumTap, sums=outputs), words=words)
             self.add_sums(torch.stack(outputs).cpu().numpy(), len(reading.queries))
 
     def add_sums(self, sums: FloatSums, tokens: int) -> None:
@@ -242,17 +242,17 @@ def make_ablation_tap(variants: Sequence[Collection[Head]], substitute: Substitu
         """Replaces the outputs of the heads that are off in each variant."""
 
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-            ablated = [
+            ablated_heads = [
                 (variant, head.head) for variant, heads in enumerate(variants) for head in heads if head.layer == index
             ]
-            if not ablated:
+            if not ablated_heads:
                 return output
-            variant_numbers, head_numbers = (list(column) for column in zip(*ablated, strict=True))
-            replaced: torch.Tensor = output.clone()
-            replaced[variant_numbers, :, head_numbers] = substitute(index, self.slot(index), value, output)[
+            variant_numbers, head_numbers = (list(column) for column in zip(*ablated_heads, strict=True))
+            new_output: torch.Tensor = output.clone()
+            new_output[variant_numbers, :, head_numbers] = substitute(index, self.slot(index), value, output)[
                 variant_numbers, :, head_numbers
             ]
-            return replaced
+            return new_output
 
     return AblationTap
 
@@ -270,22 +270,22 @@ def compute_random_ablation_states(
 
     All draws are read in one batch, which begins at the layer of the heads if all of them are in one layer. In each
     layer with such heads, as many orthonormal directions of the concatenation are removed as the heads have columns.
-    The directions are determined by the seed, the layer and the number of the draw. What is removed is scaled for each
-    token to the length of what the token loses with the heads. Raises the errors of ``encode``.
+    The directions are determined by the seed, the layer and the number of the draw. For each token, the removed vector
+    is scaled to the length of the vector that the token loses with the heads. Raises the errors of ``encode``.
     """
     heads_by_layer: dict[int, list[int]] = {}
     for head in heads:
         heads_by_layer.setdefault(head.layer, []).append(head.head)
     removals = {
-        layer: _remove_random_directions(head_numbers, [(seed, layer, draw) for draw in draws])
+        layer: _make_direction_remover(head_numbers, [(seed, layer, draw) for draw in draws])
         for layer, head_numbers in heads_by_layer.items()
     }
     if len(removals) == 1:
-        ((layer, variants),) = removals.items()
-        return run_forked_pass(encoder, layer, variants, substitute, text, pair).states
+        ((layer, make_variants),) = removals.items()
+        return run_forked_pass(encoder, layer, make_variants, substitute, text, pair).states
 
     class RandomAblationTap(Tap):
-        """Removes random directions in the layers that have heads to compare with."""
+        """Removes random directions in the layers of the heads."""
 
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
             if index not in removals:
@@ -295,27 +295,27 @@ def compute_random_ablation_states(
     return encoder.states(text, pair, RandomAblationTap, len(draws))
 
 
-def _remove_random_directions(heads: Sequence[int], seeds: Sequence[tuple[int, int, int]]) -> Variants:
-    """Return variants, one per seed, that lack as many random directions as ``heads`` have columns."""
+def _make_direction_remover(heads: Sequence[int], seeds: Sequence[tuple[int, int, int]]) -> MakeVariants:
+    """Return a function that makes a variant per seed, without as many random directions as ``heads`` have columns."""
 
-    def remove(outputs: torch.Tensor, replaced: torch.Tensor) -> torch.Tensor:
+    def remove(outputs: torch.Tensor, replacements: torch.Tensor) -> torch.Tensor:
         """Remove the directions from the concatenated outputs."""
-        lost_length = (outputs - replaced)[:, :, heads].flatten(2).norm(dim=-1, keepdim=True)
+        lost_length = (outputs - replacements)[:, :, heads].flatten(2).norm(dim=-1, keepdim=True)
         concatenated = outputs.flatten(2)  # [1 or draw, n, d_model]
         draw_directions = _draw_head_directions if len(heads) == 1 else _draw_directions
         shape = concatenated.shape[-1], len(heads) * outputs.shape[-1]
         directions = torch.stack([draw_directions(*shape, seed) for seed in seeds]).to(concatenated)
-        removed = concatenated @ directions @ directions.transpose(1, 2)
-        removed *= lost_length / removed.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(removed.dtype).tiny)
-        return (concatenated - removed).view(len(seeds), *outputs.shape[1:])
+        projection = concatenated @ directions @ directions.transpose(1, 2)
+        projection *= lost_length / projection.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(projection.dtype).tiny)
+        return (concatenated - projection).view(len(seeds), *outputs.shape[1:])
 
     return remove
 
 
 def _draw_directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.Tensor:
     """Return orthonormal columns drawn with a seed, [d_model, count]."""
-    normal = np.random.default_rng(seed).standard_normal((d_model, count), np.float32)
-    return torch.from_numpy(np.linalg.qr(normal)[0])
+    columns = np.random.default_rng(seed).standard_normal((d_model, count), np.float32)
+    return torch.from_numpy(np.linalg.qr(columns)[0])
 
 
 # All heads of a layer are compared with the same draws. The draws of one layer take 42 MB if d_model = 4096.
@@ -329,8 +329,8 @@ def check_heads(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
     list.
     """
     encoder = require_one_stack(encoder)
-    listed = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
-    return tuple(sorted({Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name) for head in listed}))
+    given_heads = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
+    return tuple(sorted({Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name) for head in given_heads}))
 
 
 class FullPass(NamedTuple):
@@ -339,7 +339,7 @@ class FullPass(NamedTuple):
     Attributes:
         weights: [layer, head, query, key].
         states: [n, d_model], the output of the last layer.
-        entering: the input of each layer, [1, n, d_model], if passes can begin at any layer; otherwise empty.
+        layer_inputs: the input of each layer, [1, n, d_model], if passes can begin at any layer; otherwise empty.
     """
 
     weights: Weights
@@ -370,18 +370,18 @@ _full_passes: WeakKeyDictionary[Encoder, dict[tuple[str, str], FullPass]] = Weak
 def run_full_pass(encoder: Encoder, text: str, pair: str = "") -> FullPass:
     """Run the unchanged pass over a text, the baseline for all variants. Raises the errors of ``encode``."""
     with _cache_lock:
-        cached = _full_passes.setdefault(encoder, {}).get((text, pair))
-    if cached is not None:
-        return cached
+        cached_pass = _full_passes.setdefault(encoder, {}).get((text, pair))
+    if cached_pass is not None:
+        return cached_pass
     states, tap = encoder.last_states(encoder.pieces(text, pair), LayerInputTap)
     assert isinstance(tap, LayerInputTap)
-    computed = FullPass(tap.fetched(), states[0].cpu().numpy(), tuple(tap.layer_inputs))
-    if computed.weights.nbytes > MAX_CACHED_BYTES:
-        return computed
+    full_pass = FullPass(tap.fetched(), states[0].cpu().numpy(), tuple(tap.layer_inputs))
+    if full_pass.weights.nbytes > MAX_CACHED_BYTES:
+        return full_pass
     with _cache_lock:
-        newest = list(_full_passes[encoder].items())[1 - CACHED_TEXTS :]
-        _full_passes[encoder] = {**dict(newest), (text, pair): computed}
-    return computed
+        newest_passes = list(_full_passes[encoder].items())[1 - CACHED_TEXTS :]
+        _full_passes[encoder] = {**dict(newest_passes), (text, pair): full_pass}
+    return full_pass
 
 
 class LayerInputTap(Tap):
@@ -396,7 +396,7 @@ class LayerInputTap(Tap):
 
 
 def run_forked_pass(
-    encoder: Encoder, layer: int, variants: Variants, substitute: Substitute, text: str, pair: str = ""
+    encoder: Encoder, layer: int, make_variants: MakeVariants, substitute: Substitute, text: str, pair: str = ""
 ) -> ForkedPass:
     """Continue a pass in several variants from the W_O of ``layer``.
 
@@ -407,24 +407,24 @@ def run_forked_pass(
     check_heads(encoder, [(layer, 0)])
     thread, taps = threading.get_ident(), list[_ForkTap]()
 
-    def make(weights: torch.Tensor) -> _ForkTap:
+    def make_tap(weights: torch.Tensor) -> _ForkTap:
         """Create the tap of the pass and keep it."""
-        taps.append(_ForkTap(weights, layer, variants, substitute))
+        taps.append(_ForkTap(weights, layer, make_variants, substitute))
         return taps[0]
 
-    def enter(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
+    def insert_variants(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
         """Pass the variants to W_O in place of the single text, unless another thread runs the pass."""
         is_own_pass = threading.get_ident() == thread and taps and taps[0].seen == layer + 1
         return (taps[0].outputs.flatten(2).to(inputs[0].dtype), *inputs[1:]) if is_own_pass else None
 
-    with encoder.hook_w_o_input(layer, enter):
+    with encoder.hook_w_o_input(layer, insert_variants):
         if encoder.can_resume:
             x = run_full_pass(encoder, text, pair).layer_inputs[layer]
-            tap = make(encoder.space(x.shape[1]))
+            tap = make_tap(encoder.allocate(x.shape[1]))
             tap.seen = layer
             states: Weights = encoder.resume_states(x, tap).cpu().numpy()
         else:
-            states = encoder.states(text, pair, make)
+            states = encoder.states(text, pair, make_tap)
     return ForkedPass(tuple(slot.cpu().numpy() for slot in taps[0].slots[layer + 1 :]), states)
 
 
@@ -436,11 +436,11 @@ class _ForkTap(Tap):
 
     stop_after_last = False
 
-    def __init__(self, weights: torch.Tensor, layer: int, variants: Variants, substitute: Substitute) -> None:
+    def __init__(self, weights: torch.Tensor, layer: int, make_variants: MakeVariants, substitute: Substitute) -> None:
         super().__init__(weights)
         self.slots = list(weights)
         self.outputs = weights
-        self._layer, self._variants, self._substitute = layer, variants, substitute
+        self._layer, self._make_variants, self._substitute = layer, make_variants, substitute
 
     def slot(self, index: int) -> torch.Tensor:
         weights: torch.Tensor = self.slots[index]
@@ -448,21 +448,21 @@ class _ForkTap(Tap):
 
     def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
         if index == self._layer:
-            self.outputs = self._variants(output, self._substitute(index, self.slot(index), value, output))
+            self.outputs = self._make_variants(output, self._substitute(index, self.slot(index), value, output))
             heads, n = self.weights.shape[1:3]
-            for later in range(index + 1, len(self.slots)):
-                self.slots[later] = self.weights.new_empty(heads, len(self.outputs), n, n)
+            for later_layer in range(index + 1, len(self.slots)):
+                self.slots[later_layer] = self.weights.new_empty(heads, len(self.outputs), n, n)
         return output
 
 
-def ablate_one_by_one(heads: Sequence[int]) -> Variants:
-    """Return variants in each of which a single one of ``heads`` is off."""
+def ablate_one_by_one(heads: Sequence[int]) -> MakeVariants:
+    """Return a function that makes a variant for each of ``heads``, in which only that head is off."""
 
-    def ablate(outputs: torch.Tensor, replaced: torch.Tensor) -> torch.Tensor:
+    def ablate(outputs: torch.Tensor, replacements: torch.Tensor) -> torch.Tensor:
         """Replace the output of one head per variant."""
-        changed = outputs.repeat(len(heads), 1, 1, 1)
+        variants = outputs.repeat(len(heads), 1, 1, 1)
         for variant, head in enumerate(heads):
-            changed[variant, :, head] = replaced[0, :, head]
-        return changed
+            variants[variant, :, head] = replacements[0, :, head]
+        return variants
 
     return ablate

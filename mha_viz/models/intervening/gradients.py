@@ -50,7 +50,7 @@ def gradient_weighted(
             stay as they are; "second" for the reverse, which needs ``text`` to be a single text.
 
     Returns a reading with the products of every head, [layer, head, query, key], signed; rows do not sum to 1. Raises
-    as :func:`mha_viz.models.reading.answers.make_question`, and ReadingFailed where a gradient is not finite.
+    the errors of :func:`mha_viz.models.reading.answers.make_question`, and ReadingFailed if a gradient is not finite.
     """
     encoder = require_one_stack(encoder)
     question = answers.make_question(encoder, text, pair, words, place=place, word=word, other=other, off_in=off_in)
@@ -60,26 +60,26 @@ def gradient_weighted(
 def weight_by_gradient(
     encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()
 ) -> Attention:
-    """Compute :func:`gradient_weighted` for a question that is already built."""
+    """Compute :func:`gradient_weighted` for a given question."""
     if question.off_in == SECOND_TEXT:
         if pair or words:
             problem = "The gradient with respect to the second text needs the first text without a pair."
             raise SettingError(problem, "Leave out pair and words.")
         text, question = question.other, question._replace(other=text, off_in=FIRST_TEXT)
     pieces = encoder.pieces(text, pair, words)
-    tap, gradients = _run_backwards(encoder, partial(_evaluate_score, encoder, question), pieces)
+    tap, gradients = _backpropagate(encoder, partial(_evaluate_score, encoder, question), pieces)
     products = [
         weights * torch.einsum("qhd,hkd->hqk", gradient[0], values)
         for weights, gradient, values in zip(tap.weights, gradients, tap.values, strict=True)
     ]
-    weighted = torch.stack(products)
-    if not torch.isfinite(weighted).all():
+    stacked_products = torch.stack(products)
+    if not torch.isfinite(stacked_products).all():
         raise ReadingFailed(
             f"A gradient of {question.score} is not a finite number.", "Choose another word or a shorter text."
         )
     steps = make_first_steps(words, Step(StepData("gradient", question=question)), prefix=encoder.prefix)
-    tokens, products_array = pieces.tokenized(), weighted.cpu().numpy()
-    return Attention(encoder.name, encoder.revision, tokens, products_array, made=steps, quantity="gradient")
+    tokens, weights = pieces.tokenized(), stacked_products.cpu().numpy()
+    return Attention(encoder.name, encoder.revision, tokens, weights, made=steps, quantity="gradient")
 
 
 def compute_importance(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
@@ -93,7 +93,7 @@ def compute_importance(encoder: Encoder, question: Question, text: str, pair: st
     products = []
     for index in (index for index in range(len(texts)) if question.is_off_in(index)):
         score = partial(_evaluate_score, encoder, question, other=texts[1 - index] if question.other else ("", ""))
-        tap, gradients = _run_backwards(encoder, score, encoder.pieces(*texts[index]))
+        tap, gradients = _backpropagate(encoder, score, encoder.pieces(*texts[index]))
         products.append((torch.cat(gradients) * torch.cat(tap.outputs)).sum(-1))  # [layer, n, head]
     sizes = torch.cat(products, dim=1).abs().mean(1)  # [layer, head]
     lengths = sizes.norm(dim=1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
@@ -109,18 +109,18 @@ def compute_output_gradients(
     ``score`` is a function of the last states, [n, d_model]. Both results have one tensor per layer, [1, n, head,
     d_head].
     """
-    tap, gradients = _run_backwards(encoder, score, pieces)
+    tap, gradients = _backpropagate(encoder, score, pieces)
     return tap.outputs, gradients
 
 
-def _run_backwards(
+def _backpropagate(
     encoder: Encoder, score_states: Callable[[torch.Tensor], torch.Tensor], pieces: TextPieces | WordPieces
 ) -> tuple[_DifferentiableTap, tuple[torch.Tensor, ...]]:
     """Return the tap of a pass over a text, and the gradient of the score with respect to the outputs of the heads."""
     states, tap = encoder.last_states(pieces, _DifferentiableTap)
     assert isinstance(tap, _DifferentiableTap)
     with torch.enable_grad():
-        score = score_states(states[0])  # it may read another text, which takes the lock
+        score = score_states(states[0])  # this may read another text, which takes the lock
         with cores.pass_lock:
             gradients = torch.autograd.grad(score, tap.outputs)
     return tap, gradients
@@ -135,8 +135,8 @@ def _evaluate_score(
     """
     if question.kind == COSINE:
         texts = other if other[0] else (question.other, "")
-        compared = torch.as_tensor(encoder.states(*texts)).to(states)
-        return torch.cosine_similarity(states.mean(0), compared[0].mean(0), dim=0)
+        other_states = torch.as_tensor(encoder.states(*texts)).to(states)
+        return torch.cosine_similarity(states.mean(0), other_states[0].mean(0), dim=0)
     logits = answers.compute_logits(answers.load_word_head(encoder), states[question.place][None])
     return logits[0].log_softmax(-1)[question.piece]
 

@@ -46,22 +46,21 @@ def choose_outputs(
     """
     if method == TEXT:
         return compute_outputs_on_text(encoder, pieces, source)
-    return compute_outputs_on_sentences(encoder, pieces, sentences or _corpus_words(grammar.corpus))
+    return compute_outputs_on_sentences(encoder, pieces, sentences or _list_words(grammar.corpus))
 
 
 @cache
-def _corpus_words(corpus: Callable[[], Corpus]) -> SentencesAsWords:
+def _list_words(corpus: Callable[[], Corpus]) -> SentencesAsWords:
     """Return the words of the sentences of a corpus."""
     return [sentence.forms for sentence in corpus().sentences]
 
 
 def compute_outputs_on_text(encoder: Encoder, pieces: TextPieces | WordPieces, source: str) -> Weights:
-    """Return the outputs of every head on ``source`` at the tokens of a text that was ``pieces``, [layer, n, head,
-    d_head].
+    """Return the outputs of every head on ``source`` at the tokens of ``pieces``, [layer, n, head, d_head].
 
-    If that text has a second text, ``source`` is read together with it. The texts are aligned token by token if both
-    have equally many tokens, with special tokens at the same places. Otherwise they are aligned word by word, and a
-    word that is split differently takes the mean over the tokens of its counterpart.
+    If ``pieces`` are those of a pair, ``source`` is read together with the second text of the pair. The texts are
+    aligned token by token if both have equally many tokens, with special tokens at the same positions. Otherwise they
+    are aligned word by word, and a word that is split differently takes the mean over the tokens of its counterpart.
 
     Raises SettingError for an empty ``source``, for the text itself, and for a text that cannot be aligned; and the
     errors of ``encode``.
@@ -78,10 +77,10 @@ def compute_outputs_on_text(encoder: Encoder, pieces: TextPieces | WordPieces, s
             f"Both texts are the same to {quote_model(encoder.name)}.",
             "Change a word in one of them, to one that it knows.",
         )
-    aligned: Weights = np.einsum(
+    outputs: Weights = np.einsum(
         "nm,lmhd->lnhd", align_texts(tokens, source_pieces.tokenized()), compute_outputs(encoder, source_pieces)
     )
-    return aligned.astype(np.float32)
+    return outputs.astype(np.float32)
 
 
 def compute_outputs_on_sentences(
@@ -109,8 +108,8 @@ def compute_outputs_on_sentences(
     values = np.empty((encoder.layers, len(is_special), *word_outputs[0].shape[2:]), np.float32)
     values[:, ~is_special] = np.concatenate(word_outputs, axis=1)[:, : (~is_special).sum()]
     # Some models put no special tokens around a text; take the outputs at words instead.
-    first = special_outputs[0] if special_outputs[0].shape[1] else word_outputs[0]
-    values[:, is_special] = first[:, np.minimum(np.arange(is_special.sum()), first.shape[1] - 1)]
+    outputs = special_outputs[0] if special_outputs[0].shape[1] else word_outputs[0]
+    values[:, is_special] = outputs[:, np.minimum(np.arange(is_special.sum()), outputs.shape[1] - 1)]
     return values
 
 
@@ -123,9 +122,9 @@ def _draw_sentences(
     """
     ids = tuple(pieces.ids)
     random_order = Random(f"{SEED} {ids}").sample(range(len(sentences)), len(sentences))
-    usable = False
+    has_usable = False
     for count, number in enumerate(cycle(random_order)):
-        if count == len(random_order) and not usable:
+        if count == len(random_order) and not has_usable:
             return
         try:
             sentence = encoder.read_words(sentences[number])
@@ -136,7 +135,7 @@ def _draw_sentences(
             text_id in (sentence_id, encoder.mask) for text_id, sentence_id in zip(ids, sentence.ids, strict=False)
         )
         if sentence.forms and not (is_same and len(ids) <= len(sentence.ids)):
-            usable = True
+            has_usable = True
             yield sentence
 
 
@@ -171,10 +170,10 @@ def align_texts(first: TokenizedText, second: TokenizedText) -> Numbers:
             f"{quote(second.text)}.",
             "Type them at the same places in both, or leave them out.",
         )
-    aligned = np.zeros((len(first), len(second)))
+    alignment = np.zeros((len(first), len(second)))
     for pieces, other_pieces in zip(*groups, strict=True):
         if len(pieces) == len(other_pieces):
-            aligned[pieces, other_pieces] = 1
+            alignment[pieces, other_pieces] = 1
         else:
-            aligned[np.ix_(pieces, other_pieces)] = 1 / len(other_pieces)
-    return aligned
+            alignment[np.ix_(pieces, other_pieces)] = 1 / len(other_pieces)
+    return alignment

@@ -17,14 +17,14 @@ from mha_viz.models.reading import answers
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.models.reading.tokenizer import TextPieces
-from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.process.steps import split_range
 from mha_viz.quotes import quote
 from mha_viz.request import TEXT
 from mha_viz.text import WordPieces
 
 MAX_BATCH_TOKENS = 512  # maximum number of tokens in a batch, over all variants
-ROUNDING = 1e-6  # smaller differences between two answers are rounding
+MIN_DIFFERENCE = 1e-6  # smaller differences between two answers are rounding errors
 ScoreFunction = Callable[[torch.Tensor], torch.Tensor]  # from last states [variant, n, d_model] to scores [variant]
 
 
@@ -40,7 +40,7 @@ def activation_patching(
     to: AnyHead = "",
     side: str = "",
     exact: bool = True,
-    progress: OrBar[float] = False,
+    progress: ProgressOption[float] = False,
 ) -> Patched:
     """Take each head's output from another text, one head at a time, while the model reads ``text``.
 
@@ -63,7 +63,7 @@ def activation_patching(
 
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
-        text: the text that the model reads; one with a pair cannot be patched.
+        text: the text that the model reads, without a pair.
         other: the text that outputs are taken from.
         word: by default the most probable word of ``text``.
         foil: by default the most probable word of ``other``.
@@ -95,65 +95,65 @@ def activation_patching(
     pieces = encoder.pieces(text)
     other_outputs = other_texts.compute_outputs_on_text(encoder, pieces, other)
     states = ablation.run_full_pass(encoder, text).states, encoder.states(other)[0]
-    score, other_score, name = _make_scores(encoder, text, other, word, foil, similar_to, states)
-    answers_and_states = zip((score, other_score), states, strict=True)
+    score, other_score, label = _make_scores(encoder, text, other, word, foil, similar_to, states)
+    scores_and_states = zip((score, other_score), states, strict=True)
     before, after = (
-        float(_evaluate(encoder, end_score, end_states[None])[0]) for end_score, end_states in answers_and_states
+        float(_evaluate(encoder, text_score, text_states[None])[0]) for text_score, text_states in scores_and_states
     )
     if not np.isfinite([before, after, other_outputs.sum()]).all():
-        raise ReadingFailed(f"{name} is not a finite number.", "Choose other texts, or another model.")
-    if abs(after - before) < ROUNDING:
-        raise SettingError(f"Both texts have the same answer: {name}.", "Choose texts with different answers.")
-    at_once = max(1, MAX_BATCH_TOKENS // len(pieces.ids))
+        raise ReadingFailed(f"{label} is not a finite number.", "Choose other texts, or another model.")
+    if abs(after - before) < MIN_DIFFERENCE:
+        raise SettingError(f"Both texts have the same answer: {label}.", "Choose texts with different answers.")
+    batch_size = max(1, MAX_BATCH_TOKENS // len(pieces.ids))
     estimates = np.full((encoder.layers, encoder.heads), np.nan)
     if head is None:
         estimates = _estimate_changes(encoder, pieces, other_outputs, score) / (after - before)
-        patched = _patch_one_by_one(
-            encoder, text, other_outputs, at_once, None if exact else find_largest_estimate(estimates)
+        passes = _patch_one_by_one(
+            encoder, text, other_outputs, batch_size, None if exact else find_largest_estimate(estimates)
         )
     else:
-        patched = paths.patch_paths(encoder, pieces, other_outputs, head, side, at_once)
+        passes = paths.patch_paths(encoder, pieces, other_outputs, head, side, batch_size)
     count = encoder.heads * (head.layer if head else encoder.layers) if exact else 1
-    shares = (_score_heads(encoder, _report_progress(patched, count, called(progress)), score) - before) / (
+    shares = (_score_heads(encoder, _report_progress(passes, count, as_callback(progress)), score) - before) / (
         after - before
     )
-    return Patched(encoder.name, text, other, name, before, after, shares, estimates, head, side, encoder.revision)
+    return Patched(encoder.name, text, other, label, before, after, shares, estimates, head, side, encoder.revision)
 
 
 def _report_progress(
-    patched: Iterator[tuple[list[Head], Weights]], count: int, progress: Callable[[float], None]
+    passes: Iterator[tuple[list[Head], Weights]], count: int, progress: Callable[[float], None]
 ) -> Iterator[tuple[list[Head], Weights]]:
-    """Yield the patched heads unchanged, and report the fraction of the ``count`` heads that are done after each."""
+    """Yield the passes unchanged, and report after each the fraction of the ``count`` heads that are done."""
     done = 0
-    for heads, states in patched:
+    for heads, states in passes:
         yield heads, states
         done += len(heads)
         progress(done / count)
 
 
-def _score_heads(encoder: Encoder, patched: Iterable[tuple[list[Head], Weights]], score: ScoreFunction) -> Numbers:
-    """Return the score with each head that was ``patched``, [layer, head]; NaN for the others.
+def _score_heads(encoder: Encoder, passes: Iterable[tuple[list[Head], Weights]], score: ScoreFunction) -> Numbers:
+    """Return the score with each head that was patched, [layer, head]; NaN for the others.
 
-    ``patched`` yields heads with their last states, [head, n, d_model].
+    ``passes`` yields heads with their last states, [head, n, d_model].
     """
     scores = np.full((encoder.layers, encoder.heads), np.nan)
-    for heads, states in patched:
+    for heads, states in passes:
         scores[*zip(*heads, strict=True)] = _evaluate(encoder, score, states)
     return scores
 
 
 def _patch_one_by_one(
-    encoder: Encoder, text: str, other_outputs: Weights, at_once: int, only: Head | None
+    encoder: Encoder, text: str, other_outputs: Weights, batch_size: int, only_head: Head | None
 ) -> Iterator[tuple[list[Head], Weights]]:
     """Yield heads of a layer with the last states, [head, n, d_model], that result when each head is patched.
 
-    A patched head has its output from the other text. All heads are patched in turn, or ``only`` a single head.
+    A patched head has its output from the other text. All heads are patched in turn, or ``only_head`` alone.
     """
-    only_range = only and [(only.layer, range(only.head, only.head + 1))]
+    only_range = only_head and [(only_head.layer, range(only_head.head, only_head.head + 1))]
     substitute = ablation.make_substitute(encoder, TEXT, other_outputs)
-    for layer, numbers in only_range or product(range(encoder.layers), split_range(0, encoder.heads, at_once)):
-        forked = ablation.run_forked_pass(encoder, layer, ablation.ablate_one_by_one(numbers), substitute, text)
-        yield [Head(layer, number) for number in numbers], forked.states
+    for layer, numbers in only_range or product(range(encoder.layers), split_range(0, encoder.heads, batch_size)):
+        forked_pass = ablation.run_forked_pass(encoder, layer, ablation.ablate_one_by_one(numbers), substitute, text)
+        yield [Head(layer, number) for number in numbers], forked_pass.states
 
 
 def _estimate_changes(
@@ -173,8 +173,8 @@ def _estimate_changes(
 def _evaluate(encoder: Encoder, score: ScoreFunction, states: Weights) -> Numbers:
     """Return the score of each of the last states, [variant, n, d_model]: [variant]."""
     with torch.inference_mode():
-        measured: Numbers = score(torch.tensor(states, device=encoder.device)).double().cpu().numpy()
-    return measured
+        scores: Numbers = score(torch.tensor(states, device=encoder.device)).double().cpu().numpy()
+    return scores
 
 
 def _make_similarity_score(encoder: Encoder, text: str) -> tuple[ScoreFunction, ScoreFunction, str]:
@@ -190,7 +190,7 @@ def _make_similarity_score(encoder: Encoder, text: str) -> tuple[ScoreFunction, 
 def _make_scores(
     encoder: Encoder, text: str, other: str, word: str, foil: str, similar_to: str, states: tuple[Weights, Weights]
 ) -> tuple[ScoreFunction, ScoreFunction, str]:
-    """Return the answer as a function of the last states of each text, and its description.
+    """Return, for each text, a function from its last states to the answer, and the answer's description.
 
     ``states`` holds the last states of both texts, [n, d_model].
     """
@@ -214,8 +214,8 @@ def _make_scores(
     question, other_question = (
         answers.make_question(encoder, item, word=answer_word) for item, answer_word in ((text, word), (other, foil))
     )
-    aligned = other_texts.align_texts(*(encoder.pieces(item).tokenized() for item in (text, other)))
-    if not aligned[question.place, other_question.place]:
+    alignment = other_texts.align_texts(*(encoder.pieces(item).tokenized() for item in (text, other)))
+    if not alignment[question.place, other_question.place]:
         raise SettingError(
             f"The word to predict is token {question.place} in one text and token {other_question.place}, another "
             "word, in the other.",

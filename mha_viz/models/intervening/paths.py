@@ -29,9 +29,9 @@ def check_path_end(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Hea
     if not exact:
         raise SettingError("Paths have no first-order estimate.", "Leave out exact=False or to= (--estimate or --to).")
     if to == "" or side not in SIDES:
-        missing = "The head where paths end is missing."
+        problem = "The head where paths end is missing."
         raise SettingError(
-            missing if to == "" else f"{quote(str(side))} is not a side of a head.",
+            problem if to == "" else f"{quote(str(side))} is not a side of a head.",
             f"Name a head (to=, --to) and one of {', '.join(SIDES)} (side=, --side).",
         )
     head = Head.among(to, encoder.layer_numbers, encoder.heads, encoder.name)
@@ -41,30 +41,30 @@ def check_path_end(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Hea
 
 
 def patch_paths(
-    encoder: Encoder, pieces: TextPieces | WordPieces, other_outputs: Weights, to: Head, side: str, at_once: int
+    encoder: Encoder, pieces: TextPieces | WordPieces, other_outputs: Weights, to: Head, side: str, batch_size: int
 ) -> Iterator[tuple[list[Head], Weights]]:
     """Yield earlier heads with the last states, [head, n, d_model], that result when each is patched along a path.
 
     The output of each earlier head in ``other_outputs``, [layer, n, head, d_head], reaches only one side of ``to``.
     Raises ModelUnsupported.
     """
-    _, unpatched = encoder.last_states(pieces, partial(_PathTap, to=to))
-    assert isinstance(unpatched, _PathTap)
-    if not unpatched.sides:
+    _, unpatched_tap = encoder.last_states(pieces, partial(_PathTap, to=to))
+    assert isinstance(unpatched_tap, _PathTap)
+    if not unpatched_tap.sides:
         raise ModelUnsupported(
             f"The queries and keys of {quote_model(encoder.name)} cannot be replaced.",
             "Choose a model such as BERT or GPT-2.",
         )
     heads = [Head(layer, head) for layer in range(to.layer) for head in range(encoder.heads)]
-    for chunk in split_range(0, len(heads), at_once):
+    for chunk in split_range(0, len(heads), batch_size):
         sources, side_index = [heads[index] for index in chunk], SIDES.index(side)
-        outputs = [output.repeat(len(sources), 1, 1, 1) for output in unpatched.outputs]
+        outputs = [output.repeat(len(sources), 1, 1, 1) for output in unpatched_tap.outputs]
         for variant, head in enumerate(sources):
             outputs[head.layer][variant, :, head.head] = torch.from_numpy(other_outputs[head.layer][:, head.head])
-        _, patched_sources = encoder.last_states(pieces, partial(_PathTap, to=to, outputs=outputs), len(sources))
-        assert isinstance(patched_sources, _PathTap)
+        _, source_tap = encoder.last_states(pieces, partial(_PathTap, to=to, outputs=outputs), len(sources))
+        assert isinstance(source_tap, _PathTap)
         make_patched_tap = partial(
-            _PathTap, to=to, outputs=unpatched.outputs, patched_side=(side_index, patched_sources.sides[side_index])
+            _PathTap, to=to, outputs=unpatched_tap.outputs, patched_side=(side_index, source_tap.sides[side_index])
         )
         yield sources, encoder.last_states(pieces, make_patched_tap, len(sources))[0].cpu().numpy()
 
@@ -115,6 +115,6 @@ class _PathTap(Tap):
             return self._replacements[index].expand_as(output) if self._replacements else output
         if self._patched_side is None:
             return output
-        replaced: torch.Tensor = self._replacements[index].expand_as(output).clone()
-        replaced[:, :, self._end.head] = output[:, :, self._end.head]
-        return replaced
+        new_output: torch.Tensor = self._replacements[index].expand_as(output).clone()
+        new_output[:, :, self._end.head] = output[:, :, self._end.head]
+        return new_output

@@ -75,14 +75,14 @@ def split_sentence(encoder: Encoder, text: str) -> SentencePieces:
     assert isinstance(pieces, TextPieces)
     if pieces.cut is not None:
         raise TextError(f"{quote(text)} has more tokens than {encoder.name} reads.", "Shorten it.")
-    ordinary = [place for place, is_special in enumerate(pieces.tokenized().special) if not is_special]
+    word_places = [place for place, is_special in enumerate(pieces.tokenized().special) if not is_special]
     if not encoder.causal:
         assert encoder.mask is not None
-        return SentencePieces(pieces, [_mask_piece(pieces, place, encoder.mask) for place in ordinary])
-    predicted = [place for place in ordinary if place > 0]
-    if not predicted:
+        return SentencePieces(pieces, [_mask_piece(pieces, place, encoder.mask) for place in word_places])
+    predicted_places = [place for place in word_places if place > 0]
+    if not predicted_places:
         raise TextError(f"{quote(text)} is a single token, which nothing predicts.", "Write a longer sentence.")
-    places, target_ids = [place - 1 for place in predicted], [pieces.ids[place] for place in predicted]
+    places, target_ids = [place - 1 for place in predicted_places], [pieces.ids[place] for place in predicted_places]
     return SentencePieces(pieces, [CopyPieces(pieces.ids, pieces.types, places, target_ids)])
 
 
@@ -106,8 +106,8 @@ def score_without(
         skipped: the number of predictions at the beginning to leave out of the scores of variants, because a causal
             model makes them in the sentence with which this one is compared, too.
     """
-    measure = _score_causal if encoder.causal else _score_masked
-    return measure(encoder, sentence, variants, make_substitute, skipped)
+    score = _score_causal if encoder.causal else _score_masked
+    return score(encoder, sentence, variants, make_substitute, skipped)
 
 
 def _group_by_layer(variants: Sequence[tuple[Head, ...]], columns: Iterable[int]) -> dict[int, list[int]]:
@@ -119,11 +119,11 @@ def _group_by_layer(variants: Sequence[tuple[Head, ...]], columns: Iterable[int]
 
 
 def count_shared(first: SentencePieces, second: SentencePieces) -> int:
-    """Count the predictions at the beginning that a causal model shares between two sentences."""
+    """Count the predictions at the beginning that a causal model makes alike in two sentences."""
     ids = zip(first.pieces.ids, second.pieces.ids, strict=False)
-    shared = next((place for place, (first_id, second_id) in enumerate(ids) if first_id != second_id), None)
-    shared = min(len(first.pieces.ids), len(second.pieces.ids)) if shared is None else shared
-    return sum(place + 1 < shared for place in first.copies[0].places)
+    shared_length = next((place for place, (first_id, second_id) in enumerate(ids) if first_id != second_id), None)
+    shared_length = min(len(first.pieces.ids), len(second.pieces.ids)) if shared_length is None else shared_length
+    return sum(place + 1 < shared_length for place in first.copies[0].places)
 
 
 def _mask_piece(pieces: TextPieces, place: int, mask: int) -> CopyPieces:
@@ -155,18 +155,20 @@ def _score_causal(
         states = torch.from_numpy(
             _run_causal(encoder, sentence.pieces.text, [variants[column] for column in batch_columns], substitute)
         )
-        last = states[:, places].flatten(0, 1).to(encoder.device)
+        predicting_states = states[:, places].flatten(0, 1).to(encoder.device)
         scores[batch_columns] = (
-            score_pieces(encoder, last, target_ids * len(batch_columns)).reshape(len(batch_columns), -1).sum(axis=1)
+            score_pieces(encoder, predicting_states, target_ids * len(batch_columns))
+            .reshape(len(batch_columns), -1)
+            .sum(axis=1)
         )
     return float(_score_unablated(encoder, sentence).sum()), scores
 
 
 def _split_causal(variants: Sequence[tuple[Head, ...]], n: int) -> Iterator[list[int]]:
     """Yield the numbers of variants for each batch: single heads by layer, then sets of heads."""
-    single = [column for column, heads in enumerate(variants) if len(heads) == 1]
-    several = [column for column, heads in enumerate(variants) if len(heads) > 1]
-    for columns in (*_group_by_layer(variants, single).values(), several):
+    single_heads = [column for column, heads in enumerate(variants) if len(heads) == 1]
+    head_sets = [column for column, heads in enumerate(variants) if len(heads) > 1]
+    for columns in (*_group_by_layer(variants, single_heads).values(), head_sets):
         for part in split_range(0, len(columns), max(1, MAX_BATCH_TOKENS // n)):
             yield columns[part.start : part.stop]
 
@@ -175,8 +177,8 @@ def _run_causal(encoder: Encoder, text: str, variants: Sequence[tuple[Head, ...]
     """Return the last states of the variants of a batch, [variant, n, d_model]."""
     if len(variants[0]) > 1:
         return ablation.compute_states_without(encoder, variants, substitute, text)
-    diverging = ablation.ablate_one_by_one([head.head for (head,) in variants])
-    return ablation.run_forked_pass(encoder, variants[0][0].layer, diverging, substitute, text).states
+    make_variants = ablation.ablate_one_by_one([head.head for (head,) in variants])
+    return ablation.run_forked_pass(encoder, variants[0][0].layer, make_variants, substitute, text).states
 
 
 # ---- Masked copies ----------------------------------------------------------------------------------------------
@@ -201,7 +203,7 @@ def _iter_blocks(
     n, count = len(sentence.pieces.ids), len(sentence.copies)
     for numbers in split_range(0, count, max(1, MAX_BATCH_TOKENS // n)):
         block = _Block(numbers, sentence.copies[numbers.start : numbers.stop])
-        tap = LayerInputTap(encoder.space(n, len(block.copies)))
+        tap = LayerInputTap(encoder.allocate(n, len(block.copies)))
         yield block, encoder.batch_states(block.copies, tap), tap.layer_inputs
 
 
@@ -230,12 +232,12 @@ def _score_masked(
     layers = _group_by_layer(variants, range(len(variants)))
     for block, states, layer_inputs in _iter_blocks(encoder, sentence):
         total += float(_score_copies(encoder, _select_masked_states(states, block), block).sum())
-        substitute, at_once = make_substitute(block.numbers), max(1, MAX_BATCH_TOKENS // (n * len(block.copies)))
+        substitute, batch_size = make_substitute(block.numbers), max(1, MAX_BATCH_TOKENS // (n * len(block.copies)))
         for layer, columns in layers.items():
-            for part in split_range(0, len(columns), at_once):
+            for part in split_range(0, len(columns), batch_size):
                 batch_columns = columns[part.start : part.stop]
-                ablated = [variants[column] for column in batch_columns for _ in block.copies]
-                tap = ablation.make_ablation_tap(ablated, substitute)(encoder.space(n, len(ablated)))
+                ablated_heads = [variants[column] for column in batch_columns for _ in block.copies]
+                tap = ablation.make_ablation_tap(ablated_heads, substitute)(encoder.allocate(n, len(ablated_heads)))
                 changed_states = _run_copies(encoder, block, len(batch_columns), tap, layer, layer_inputs)
                 scores[batch_columns] += _score_copies(encoder, changed_states, block).sum(axis=1)
     return total, scores

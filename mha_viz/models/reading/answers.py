@@ -33,8 +33,8 @@ MAX_WORD_CHARACTERS = 60  # maximum number of characters of a word that is looke
 MAX_SCORED_STATES = 128  # states whose probabilities are in memory at once; 50 MB for a vocabulary of 50,000
 BLANK = "␣"  # shown for the space at the beginning of a piece
 
-_head_lock = threading.Lock()
-_heads: WeakKeyDictionary[Encoder, Any] = WeakKeyDictionary()  # a head, or the reason why there is none
+_word_head_lock = threading.Lock()
+_word_heads: WeakKeyDictionary[Encoder, Any] = WeakKeyDictionary()  # or the reason why there is none
 
 
 def make_question(
@@ -58,7 +58,7 @@ def make_question(
         text: the text that the model reads.
         pair: a second text, read together with the first.
         words: the sentence as words, in place of ``text``.
-        place: the masked token, if there are several; FIRST means the first one.
+        place: the masked token, if there are several; FIRST_MASK means the first one.
         word: the piece whose log-probability is the score, by default the most probable one. A space before it may be
             omitted.
         other: a text to compare ``text`` with.
@@ -67,7 +67,7 @@ def make_question(
 
     Raises ModelUnsupported for a model that has no weights for words; TextError where the text has no masked token, or
     several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked, and
-    for an unknown ``off_in``; EmptyText, and as :meth:`Encoder.encode`.
+    for an unknown ``off_in``; EmptyText, and the errors of :meth:`Encoder.encode`.
     """
     encoder = require_one_stack(encoder)
     check_kind(word, str, "a word", "Give it as text.")
@@ -89,7 +89,7 @@ def make_question(
         piece = _find_piece(encoder, word)
     else:
         states = encoder.states(text, pair, words=words)
-        piece = int(log_probabilities(encoder, states[:, question.place])[0].argmax())
+        piece = int(compute_log_probabilities(encoder, states[:, question.place])[0].argmax())
     return question._replace(word=format_word(encoder, piece), piece=piece)
 
 
@@ -126,35 +126,35 @@ def _find_piece(encoder: Encoder, word: str) -> int:
 
     Raises TextError for other words, EmptyText for an empty one.
     """
-    tokenizer, typed = encoder.vocabulary, word.strip()[:MAX_WORD_CHARACTERS].replace(BLANK, " ")
-    if not typed.strip():
+    tokenizer, typed_word = encoder.vocabulary, word.strip()[:MAX_WORD_CHARACTERS].replace(BLANK, " ")
+    if not typed_word.strip():
         raise EmptyText("No word was given.", "Type one, or leave it to the model.")
     with convert_panics(encoder.name):
         encodings = [
             tokenizer.encode(spelling, add_special_tokens=False)
-            for spelling in dict.fromkeys((f" {typed.strip()}", typed))
+            for spelling in dict.fromkeys((f" {typed_word.strip()}", typed_word))
         ]
-        vocabulary_id = tokenizer.convert_tokens_to_ids(typed)
+        vocabulary_id = tokenizer.convert_tokens_to_ids(typed_word)
     pieces = [ids[0] for ids in encodings if len(ids) == 1] + ([] if vocabulary_id is None else [vocabulary_id])
     pieces = [piece for piece in pieces if piece != tokenizer.unk_token_id]
     if not pieces:
         count = min(map(len, encodings))
         problem = f"is {count} tokens" if count > 1 else "is not in the vocabulary"
-        raise TextError(f"{quote(typed.strip())} {problem} of {encoder.name}.", "Choose a word that is one token.")
+        raise TextError(f"{quote(typed_word.strip())} {problem} of {encoder.name}.", "Choose a word that is one token.")
     return int(pieces[0])
 
 
 def format_word(encoder: Encoder, piece: int) -> str:
     """Return a readable form of a piece of the vocabulary; "␣" stands for a space at its beginning."""
     backend = encoder.vocabulary.backend_tokenizer
-    raw = str(backend.id_to_token(piece))
-    if raw.startswith("▁"):
-        return raw.replace("▁", BLANK)
+    raw_name = str(backend.id_to_token(piece))
+    if raw_name.startswith("▁"):
+        return raw_name.replace("▁", BLANK)
     name = str(backend.decode([piece], skip_special_tokens=False)).replace(" ", BLANK)
-    return name if name.isprintable() and name else raw
+    return name if name.isprintable() and name else raw_name
 
 
-def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
+def compute_log_probabilities(encoder: Encoder, states: Any) -> Numbers:
     """Return the log-probability of every piece of the vocabulary, [variant, piece], in float64.
 
     ``states`` are last states, [variant, d_model]. Raises ModelUnsupported, and ModelBroken if the model's
@@ -170,14 +170,14 @@ def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
 def score_pieces(encoder: Encoder, states: torch.Tensor, pieces: Sequence[int]) -> Numbers:
     """Return the log-probability of one piece for each of the last states [state, d_model]: [state], in float64.
 
-    The probabilities of the whole vocabulary exist for a few states at a time. Raises the errors of
-    :func:`log_probabilities`.
+    The whole vocabulary is scored for only a few states at a time, to limit memory. Raises the errors of
+    :func:`compute_log_probabilities`.
     """
-    head, scores = load_word_head(encoder), list[Numbers]()
+    word_head, scores = load_word_head(encoder), list[Numbers]()
     with torch.inference_mode():
         for start in range(0, len(pieces), MAX_SCORED_STATES):
             part = slice(start, start + MAX_SCORED_STATES)
-            logits, piece_ids = compute_logits(head, states[part]).double(), torch.tensor(pieces[part])
+            logits, piece_ids = compute_logits(word_head, states[part]).double(), torch.tensor(pieces[part])
             piece_logits = logits.gather(1, piece_ids.to(logits.device)[:, None])[:, 0]
             scores.append((piece_logits - logits.logsumexp(-1)).cpu().numpy())
     return _check_probabilities(encoder, np.concatenate(scores) if scores else np.zeros(0))
@@ -193,9 +193,9 @@ def _check_probabilities(encoder: Encoder, probabilities: Numbers) -> Numbers:
     return probabilities
 
 
-def compute_logits(head: Any, states: torch.Tensor) -> torch.Tensor:
+def compute_logits(word_head: Any, states: torch.Tensor) -> torch.Tensor:
     """Return the logits of last states [variant, d_model]: [variant, piece]."""
-    logits: torch.Tensor = head(inputs_embeds=states[None].to(head.dtype)).logits
+    logits: torch.Tensor = word_head(inputs_embeds=states[None].to(word_head.dtype)).logits
     return logits[0].float()
 
 
@@ -204,15 +204,15 @@ def find_output_matrix(encoder: Encoder) -> torch.Tensor:
 
     Raises the errors of :func:`load_word_head`.
     """
-    head = load_word_head(encoder)
-    unembedding = getattr(head, "embed_out", None) or getattr(head, "lm_head", None)  # GPT-NeoX has embed_out
+    word_head = load_word_head(encoder)
+    unembedding = getattr(word_head, "embed_out", None) or getattr(word_head, "lm_head", None)  # GPT-NeoX has embed_out
     if unembedding is None:
         raise ModelUnsupported(
             f"{quote_model(encoder.name)} has no single matrix between its last hidden states and its logits.",
             "Choose a model such as GPT-2, Llama or Pythia.",
         )
     output_matrix: torch.Tensor = unembedding.weight.detach()
-    scale = getattr(head, "logit_scale", 1)  # Cohere scales its logits
+    scale = getattr(word_head, "logit_scale", 1)  # Cohere scales its logits
     return output_matrix if scale == 1 else output_matrix * scale
 
 
@@ -221,41 +221,42 @@ def load_word_head(encoder: Encoder) -> Any:
 
     Raises ModelUnsupported, with the reason, if the files do not contain it.
     """
-    with _head_lock:
-        if encoder not in _heads:
-            _heads[encoder] = _open_word_head(encoder)
-    head = _heads[encoder]
-    if isinstance(head, str):
+    with _word_head_lock:
+        if encoder not in _word_heads:
+            _word_heads[encoder] = _open_word_head(encoder)
+    word_head = _word_heads[encoder]
+    if isinstance(word_head, str):
         raise ModelUnsupported(
-            f"{quote_model(encoder.name)} cannot predict words: {head}.",
+            f"{quote_model(encoder.name)} cannot predict words: {word_head}.",
             "Compare two texts without asking for a word, or choose a model such as toy or BERT.",
         )
-    return head
+    return word_head
 
 
 def _open_word_head(encoder: Encoder) -> Any:
-    """Return the head, or the reason why there is none."""
+    """Return the module that computes logits, or the reason why there is none."""
     if encoder.folder is None:
         return "its weights are random"
-    wordless = find_family(encoder.config).wordless
-    if wordless:
-        return wordless
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM  # 3 s that readings need not wait
+    reason = find_family(encoder.config).no_words_reason
+    if reason:
+        return reason
+    # Imported here, because it takes 3 s and readings do not need it.
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
     from mha_viz.models.reading.opening import silence_transformers
 
-    kind: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
-    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    auto_class: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
+    offline: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with silence_transformers():
-        config = AutoConfig.from_pretrained(encoder.folder, **local)
-        model, report = kind.from_pretrained(
+        config = AutoConfig.from_pretrained(encoder.folder, **offline)
+        model, report = auto_class.from_pretrained(
             encoder.folder,
             config=config,
             attn_implementation=capture.choose_implementation(encoder.family),
             dtype=parse_dtype(encoder.dtype),
             use_safetensors=True,
             output_loading_info=True,
-            **local,
+            **offline,
         )
     missing = sorted(report["missing_keys"])
     if missing:

@@ -19,7 +19,7 @@ _MASK_PENALTY = 1e30  # subtracted from XLNet's scores of masked positions
 
 
 def rewrite(model: Any) -> Any:
-    """Replace the model's attention modules by those of this file if its family needs that. Return the model."""
+    """Replace the model's attention modules with the ones in this file if its family needs that. Return the model."""
     make_attention = _REPLACEMENTS.get(model.config.model_type)
     if make_attention is None or not capture.is_rewritten(model.config.model_type):
         return model
@@ -47,10 +47,10 @@ def eager_attention_forward(
 
     ``mask`` is added to the scores. Heads may share keys and values.
     """
-    shared = query.shape[1] // key.shape[1]
-    scores = query @ key.repeat_interleave(shared, dim=1).transpose(2, 3) * scaling
+    heads_per_key = query.shape[1] // key.shape[1]
+    scores = query @ key.repeat_interleave(heads_per_key, dim=1).transpose(2, 3) * scaling
     weights = (scores if mask is None else scores + mask).softmax(-1)
-    return (weights @ value.repeat_interleave(shared, dim=1)).transpose(1, 2), weights
+    return (weights @ value.repeat_interleave(heads_per_key, dim=1)).transpose(1, 2), weights
 
 
 class _FalconAttention(nn.Module):
@@ -81,16 +81,16 @@ class _FalconAttention(nn.Module):
     ) -> tuple[torch.Tensor, None]:
         """Return the output of the attention, recording it in the current tap."""
         size = self.config.num_attention_heads // self._keys + 2
-        joined = self.query_key_value(hidden_states).unflatten(-1, (self._keys, size, -1)).transpose(1, 2)
-        query, key, value = joined[..., :-2, :].transpose(2, 3).flatten(1, 2), joined[..., -2, :], joined[..., -1, :]
+        qkv = self.query_key_value(hidden_states).unflatten(-1, (self._keys, size, -1)).transpose(1, 2)
+        query, key, value = qkv[..., :-2, :].transpose(2, 3).flatten(1, 2), qkv[..., -2, :], qkv[..., -1, :]
         if alibi is None:
             query, key = (_rotate(vectors, *position_embeddings) for vectors in (query, key))
         output = capture.capture_attention(self, query, key, value, attention_mask, scaling=self.scaling)[0]
-        projected = self.dense(output.flatten(2))
+        projection = self.dense(output.flatten(2))
         tap = capture.get_current_tap()
         if tap is not None:
-            tap.sentences = len(projected)
-        return projected, None
+            tap.sentences = len(projection)
+        return projection, None
 
 
 def _repeat_for_variants(_: nn.Module, __: Any, result: torch.Tensor) -> torch.Tensor:
@@ -112,8 +112,8 @@ def _rotate(vectors: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torc
 class _XLNetAttention(nn.Module):
     """XLNet's attention.
 
-    It adds to q · k the products of the query with the distance of the two tokens, and with whether they belong to the
-    same text. Three biases of the queries belong to these three products.
+    To q · k it adds products of the query with an embedding of the two tokens' distance, and with one of whether they
+    belong to the same text. Each of the three products has its own query bias.
     """
 
     def __init__(self, original: Any, config: Any) -> None:
@@ -144,15 +144,15 @@ class _XLNetAttention(nn.Module):
         heads = self.config.num_attention_heads
         query, key, value = (_split_heads(layer(x), heads) for layer in (self.q, self.k, self.v))
         distances = _split_heads(self.r(r[:, :1].transpose(0, 1).to(x.dtype)), heads)
-        added = _align_with_keys((query + self.r_r_bias[:, None]) @ distances.transpose(2, 3))
+        bias = _align_with_keys((query + self.r_r_bias[:, None]) @ distances.transpose(2, 3))
         if seg_mat is not None:
-            by_text = torch.einsum("bnid,snd->bnis", query + self.r_s_bias[:, None], self.seg_embed)
-            added = added + torch.einsum("ijbs,bnis->bnij", seg_mat.to(x.dtype), by_text)
-        added = added.float() * self.scaling
+            text_scores = torch.einsum("bnid,snd->bnis", query + self.r_s_bias[:, None], self.seg_embed)
+            bias = bias + torch.einsum("ijbs,bnis->bnij", seg_mat.to(x.dtype), text_scores)
+        bias = bias.float() * self.scaling
         if attn_mask_h is not None:
-            added = added - _MASK_PENALTY * attn_mask_h.permute(2, 3, 0, 1)
+            bias = bias - _MASK_PENALTY * attn_mask_h.permute(2, 3, 0, 1)
         output = capture.capture_attention(
-            self, query + self.r_w_bias[:, None], key, value, added, scaling=self.scaling
+            self, query + self.r_w_bias[:, None], key, value, bias, scaling=self.scaling
         )[0]
         normalised: torch.Tensor = self.layer_norm(self.o(output.flatten(2)).transpose(0, 1) + h)
         return normalised, None
@@ -165,9 +165,9 @@ def _make_linear(weight: torch.Tensor) -> nn.Linear:
     return layer
 
 
-def _split_heads(joined: torch.Tensor, heads: int) -> torch.Tensor:
+def _split_heads(projection: torch.Tensor, heads: int) -> torch.Tensor:
     """Reshape [sentence, n, head · d_head] to [sentence, head, n, d_head]."""
-    return joined.view(*joined.shape[:-1], heads, -1).transpose(1, 2)
+    return projection.view(*projection.shape[:-1], heads, -1).transpose(1, 2)
 
 
 def _align_with_keys(scores: torch.Tensor) -> torch.Tensor:
@@ -184,7 +184,7 @@ def _align_with_keys(scores: torch.Tensor) -> torch.Tensor:
 class _LongformerAttention(nn.Module):
     """Longformer's attention, in which a query sees keys that are at most ``reach`` tokens away.
 
-    There are no global tokens, because a task decides which tokens are global.
+    There are no global tokens, because the task decides which tokens are global.
     """
 
     def __init__(self, original: Any, config: Any) -> None:
@@ -198,10 +198,11 @@ class _LongformerAttention(nn.Module):
         """Return the outputs of the heads, recording the attention in the current tap."""
         inputs = self.query, self.key, self.value
         query, key, value = (_split_heads(layer(hidden_states), self.config.num_attention_heads) for layer in inputs)
-        output = capture.capture_attention(self, query, key, value, self._mask(hidden_states), scaling=self.scaling)[0]
+        mask = self._make_mask(hidden_states)
+        output = capture.capture_attention(self, query, key, value, mask, scaling=self.scaling)[0]
         return (output.flatten(2),)
 
-    def _mask(self, x: torch.Tensor) -> torch.Tensor | None:
+    def _make_mask(self, x: torch.Tensor) -> torch.Tensor | None:
         """Return the mask that is added to scores, [1, 1, query, key]; None if no position is masked."""
         n = x.shape[1]
         if n <= self.reach + 1:
@@ -214,7 +215,7 @@ class _LongformerAttention(nn.Module):
 def _skip_padding(
     input_ids: Any, attention_mask: Any, token_type_ids: Any, position_ids: Any, inputs_embeds: Any, **_: Any
 ) -> Any:
-    """Return a text as it is. Replaces the function that pads a text to a multiple of the window."""
+    """Return a text unpadded. Replaces the function that pads a text to a multiple of the window."""
     return 0, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
 
 
@@ -243,7 +244,7 @@ def _tap_attention(original: Any, config: Any) -> nn.Module:
     GPT-J divides by √d_head; GPT-Neo does not, and sees a window in its local layers.
     """
     module: nn.Module = original
-    original.__class__ = type("Calling", (_TappedMixin, type(original)), {"__module__": __name__})
+    original.__class__ = type("TappedAttention", (_TappedMixin, type(original)), {"__module__": __name__})
     original.scaling = 1 / getattr(original, "scale_attn", 1)
     if getattr(original, "attention_type", "global") == "local":
         original.reach = config.window_size - 1

@@ -16,7 +16,7 @@ __all__ = ["Bert", "eager_attention_forward"]
 
 
 class Bert(nn.Module):
-    """The layers of BERT, without the dropout used in training. Its weights have no memory until they are loaded."""
+    """The layers of BERT, without the dropout used in training. Its weights are on the meta device until loaded."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Bert(nn.Module):
         self.encoder.layer = nn.ModuleList(_make_layer(config) for _ in range(config.num_hidden_layers))
 
     def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> Any:
-        """Declare the inputs of a pass, which :class:`mha_viz.models.reading.fast_layers.StraightRunner` runs."""
+        """Declare the inputs of a pass, which :class:`mha_viz.models.reading.fast_layers.LayerRunner` runs."""
         raise NotImplementedError
 
     def get_input_embeddings(self) -> nn.Embedding:
@@ -89,9 +89,9 @@ def _make_output(width: int, config: Any) -> nn.Module:
     return module
 
 
-def make_linear(width: int, wide: int) -> nn.Linear:
-    """Return a linear layer, [..., width] → [..., wide]."""
-    return nn.Linear(width, wide, device="meta")
+def make_linear(in_width: int, out_width: int) -> nn.Linear:
+    """Return a linear layer, [..., in_width] → [..., out_width]."""
+    return nn.Linear(in_width, out_width, device="meta")
 
 
 def make_norm(width: int, eps: float) -> nn.LayerNorm:
@@ -100,8 +100,8 @@ def make_norm(width: int, eps: float) -> nn.LayerNorm:
 
 
 def make_table(rows: int, width: int) -> nn.Embedding:
-    """Return a table of vectors without memory.
+    """Return a table of vectors on the meta device.
 
-    Passing the weight avoids random initialisation, which without memory would import PyTorch's compiler (1.5 s).
+    Passing the weight avoids random initialisation, which on that device would import PyTorch's compiler (1.5 s).
     """
     return nn.Embedding(rows, width, _weight=torch.empty(rows, width, device="meta"))

@@ -45,9 +45,8 @@ def is_rewritten(family: str) -> bool:
     return family in FAMILIES and FAMILIES[family].rewritten and not uses_registered_attention(family)
 
 
-QueryKeyValue = tuple[
-    torch.Tensor, torch.Tensor, torch.Tensor
-]  # queries, keys and values, [sentence, head, n, d_head] each
+# Queries, keys and values, [sentence, head, n, d_head] each.
+QueryKeyValue = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class LastLayerSeen(Exception):  # a signal, not an error
@@ -62,8 +61,8 @@ class Tap:
     ALBERT runs one module many times. With ``stop_after_last`` False, the pass continues after the last layer's
     attention. With ``differentiable`` True, gradients flow back from the last states to the arguments of ``layer``.
 
-    Numbers that a subclass leaves are not the model's own: such readings say "changed by" and the tap's ``name``, by
-    default the name of its class. A tap that only reads sets ``changes`` to False.
+    A reading with a subclass says "changed by" and the tap's ``name``, by default the name of its class, because its
+    numbers may not be the model's own. A tap that only reads sets ``changes`` to False.
 
     This example makes a head attend evenly and shows what later layers then do (``Encoder.through`` makes the tap and
     runs it):
@@ -97,9 +96,9 @@ class Tap:
             weights: Weights = self.weights.numpy()
             return weights
         # A GPU writes to pinned memory at full speed, and numpy uses huge pages: 75 MB take 5 ms instead of 60 ms.
-        pinned = torch.empty(self.weights.shape, pin_memory=True).copy_(self.weights)
-        weights = np.empty(pinned.shape, np.float32)
-        torch.from_numpy(weights).copy_(pinned)
+        pinned_weights = torch.empty(self.weights.shape, pin_memory=True).copy_(self.weights)
+        weights = np.empty(pinned_weights.shape, np.float32)
+        torch.from_numpy(weights).copy_(pinned_weights)
         return weights
 
     def steps(self) -> tuple[Step, ...]:
@@ -231,18 +230,18 @@ def capture_attention(
     return output.to(dtype), weights
 
 
-def attend_unmasked(tap: Tap, joined: torch.Tensor, size: int, scaling: float) -> torch.Tensor:
+def attend_unmasked(tap: Tap, projections: torch.Tensor, size: int, scaling: float) -> torch.Tensor:
     """Return the outputs of all heads, [sentence, n, head · d_head], for a tap that needs only weights; without a mask.
 
-    ``joined``: [sentence, n, 3 · head · d_head], queries, keys and values side by side; only queries and keys for a
-    layer with which the pass ends. ``size``: d_head. Raises LastLayerSeen when the tap needs nothing more.
+    ``projections``: [sentence, n, 3 · head · d_head], queries, keys and values side by side; only queries and keys for
+    a layer with which the pass ends. ``size``: d_head. Raises LastLayerSeen when the tap needs nothing more.
     """
     index = tap.seen
     tap.seen += 1
-    sentences, n, width = joined.shape
+    sentences, n, width = projections.shape
     scores = tap.slot(index).view(-1, n, n)  # [head · sentence, query, key]
     heads = len(scores) // sentences
-    by_head = joined.view(sentences, n, width // (heads * size), heads, size).permute(2, 3, 0, 1, 4)
+    by_head = projections.view(sentences, n, width // (heads * size), heads, size).permute(2, 3, 0, 1, 4)
     query, key, *value = by_head.reshape(-1, len(scores), n, size).unbind()
     torch.baddbmm(scores, query, key.transpose(1, 2), beta=0, alpha=scaling, out=scores)
     _softmax_(scores)
@@ -290,6 +289,6 @@ def _softmax_(scores: torch.Tensor) -> None:
     scores.div_(scores.sum(-1, keepdim=True))
 
 
-def _flatten_heads(projected: torch.Tensor) -> torch.Tensor:
+def _flatten_heads(vectors: torch.Tensor) -> torch.Tensor:
     """Reshape [sentence, head, n, d_head] to [head · sentence, n, d_head]."""
-    return projected.transpose(0, 1).flatten(0, 1)
+    return vectors.transpose(0, 1).flatten(0, 1)

@@ -10,13 +10,13 @@ from mha_viz.errors import ModelUnsupported, SettingError, TextError, shorten_va
 from mha_viz.heads import is_number
 from mha_viz.model_names import quote_model
 from mha_viz.models.families import is_listed
-from mha_viz.models.reading.answers import log_probabilities
+from mha_viz.models.reading.answers import compute_log_probabilities
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.models.reading.tokenizer import TextPieces
 
-NOTHING = Continuation()
+EMPTY = Continuation()
 PIECES_PER_WORD = 6  # maximum on average; without spaces between words, nothing else ends a text
 
 
@@ -30,13 +30,13 @@ def continue_text(model: AnyModel, text: str, words: int = 8) -> str:
     or that has no weights for words; SettingError for a number of words other than 1 to 32; TextError if the text
     leaves no room for more; EmptyText.
 
-    >>> continue_text(mv.load("repeater"), "k w d r k w", words=2)
-    'k w d r k w d r'
+    >>> continue_text(mv.load("repeater"), "dog river anna dog river", words=2)
+    'dog river anna dog river anna dog'
     """
     return text + write_more(model, text, words, steps=words * PIECES_PER_WORD).text
 
 
-def write_more(model: AnyModel, text: str, words: int, state: Continuation = NOTHING, steps: int = 1) -> Continuation:
+def write_more(model: AnyModel, text: str, words: int, state: Continuation = EMPTY, steps: int = 1) -> Continuation:
     """Return a model's continuation after up to ``steps`` more pieces.
 
     ``state`` is the continuation so far. Raises the errors of :func:`continue_text`.
@@ -60,16 +60,16 @@ def write_more(model: AnyModel, text: str, words: int, state: Continuation = NOT
         if state.is_complete:
             break
         ids = [*prompt, *state.pieces]
-        last = encoder.last_states(text_pieces._replace(ids=ids, types=[0] * len(ids)), Tap)[0][:, -1]
-        best = int(log_probabilities(encoder, last.cpu().numpy())[0].argmax())
-        if best in delimiters:
+        last_state = encoder.last_states(text_pieces._replace(ids=ids, types=[0] * len(ids)), Tap)[0][:, -1]
+        next_piece = int(compute_log_probabilities(encoder, last_state.cpu().numpy())[0].argmax())
+        if next_piece in delimiters:
             return state._replace(text=_cut_after_words(state.text, words), is_complete=True)
-        pieces = (*state.pieces, best)
-        written = _decode(encoder, prompt, pieces)
-        is_full = len(written.split()) > words or len(pieces) >= min(
+        pieces = (*state.pieces, next_piece)
+        new_text = _decode(encoder, prompt, pieces)
+        is_full = len(new_text.split()) > words or len(pieces) >= min(
             words * PIECES_PER_WORD, encoder.limit - len(prompt)
         )
-        state = Continuation(pieces, _cut_after_words(written, words) if is_full else written, is_full)
+        state = Continuation(pieces, _cut_after_words(new_text, words) if is_full else new_text, is_full)
     return state
 
 
@@ -94,11 +94,11 @@ def _decode(encoder: Encoder, prompt: Sequence[int], pieces: Sequence[int]) -> s
     decode = encoder.vocabulary.decode
     options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
     prompt_text, full_text = (str(decode(ids, **options)) for ids in ([*prompt], [*prompt, *pieces]))
-    written = full_text[len(prompt_text) :] if full_text.startswith(prompt_text) else f" {decode([*pieces], **options)}"
-    return written.rstrip("\ufffd")
+    has_prompt = full_text.startswith(prompt_text)
+    return (full_text[len(prompt_text) :] if has_prompt else f" {decode([*pieces], **options)}").rstrip("\ufffd")
 
 
-def _cut_after_words(written: str, words: int) -> str:
+def _cut_after_words(text: str, words: int) -> str:
     """Return the beginning of a text, up to a number of words."""
-    match = re.match(rf"(?:\s*\S+){{0,{words}}}", written)
+    match = re.match(rf"(?:\s*\S+){{0,{words}}}", text)
     return match[0] if match else ""

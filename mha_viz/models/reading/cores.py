@@ -1,7 +1,7 @@
 """Divide CPU cores among forward passes: one pass at a time on all cores, or several passes at once on shares of them.
 
-A few large passes are fastest in sequence, each on all cores. When there are many passes with other work after each, it
-is better to give every core a pass of its own, so that no pass waits for another.
+A few large passes are fastest in sequence, each on all cores. Many passes with other work after each are faster if
+every core runs its own, so that no pass waits for another.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ one_blas_thread = SingleBlasThread()
 class _ThreadState(threading.local):
     """State of a thread."""
 
-    share = False  # True for workers of a pool, which have cores of their own
+    is_pool_worker = False  # pool workers have cores of their own
 
 
 class PassLock:
@@ -68,11 +68,11 @@ class PassLock:
         self._thread = _ThreadState()
 
     def __enter__(self) -> None:
-        if not self._thread.share:
+        if not self._thread.is_pool_worker:
             self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
-        if not self._thread.share:
+        if not self._thread.is_pool_worker:
             self._lock.release()
 
     @contextmanager
@@ -95,12 +95,12 @@ class PassLock:
         """Start the workers, each with its share of the cores."""
         barrier = threading.Barrier(workers + 1)
 
-        def begin() -> None:
+        def set_threads() -> None:
             """Set the number of threads of this worker."""
             try:
                 torch.get_num_threads()  # PyTorch initialises this number on first reading; only then can it be changed
                 torch.set_num_threads(cores // workers)
-                self._thread.share = True
+                self._thread.is_pool_worker = True
                 barrier.wait()
             except BaseException:
                 barrier.abort()  # so that no other thread waits for this one
@@ -109,7 +109,7 @@ class PassLock:
         with self._lock:  # no other thread may read the number meanwhile
             try:
                 for _ in range(workers):
-                    pool.submit(begin)
+                    pool.submit(set_threads)
                 barrier.wait()
             finally:
                 barrier.abort()  # releases the threads that wait for a thread that cannot start

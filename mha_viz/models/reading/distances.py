@@ -12,15 +12,15 @@ import torch
 from mha_viz.attention.trace import Floats, Relative
 
 # Takes the module of a layer's attention, its arguments by name, the scale of its scores and the number of tokens.
-# Returns the scale that it really uses, and what it adds.
+# Returns the scale that the family uses, and the terms that it adds.
 DistanceTerms: TypeAlias = Callable[[Any, dict[str, Any], float, int], tuple[float, Relative]]
 
 
-def _make_bias(added: torch.Tensor, n: int) -> Relative:
+def _make_bias(bias: torch.Tensor, n: int) -> Relative:
     """Return a term that adds a number per head and distance, [h, n or 1, n]."""
-    empty = np.zeros((len(added), 0, 0), np.float32)
-    per_pair = np.broadcast_to(added.float().cpu().numpy(), (len(added), n, n))
-    return Relative(per_pair, empty, empty, np.zeros((2, n, n), np.intp))
+    empty = np.zeros((len(bias), 0, 0), np.float32)
+    bias_by_pair = np.broadcast_to(bias.float().cpu().numpy(), (len(bias), n, n))
+    return Relative(bias_by_pair, empty, empty, np.zeros((2, n, n), np.intp))
 
 
 def _compute_mpnet_terms(_: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
@@ -45,9 +45,9 @@ def _compute_t5_terms(holder: Any, arguments: dict[str, Any], scaling: float, n:
     See Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section
     2.1. The first layer computes the numbers and passes them to the others.
     """
-    added = arguments.get("position_bias")
+    bias = arguments.get("position_bias")
     with torch.inference_mode():
-        return scaling, _make_bias((holder.compute_bias(n, n) if added is None else added)[0], n)
+        return scaling, _make_bias((holder.compute_bias(n, n) if bias is None else bias)[0], n)
 
 
 def _compute_deberta_terms(holder: Any, arguments: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:

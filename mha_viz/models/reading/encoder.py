@@ -28,7 +28,7 @@ from mha_viz.models.families import count_layers, make_no_shares_error
 from mha_viz.models.reading import capture, cores, linear
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.cores import one_blas_thread, pass_lock
-from mha_viz.models.reading.fast_layers import StraightRunner, make_straight
+from mha_viz.models.reading.fast_layers import LayerRunner, make_layer_runner
 from mha_viz.models.reading.listening import install_hooks
 from mha_viz.models.reading.loaded_model import LoadedModel
 from mha_viz.models.reading.plain_models import open_plain
@@ -47,9 +47,9 @@ class DecomposableStack:
     revision: str
     layers: int
     heads: int
-    layer_numbers: tuple[int, ...]  # by which heads are named
+    layer_numbers: tuple[int, ...]  # the layer numbers in the names of heads
     _model: Any
-    _typed: bool
+    _reads_types: bool
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """Return the pieces of a text as the stack reads them."""
@@ -108,12 +108,12 @@ class DecomposableStack:
             return score_parts(trace, parts, checked_head, query, keys)
 
     def iter_parts(self, pieces: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
-        """Yield, for each of ``count_layers``, its trace and the parts of its attention's input, computed in one pass.
+        """Yield, for each of ``layers``, its trace and the parts of its attention's input, computed in one pass.
 
         Raises the errors of :meth:`score_parts`.
         """
         stream, weights = self._record_stream(pieces, max(layers))
-        for probe, parts in stream.parts(pieces, self._typed, layers):
+        for probe, parts in stream.parts(pieces, self._reads_types, layers):
             yield probe.trace(self.revision, pieces.tokenized(), weights), parts
 
     def iter_norms(
@@ -127,9 +127,9 @@ class DecomposableStack:
         for probe, norms in stream.iter_norms(layers):
             yield probe.trace(self.revision, pieces.tokenized(), weights), norms
 
-    def _record_stream(self, pieces: TextPieces | WordPieces, last: int) -> tuple[Stream, Weights]:
-        """Run one pass. Return the stream recorded up to the layer ``last``, and the weights."""
-        stream = Stream(self._model, self.name, self.layers, last)
+    def _record_stream(self, pieces: TextPieces | WordPieces, last_layer: int) -> tuple[Stream, Weights]:
+        """Run one pass. Return the stream recorded up to ``last_layer``, and the weights."""
+        stream = Stream(self._model, self.name, self.layers, last_layer)
         with stream:
             weights, _ = self._run(pieces, stream.tap)
         return stream, weights
@@ -155,12 +155,12 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True)
 class PreparedText:
-    """A text prepared for the model, with the tokens of its attention and the steps that say how it was given."""
+    """A text prepared for the model, with the tokens of its attention and the first steps of its reading."""
 
     ids: Sequence[int]
     types: Sequence[int]
     tokens: TokenizedText
-    made: tuple[Step, ...]
+    steps: tuple[Step, ...]
 
     @property
     def words(self) -> int:
@@ -206,7 +206,7 @@ def _encode_in_order(encoder: Encoder, texts: Iterable[str | Sequence[str]], bat
 
 def _iter_windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Iterator[_Window]:
     """Yield windows of prepared texts. An error ends the last window."""
-    heads_per_text, weights_in_window = encoder.layers * encoder.heads, 0
+    heads, weights_in_window = encoder.layers * encoder.heads, 0
     window = _Window([])
     for number, text in enumerate(texts):
         try:
@@ -215,31 +215,30 @@ def _iter_windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Ite
             window.error = type(error)(f"Text {number}, counted from 0: {error.problem}", error.remedy)
             window.error.__cause__ = error
             break
-        weights_in_window += heads_per_text * len(window.texts[-1].ids) ** 2
+        weights_in_window += heads * len(window.texts[-1].ids) ** 2
         if weights_in_window >= MAX_WINDOW_WEIGHTS or len(window.texts) >= MAX_WINDOW_TEXTS:
             yield window
             window, weights_in_window = _Window([]), 0
     yield window
 
 
-_PendingReading = tuple[
-    "Future[list[Attention]]", int
-]  # the batch that will contain a text's attention, and its index there
+# The batch that will contain a text's attention, and its index there.
+_PendingReading = tuple["Future[list[Attention]]", int]
 
 
-def _iter_results(places: list[_PendingReading]) -> Iterator[Attention]:
-    """Yield the results of a window in order, as soon as they are there."""
-    places.reverse()
-    while places:  # drop each result once it was returned
-        future, index = places.pop()
+def _iter_results(readings: list[_PendingReading]) -> Iterator[Attention]:
+    """Yield the results of a window in order, as they become available."""
+    readings.reverse()
+    while readings:  # drop each result once it has been returned
+        future, index = readings.pop()
         yield future.result()[index]
 
 
 def make_batches(texts: Sequence[PreparedText], heads: int, batch_words: int) -> list[list[int]]:
     """Group the numbers of texts into batches of equally long texts.
 
-    A batch has at most ``batch_words`` words and CELLS weights, unless a single text has more. Batches are ordered by
-    the first text they contain.
+    A batch has at most ``batch_words`` words and MAX_BATCH_WEIGHTS weights, unless a single text has more. ``heads`` is
+    the number of heads of the whole model. Batches are ordered by the first text they contain.
     """
     groups: list[list[int]] = []
     unfinished: dict[int, tuple[list[int], int]] = {}  # by length: the batch that can still grow, and its words
@@ -258,7 +257,7 @@ def _encode_batch(encoder: Encoder, texts: Sequence[PreparedText]) -> list[Atten
     """Encode texts of equal length in one pass."""
     weights = make_read_only(encoder.batch(texts))  # [layer, head, text, query, key]
     return [
-        encoder.reading(text.tokens, make_read_only(np.ascontiguousarray(weights[:, :, index])), text.made)
+        encoder.reading(text.tokens, make_read_only(np.ascontiguousarray(weights[:, :, index])), text.steps)
         for index, text in enumerate(texts)
     ]
 
@@ -270,7 +269,7 @@ _log = logging.getLogger(__name__)
 
 _PROBE = "The animal didn't cross the street because it was too tired."
 
-_one_pass: AbstractContextManager[Any] = cores.pass_lock
+_pass_lock: AbstractContextManager[Any] = cores.pass_lock
 
 # Untrained models are created with the random state of the process, so only one thread may seed it at a time.
 _seed_lock = threading.Lock()
@@ -279,16 +278,16 @@ _seed_lock = threading.Lock()
 class Encoder(DecomposableStack, LoadedModel):
     """A model with one stack of layers."""
 
-    parts = False
-    remedy: ClassVar = "Choose another model."  # the remedy in errors about weights that cannot be drawn
+    has_two_stacks = False
+    remedy: ClassVar = "Choose another model."  # in errors about weights that cannot be drawn
     own_steps: tuple[Step, ...] = ()  # steps of every reading, after the step that says how the text was given
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
         super().__init__(model, tokenizer, self._shape(model, tokenizer, name), name, revision, device)
-        self._straight: StraightRunner | None = None
-        self._accepts = frozenset(inspect.signature(model.forward).parameters)
+        self._runner: LayerRunner | None = None
+        self._input_names = frozenset(inspect.signature(model.forward).parameters)
         has_types = getattr(model.config, "type_vocab_size", 2) != 1
-        self._typed = has_types and "token_type_ids" in self._accepts & {*tokenizer.model_input_names}
+        self._reads_types = has_types and "token_type_ids" in self._input_names & {*tokenizer.model_input_names}
 
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
@@ -320,11 +319,11 @@ class Encoder(DecomposableStack, LoadedModel):
         return self._tokenizer.prefix
 
     def prefixed(self, prefix: str) -> Self:
-        """Return this model for texts that follow a prefix, such as "query: ", which some models require.
+        """Return this model with a prefix before every text, such as "query: ", which some models require.
 
         The prefix applies to :meth:`encode` and to everything that takes a model and a text. Its pieces are special
-        tokens: they are not words of the text and are drawn separately. Of a pair, the first text follows the prefix.
-        An empty prefix has no effect.
+        tokens: they are not words of the text and are drawn separately. In a pair, only the first text gets the
+        prefix. It replaces an earlier prefix; an empty one removes it.
 
         >>> mv.load("toy").prefixed("the : ").encode("dog barks .").text.special
         (True, True, True, False, False, False, True)
@@ -341,8 +340,8 @@ class Encoder(DecomposableStack, LoadedModel):
         ``prefix`` is as for :meth:`prefixed`.
 
         ``target`` and ``part`` are for encoder–decoders
-        (:meth:`mha_viz.models.reading.encoder_decoder.EncoderDecoder.encode`); other models raise SettingError for
-        them.
+        (:meth:`mha_viz.models.reading.encoder_decoder.EncoderDecoder.encode`); other models raise SettingError if
+        they are given.
 
         Text beyond ``limit`` pieces is cut, the longer of the two texts first. A TextCutWarning says what is kept, and
         ``attention.text.cut`` says how much. Raises EmptyText if nothing is left to read, TextError for a pair that the
@@ -359,8 +358,8 @@ class Encoder(DecomposableStack, LoadedModel):
 
         ``texts``: texts as for :meth:`encode`, or lists of words as for :meth:`encode_words`. It may be any iterable,
         and is read ahead up to 64 million attention weights (256 MB). ``batch_words``: maximum number of words that are
-        read together. Raises the errors of these two methods, with the number of the text, after all earlier texts were
-        returned.
+        read together. Raises the errors of these two methods, with the number of the text, after all earlier texts have
+        been returned.
 
         >>> entropies = [a.measures()["entropy"].mean() for a in encoder.encode_many(["A cat sat.", "It slept."])]
         >>> len(entropies)
@@ -371,9 +370,9 @@ class Encoder(DecomposableStack, LoadedModel):
     def prepare_text(self, text: str | Sequence[str]) -> PreparedText:
         """Prepare a text, or a sentence given as words, for :meth:`batch`. Raises the errors of :meth:`encode`."""
         if isinstance(text, str):
-            typed_pieces = self._read(text)
+            text_pieces = self._read(text)
             steps = make_first_steps((), *self.own_steps, prefix=self.prefix)
-            return PreparedText(typed_pieces.ids, typed_pieces.types, typed_pieces.tokenized(), steps)
+            return PreparedText(text_pieces.ids, text_pieces.types, text_pieces.tokenized(), steps)
         if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
             raise TextError(f"{shorten_value(text)!r} is not a text.", "Give a string, or a list of words.")
         pieces = self.read_words(text)
@@ -388,7 +387,7 @@ class Encoder(DecomposableStack, LoadedModel):
 
         ``tap``: a callable that makes the tap from the array for the weights, such as a subclass of
         :class:`mha_viz.Tap`, which has an example. ``words``: the sentence as words, in place of ``text``. The other
-        arguments are as for :meth:`encode`. Returns the reading, with the numbers that the tap left, and the tap.
+        arguments are as for :meth:`encode`. Returns the reading, with the weights as the tap left them, and the tap.
         Captions, files and recipes say that the tap changed the reading.
         """
         check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
@@ -445,7 +444,7 @@ class Encoder(DecomposableStack, LoadedModel):
         """Return :meth:`states` as a tensor, and the tap. Gradients flow back from the tensor if the tap is
         differentiable.
         """
-        used_tap = tap(self.space(len(pieces.ids), *([copies] if copies > 1 else [])))
+        used_tap = tap(self.allocate(len(pieces.ids), *([copies] if copies > 1 else [])))
         used_tap.stop_after_last = False
         return self._pass([pieces.ids] * copies, [pieces.types] * copies, used_tap), used_tap
 
@@ -457,19 +456,19 @@ class Encoder(DecomposableStack, LoadedModel):
     @property
     def can_resume(self) -> bool:
         """Whether a pass can begin at any layer."""
-        return self._straight is not None
+        return self._runner is not None
 
-    def resume_states(self, x: torch.Tensor, tap: Tap, places: Sequence[int] = ()) -> torch.Tensor:
+    def resume_states(self, x: torch.Tensor, tap: Tap, positions: Sequence[int] = ()) -> torch.Tensor:
         """Return the last states, [copy, n, d_model], of a pass that begins with ``x``; for models that can resume.
 
-        ``x`` is the input of the layer after those that the tap has seen. With ``places``, one token per copy, only the
-        states of these tokens are returned, [copy, 1, d_model].
+        ``x`` is the input of the layer after those that the tap has seen. With ``positions``, one token per copy, only
+        the states of these tokens are returned, [copy, 1, d_model].
         """
-        assert self._straight is not None
-        with _one_pass, torch.inference_mode(), capture.use_tap(tap):
-            return self._straight.run_from(tap, x, places)
+        assert self._runner is not None
+        with _pass_lock, torch.inference_mode(), capture.use_tap(tap):
+            return self._runner.run_from(tap, x, positions)
 
-    def space(self, n: int, *copies: int) -> torch.Tensor:
+    def allocate(self, n: int, *copies: int) -> torch.Tensor:
         """Allocate memory for the weights of a text of ``n`` pieces: [layer, head, query, key].
 
         With a number of ``copies``, it is [layer, head, copy, query, key].
@@ -565,13 +564,13 @@ class Encoder(DecomposableStack, LoadedModel):
         early.
         """
         inputs: dict[str, Any] = {"input_ids": self._tokens(*ids)}
-        if self._typed:
+        if self._reads_types:
             inputs["token_type_ids"] = torch.tensor(types, device=self.device)
-        if "use_cache" in self._accepts and not self._straight:
+        if "use_cache" in self._input_names and not self._runner:
             inputs["use_cache"] = False
         states: torch.Tensor = torch.empty(0)
-        with _one_pass, torch.inference_mode(not tap.differentiable), capture.use_tap(tap):
-            states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
+        with _pass_lock, torch.inference_mode(not tap.differentiable), capture.use_tap(tap):
+            states = self._runner(tap, **inputs) if self._runner else self._model(**inputs).last_hidden_state
         if tap.seen != self.layers:
             raise make_layers_unseen_error(self.name, self.family, tap.seen, self.layers)
         return states.float()
@@ -579,10 +578,10 @@ class Encoder(DecomposableStack, LoadedModel):
     def _prepare(self) -> None:
         """Pack the weights and run once.
 
-        A model that cannot be drawn is then refused now, and the first visitor does not wait.
+        The first run refuses models whose attention cannot be drawn, and spares the first visitor a wait.
         """
         if self.device == "cpu" and self.dtype == DTYPES[0]:
-            self._straight = make_straight(self._model)
+            self._runner = make_layer_runner(self._model)
             linear.pack_layers(self._model)
         install_hooks(self._model)
         self._compute_first_weights()

@@ -53,7 +53,7 @@ class SourceStack(DecomposableStack):
             )
         self.name, self.revision, (self.layers, self.heads) = model.name, model.revision, shape
         self.layer_numbers = list_layers(self.layers)
-        self._parent, self._model, self._typed = model, stack, False
+        self._parent, self._model, self._reads_types = model, stack, False
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """Return the pieces of a text. Raises TextError for a pair, and for given words."""
@@ -104,7 +104,8 @@ class TargetStack(DecomposableStack):
         for number, (probe, parts) in zip(
             attention_numbers, stream.parts(self._target_pieces, False, attention_numbers), strict=True
         ):
-            trace = probe.trace(self.revision, self._target_pieces.tokenized(), weights[..., : stream.widths[number]])
+            layer_weights = weights[..., : stream.key_counts[number]]
+            trace = probe.trace(self.revision, self._target_pieces.tokenized(), layer_weights)
             yield trace, parts._replace(of_keys=of_keys if self._part == CROSS else None)
 
 
@@ -116,18 +117,18 @@ _PROBE = "The animal was tired."
 class TokenizerPair(NamedTuple):
     """The transformers tokenizers of source and target.
 
-    ``can_write`` says whether the model's files contain all weights that generation needs.
+    ``can_generate`` says whether the model's files contain all weights that generation needs.
     """
 
     source: Any
     target: Any
-    can_write: bool
+    can_generate: bool
 
 
 class EncoderDecoder(LoadedModel):
     """A model with two stacks, and its tokenizers. ``layers`` and ``heads`` are those of the decoder."""
 
-    parts = True
+    has_two_stacks = True
     own_steps: ClassVar[tuple[Step, ...]] = ()  # as in Encoder
 
     def __init__(self, model: Any, tokenizers: TokenizerPair, name: str, revision: str, device: str = "cpu") -> None:
@@ -136,8 +137,8 @@ class EncoderDecoder(LoadedModel):
         self._encoder_shape = encoder_shape
         self._target_tokenizer = Tokenizer(tokenizers.target, name, self.limit, pairs=False)
         self._target_vocabulary = tokenizers.target
-        self._can_write = tokenizers.can_write
-        self._writing = read_generation_settings(model)
+        self._can_generate = tokenizers.can_generate
+        self._generation = read_generation_settings(model)
 
     @classmethod
     def _read_shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
@@ -194,11 +195,11 @@ class EncoderDecoder(LoadedModel):
                 weights,
                 made=(*make_part_steps(part, text), *self.own_steps),
             )
-        is_written, target_pieces = not target.strip(), self._make_target(source, target)
+        is_generated, target_pieces = not target.strip(), self._make_target(source, target)
         queries, keys = target_pieces.tokenized(), source.tokenized()
         weights = self._compute_weights(source.ids, target_pieces.ids, part)
         steps = (
-            *make_part_steps(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written),
+            *make_part_steps(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_generated),
             *self.own_steps,
         )
         if part == DECODER:
@@ -247,18 +248,18 @@ class EncoderDecoder(LoadedModel):
 
     # ---- the target -------------------------------------------------------------------------------------------------
 
-    def _make_target(self, source: TextPieces, typed: str) -> TextPieces:
-        """Return the pieces of a target; the model generates it if none was typed."""
-        if typed.strip():
-            return self._read_typed_target(typed)
-        if not self._can_write:
+    def _make_target(self, source: TextPieces, target: str) -> TextPieces:
+        """Return the pieces of a target; the model generates one if ``target`` is blank."""
+        if target.strip():
+            return self._read_typed_target(target)
+        if not self._can_generate:
             raise ModelUnsupported(
                 f"The files of {quote_model(self.name)} lack the weights that write a target.", "Type a target."
             )
-        start = self._start()
+        start = self._get_start_token()
         with cores.pass_lock:
             ids = generate_greedily(
-                self._model, self._tokens(source.ids), self._writing, min(MAX_TARGET_TOKENS, self.limit - 1)
+                self._model, self._tokens(source.ids), self._generation, min(MAX_TARGET_TOKENS, self.limit - 1)
             )
         text, pieces = self._decode_pieces(ids)
         if not text.strip():
@@ -273,10 +274,10 @@ class EncoderDecoder(LoadedModel):
         pieces = [(*entry, 0) for entry in zip(target_pieces.ids, target_pieces.pieces, strict=True)]
         while pieces and _is_added(pieces[-1][1]):  # the end token is predicted, not read
             pieces.pop()
-        if self._writing.first is not None:
+        if self._generation.forced_token is not None:
             while pieces and _is_added(pieces[0][1]):
                 pieces.pop(0)
-        start_tokens = self._start(), self._writing.first
+        start_tokens = self._get_start_token(), self._generation.forced_token
         start_pieces = [(token, self._make_special_piece(token), 0) for token in start_tokens if token is not None]
         if target_pieces.cut or len(start_pieces) + len(pieces) > self.limit:
             raise TextError(
@@ -297,8 +298,8 @@ class EncoderDecoder(LoadedModel):
 
         def decode(token_ids: Sequence[int]) -> str:
             """Return the text of tokens that are not special."""
-            plain = [token for token in token_ids if token not in special]
-            return str(self._target_vocabulary.backend_tokenizer.decode(plain, skip_special_tokens=False))
+            ordinary_ids = [token for token in token_ids if token not in special]
+            return str(self._target_vocabulary.backend_tokenizer.decode(ordinary_ids, skip_special_tokens=False))
 
         text = decode(ids)
         pieces: list[Piece] = []
@@ -312,15 +313,15 @@ class EncoderDecoder(LoadedModel):
             pieces.append(Piece(self._name_token(token), start, end, word, 0, token != unknown))
         return text, pieces
 
-    def _start(self) -> int:
+    def _get_start_token(self) -> int:
         """Return the token that a target begins with. Raises ModelUnsupported if the files name none."""
-        if self._writing.start is None:
+        if self._generation.start_token is None:
             raise ModelUnsupported(
                 f"The files of {quote_model(self.name)} name no token that a target begins with "
                 "(decoder_start_token_id).",
                 "Read the encoder alone, or choose another model.",
             )
-        return self._writing.start
+        return self._generation.start_token
 
     def _make_special_piece(self, token: int) -> Piece:
         """Return the piece of a special token."""
@@ -347,7 +348,7 @@ class EncoderDecoder(LoadedModel):
         """Run the decoder on the encoder's last state, [1, n, d_model]. Return the weights and the tap that recorded
         them.
 
-        The weights have two attentions per layer, [2 · layer, head, query, key], and room for the longer of the two
+        The weights have two attentions per layer, [2 · layer, head, query, key], and memory for the longer of the two
         texts.
         """
         tap = make_tap(self._allocate_weights(2 * self.layers, self.heads, len(ids), max(len(ids), state.shape[1])))
@@ -382,7 +383,7 @@ class EncoderDecoder(LoadedModel):
     def _prepare(self) -> None:
         """Run once, so that a model that cannot be drawn is refused now and the first visitor does not wait."""
         self.encode(_PROBE, part=ENCODER)
-        if self._writing.start is not None:
+        if self._generation.start_token is not None:
             self.encode(_PROBE, target=_PROBE, part=CROSS)
 
     @property
@@ -424,11 +425,11 @@ class PartTap(Tap):
     def __init__(self, weights: torch.Tensor, part: str, encoder_layers: int) -> None:
         super().__init__(weights)
         self.recorded_layers = 0  # number of recorded layers
-        first = {ENCODER: 0, DECODER: encoder_layers, CROSS: encoder_layers + 1}[part]
+        first_call = {ENCODER: 0, DECODER: encoder_layers, CROSS: encoder_layers + 1}[part]
         self._calls = (
-            range(first, first + len(weights))
+            range(first_call, first_call + len(weights))
             if part == ENCODER
-            else range(first, encoder_layers + 2 * len(weights), 2)
+            else range(first_call, encoder_layers + 2 * len(weights), 2)
         )
 
     def take(self, weights: torch.Tensor) -> None:

@@ -18,51 +18,51 @@ from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.linear import LinearRows, PackedLinear, join_layers
 
 
-def make_straight(model: Any) -> StraightRunner | None:
-    """Return the object that runs the model in this way, joining its linear layers; None if its family or settings
-    forbid it.
-    """
+def make_layer_runner(model: Any) -> LayerRunner | None:
+    """Return a runner for the model, joining its linear layers; None if its family or settings rule that out."""
     family, config = FAMILIES[model.config.model_type], model.config
-    if not family.straight or is_setting_true(family.causal, config) or config.chunk_size_feed_forward:
+    if not family.has_bert_layers or is_setting_true(family.causal, config) or config.chunk_size_feed_forward:
         return None
-    *layers, last = [layer.attention.self for layer in model.encoder.layer]
+    *layers, last_layer = [layer.attention.self for layer in model.encoder.layer]
     for attention in layers:
         join_layers(attention, family.inputs)
-    join_layers(last, family.inputs[:2])
-    return StraightRunner(model) if isinstance(last.query, LinearRows) else None
+    join_layers(last_layer, family.inputs[:2])
+    return LayerRunner(model) if isinstance(last_layer.query, LinearRows) else None
 
 
 class _Layer(NamedTuple):
     """The modules of a layer, in the order in which vectors go through them.
 
-    ``act`` is None if it is part of ``wide``.
+    ``activation`` is None if it is part of ``expansion``.
     """
 
     attention: Any
-    output: Any
-    output_norm: Any
-    wide: Any
-    act: Any
-    narrow: Any
-    narrow_norm: Any
+    attention_output: Any
+    attention_norm: Any
+    expansion: Any
+    activation: Any
+    contraction: Any
+    contraction_norm: Any
 
     @classmethod
     def from_module(cls, layer: Any) -> _Layer:
         """Return the modules of a layer of transformers."""
-        attention_output, wide, narrow = layer.attention.output, layer.intermediate, layer.output
-        act = None if isinstance(wide.intermediate_act_fn, torch.nn.Identity) else wide.intermediate_act_fn
+        attention_output, expansion, contraction = layer.attention.output, layer.intermediate, layer.output
+        activation = (
+            None if isinstance(expansion.intermediate_act_fn, torch.nn.Identity) else expansion.intermediate_act_fn
+        )
         return cls(
             layer.attention.self,
             attention_output.dense,
             attention_output.LayerNorm,
-            wide.dense,
-            act,
-            narrow.dense,
-            narrow.LayerNorm,
+            expansion.dense,
+            activation,
+            contraction.dense,
+            contraction.LayerNorm,
         )
 
 
-class StraightRunner:
+class LayerRunner:
     """Runs the layers of a model. Hooks on its linear layers are called as in a normal pass."""
 
     def __init__(self, model: Any) -> None:
@@ -80,23 +80,23 @@ class StraightRunner:
             x = self._model.embeddings_project(x)
         return self.run_from(tap, x)
 
-    def run_from(self, tap: Tap, x: torch.Tensor, places: Sequence[int] = ()) -> torch.Tensor:
+    def run_from(self, tap: Tap, x: torch.Tensor, positions: Sequence[int] = ()) -> torch.Tensor:
         """Run the remaining layers from x, the input of the next layer, and return the last states.
 
-        With ``places``, one token per sentence, the rest of the last layer is computed for these tokens alone, and the
-        states are [sentence, 1, d_model].
+        With ``positions``, one token per sentence, the last layer after its attention is computed for these tokens
+        alone, and the states are [sentence, 1, d_model].
         """
         for layer in self._layers[tap.seen :]:
             tap.enters(x)
-            attended = _attend(layer.attention, x, tap)
-            if places and layer is self._layers[-1]:
-                chosen = torch.arange(len(x)), list(places)
-                attended, x = attended[chosen][:, None], x[chosen][:, None]
-            x = _normalise(layer.output_norm, _apply_and_add(layer.output, attended, x))
-            inner = _apply(layer.wide, x)
-            if layer.act is not None:
-                inner = layer.act(inner)
-            x = _normalise(layer.narrow_norm, _apply_and_add(layer.narrow, inner, x))
+            head_outputs = _attend(layer.attention, x, tap)
+            if positions and layer is self._layers[-1]:
+                indices = torch.arange(len(x)), list(positions)
+                head_outputs, x = head_outputs[indices][:, None], x[indices][:, None]
+            x = _normalise(layer.attention_norm, _apply_and_add(layer.attention_output, head_outputs, x))
+            hidden = _apply(layer.expansion, x)
+            if layer.activation is not None:
+                hidden = layer.activation(hidden)
+            x = _normalise(layer.contraction_norm, _apply_and_add(layer.contraction, hidden, x))
         return x
 
 
@@ -123,7 +123,7 @@ def _apply(module: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 def _apply_and_add(module: Any, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Apply a module to x and add another vector, in one step if nobody needs them separately."""
+    """Apply a module to x and add another vector, in one step if no hook or gradient needs them separately."""
     if _has_hooks(module) or torch.is_grad_enabled() or not isinstance(module, PackedLinear):
         return _apply(module, x) + other
     return module.add_to(x, other)
@@ -139,21 +139,21 @@ def _normalise(norm: Any, x: torch.Tensor) -> torch.Tensor:
 def _attend(attention: Any, x: torch.Tensor, tap: Tap) -> torch.Tensor:
     """Return the input of W_O, [sentence, n, head · d_head]."""
     inputs = attention.query, attention.key, attention.value
-    is_listened = _has_hooks(*inputs)
-    if tap.only_weights and not is_listened and (isinstance(inputs[2], LinearRows) or tap.ends_with(tap.seen)):
-        joined = inputs[0].shared_layer.forward(x)
-        return capture.attend_unmasked(tap, joined, attention.attention_head_size, attention.scaling)
-    query, key, value = _project(attention, inputs, x, tap, is_listened)
+    has_hooks = _has_hooks(*inputs)
+    if tap.only_weights and not has_hooks and (isinstance(inputs[2], LinearRows) or tap.ends_with(tap.seen)):
+        projections = inputs[0].shared_layer.forward(x)
+        return capture.attend_unmasked(tap, projections, attention.attention_head_size, attention.scaling)
+    query, key, value = _project(attention, inputs, x, tap, has_hooks)
     heads, _ = capture.capture_attention(attention, query, key, value, None, scaling=attention.scaling)
     return heads.reshape(*x.shape[:-1], -1)
 
 
-def _project(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, is_listened: bool) -> list[torch.Tensor]:
+def _project(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, has_hooks: bool) -> list[torch.Tensor]:
     """Return queries, keys and values, [sentence, head, n, d_head] each.
 
-    The queries are returned in place of values that are not needed.
+    If the values are not needed, the queries are returned in their place.
     """
-    if is_listened:  # hooks on a layer need its output
+    if has_hooks:  # hooks on a layer need its output
         return [_split_heads(layer(x), attention, 1)[0] for layer in inputs]
     if isinstance(attention.value, LinearRows):
         return _split_heads(attention.query.shared_layer(x), attention, 3)
@@ -162,7 +162,7 @@ def _project(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, is_listened
     return [query, key, _split_heads(attention.value(x), attention, 1)[0] if needs_values else query]
 
 
-def _split_heads(joined: torch.Tensor, attention: Any, count: int) -> list[torch.Tensor]:
+def _split_heads(projections: torch.Tensor, attention: Any, count: int) -> list[torch.Tensor]:
     """Reshape [sentence, n, count · head · d_head] to ``count`` tensors [sentence, head, n, d_head]."""
-    shape = *joined.shape[:-1], count, -1, attention.attention_head_size
-    return list(joined.view(shape).permute(2, 0, 3, 1, 4).unbind())
+    shape = *projections.shape[:-1], count, -1, attention.attention_head_size
+    return list(projections.view(shape).permute(2, 0, 3, 1, 4).unbind())

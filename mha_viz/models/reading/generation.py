@@ -16,28 +16,28 @@ class GenerationSettings(NamedTuple):
     """Settings for generating a target, from the model's files.
 
     Attributes:
-        start: the token that a target begins with; None if the files name none.
-        first: the token that must follow it, if any.
-        ends: the tokens that end a target.
-        never: the tokens that are never generated.
+        start_token: the token that a target begins with; None if the files do not name one.
+        forced_token: the token that must follow it, if any.
+        end_tokens: the tokens that end a target.
+        banned_tokens: the tokens that are never generated.
     """
 
-    start: int | None
-    first: int | None
-    ends: frozenset[int]
-    never: tuple[int, ...]
+    start_token: int | None
+    forced_token: int | None
+    end_tokens: frozenset[int]
+    banned_tokens: tuple[int, ...]
 
 
 def read_generation_settings(model: Any) -> GenerationSettings:
     """Read the settings in a model's generation_config.json, or else in its config.json."""
-    ends, banned = _read_setting(model, "eos_token_id"), _read_setting(model, "bad_words_ids")
+    end_tokens, bad_words = _read_setting(model, "eos_token_id"), _read_setting(model, "bad_words_ids")
     single_tokens = (
-        [word[0] for word in banned if isinstance(word, list) and len(word) == 1] if _is_list(banned) else []
+        [word[0] for word in bad_words if isinstance(word, list) and len(word) == 1] if _is_list(bad_words) else []
     )
     return GenerationSettings(
         _keep_valid_token(model, _read_setting(model, "decoder_start_token_id")),
         _keep_valid_token(model, _read_setting(model, "forced_bos_token_id")),
-        frozenset(ends if _is_list(ends) else [ends]),
+        frozenset(end_tokens if _is_list(end_tokens) else [end_tokens]),
         tuple(token for token in single_tokens if _keep_valid_token(model, token) is not None),
     )
 
@@ -58,35 +58,35 @@ def _keep_valid_token(model: Any, value: object) -> int | None:
     return value if type(value) is int and 0 <= value < read_config_number(model.config, "vocab_size") else None
 
 
-def generate_greedily(model: Any, source: torch.Tensor, writing: GenerationSettings, most: int) -> list[int]:
+def generate_greedily(model: Any, source: torch.Tensor, settings: GenerationSettings, max_tokens: int) -> list[int]:
     """Return the tokens that the model generates for a ``source``, [1, n], after the start token of the target.
 
-    At most ``most`` tokens are returned, without the end token. Among equally probable tokens the first is chosen, so
+    At most ``max_tokens`` are returned, without the end token. Among equally probable tokens the first is chosen, so
     that the same source always gives the same target.
     """
     from mha_viz.models.transformers_parts import BaseModelOutput  # transformers has been imported to open the model
 
-    written: list[int] = []
+    tokens: list[int] = []
     # The name of the key–value cache, as argument and in the output, differs between versions: "past_key_values" until
     # transformers 5.23.
     cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
     with torch.inference_mode():
-        encoded = model.get_encoder()(input_ids=source)
-        states, cache, last = BaseModelOutput(last_hidden_state=encoded.last_hidden_state), None, writing.start
-        while len(written) < most:
-            decoder_ids = torch.tensor([[last]], device=model.device)
+        output = model.get_encoder()(input_ids=source)
+        states, cache, token = BaseModelOutput(last_hidden_state=output.last_hidden_state), None, settings.start_token
+        while len(tokens) < max_tokens:
+            decoder_ids = torch.tensor([[token]], device=model.device)
             step = model(encoder_outputs=states, decoder_input_ids=decoder_ids, use_cache=True, **{cache_name: cache})
-            last, cache = _choose_next(step.logits[0, -1], writing, is_first=not written), step[cache_name]
-            if last in writing.ends:
+            token, cache = _choose_next(step.logits[0, -1], settings, is_first=not tokens), step[cache_name]
+            if token in settings.end_tokens:
                 break
-            written.append(last)
-    return written
+            tokens.append(token)
+    return tokens
 
 
-def _choose_next(logits: torch.Tensor, writing: GenerationSettings, is_first: bool) -> int:
+def _choose_next(logits: torch.Tensor, settings: GenerationSettings, is_first: bool) -> int:
     """Return the most probable allowed token, or the token that must come first."""
-    if is_first and writing.first is not None:
-        return writing.first
-    if writing.never:
-        logits[list(writing.never)] = -torch.inf
+    if is_first and settings.forced_token is not None:
+        return settings.forced_token
+    if settings.banned_tokens:
+        logits[list(settings.banned_tokens)] = -torch.inf
     return int(logits.argmax())

@@ -18,7 +18,7 @@ __all__ = ["Gpt2", "eager_attention_forward"]
 
 
 class Gpt2(nn.Module):
-    """The layers of GPT-2, without the dropout used in training. Its weights have no memory until they are loaded."""
+    """The layers of GPT-2, without the dropout used in training. Its weights are on the meta device until loaded."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -71,11 +71,11 @@ class _Attention(nn.Module):
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return the output of the attention, recording it in the current tap."""
-        joined = self.c_attn(x).unflatten(-1, (3, self.config.n_head, -1))
-        query, key, value = joined.permute(2, 0, 3, 1, 4).unbind()  # [sentence, head, n, d_head]
+        projections = self.c_attn(x).unflatten(-1, (3, self.config.n_head, -1))
+        query, key, value = projections.permute(2, 0, 3, 1, 4).unbind()  # [sentence, head, n, d_head]
         heads, _ = capture.capture_attention(self, query, key, value, mask, scaling=self.scaling)
-        projected: torch.Tensor = self.c_proj(heads.flatten(2).contiguous())
-        return projected
+        projection: torch.Tensor = self.c_proj(heads.flatten(2).contiguous())
+        return projection
 
 
 class _FeedForward(nn.Module):
@@ -86,11 +86,11 @@ class _FeedForward(nn.Module):
         self.c_fc, self.c_proj = TransposedLinear(width, inner_width), TransposedLinear(inner_width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Apply GELU by tanh (Hendrycks and Gimpel 2016, section 2), step by step as in transformers.
+        """Apply the tanh approximation of GELU (Hendrycks and Gimpel 2016, section 2) in the steps of transformers.
 
-        PyTorch's own differs in the last bits.
+        PyTorch's own function differs in the last bits.
         """
         y = self.c_fc(x)
         y = 0.5 * y * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (y + 0.044715 * torch.pow(y, 3.0))))
-        projected: torch.Tensor = self.c_proj(y)
-        return projected
+        projection: torch.Tensor = self.c_proj(y)
+        return projection

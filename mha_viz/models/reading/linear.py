@@ -15,7 +15,7 @@ from torch import nn
 from mha_viz.models.families import FAMILIES
 
 # Names of a linear layer and the GELU after it in each family. Fused, they need one pass over memory instead of two.
-_FUSED = frozenset(family.gelu for family in FAMILIES.values() if family.gelu)
+_GELU_PAIRS = frozenset(family.gelu for family in FAMILIES.values() if family.gelu)
 
 _MADV_PAGEOUT = 21  # missing in the module :mod:`mmap`
 
@@ -39,20 +39,20 @@ class PackedLinear(nn.Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Pack the weights again."""
-        packed = torch.ops.mkldnn._reorder_linear_weight(state["_packed"].contiguous(), None)
-        super().__setstate__({**state, "_packed": packed})  # type: ignore[no-untyped-call]
+        packed_weight = torch.ops.mkldnn._reorder_linear_weight(state["_packed"].contiguous(), None)
+        super().__setstate__({**state, "_packed": packed_weight})  # type: ignore[no-untyped-call]
 
     @property
     def weight(self) -> torch.Tensor:
         """W [out, in] in the ordinary layout; a new tensor in each call."""
-        dense: torch.Tensor = self._packed.to_dense()
-        return dense
+        weight: torch.Tensor = self._packed.to_dense()
+        return weight
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Apply the layer: [..., in] → [..., out]."""
         if torch.is_grad_enabled() and x.requires_grad:
-            traced: torch.Tensor = _PackedFunction.apply(x, self)  # type: ignore[no-untyped-call]
-            return traced
+            y: torch.Tensor = _PackedFunction.apply(x, self)  # type: ignore[no-untyped-call]
+            return y
         return self.compute(x)
 
     @property
@@ -141,25 +141,25 @@ def pack_layers(model: nn.Module) -> None:
         return
     # Keep no references to the layers, so that each is freed as soon as its packed form has replaced it.
     for parent in [module for module in model.modules() if type(module) is not nn.Linear and not is_conv(module)]:
-        fused = set()  # linear layers that include their activation, which is replaced by the identity
-        for linear, activation in _FUSED:
+        fused_names = set()  # linear layers that include their activation, which is replaced by the identity
+        for linear, activation in _GELU_PAIRS:
             pair = getattr(parent, linear, None), getattr(parent, activation, None)
             if type(pair[0]) is nn.Linear and _is_gelu(pair[1]):
                 setattr(parent, activation, nn.Identity())
-                fused.add(linear)
+                fused_names.add(linear)
         for name, child in list(parent.named_children()):
-            packed = _pack_layer(child, gelu=name in fused)
-            if packed is not None:
-                setattr(parent, name, packed)
+            packed_layer = _pack_layer(child, gelu=name in fused_names)
+            if packed_layer is not None:
+                setattr(parent, name, packed_layer)
 
 
 class TransposedLinear(nn.Module):
-    """The linear layer of GPT-2, ``x W + b`` with W [in, out]. It has no memory until weights are loaded."""
+    """The linear layer of GPT-2, ``x W + b`` with W [in, out], on the meta device until weights are loaded."""
 
-    def __init__(self, width: int, wide: int) -> None:
+    def __init__(self, in_width: int, out_width: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(width, wide, device="meta"))
-        self.bias = nn.Parameter(torch.empty(wide, device="meta"))
+        self.weight = nn.Parameter(torch.empty(in_width, out_width, device="meta"))
+        self.bias = nn.Parameter(torch.empty(out_width, device="meta"))
 
 
 def is_conv(module: Any) -> bool:

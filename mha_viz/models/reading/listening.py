@@ -76,9 +76,9 @@ def _split_projections(projected: list[torch.Tensor], heads: int) -> tuple[torch
     return tuple(_unflatten(projection, heads).transpose(1, 2) for projection in projected)
 
 
-def _unflatten(joined: torch.Tensor, *parts: int) -> torch.Tensor:
+def _unflatten(concatenated: torch.Tensor, *parts: int) -> torch.Tensor:
     """Reshape […, width] to […, *parts, remaining width]."""
-    return joined.reshape(*joined.shape[:-1], *parts, -1)
+    return concatenated.reshape(*concatenated.shape[:-1], *parts, -1)
 
 
 def _make_repeat_hook(argument: str, heads: int) -> Any:

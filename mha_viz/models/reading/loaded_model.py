@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 class LoadedModel(ABC):
     """A model with its tokenizer. It does not change after loading, so any number of threads may call it."""
 
-    parts: ClassVar[bool]  # whether it has two stacks and therefore several parts with attention
+    has_two_stacks: ClassVar[bool]  # and therefore several parts with attention
 
     def __init__(
         self, model: Any, vocabulary: Any, shape: tuple[int, int], name: str, revision: str, device: str
@@ -63,7 +63,7 @@ class LoadedModel(ABC):
         self.mask: int | None = vocabulary.mask_token_id
         self.causal = is_causal(config)  # no token attends to a later one (GPT-2)
         self._model = model.to(parse_device(device))
-        self._tokenizer = Tokenizer(vocabulary, name, self.limit, pairs=not self.parts)
+        self._tokenizer = Tokenizer(vocabulary, name, self.limit, pairs=not self.has_two_stacks)
 
     @property
     def has_every_layer(self) -> bool:
@@ -114,8 +114,8 @@ class LoadedModel(ABC):
         facts = inspect_folder(folder)
         is_unknown = not name or shorten_name(name) != name
         name = ModelName(name or folder.name, display_name or facts.display_name * is_unknown)
-        if bool(facts.parts) != cls.parts:
-            stacks = "one stack" if cls.parts else "two stacks"
+        if bool(facts.parts) != cls.has_two_stacks:
+            stacks = "one stack" if cls.has_two_stacks else "two stacks"
             raise ModelUnsupported(f"{quote_model(name)} has {stacks} of layers.", "Load it with mha_viz.load.")
         try:
             with convert_panics(name):

@@ -70,11 +70,11 @@ def load(
     ('float32', 'bfloat16')
     """
     parse_device(device)
-    in_type = str(parse_dtype(dtype)).removeprefix("torch.")
+    dtype_name = str(parse_dtype(dtype)).removeprefix("torch.")
     check_display_name(name)
     model = get_name(model)
     with catalog.add_suggestions(model, f"Choose one of {', '.join(catalog.CATALOG)}"):
-        return _load(catalog.resolve(model), device, in_type, download, name)
+        return _load(catalog.resolve(model), device, dtype_name, download, name)
 
 
 def check_display_name(name: str) -> None:
@@ -121,8 +121,10 @@ def from_folder(
     Returns the model. Raises the errors of that method.
     """
     facts = inspect_folder(folder)
-    kind: type[AnyModel] = MODEL_CLASSES[bool(facts.parts), facts.weights_only]
-    return kind.from_folder(folder, name=name, revision=revision, device=device, dtype=dtype, display_name=display_name)
+    model_class: type[AnyModel] = MODEL_CLASSES[bool(facts.parts), facts.weights_only]
+    return model_class.from_folder(
+        folder, name=name, revision=revision, device=device, dtype=dtype, display_name=display_name
+    )
 
 
 def load_one_stack(model: ModelOrName, device: str = "cpu") -> Encoder:

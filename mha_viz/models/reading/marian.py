@@ -22,7 +22,7 @@ from mha_viz.models.getting.pipeline import MAX_ADDED, MAX_ADDED_CHARACTERS, MAX
 
 FILES = ("source.spm", "target.spm", "vocab.json")
 UNKNOWN, END, PADDING = "<unk>", "</s>", "<pad>"
-_ORDINARY = (1, 4)  # types of pieces that stand for text: normal and user-defined
+_TEXT_TYPES = (1, 4)  # types of pieces that stand for text: normal and user-defined
 _UNIGRAM = 1  # the type of a model whose pieces have probabilities
 _UNUSED_PREFIX = "\uffff"  # occurs in no text; prefix of pieces that this side of the model never reads
 
@@ -45,9 +45,9 @@ def make_tokenizers(folder: Path, name: str) -> tuple[Any, Any]:
     Raises ModelBroken for files that do not fit together, ModelUnsupported for another kind of pieces.
     """
     try:
-        numbers = _read_pieces((folder / FILES[2]).read_text("utf-8"))
+        pieces = _read_pieces((folder / FILES[2]).read_text("utf-8"))
         source, target = (
-            _make_tokenizer(_parse_sentencepiece((folder / file).read_bytes()), numbers) for file in FILES[:2]
+            _make_tokenizer(_parse_sentencepiece((folder / file).read_bytes()), pieces) for file in FILES[:2]
         )
     except (IndexError, KeyError, TypeError, ValueError, struct.error) as error:
         raise ModelBroken(
@@ -76,7 +76,7 @@ def _parse_sentencepiece(raw: bytes) -> _SentencePiece:
     for number, value in iter_fields(raw):
         if number == 1 and isinstance(value, bytes):
             piece = dict(iter_fields(value))
-            if piece.get(3, _ORDINARY[0]) in _ORDINARY:
+            if piece.get(3, _TEXT_TYPES[0]) in _TEXT_TYPES:
                 scores[_require_bytes(piece[1]).decode()] = struct.unpack("<f", _require_bytes(piece[2]))[0]
         elif number == 2 and isinstance(value, bytes) and dict(iter_fields(value)).get(3, _UNIGRAM) != _UNIGRAM:
             raise NotImplementedError("whose pieces have no probabilities")
@@ -115,8 +115,8 @@ def _make_tokenizer(model: _SentencePiece, pieces: list[str]) -> Any:
         single=f"$A {END}", pair=f"$A $B {END}", special_tokens=[(END, pieces.index(END))]
     )
     tokenizer.add_special_tokens([AddedToken(code, normalized=False) for code in codes])
-    kind: Any = PreTrainedTokenizerFast
-    return kind(
+    tokenizer_class: Any = PreTrainedTokenizerFast
+    return tokenizer_class(
         tokenizer_object=tokenizer,
         unk_token=UNKNOWN,
         eos_token=END,

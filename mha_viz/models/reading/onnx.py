@@ -94,7 +94,7 @@ def export_graph(model: Encoder, half: bool = False, texts: Sequence[str] = ()) 
         deviation = _round_to_halves(attention, model, texts) if half else 0.0
         pieces = torch.export.Dim("pieces", min=2, max=model.limit)
         ids = torch.arange(min(4, model.limit))[None]
-        exported = torch.onnx.export(
+        program = torch.onnx.export(
             attention,
             (ids,),
             input_names=["ids"],
@@ -103,8 +103,8 @@ def export_graph(model: Encoder, half: bool = False, texts: Sequence[str] = ()) 
             dynamo=True,
             verbose=False,
         )
-    assert exported is not None
-    proto = exported.model_proto
+    assert program is not None
+    proto = program.model_proto
     if half:
         _store_halves(proto.graph)
     return Graph(proto.SerializeToString(), deviation)

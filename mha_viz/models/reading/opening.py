@@ -34,7 +34,7 @@ from mha_viz.models.families import BY_HAND, ENCODER_DECODERS, FAMILIES, is_list
 from mha_viz.models.getting import pipeline
 from mha_viz.models.getting.folder import (
     MAX_CONFIG_BYTES,
-    check_described,
+    check_parameter_count,
     list_weight_files,
     make_no_attention_error,
     read_object,
@@ -63,8 +63,8 @@ class StoredTensor:
     path: Path
     name: str
 
-    def __getitem__(self, everything: EllipsisType) -> torch.Tensor:
-        """Read the tensor: stored[...]."""
+    def __getitem__(self, _: EllipsisType) -> torch.Tensor:
+        """Read the tensor, as ``tensor[...]``."""
         with safe_open(self.path, "pt") as file:
             tensor: torch.Tensor = file.get_tensor(self.name)
         return tensor
@@ -73,9 +73,9 @@ class StoredTensor:
 def find_tensors_to_convert(files: Sequence[Path], dtype: torch.dtype) -> dict[str, StoredTensor]:
     """Return all tensors by name if any of them has another type than ``dtype``; otherwise an empty dictionary.
 
-    If it is empty, transformers leaves the tensors in their files, which the system reads where they are needed.
+    Tensors that need no conversion stay in their files, which the system reads where they are needed.
     """
-    stored: dict[str, StoredTensor] = {}
+    tensors: dict[str, StoredTensor] = {}
     has_other_dtype = False
     for path in files:
         with safe_open(path, "pt") as file:
@@ -84,8 +84,8 @@ def find_tensors_to_convert(files: Sequence[Path], dtype: torch.dtype) -> dict[s
                     _DTYPE_CODES[dtype],
                     *_INTEGER_CODES,
                 )
-                stored[name] = StoredTensor(path, name)
-    return stored if has_other_dtype else {}
+                tensors[name] = StoredTensor(path, name)
+    return tensors if has_other_dtype else {}
 
 
 _DTYPE_CODES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
@@ -106,14 +106,14 @@ def silence_transformers() -> Iterator[None]:
     process.check_docstrings()
     with _verbosity_lock:
         level = transformers_logging.get_verbosity()
-        bars = transformers_logging.is_progress_bar_enabled()
+        shows_bars = transformers_logging.is_progress_bar_enabled()
         transformers_logging.set_verbosity_error()
         transformers_logging.disable_progress_bar()
         try:
             yield
         finally:
             transformers_logging.set_verbosity(level)
-            if bars:
+            if shows_bars:
                 transformers_logging.enable_progress_bar()
 
 
@@ -198,14 +198,14 @@ def _check_dtype(family: str, name: str, dtype: torch.dtype) -> None:
         )
 
 
-def _check_size(kind: Any, folder: Path, config: Any, name: str) -> None:
+def _check_size(auto_class: Any, folder: Path, config: Any, name: str) -> None:
     """Raise ModelBroken if the config of a family without a row describes a larger model than the files hold."""
     if is_listed(config.model_type):
         return  # its numbers have names that were checked before
     with torch.device("meta"):
-        model = kind.from_config(config)
-    described = sum(weights.numel() for weights in model.parameters())
-    check_described(described, folder, quote_model(name), 1)
+        model = auto_class.from_config(config)
+    parameters = sum(weights.numel() for weights in model.parameters())
+    check_parameter_count(parameters, folder, quote_model(name), 1)
 
 
 def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any, Any, bool]:
@@ -253,16 +253,16 @@ def _check_tokenizer(tokenizer: Any, name: str) -> Any:
     return tokenizer
 
 
-def _load_model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
+def _load_model(auto_class: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
     """Load a model. Return it with the names of missing weights that attention does not need."""
-    stored = (
+    tensors = (
         {}
-        if kind is AutoModelForSeq2SeqLM
+        if auto_class is AutoModelForSeq2SeqLM
         else find_tensors_to_convert(list_weight_files(folder, quote_model(name)), dtype)
     )
-    source: dict[str, Any] = {"state_dict": stored} if stored else {"use_safetensors": True}
-    model, report = kind.from_pretrained(
-        None if stored else folder,
+    source: dict[str, Any] = {"state_dict": tensors} if tensors else {"use_safetensors": True}
+    model, report = auto_class.from_pretrained(
+        None if tensors else folder,
         config=config,
         attn_implementation=capture.choose_implementation(config.model_type),
         dtype=dtype,

@@ -1,7 +1,7 @@
 """Find the positions of pieces for tokenizers that are written in Python and do not give them.
 
-The pieces are aligned with the text. The result implements the part of the tokenizers library's interface that is used
-here.
+The pieces are aligned with the text. :class:`AlignedTokenizer` implements the part of the tokenizers library's
+interface that is used here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from mha_viz.quotes import quote
 
 MAX_WORD_CHARACTERS = 500  # maximum characters between blanks; merging time grows with their square
 MAX_CACHED_WORDS = 20_000  # maximum number of words whose pieces a tokenizer caches
-MAX_REWRITTEN_PIECES = (
-    48  # maximum number of consecutive pieces that differ from the text, such as "HTTPURL" for an address
-)
+# Maximum number of consecutive pieces that differ from the text, such as "HTTPURL" for an address.
+MAX_REWRITTEN_PIECES = 48
 MAX_REWRITTEN_WORDS = 100  # maximum number of words and punctuation marks that such pieces replace
 MAX_ATTEMPTS = 1_000  # maximum number of attempts to find where text and pieces agree again
-MAX_QUOTED = 40
+MAX_QUOTED = 40  # maximum number of characters that an error message quotes
 _QUOTES = str.maketrans("‘’“”", "''\"\"")
 _MARKS = re.compile(r"^(?:##|[▁Ġ]+)|(?:@@|</w>)$")  # mark a piece that begins, continues or ends a word
 _PROBES = ("A cat didn't sit.", "It is 12 o'clock, isn't it?")
@@ -81,7 +80,7 @@ class AlignedTokenizer:
     def check(self) -> None:
         """Raise ModelUnsupported if the pieces of a sentence cannot be found in it."""
         unknown = self._tokenizer.unk_token
-        if any(find_spans(probe, self._pieces(probe), unknown, rewritten=0) is None for probe in _PROBES):
+        if any(find_spans(probe, self._pieces(probe), unknown, max_rewritten=0) is None for probe in _PROBES):
             raise ModelUnsupported(
                 f"{quote_model(self._name)} has a tokenizer without character positions, so its tokens cannot be "
                 "placed in the text.",
@@ -97,28 +96,28 @@ class AlignedTokenizer:
         words = list(text) if is_pretokenized else None
         parts = [self._read_words(words) if words is not None else self._read_text(str(text))]
         parts += [] if pair is None else [self._read_text(pair)]
-        numbers = [self._tokenizer.convert_tokens_to_ids(part.names) for part in parts]
-        ids: list[int] = self._tokenizer.build_inputs_with_special_tokens(*numbers)
-        types = self._tokenizer.create_token_type_ids_from_sequences(*numbers)
+        ids_by_part = [self._tokenizer.convert_tokens_to_ids(part.names) for part in parts]
+        ids: list[int] = self._tokenizer.build_inputs_with_special_tokens(*ids_by_part)
+        types = self._tokenizer.create_token_type_ids_from_sequences(*ids_by_part)
         sources, search_start = list[tuple[int, int] | None]([None] * len(ids)), 0
-        for segment, part in enumerate(numbers):  # a text begins after the previous one and after added tokens
+        for number, part_ids in enumerate(ids_by_part):  # a text begins after the previous one and after added tokens
             start = next(
                 index
                 for index in range(search_start, len(ids) + 1)
-                if list(ids[index : index + len(part)]) == list(part)
+                if list(ids[index : index + len(part_ids)]) == list(part_ids)
             )
-            search_start = start + len(part)
-            sources[start:search_start] = [(segment, index) for index in range(len(part))]
+            search_start = start + len(part_ids)
+            sources[start:search_start] = [(number, index) for index in range(len(part_ids))]
         return Encoding(
             ids,
             list(types) if len(types) == len(ids) else [0] * len(ids),
             [
-                parts[index[0]].names[index[1]] if index else str(self._tokenizer.convert_ids_to_tokens(number))
-                for index, number in zip(sources, ids, strict=True)
+                parts[source[0]].names[source[1]] if source else str(self._tokenizer.convert_ids_to_tokens(piece_id))
+                for source, piece_id in zip(sources, ids, strict=True)
             ],
-            [parts[index[0]].spans[index[1]] if index else (0, 0) for index in sources],
-            [parts[index[0]].words[index[1]] if index else None for index in sources],
-            [index and index[0] for index in sources],
+            [parts[source[0]].spans[source[1]] if source else (0, 0) for source in sources],
+            [parts[source[0]].words[source[1]] if source else None for source in sources],
+            [source and source[0] for source in sources],
         )
 
     def _read_text(self, text: str) -> _Part:
@@ -126,8 +125,8 @@ class AlignedTokenizer:
         words = [match.span() for match in re.finditer(r"\S+", text)]
         names = self._pieces(text)
         spans = self._spans(text, names)
-        begins = [start for start, _ in words]
-        return _Part(names, spans, [sum(begin <= start for begin in begins[1:]) for start, _ in spans])
+        word_starts = [start for start, _ in words]
+        return _Part(names, spans, [sum(word_start <= start for word_start in word_starts[1:]) for start, _ in spans])
 
     def _read_words(self, words: Sequence[str]) -> _Part:
         """Return the pieces of a list of words."""
@@ -157,8 +156,7 @@ class AlignedTokenizer:
         if spans is None:
             raise TextError(
                 f"The tokenizer of {quote_model(self._name)} rewrites {quote(text, MAX_QUOTED)} so its tokens "
-                "cannot be "
-                "found in it.",
+                "cannot be found in it.",
                 "Write it in another way.",
             )
         return spans
@@ -167,84 +165,85 @@ class AlignedTokenizer:
 class _FoldedText:
     """A text folded for comparison: without blanks, case, accents and variants of quotes.
 
-    ``signs`` are the folded characters, and ``places`` their positions in the text.
+    ``characters`` are the folded characters, and ``positions`` their positions in the text.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        pairs = [(sign, place) for place, character in enumerate(text) for sign in _fold(character)]
-        self.signs, self.places = "".join(sign for sign, _ in pairs), [place for _, place in pairs]
+        pairs = [(character, index) for index, original in enumerate(text) for character in _fold(original)]
+        self.characters, self.positions = "".join(character for character, _ in pairs), [index for _, index in pairs]
 
     def span(self, start: int, end: int) -> _Span:
-        """Return the span in the text between two positions in ``signs``, including combining marks of the last
+        """Return the span in the text between two positions in ``characters``, including combining marks of the last
         character.
         """
         if start == end:
-            position = self.places[start] if start < len(self.places) else len(self.text)
+            position = self.positions[start] if start < len(self.positions) else len(self.text)
             return position, position
-        last = self.places[end - 1] + 1
-        while last < len(self.text) and unicodedata.category(self.text[last]).startswith("M"):
-            last += 1
-        return self.places[start], last
+        span_end = self.positions[end - 1] + 1
+        while span_end < len(self.text) and unicodedata.category(self.text[span_end]).startswith("M"):
+            span_end += 1
+        return self.positions[start], span_end
 
     @cached_property
     def boundaries(self) -> list[int]:
-        """Positions in ``signs`` where a word or a punctuation mark begins, and the end."""
-        joined = [first.isalnum() and second.isalnum() for first, second in pairwise(self.signs)]
-        gaps = [second > first + 1 for first, second in pairwise(self.places)]
-        begins = [
+        """Positions in ``characters`` where a word or a punctuation mark begins, and the end."""
+        joined = [first.isalnum() and second.isalnum() for first, second in pairwise(self.characters)]
+        gaps = [second > first + 1 for first, second in pairwise(self.positions)]
+        starts = [
             index
             for index, (is_joined, is_gap) in enumerate(zip(joined, gaps, strict=True), 1)
             if is_gap or not is_joined
         ]
-        return [*begins, len(self.signs)]
+        return [*starts, len(self.characters)]
 
 
-def _fold(written: str) -> str:
+def _fold(text: str) -> str:
     """Fold a text for comparison: drop blanks, case, accents and variants of quotes."""
-    plain = unicodedata.normalize("NFKD", written.translate(_QUOTES)).casefold()
-    return "".join(sign for sign in plain if not (sign.isspace() or unicodedata.category(sign).startswith("M")))
+    folded = unicodedata.normalize("NFKD", text.translate(_QUOTES)).casefold()
+    return "".join(c for c in folded if not (c.isspace() or unicodedata.category(c).startswith("M")))
 
 
 def find_spans(
-    text: str, names: Sequence[str], unknown: str | None = None, rewritten: int = MAX_REWRITTEN_PIECES
+    text: str, names: Sequence[str], unknown: str | None = None, max_rewritten: int = MAX_REWRITTEN_PIECES
 ) -> list[_Span] | None:
     """Locate each piece in the text by its name, and return the spans; None if the pieces do not follow the text.
 
     Pieces that differ from the typed text, such as a placeholder for a user name or an address, share the span of the
     text that they replace, up to the first word after which text and pieces agree again. There may be at most
-    ``rewritten`` of them in a row.
+    ``max_rewritten`` of them in a row.
     """
     folded = _FoldedText(text)
     folded_names = [None if name == unknown else _fold(_MARKS.sub("", name)) for name in names]
     spans: list[_Span] = []
     position = piece = 0
-    open_ends: list[tuple[int, int, Iterator[tuple[int, int]]]] = []  # choices that can be revised
-    failed = set[tuple[int, int]]()
+    choices: list[tuple[int, int, Iterator[tuple[int, int]]]] = []  # choices that can be revised
+    dead_ends = set[tuple[int, int]]()
     for _ in range(MAX_ATTEMPTS):
         while (
             piece < len(names)
-            and (signs := folded_names[piece]) is not None
-            and folded.signs.startswith(signs, position)
+            and (characters := folded_names[piece]) is not None
+            and folded.characters.startswith(characters, position)
         ):
-            spans.append(folded.span(position, position + len(signs)))
-            position, piece = position + len(signs), piece + 1
-        if piece == len(names) and position == len(folded.signs):
+            spans.append(folded.span(position, position + len(characters)))
+            position, piece = position + len(characters), piece + 1
+        if piece == len(names) and position == len(folded.characters):
             return spans
-        if (position, piece) not in failed:
-            failed.add((position, piece))
-            max_pieces = rewritten if piece < len(names) and folded_names[piece] is not None else MAX_REWRITTEN_PIECES
-            open_ends.append((position, piece, _iter_resume_points(folded, folded_names, position, piece, max_pieces)))
-        while open_ends:
-            position, piece, ends = open_ends[-1]
-            if (end := next(ends, None)) is not None:
+        if (position, piece) not in dead_ends:
+            dead_ends.add((position, piece))
+            is_known = piece < len(names) and folded_names[piece] is not None
+            max_pieces = max_rewritten if is_known else MAX_REWRITTEN_PIECES
+            choices.append((position, piece, _iter_resume_points(folded, folded_names, position, piece, max_pieces)))
+        while choices:
+            position, piece, resume_points = choices[-1]
+            if (resume_point := next(resume_points, None)) is not None:
                 break
-            open_ends.pop()
+            choices.pop()
         else:
             return None
         del spans[piece:]
-        spans += [folded.span(position, end[0])] * (end[1] - piece)
-        position, piece = end
+        spans += [folded.span(position, resume_point[0])] * (resume_point[1] - piece)
+        position, piece = resume_point
     return None
 
 
@@ -255,8 +254,10 @@ def _iter_resume_points(
     first = bisect_right(folded.boundaries, position)
     for end in folded.boundaries[first : first + MAX_REWRITTEN_WORDS]:
         for next_piece in range(piece + 1, min(len(folded_names), piece + max_pieces) + 1):
-            signs = folded_names[next_piece] if next_piece < len(folded_names) else None
-            if (next_piece == len(folded_names)) == (end == len(folded.signs)) and (
-                next_piece == len(folded_names) or signs is None or (signs and folded.signs.startswith(signs, end))
+            characters = folded_names[next_piece] if next_piece < len(folded_names) else None
+            if (next_piece == len(folded_names)) == (end == len(folded.characters)) and (
+                next_piece == len(folded_names)
+                or characters is None
+                or (characters and folded.characters.startswith(characters, end))
             ):
                 yield end, next_piece

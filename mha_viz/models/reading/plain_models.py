@@ -19,30 +19,30 @@ from mha_viz.models.reading.vocabulary import Vocabulary, open_vocabulary
 __all__ = ["open_plain"]
 
 
-class _Kind(NamedTuple):
-    """The recipe for opening a family without transformers.
+class _PlainFamily(NamedTuple):
+    """How to open a family without transformers.
 
     Attributes:
         model: builds the model from a config.
         prefix: the prefix of weight names in a model with a head.
         sizes: names of the sizes in the config. Width and number of heads are the second and the fourth.
         eps: name of the epsilon of its norms, and its default.
-        usual: settings that transformers assumes; a config with other values is not opened here.
-        other_names: the names of ``sizes`` in transformers.
+        required_settings: settings that this package assumes; a config with other values is not opened here.
+        aliases: the names of ``sizes`` in transformers.
     """
 
     model: Callable[[Any], Bert | Gpt2]
     prefix: str
     sizes: tuple[str, ...]
     eps: tuple[str, float]
-    usual: Mapping[str, Any]
-    other_names: Mapping[str, str] = MappingProxyType({})
+    required_settings: Mapping[str, Any]
+    aliases: Mapping[str, str] = MappingProxyType({})
 
 
 _COMMON_SETTINGS = MappingProxyType({"is_encoder_decoder": False, "add_cross_attention": False})
-_KINDS: Mapping[str, _Kind] = MappingProxyType(
+_PLAIN_FAMILIES: Mapping[str, _PlainFamily] = MappingProxyType(
     {
-        "bert": _Kind(
+        "bert": _PlainFamily(
             Bert,
             "bert.",
             (
@@ -53,7 +53,7 @@ _KINDS: Mapping[str, _Kind] = MappingProxyType(
             {"hidden_act": "gelu", "is_decoder": False, "chunk_size_feed_forward": 0}
             | {"position_embedding_type": "absolute"},
         ),
-        "gpt2": _Kind(
+        "gpt2": _PlainFamily(
             Gpt2,
             "transformer.",
             ("vocab_size", "n_embd", "n_layer", "n_head", "n_positions"),
@@ -74,52 +74,52 @@ def open_plain(folder: Path, name: str) -> tuple[Bert | Gpt2, Vocabulary] | None
     Return None if transformers has to open it: for other families, and if the files contain settings that are not
     supported here.
     """
-    stated = read_object(folder / "config.json", MAX_CONFIG_BYTES, name)
-    kind = _KINDS.get(stated["model_type"])
-    config = None if kind is None or not linear.is_available() else _make_config(kind, stated)
+    raw_config = read_object(folder / "config.json", MAX_CONFIG_BYTES, name)
+    family = _PLAIN_FAMILIES.get(raw_config["model_type"])
+    config = None if family is None or not linear.is_available() else _make_config(family, raw_config)
     vocabulary = None if config is None else open_vocabulary(folder, name)
-    model = None if kind is None or vocabulary is None else _load_weights(folder, name, kind, config)
+    model = None if family is None or vocabulary is None else _load_weights(folder, name, family, config)
     return None if vocabulary is None or model is None else (model, vocabulary)
 
 
-def _make_config(kind: _Kind, stated: Mapping[str, Any]) -> Any:
+def _make_config(family: _PlainFamily, raw_config: Mapping[str, Any]) -> Any:
     """Return the config with the names of transformers; None if its numbers are incomplete or a setting is unusual."""
-    usual, (eps, default_eps) = {**_COMMON_SETTINGS, **kind.usual}, kind.eps
-    values = {eps: default_eps, **usual, **stated}
-    sizes: list[Any] = [values.get(name) for name in kind.sizes]
+    required_settings, (eps, default_eps) = {**_COMMON_SETTINGS, **family.required_settings}, family.eps
+    values = {eps: default_eps, **required_settings, **raw_config}
+    sizes: list[Any] = [values.get(name) for name in family.sizes]
     if any(type(size) is not int or size < 1 for size in sizes) or type(values[eps]) is not float:
         return None
-    vocabulary, width, _, heads, *_ = sizes
-    pad, inner = values.get("pad_token_id", 0), values.get("n_inner")
-    is_usual = (
-        all(values[name] == value for name, value in usual.items())
-        and not stated.keys() & {*_UNSUPPORTED_ENTRIES, *kind.other_names}
+    vocabulary_size, width, _, heads, *_ = sizes
+    pad_id, inner_width = values.get("pad_token_id", 0), values.get("n_inner")
+    is_supported = (
+        all(values[name] == value for name, value in required_settings.items())
+        and not raw_config.keys() & {*_UNSUPPORTED_ENTRIES, *family.aliases}
         and width % heads == 0
-        and (pad is None or (type(pad) is int and 0 <= pad < vocabulary))
-        and (inner is None or (type(inner) is int and inner > 0))
+        and (pad_id is None or (type(pad_id) is int and 0 <= pad_id < vocabulary_size))
+        and (inner_width is None or (type(inner_width) is int and inner_width > 0))
     )
-    names = {transformers_name: values[name] for transformers_name, name in kind.other_names.items()}
-    return SimpleNamespace(**values, **names) if is_usual else None
+    aliases = {alias: values[name] for alias, name in family.aliases.items()}
+    return SimpleNamespace(**values, **aliases) if is_supported else None
 
 
-def _load_weights(folder: Path, name: str, kind: _Kind, config: Any) -> Bert | Gpt2 | None:
+def _load_weights(folder: Path, name: str, family: _PlainFamily, config: Any) -> Bert | Gpt2 | None:
     """Return the model with its weights.
 
     Return None unless all weights are there by name, in float32 and with the right shapes.
     """
-    model = kind.model(config)
+    model = family.model(config)
     shapes = {key: list(weight.shape) for key, weight in model.state_dict().items()}
     weights: dict[str, torch.Tensor] = {}
     for path in list_weight_files(folder, name):
         with safe_open(path, "pt") as file:
             for key in file.offset_keys():
-                short = key.removeprefix(kind.prefix)
-                if short not in shapes:
+                short_name = key.removeprefix(family.prefix)
+                if short_name not in shapes:
                     continue
-                stored = file.get_slice(key)
-                if short in weights or stored.get_dtype() != "F32" or stored.get_shape() != shapes[short]:
+                tensor = file.get_slice(key)
+                if short_name in weights or tensor.get_dtype() != "F32" or tensor.get_shape() != shapes[short_name]:
                     return None
-                weights[short] = file.get_tensor(key)
+                weights[short_name] = file.get_tensor(key)
     if weights.keys() != shapes.keys():
         return None
     model.load_state_dict(weights, assign=True)

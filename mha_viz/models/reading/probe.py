@@ -70,52 +70,52 @@ class LayerProbe:
         self._name, self._layer, self._model = name, layer, model
         self.layer, self.part = locate_attention(model.config, layer)
         self._family, reason = find_family(model.config, layer), find_opaque_reason(model.config, layer)
-        self._relative = TERMS_BY_FAMILY.get(model.config.model_type) if splits_scores and reason else None
-        if reason and self._relative is None:
+        self._distance_terms = TERMS_BY_FAMILY.get(model.config.model_type) if splits_scores and reason else None
+        if reason and self._distance_terms is None:
             raise _make_unsupported_error(name, reason)
-        self._turns = is_setting_true(self._family.rotary, model.config)
-        self._place = find_attention_modules(model, layer)
+        self._is_rotary = is_setting_true(self._family.rotary, model.config)
+        self._modules = find_attention_modules(model, layer)
         self._thread = 0
         self._tap: Tap | None = None
         self._hooks: list[Any] = []
-        self._recorded: dict[str, Any] = {}
+        self._records: dict[str, Any] = {}
 
     def __enter__(self) -> LayerProbe:
         self._thread = threading.get_ident()
         self._hooks = [
-            self._place.inputs[0].register_forward_hook(self._hook("x", self._layer, extract=_copy_input)),
-            self._place.output.register_forward_hook(
-                self._hook("output", self._layer + 1, extract=lambda _, result: result.clone())
+            self._modules.inputs[0].register_forward_hook(self._make_hook("x", self._layer, extract=_copy_input)),
+            self._modules.output.register_forward_hook(
+                self._make_hook("output", self._layer + 1, extract=lambda _, result: result.clone())
             ),
         ]
         if is_setting_true(self._family.pre_norm, self._model.config):
-            self._hooks.append(self._hook_before(self._place.block, "entered", _copy_hidden_states))
-        if self._turns:
-            self._hooks.append(self._hook_before(self._place.holder, "turns", self._find_rotations))
-        if self._relative is not None:
-            self._hooks.append(self._hook_before(self._place.holder, "given", self._bind_arguments))
-        if self._family.crossing:
+            self._hooks.append(self._register_pre_hook(self._modules.block, "layer_input", _copy_hidden_states))
+        if self._is_rotary:
+            self._hooks.append(self._register_pre_hook(self._modules.holder, "rotations", self._find_rotations))
+        if self._distance_terms is not None:
+            self._hooks.append(self._register_pre_hook(self._modules.holder, "arguments", self._bind_arguments))
+        if self._family.is_cross:
             self._hooks.append(
-                self._place.inputs[1].register_forward_hook(self._hook("memory", self._layer, _copy_input))
+                self._modules.inputs[1].register_forward_hook(self._make_hook("memory", self._layer, _copy_input))
             )
         return self
 
     def _bind_arguments(self, arguments: Any, keywords: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of the layer's attention module, by name."""
-        return inspect.signature(self._place.holder.forward).bind(*arguments, **keywords).arguments
+        return inspect.signature(self._modules.holder.forward).bind(*arguments, **keywords).arguments
 
     def _find_rotations(self, _: Any, keywords: dict[str, Any]) -> _Rotations:
         """Return the rotations passed to the layer or, in GPT-J until transformers 5.23, looked up by position."""
-        turns: Any = keywords.get("position_embeddings")
+        rotations: Any = keywords.get("position_embeddings")
         if self._family.sines_first:
-            turns = turns or self._place.holder.embed_positions[keywords["position_ids"]].chunk(2, -1)
-            turns = [numbers.repeat_interleave(2, -1) for numbers in turns[::-1]]
-        cos, sin = turns
+            rotations = rotations or self._modules.holder.embed_positions[keywords["position_ids"]].chunk(2, -1)
+            rotations = [numbers.repeat_interleave(2, -1) for numbers in rotations[::-1]]
+        cos, sin = rotations
         return _Rotations(cos, sin, keywords["attention_mask"])
 
-    def _hook_before(self, module: Any, name: str, extract: Callable[[Any, Any], Any]) -> Any:
-        """Register a hook that records something about the arguments of a module. Return its handle."""
-        return module.register_forward_pre_hook(self._hook(name, self._layer, extract), with_kwargs=True)
+    def _register_pre_hook(self, module: Any, name: str, extract: Callable[[Any, Any], Any]) -> Any:
+        """Register a hook that records what ``extract`` returns for the arguments of a module. Return its handle."""
+        return module.register_forward_pre_hook(self._make_hook(name, self._layer, extract), with_kwargs=True)
 
     def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
@@ -132,8 +132,8 @@ class LayerProbe:
         self._tap = tap
         return tap
 
-    def _hook(self, name: str, layers_before: int, extract: Callable[[Any, Any], Any]) -> Callable[..., None]:
-        """Return a hook that records ``takes(…)`` under a name, for the first call after ``layers_before`` layers.
+    def _make_hook(self, name: str, layers_before: int, extract: Callable[[Any, Any], Any]) -> Callable[..., None]:
+        """Return a hook that records ``extract(…)`` under a name, for the first call after ``layers_before`` layers.
 
         Later calls are ignored: ALBERT runs one module many times, and DeBERTa calls its input layers again with
         distances. The second argument of ``extract`` is the result of the module or, for hooks that run before it, its
@@ -144,8 +144,8 @@ class LayerProbe:
             is_own_pass = (
                 threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == layers_before
             )
-            if is_own_pass and name not in self._recorded:
-                self._recorded[name] = extract(arguments, result)
+            if is_own_pass and name not in self._records:
+                self._records[name] = extract(arguments, result)
 
         return hook
 
@@ -154,20 +154,21 @@ class LayerProbe:
         config, n = self._model.config, len(text)
         x, entered = self.inputs(n)
         scaling, relative = self._compute_distance_terms(n)
-        rotation = _make_rotation(self._place.holder, self._recorded["turns"], config) if self._turns else None
-        parameters = _read_parameters(self._place, self._family, config)
+        rotations = self._records["rotations"] if self._is_rotary else None
+        rotation = None if rotations is None else _make_rotation(self._modules.holder, rotations, config)
+        parameters = _read_parameters(self._modules, self._family, config)
         if rotation is not None and self._family.adjacent:
             rotation, parameters = _reorder_rotated_entries(rotation, parameters, config.num_attention_heads)
         trace = compute_trace(
             *(self._name, revision, self.layer, text, x, parameters),
-            self._mask(n),
+            self._find_mask(n),
             heads=config.num_attention_heads,
             scaling=scaling,
             entered=entered,
             rotation=rotation,
             relative=relative,
             memory=self._memory,
-            model_results=(weights[self._layer], to_array(self._recorded["output"].reshape(n, -1))),
+            model_results=(weights[self._layer], to_array(self._records["output"].reshape(n, -1))),
         )
         if max(trace.agreement) > TOLERANCE:
             raise _make_unsupported_error(self._name, "its attention is not softmax(q kᵀ / √d_k) v")
@@ -175,47 +176,47 @@ class LayerProbe:
 
     def inputs(self, n: int) -> tuple[Floats, Floats | None]:
         """Return x, the input of the layer's attention, and the layer's input if it differs; both [n, d_model]."""
-        x = to_array(self._recorded["x"].reshape(n, -1))
+        x = to_array(self._records["x"].reshape(n, -1))
         return x, self._find_layer_input(x)
 
     def _compute_distance_terms(self, n: int) -> tuple[float, Relative | None]:
         """Return the scale of the scores, and the terms that distances add to them."""
         d_k = self._model.config.hidden_size / self._model.config.num_attention_heads
-        scaling = float(getattr(self._place.holder, "scaling", d_k**-0.5))
-        if self._relative is None:
+        scaling = float(getattr(self._modules.holder, "scaling", d_k**-0.5))
+        if self._distance_terms is None:
             return scaling, None
-        return self._relative(self._place.holder, self._recorded["given"], scaling, n)
+        return self._distance_terms(self._modules.holder, self._records["arguments"], scaling, n)
 
     def _find_layer_input(self, x: Floats) -> Floats | None:
         """Return the input of the layer's norm; None if the layer passes its input to attention unchanged.
 
         ModernBERT's first layer does so.
         """
-        if "entered" not in self._recorded:
+        if "layer_input" not in self._records:
             return None
-        layer_input = to_array(self._recorded["entered"].reshape(x.shape))
+        layer_input = to_array(self._records["layer_input"].reshape(x.shape))
         return None if np.array_equal(layer_input, x) else layer_input
 
     @property
     def _memory(self) -> Floats | None:
         """The vectors from which keys are computed where these are not x, [m, d_model]."""
-        return to_array(self._recorded["memory"][0]) if "memory" in self._recorded else None
+        return to_array(self._records["memory"][0]) if "memory" in self._records else None
 
-    def _mask(self, n: int) -> Mask:
-        """Return the mask, [query, key], because a layer may see only a window of the text.
+    def _find_mask(self, n: int) -> Mask:
+        """Return the mask, [query, key], which differs between layers if some see only a window of the text.
 
         It is the mask that the layer received together with its rotations, if any; otherwise it follows from the
         family.
         """
         if self._memory is not None:
             return np.zeros((n, len(self._memory)), np.bool_)
-        layer_mask = self._recorded["turns"].mask if self._turns else None
+        layer_mask = self._records["rotations"].mask if self._is_rotary else None
         if layer_mask is None:
             causal = np.triu(np.full((n, n), is_setting_true(self._family.causal, self._model.config)), 1)
-            window = getattr(self._place.holder, "reach", -1)  # set for Longformer and GPT-Neo
+            window = getattr(self._modules.holder, "reach", -1)  # set for Longformer and GPT-Neo
             is_too_far = abs(np.arange(n)[:, None] - np.arange(n)) > (window if window >= 0 else n)
-            hidden: Mask = causal | is_too_far
-            return hidden
+            mask: Mask = causal | is_too_far
+            return mask
         return to_array(layer_mask).reshape(n, n) < MASKED
 
 
@@ -242,9 +243,9 @@ def _copy_hidden_states(arguments: Sequence[torch.Tensor], keywords: dict[str, A
     return (arguments[0] if arguments else keywords["hidden_states"]).clone()
 
 
-def _make_rotation(holder: Any, turns: _Rotations, config: Any) -> Rotation:
+def _make_rotation(holder: Any, rotations: _Rotations, config: Any) -> Rotation:
     """Return the rotation of a layer, with the norms of queries and keys if it has any."""
-    cos, sin = (to_array(numbers[0]) for numbers in turns[:2])
+    cos, sin = (to_array(numbers[0]) for numbers in rotations[:2])
     norms = [module for module in (getattr(holder, name, None) for name in ("q_norm", "k_norm")) if module is not None]
     if not norms:
         return Rotation(cos, sin, np.zeros((0, 0), np.float32))
@@ -263,14 +264,14 @@ def _reorder_rotated_entries(rotation: Rotation, p: Parameters, heads: int) -> t
     r, d_k = rotation.rotated_size, p.w_q.shape[1] // heads
     order = np.array([*range(0, r, 2), *range(1, r, 2), *range(r, d_k)])
 
-    def ordered(columns: Floats) -> Floats:
+    def reorder(columns: Floats) -> Floats:
         """Reorder the columns of each head."""
-        split = columns.reshape(*columns.shape[:-1], -1, d_k)[..., order]
-        return np.ascontiguousarray(split.reshape(columns.shape))
+        by_head = columns.reshape(*columns.shape[:-1], -1, d_k)[..., order]
+        return np.ascontiguousarray(by_head.reshape(columns.shape))
 
     cos, sin = (np.ascontiguousarray(numbers[:, order[:r]]) for numbers in (rotation.cos, rotation.sin))
-    reordered = {name: ordered(getattr(p, name)) for name in ("w_q", "w_k", "b_q", "b_k")}
-    return rotation._replace(cos=cos, sin=sin), p._replace(**reordered)
+    matrices = {name: reorder(getattr(p, name)) for name in ("w_q", "w_k", "b_q", "b_k")}
+    return rotation._replace(cos=cos, sin=sin), p._replace(**matrices)
 
 
 def is_centred(norm: Any) -> bool:
@@ -300,10 +301,10 @@ def _copy_input(arguments: Sequence[torch.Tensor], _: torch.Tensor) -> torch.Ten
 
 def find_attention_modules(model: Any, layer: int) -> AttentionModules:
     """Return the modules of a layer's attention in a transformers model of a listed family. They are cached."""
-    places = _modules_by_model.setdefault(model, {})
-    if layer not in places:
-        places[layer] = _look_up_modules(model, layer)
-    return places[layer]
+    modules_by_layer = _modules_by_model.setdefault(model, {})
+    if layer not in modules_by_layer:
+        modules_by_layer[layer] = _look_up_modules(model, layer)
+    return modules_by_layer[layer]
 
 
 def _look_up_modules(model: Any, layer: int) -> AttentionModules:
@@ -342,13 +343,13 @@ def _read_parameters(modules: AttentionModules, family: Family, config: Any) -> 
     return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, read_bias(modules.output, w_o.shape[1]))
 
 
-def _split_columns(joined: Floats, query_columns: int, heads: int, keys: int, interleaved: bool) -> list[Floats]:
+def _split_columns(concatenated: Floats, query_columns: int, heads: int, keys: int, interleaved: bool) -> list[Floats]:
     """Split an array that holds queries, keys and values side by side, […, all columns], into these three."""
     if interleaved:
-        groups = joined.reshape(*joined.shape[:-1], keys, heads // keys + 2, query_columns // heads)
+        groups = concatenated.reshape(*concatenated.shape[:-1], keys, heads // keys + 2, query_columns // heads)
         parts = groups[..., :-2, :], groups[..., -2, :], groups[..., -1, :]
-        return [part.reshape(*joined.shape[:-1], -1) for part in parts]
-    return np.split(joined, [query_columns, query_columns + keys * query_columns // heads], axis=-1)
+        return [part.reshape(*concatenated.shape[:-1], -1) for part in parts]
+    return np.split(concatenated, [query_columns, query_columns + keys * query_columns // heads], axis=-1)
 
 
 def read_matrix(module: Any) -> torch.Tensor:
@@ -360,11 +361,10 @@ def read_matrix(module: Any) -> torch.Tensor:
 def read_weights(module: Any) -> Floats:
     """Return :func:`read_matrix` in CPU memory. The array must not be changed.
 
-    Unless it is large, it is cached for the version of the weights from which it was made.
+    Unless it is large, it is cached until the weights change.
     """
-    version = (
-        0 if isinstance(module, PackedLinear | LinearRows) else module.weight._version
-    )  # packed weights never change
+    # Packed weights never change.
+    version = 0 if isinstance(module, PackedLinear | LinearRows) else module.weight._version
     if module in _matrices and _matrices[module][0] == version:
         return _matrices[module][1]
     weights = to_array(read_matrix(module))
@@ -380,5 +380,5 @@ def read_bias(module: Any, width: int) -> Floats:
 
 def to_array(tensor: torch.Tensor) -> Floats:
     """Return a copy in CPU memory, as float32."""
-    copied: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
-    return copied
+    array: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
+    return array

@@ -19,7 +19,7 @@ from mha_viz.request import DTYPES
 DType: TypeAlias = "str | torch.dtype | np.dtype[Any] | type[np.generic]"
 MAX_PIECES = 1024  # more pieces cannot be drawn
 BYTES_PER_WEIGHT = 4  # bytes per attention weight
-_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")  # some say −1, XLNet, or nothing: no limit
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")  # −1 (XLNet) or no entry: no limit
 
 
 def parse_device(device: str) -> torch.device:
@@ -50,8 +50,8 @@ def parse_dtype(dtype: DType) -> torch.dtype:
 
 def read_config_number(config: Any, number: str) -> int:
     """Return a number of a config, or of its decoder if each stack has a config of its own."""
-    stated = getattr(config, number, None)
-    return int(getattr(config.decoder, number) if stated is None else stated)
+    value = getattr(config, number, None)
+    return int(getattr(config.decoder, number) if value is None else value)
 
 
 def compute_weights_digest(folder: Path) -> str:
@@ -78,8 +78,8 @@ def compute_piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
     """
     config = model.config
     parts = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
-    stated = [getattr(part, entry, None) for part in parts for entry in _POSITIONS]
-    positions = min((number for number in stated if type(number) is int and number > 0), default=MAX_PIECES)
+    numbers = [getattr(part, entry, None) for part in parts for entry in _POSITIONS]
+    positions = min((number for number in numbers if type(number) is int and number > 0), default=MAX_PIECES)
     position_table = next((m for n, m in model.named_modules() if n.endswith("position_embeddings")), None)
     padding = getattr(position_table, "padding_idx", None)
     if padding is not None:

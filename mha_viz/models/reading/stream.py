@@ -61,7 +61,7 @@ class _NormCall(NamedTuple):
 class FrozenNorm(NamedTuple):
     """The linear part of a norm in one pass: it keeps the standard deviations of that pass, and adds no bias.
 
-    ``weight``, [d], multiplies each entry; ``size``, [n, 1], is what the vector of each token is divided by.
+    ``weight``, [d], multiplies each entry; ``size``, [n, 1], is the divisor of each token's vector.
     """
 
     weight: Floats
@@ -69,9 +69,9 @@ class FrozenNorm(NamedTuple):
     is_centred: bool
 
     def apply(self, vectors: Floats, token: int) -> Floats:
-        """Return vectors, […, d], as the norm passes them on at a token."""
-        passed: Floats = self.centre(vectors) * (self.weight / self.size[token])
-        return passed
+        """Return vectors, […, d], after the norm of a token."""
+        normalised: Floats = self.centre(vectors) * (self.weight / self.size[token])
+        return normalised
 
     def centre(self, vectors: A) -> A:
         """Return vectors, […, d], without their means if the norm subtracts these."""
@@ -93,19 +93,19 @@ class LayerNorms(NamedTuple):
 class _OutputTap(Tap):
     """A tap that records the outputs of each layer's heads, [n, head, d_head].
 
-    ``widths`` is the number of keys of each attention, if these numbers differ.
+    ``key_counts`` are the numbers of keys of each attention, if they differ.
     """
 
     changes = False
     stop_after_last = False
 
-    def __init__(self, weights: torch.Tensor, widths: Sequence[int]) -> None:
+    def __init__(self, weights: torch.Tensor, key_counts: Sequence[int]) -> None:
         super().__init__(weights)
         self.outputs: list[Floats] = []
-        self.widths = widths
+        self.key_counts = key_counts
 
     def slot(self, index: int) -> torch.Tensor:
-        return self.weights[index][..., : self.widths[index]] if self.widths else self.weights[index]
+        return self.weights[index][..., : self.key_counts[index]] if self.key_counts else self.weights[index]
 
     def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
         self.outputs.append(to_array(output[0]))
@@ -139,22 +139,22 @@ class Stream:
     A decoder layer has two attentions, to its own text and across to another; each counts as a layer here.
     """
 
-    def __init__(self, model: Any, name: str, layers: int, last: int, widths: Sequence[int] = ()) -> None:
+    def __init__(self, model: Any, name: str, layers: int, last_layer: int, key_counts: Sequence[int] = ()) -> None:
         """Prepare to record the pass of a model.
 
         Args:
             model: the model of transformers.
             name: its name.
             layers: its number of layers.
-            last: the last layer whose parts are needed.
-            widths: the number of keys of each layer, if these numbers differ.
+            last_layer: the last layer whose parts are needed.
+            key_counts: the number of keys of each layer, if these numbers differ.
 
         Raises ModelUnsupported with the reason, UnknownHead for a layer that does not exist.
         """
-        self._model, self._name, self._heads, self.widths = model, name, int(model.config.num_attention_heads), widths
         check_decomposable(model.config, name)
-        self._count = layers
-        self._probes = [LayerProbe(model, name, layer, layers, splits_scores=True) for layer in range(last + 1)]
+        self._model, self._name = model, name
+        self._layers, self._heads, self.key_counts = layers, int(model.config.num_attention_heads), key_counts
+        self._probes = [LayerProbe(model, name, layer, layers, splits_scores=True) for layer in range(last_layer + 1)]
         self._norms: list[_NormCall] = []
         self._tap: _OutputTap | None = None
         self._stack = ExitStack()
@@ -170,7 +170,7 @@ class Stream:
 
     def tap(self, weights: torch.Tensor) -> Tap:
         """Return the tap for the pass."""
-        self._tap = _OutputTap(weights, self.widths)
+        self._tap = _OutputTap(weights, self.key_counts)
         for probe in self._probes:
             probe.listen(self._tap)
         return self._tap
@@ -192,12 +192,12 @@ class Stream:
             for handle in handles:
                 handle.remove()
 
-    def parts(self, text_pieces: Any, is_typed: bool, layers: Collection[int]) -> Iterator[tuple[LayerProbe, Parts]]:
+    def parts(self, text_pieces: Any, reads_types: bool, layers: Collection[int]) -> Iterator[tuple[LayerProbe, Parts]]:
         """Yield, for each of ``layers`` in order, the input of its attention in parts.
 
-        ``is_typed``: whether the model receives the types of the pieces.
+        ``reads_types``: whether the model receives the types of the pieces.
         """
-        for layer, (part_sum, x, layer_input) in enumerate(self._iter_layer_inputs(text_pieces, is_typed)):
+        for layer, (part_sum, x, layer_input) in enumerate(self._iter_layer_inputs(text_pieces, reads_types)):
             if layer in layers:
                 attention_input = (
                     part_sum if layer_input is None else part_sum.copy_through(self._find_norm(layer, x, layer_input))
@@ -217,33 +217,37 @@ class Stream:
 
     def iter_norms(self, layers: Collection[int]) -> Iterator[tuple[LayerProbe, LayerNorms]]:
         """Yield, for each of ``layers`` in order, the norms around its heads."""
-        is_pre = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
+        is_pre_norm = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
         for layer in sorted(layers):
-            after = [norm for norm in self._norms if norm.attention_count == (self._count if is_pre else layer + 1)]
-            if len(after) < 2 - is_pre:
+            after = [
+                norm for norm in self._norms if norm.attention_count == (self._layers if is_pre_norm else layer + 1)
+            ]
+            if len(after) < 2 - is_pre_norm:
                 raise _make_unsupported_error(self._name, "its layers do not have a norm after each of their halves")
             x, layer_input = self._probes[layer].inputs(len(after[0].norm_input))
             if layer_input is not None:
                 before = [self._find_norm(layer, x, layer_input)]
             else:  # post-norm, or ModernBERT's first layer
                 before = [norm for norm in self._norms if norm.attention_count == 0][:1]
-            frozen = [_freeze(norm) for norm in (*before, after[-1 if is_pre else 0])]
+            frozen = [_freeze(norm) for norm in (*before, after[-1 if is_pre_norm else 0])]
             yield self._probes[layer], LayerNorms(frozen[0] if before else None, frozen[-1])
 
-    def _iter_layer_inputs(self, text_pieces: Any, is_typed: bool) -> Iterator[tuple[_PartSum, Floats, Floats | None]]:
-        """Yield, for each layer, its input in parts, x, and the input of the norm that makes x.
+    def _iter_layer_inputs(
+        self, text_pieces: Any, reads_types: bool
+    ) -> Iterator[tuple[_PartSum, Floats, Floats | None]]:
+        """Yield, for each layer, its input in parts, the input of its attention, and that of the norm before it if any.
 
-        Later layers add to the parts.
+        The parts are one object, which later layers change.
         """
-        is_pre = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
-        streams = [probe.inputs(len(text_pieces.ids)) for probe in self._probes]
-        part_sum = self._embed(text_pieces, is_typed, _select_residual_stream(*streams[0]))
-        for layer, (x, layer_input) in enumerate(streams):
+        is_pre_norm = is_setting_true(find_family(self._model.config).pre_norm, self._model.config)
+        inputs = [probe.inputs(len(text_pieces.ids)) for probe in self._probes]
+        part_sum = self._embed(text_pieces, reads_types, _select_residual_stream(*inputs[0]))
+        for layer, (x, layer_input) in enumerate(inputs):
             yield part_sum, x, layer_input
-            if layer + 1 == len(streams):
+            if layer + 1 == len(inputs):
                 return
             part_sum.add_heads(self._name_prefix(layer), *self._get_head_outputs(layer))
-            if not is_pre:
+            if not is_pre_norm:
                 norms = [norm for norm in self._norms if norm.attention_count == layer + 1]
                 if len(norms) < 2:
                     raise _make_unsupported_error(
@@ -252,8 +256,8 @@ class Stream:
                 part_sum.pass_through(norms[0])
                 part_sum.add_feed_forward(layer, norms[1].norm_input)
                 part_sum.pass_through(norms[1])
-            elif not find_family(self._model.config, layer + 1).crossing:
-                part_sum.add_feed_forward(self._probes[layer].layer, _select_residual_stream(*streams[layer + 1]))
+            elif not find_family(self._model.config, layer + 1).is_cross:
+                part_sum.add_feed_forward(self._probes[layer].layer, _select_residual_stream(*inputs[layer + 1]))
 
     def _name_prefix(self, layer: int) -> str:
         """Return the beginning of the names of a layer's heads."""
@@ -283,18 +287,16 @@ class Stream:
             raise _make_unsupported_error(self._name, "the input of its layers is not the input of their norms")
         return norms[-1]
 
-    def _embed(self, text_pieces: Any, is_typed: bool, stream: Floats) -> _PartSum:
+    def _embed(self, text_pieces: Any, reads_types: bool, stream: Floats) -> _PartSum:
         """Return the input of the first layer, in parts."""
-        project = find_projection(self._model)
-        norm = next(
-            (n for n in self._norms if n.attention_count == 0 and _is_close(_project(n.norm_output, project), stream)),
-            None,
-        )
+        projection = find_projection(self._model)
+        first_norms = (n for n in self._norms if n.attention_count == 0)
+        norm = next((n for n in first_norms if _is_close(_project(n.norm_output, projection), stream)), None)
         total, max_parts = stream if norm is None else norm.norm_input, 5 + len(self._probes) * (self._heads + 1)
         part_sum = _PartSum(max_parts, total.shape)
         type_table, type_vectors = find_module(self._model, "embeddings.token_type_embeddings"), np.zeros_like(total)
         if type_table is not None:
-            type_vectors = to_array(type_table.weight)[list(text_pieces.types) if is_typed else [0] * len(total)]
+            type_vectors = to_array(type_table.weight)[list(text_pieces.types) if reads_types else [0] * len(total)]
         word_vectors = (
             self._embed_words(text_pieces.ids) if _find_modules(self._model).has_tables else total - type_vectors
         )
@@ -303,15 +305,15 @@ class Stream:
         part_sum.add("type", POSITION, type_vectors)
         if norm is not None:
             part_sum.pass_through(norm)
-        return part_sum if project is None else part_sum.project(project, max_parts)
+        return part_sum if projection is None else part_sum.project(projection, max_parts)
 
     def _embed_words(self, ids: Sequence[int]) -> Floats:
         """Return the vectors of words alone."""
         device = next(self._model.parameters()).device
         with torch.inference_mode():
             vectors = self._model.get_input_embeddings()(torch.tensor([list(ids)], device=device))
-            project = find_module(self._model, "decoder.project_in")  # OPT
-            return to_array((vectors if project is None else project(vectors))[0])
+            projection = find_module(self._model, "decoder.project_in")  # OPT
+            return to_array((vectors if projection is None else projection(vectors))[0])
 
     def _check_sum(self, parts: Parts, x: Floats) -> Parts:
         """Return the parts if they sum to x. Raises ModelUnsupported otherwise."""
@@ -367,14 +369,14 @@ class _PartSum:
     """
 
     def __init__(self, max_parts: int, shape: tuple[int, ...]) -> None:
-        """Start with constants of 0, and allocate room for ``max_parts`` parts, each of ``shape`` [n, d]."""
+        """Start with constants of 0, and allocate memory for ``max_parts`` parts, each of ``shape`` [n, d]."""
         self.names, self.groups = [SHIFTS, OUTPUT_BIASES], [CONSTANTS, CONSTANTS]
-        self._room = np.zeros((max_parts, *shape), np.float32)
+        self._buffer = np.zeros((max_parts, *shape), np.float32)
 
     @property
     def x(self) -> Floats:
         """The vectors of all parts, [part, n, d]."""
-        return self._room[: len(self.names)]
+        return self._buffer[: len(self.names)]
 
     @property
     def total(self) -> Floats:
@@ -384,7 +386,7 @@ class _PartSum:
 
     def add(self, name: str, group: str, vectors: Floats) -> None:
         """Add a part with its vectors, [n, d]."""
-        self._room[len(self.names)] = vectors
+        self._buffer[len(self.names)] = vectors
         self.names.append(name)
         self.groups.append(group)
 
@@ -394,7 +396,7 @@ class _PartSum:
         The output of a head is its context, [head, n, d_head], times its slice of W_O, [head, d_head, d].
         """
         first, heads = len(self.names), len(contexts)
-        np.matmul(contexts, slices, out=self._room[first : first + heads])
+        np.matmul(contexts, slices, out=self._buffer[first : first + heads])
         self.names += [f"{layer}H{head}" for head in range(heads)]
         self.groups += [HEADS] * heads
         self.x[1] += bias
@@ -417,23 +419,23 @@ class _PartSum:
 
     def copy_through(self, norm: _NormCall) -> _PartSum:
         """Return a copy with a norm applied to it."""
-        other = _PartSum(0, ())
-        other.names, other.groups, other._room = list(self.names), list(self.groups), self.x.copy()
-        other.pass_through(norm)
-        return other
+        result = _PartSum(0, ())
+        result.names, result.groups, result._buffer = list(self.names), list(self.groups), self.x.copy()
+        result.pass_through(norm)
+        return result
 
     def project(self, module: Any, max_parts: int) -> _PartSum:
-        """Return a copy with a linear layer applied to it and with room for ``max_parts`` parts."""
+        """Return a copy with a linear layer applied to it and with memory for ``max_parts`` parts."""
         weight = to_array(read_matrix(module))
-        other = _PartSum(max_parts, (*self.x.shape[1:-1], weight.shape[1]))
-        other.names, other.groups = list(self.names), list(self.groups)
-        other.x[:] = self.x @ weight
-        other.x[1] += read_bias(module, weight.shape[1])
-        return other
+        result = _PartSum(max_parts, (*self.x.shape[1:-1], weight.shape[1]))
+        result.names, result.groups = list(self.names), list(self.groups)
+        result.x[:] = self.x @ weight
+        result.x[1] += read_bias(module, weight.shape[1])
+        return result
 
     def to_parts(self) -> Parts:
-        """Return the parts that are not 0. Rotary models have no position vectors, others have no shifts."""
-        threshold = 1e-6 * abs(self.total).max(initial=0)  # smaller numbers are rounding
+        """Return the parts that are not 0: models with rotary positions lack position vectors, some lack shifts."""
+        threshold = 1e-6 * abs(self.total).max(initial=0)  # smaller numbers are rounding errors
         nonzero_parts = [
             part
             for part, vectors in enumerate(self.x)  # the first vector almost always has a larger number
@@ -452,7 +454,7 @@ def _select_residual_stream(x: Floats, layer_input: Floats | None) -> Floats:
 
 
 def _project(vectors: Floats, module: Any) -> Floats:
-    """Apply a projection to vectors of the width that it takes; return others unchanged."""
+    """Apply a projection to vectors of its input width; return other vectors unchanged."""
     if module is None or vectors.shape[-1] != read_matrix(module).shape[0]:
         return vectors
     projected: Floats = vectors @ to_array(read_matrix(module)) + read_bias(module, read_matrix(module).shape[1])

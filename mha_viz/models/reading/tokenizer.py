@@ -44,10 +44,10 @@ class TextPieces(NamedTuple):
             return ""
         length = f"has {'more than ' * cut.more}{cut.pieces:,}" if cut.pieces > cut.limit else "is very long"
         sentences = [f"{model} reads at most {cut.limit:,} tokens, and the text {length}."]
-        for text_name, typed, end in zip(("text", "second text"), (self.text, self.pair), cut.kept, strict=True):
-            remainder = typed[end:].strip()
+        for text_name, text, end in zip(("text", "second text"), (self.text, self.pair), cut.kept, strict=True):
+            remainder = text[end:].strip()
             if remainder:
-                share = f"the first {end:,} of {len(typed):,} characters are kept"
+                share = f"the first {end:,} of {len(text):,} characters are kept"
                 sentences.append(
                     f"Of the {text_name}, {share}; the rest is cut, from {quote(remainder, MAX_QUOTED)} on."
                 )
@@ -66,21 +66,20 @@ class Tokenizer:
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
-        stand_for_a_word = {tokenizer.mask_token_id, tokenizer.unk_token_id}
-        ends = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
-        self.delimiters = frozenset((set(tokenizer.all_special_ids) - stand_for_a_word) | ends) - {None}
+        word_ids = {tokenizer.mask_token_id, tokenizer.unk_token_id}
+        boundary_ids = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
+        self.delimiters = frozenset((set(tokenizer.all_special_ids) - word_ids) | boundary_ids) - {None}
         # GPT-2 names its end of a text as its unknown token, too, and never reads one.
-        self.unknown = None if tokenizer.unk_token_id in ends else tokenizer.unk_token_id
-        self._has_pairs = pairs and _supports_pairs(self._backend)
+        self.unknown = None if tokenizer.unk_token_id in boundary_ids else tokenizer.unk_token_id
+        self._reads_pairs = pairs and _supports_pairs(self._backend)
         self._blank = _find_word_separator(self._backend)
         self._writes_blanks = bool(Spelling.detect(self._backend.encode("a a").tokens).blanks)
         self.prefix = ""
 
     def prefixed(self, prefix: str) -> Tokenizer:
-        """Return this tokenizer for texts that follow a ``prefix``, such as "query: ", whose pieces are special
-        tokens.
+        """Return this tokenizer with a ``prefix`` before every text, such as "query: ".
 
-        Of a pair, the first text follows the prefix.
+        The pieces of the prefix are special tokens. In a pair, only the first text gets the prefix.
         """
         prefixed_tokenizer = copy(self)
         prefixed_tokenizer.prefix = clean(prefix)
@@ -101,15 +100,15 @@ class Tokenizer:
         pair = pair if pair.strip() else ""
         if not text.strip():
             raise EmptyText("Nothing was typed.", "Type a sentence, or choose an example.")
-        if pair and not self._has_pairs:
+        if pair and not self._reads_pairs:
             raise TextError(f"{self.name} reads one text at a time.", "Leave the second sentence empty.")
         max_characters = CHARACTERS_PER_PIECE * self.limit
-        typed = (text[:max_characters], pair[:max_characters]) if pair else (text[:max_characters],)
-        encoding = self._encode(self.prefix + typed[0], *typed[1:])
+        texts = (text[:max_characters], pair[:max_characters]) if pair else (text[:max_characters],)
+        encoding = self._encode(self.prefix + texts[0], *texts[1:])
         sequence, n_pieces = encoding.sequence_ids, len(encoding)
         kept_indices = range(n_pieces) if n_pieces <= self.limit else _choose_kept_pieces(sequence, self.limit)
-        pieces = self._pieces(encoding, kept_indices)
-        for number, part in enumerate(typed):
+        pieces = self._make_pieces(encoding, kept_indices)
+        for number, part in enumerate(texts):
             if all(piece.end <= piece.start or piece.segment != number for piece in pieces):
                 text_name = ("the text", "the second sentence")[number]
                 description = f"{text_name} ({len(part):,} characters)" if len(part) > 1 else text_name
@@ -117,12 +116,12 @@ class Tokenizer:
                     f"The tokenizer of {self.name} keeps nothing of {description}.",
                     "It may hold only invisible characters; type at least one word.",
                 )
-        has_unread_text = len(text) > max_characters or (len(typed) == 2 and len(pair) > max_characters)
+        has_unread_text = len(text) > max_characters or (len(texts) == 2 and len(pair) > max_characters)
         cut = None
         if has_unread_text or n_pieces > self.limit:
             kept_ends = [max((p.end for p in pieces if p.segment == number), default=0) for number in (0, 1)]
             if n_pieces <= self.limit:  # only the number of characters was too large
-                kept_ends = [len(typed[0]), len(typed[1]) if len(typed) == 2 else 0]
+                kept_ends = [len(texts[0]), len(texts[1]) if len(texts) == 2 else 0]
             cut = Cut(n_pieces, self.limit, (kept_ends[0], kept_ends[1]), has_unread_text)
         ids, types = encoding.ids, encoding.type_ids  # each access creates a new list
         return TextPieces(text, pair, [ids[i] for i in kept_indices], [types[i] for i in kept_indices], pieces, cut)
@@ -151,10 +150,8 @@ class Tokenizer:
         if len(encoding) > self.limit:
             raise TextError(f"{len(encoding)} tokens; {self.name} reads {self.limit}.", "Shorten the sentence.")
         # Words of the prefix get negative numbers here.
-        numbers, ids = (
-            [None if word is None else word - len(prefix_words) for word in encoding.word_ids],
-            tuple(encoding.ids),
-        )
+        numbers = [None if word is None else word - len(prefix_words) for word in encoding.word_ids]
+        ids = tuple(encoding.ids)
         lost_words = set(range(len(forms))).difference(numbers)
         if lost_words:
             word = min(lost_words)
@@ -168,34 +165,34 @@ class Tokenizer:
             for name, number, span in zip(encoding.tokens, numbers, encoding.offsets, strict=True)
         ]
         in_vocabulary = tuple(word is None or token != self.unknown for word, token in zip(words, ids, strict=True))
-        spans = self._spans(forms, words, encoding.offsets, bool(prefix_words))
+        spans = self._compute_spans(forms, words, encoding.offsets, bool(prefix_words))
         return WordPieces(tuple(forms), tuple(names), ids, tuple(encoding.type_ids), words, spans, in_vocabulary)
 
-    def _spans(
+    def _compute_spans(
         self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]], has_prefix: bool
     ) -> tuple[tuple[int, int], ...]:
         """Return the span of each piece in the words joined by single spaces, from its span in its word.
 
         ``has_prefix``: whether a prefix comes before the first word.
         """
-        begins = list(accumulate((len(form) + 1 for form in forms), initial=0))
+        word_starts = list(accumulate((len(form) + 1 for form in forms), initial=0))
         blank = len(self._blank)  # offset before every word except the very first
         spans = []
         for word, (start, end) in zip(words, offsets, strict=True):
             if word is None:
                 spans.append((0, 0))
                 continue
-            first, last = begins[word], begins[word + 1] - 1
-            shift = first - blank * (has_prefix or word > 0)
-            spans.append((max(first, shift + start), min(last, shift + end)))
+            word_start, word_end = word_starts[word], word_starts[word + 1] - 1
+            shift = word_start - blank * (has_prefix or word > 0)
+            spans.append((max(word_start, shift + start), min(word_end, shift + end)))
         return tuple(spans)
 
-    def _encode(self, *typed: Any, **options: Any) -> Any:
+    def _encode(self, *texts: Any, **options: Any) -> Any:
         """Encode with the underlying tokenizer, turning its panics into errors."""
         with convert_panics(self.name):
-            return self._backend.encode(*typed, **options)
+            return self._backend.encode(*texts, **options)
 
-    def _pieces(self, encoding: Any, kept_indices: Sequence[int]) -> list[Piece]:
+    def _make_pieces(self, encoding: Any, kept_indices: Sequence[int]) -> list[Piece]:
         """Return the kept pieces of an encoding, with positions in the text without the prefix."""
         ids, names, spans, words = encoding.ids, encoding.tokens, encoding.offsets, encoding.word_ids
         sequence = encoding.sequence_ids

@@ -1,4 +1,4 @@
-"""Export a tokenizer as data: how it changes characters, separates words and surrounds a text with special pieces.
+"""Export a tokenizer as data: how it changes characters, separates words and adds special pieces around a text.
 
 A page that runs a model by itself (``browser/live/tokenizer.js``) follows these rules. They are measured on the
 tokenizer itself, character by character, because other implementations have other Unicode tables.
@@ -109,8 +109,8 @@ def _check_reproducible(tokenizer_json: JsonObject, name: str) -> None:
         raise ModelUnsupported(f"{label}: its tokenizer splits texts in a way that a page cannot reproduce.", remedy)
     model = tokenizer_json["model"]
     kind = model.get("type", "")
-    fits = {"BPE": steps == ["ByteLevel"], "WordPiece": model.get("continuing_subword_prefix") == "##"}
-    if not fits.get(kind, kind == "WordLevel"):
+    fits_by_kind = {"BPE": steps == ["ByteLevel"], "WordPiece": model.get("continuing_subword_prefix") == "##"}
+    if not fits_by_kind.get(kind, kind == "WordLevel"):
         raise ModelUnsupported(f"{label}: a page cannot split words as its tokenizer does ({kind}).", remedy)
     changes_text = any(flatten_steps(tokenizer_json["normalizer"]))
     if any(added["single_word"] or (added["normalized"] and changes_text) for added in tokenizer_json["added_tokens"]):
@@ -122,7 +122,7 @@ def _find_changed_characters(normalizer: Any) -> list[CharacterRun]:
     if normalizer is None:
         return []
 
-    def becomes(character: str) -> str | int | None:
+    def find_replacement(character: str) -> str | int | None:
         """Return the replacement of a character; None if it is unchanged."""
         normalised: str = normalizer.normalize_str(character)
         if normalised == character:
@@ -133,14 +133,14 @@ def _find_changed_characters(normalizer: Any) -> list[CharacterRun]:
             _DECOMPOSED if len(normalised) > 1 and normalised == unicodedata.normalize("NFD", character) else normalised
         )
 
-    return list(_merge_runs(_iter_changes(becomes)))
+    return list(_merge_runs(_iter_changes(find_replacement)))
 
 
 def _iter_changes(convert: Callable[[str], str | int | None]) -> Iterator[CharacterRun]:
     """Yield the replacement of each character, in order. Unchanged characters are left out."""
     uniform_runs = ((span[0], span[-1], convert(chr(span[len(span) // 2]))) for span in _UNIFORM_RANGES)
     single_runs = (
-        (code, code, convert(chr(code))) for plane in _MEASURED_RANGES for code in plane if code not in _SURROGATES
+        (code, code, convert(chr(code))) for codes in _MEASURED_RANGES for code in codes if code not in _SURROGATES
     )
     for first, last, result in sorted((*single_runs, *uniform_runs), key=lambda run: run[0]):
         if result is not None:
@@ -152,11 +152,11 @@ def _find_separators(pre_tokenizer: Any, tokenizer_json: JsonObject) -> Iterator
 
     Both kinds are split from the letters on either side.
     """
-    first, *others = flatten_steps(tokenizer_json["pre_tokenizer"])
-    if others:
-        assert first["type"] == "WhitespaceSplit"
+    first_step, *other_steps = flatten_steps(tokenizer_json["pre_tokenizer"])
+    if other_steps:
+        assert first_step["type"] == "WhitespaceSplit"
         pre_tokenizer = WhitespaceSplit()
-    codes = [code for plane in _MEASURED_RANGES for code in plane if code not in _SURROGATES]
+    codes = [code for span in _MEASURED_RANGES for code in span if code not in _SURROGATES]
     codes += [span[len(span) // 2] for span in _UNIFORM_RANGES]
     kinds: dict[int, int] = {}
     for start in range(0, len(codes), _BATCH_SIZE):
@@ -172,12 +172,12 @@ def _find_separators(pre_tokenizer: Any, tokenizer_json: JsonObject) -> Iterator
 def _merge_runs(runs: Iterable[CharacterRun]) -> Iterator[CharacterRun]:
     """Merge neighbouring characters that become the same."""
     open_run: CharacterRun | None = None
-    for first, last, becomes in runs:
-        if open_run and open_run[1] + 1 == first and open_run[2] == becomes:
-            open_run = (open_run[0], last, becomes)
+    for first, last, replacement in runs:
+        if open_run and open_run[1] + 1 == first and open_run[2] == replacement:
+            open_run = (open_run[0], last, replacement)
             continue
         if open_run:
             yield open_run
-        open_run = (first, last, becomes)
+        open_run = (first, last, replacement)
     if open_run:
         yield open_run

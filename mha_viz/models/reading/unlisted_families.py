@@ -53,11 +53,11 @@ class Unlisted(Encoder):
 
         Raises ModelUnsupported if it returns no weights, or a layer is missing.
         """
-        outputs, expected = _run_module(model, model, name, _PROBE_IDS), _find_attention_layers(model.config)
-        weights_by_layer = _collect_weights(outputs, "attentions", name, (_PROBE_IDS.shape[1],) * 2, expected)
-        if len(weights_by_layer) != len(expected):
+        outputs, layer_numbers = _run_module(model, model, name, _PROBE_IDS), _find_attention_layers(model.config)
+        weights_by_layer = _collect_weights(outputs, "attentions", name, (_PROBE_IDS.shape[1],) * 2, layer_numbers)
+        if len(weights_by_layer) != len(layer_numbers):
             raise ModelUnsupported(
-                f"Of the {len(expected)} layers of {quote_model(name)} that have attention, transformers returns "
+                f"Of the {len(layer_numbers)} layers of {quote_model(name)} that have attention, transformers returns "
                 f"{len(weights_by_layer)}.",
                 BY_HAND,
             )
@@ -67,7 +67,7 @@ class Unlisted(Encoder):
         """Run the model as :meth:`Encoder._pass` does. Raises ModelUnsupported if the tap needs more than weights."""
         if not tap.only_weights or type(tap).attends is not Tap.attends:
             raise make_weights_only_error(self.family)
-        type_argument = {"token_type_ids": torch.tensor(types, device=self.device)} if self._typed else {}
+        type_argument = {"token_type_ids": torch.tensor(types, device=self.device)} if self._reads_types else {}
         with cores.pass_lock:
             outputs = _run_module(self._model, self._model, self.name, self._tokens(*ids), **type_argument)
         for weights in _collect_weights(outputs, "attentions", self.name, (len(ids[0]),) * 2, self.layer_numbers):
@@ -148,15 +148,17 @@ class UnlistedEncoderDecoder(EncoderDecoder):
         tap.recorded_layers = len(weights_by_layer)
 
 
-def _run_module(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
+def _run_module(model: Any, part: Any, name: str, ids: torch.Tensor, **extra_arguments: Any) -> Any:
     """Run a part of a model on texts without padding, and return its output. Raises ModelUnsupported if it fails."""
-    accepts = inspect.signature(part.forward).parameters
-    if "input_ids" not in accepts:
+    parameters = inspect.signature(part.forward).parameters
+    if "input_ids" not in parameters:
         raise ModelUnsupported(f"{quote_model(name)} reads no text.", "Choose a model that reads text.")
-    arguments = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False} | more
-    takes_any_argument = any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepts.values())
-    arguments = {argument: value for argument, value in arguments.items() if argument in accepts or takes_any_argument}
-    with _convert_errors(name, accepts), torch.inference_mode():
+    arguments = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False} | extra_arguments
+    takes_any_argument = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    arguments = {
+        argument: value for argument, value in arguments.items() if argument in parameters or takes_any_argument
+    }
+    with _convert_errors(name, parameters), torch.inference_mode():
         return part(
             **{k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in arguments.items()},
             output_attentions=True,
@@ -164,10 +166,10 @@ def _run_module(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any
 
 
 @contextmanager
-def _convert_errors(name: str, accepts: Mapping[str, inspect.Parameter]) -> Iterator[None]:
+def _convert_errors(name: str, parameters: Mapping[str, inspect.Parameter]) -> Iterator[None]:
     """Turn an error of a model's own code into ModelUnsupported.
 
-    The message names what the model ``accepts`` besides a text.
+    The message names the ``parameters`` of the model besides a text.
     """
     try:
         yield
@@ -176,7 +178,7 @@ def _convert_errors(name: str, accepts: Mapping[str, inspect.Parameter]) -> Iter
     except Exception as error:
         if is_out_of_memory(error):
             raise
-        tensors = (argument for argument, parameter in accepts.items() if "Tensor" in str(parameter.annotation))
+        tensors = (argument for argument, parameter in parameters.items() if "Tensor" in str(parameter.annotation))
         other_tensors = [argument for argument in tensors if not _TEXT_ARGUMENT.search(argument)]
         message = " ".join(str(error).split()) or type(error).__name__
         reason = (
@@ -196,22 +198,22 @@ def _collect_weights(
     If ``numbers`` are given and transformers returns all layers, only the layers with these numbers are used. Raises
     ModelUnsupported unless there are weights, one for each pair of the queries and keys in ``axes``.
     """
-    returned = getattr(outputs, field, None) or ()
-    layers = [returned[number] for number in numbers] if numbers and len(returned) > numbers[-1] else returned
-    maps = [layer for layer in layers if layer is not None]
-    if not maps or any(not isinstance(layer, torch.Tensor) or layer.dim() != 4 for layer in maps):
+    layers = getattr(outputs, field, None) or ()
+    layers = [layers[number] for number in numbers] if numbers and len(layers) > numbers[-1] else layers
+    weights_by_layer = [layer for layer in layers if layer is not None]
+    if not weights_by_layer or not all(isinstance(w, torch.Tensor) and w.dim() == 4 for w in weights_by_layer):
         raise ModelUnsupported(f"transformers returns no attention weights of {quote_model(name)}.", BY_HAND)
-    shapes = {tuple(layer.shape[1:]) for layer in maps}
+    shapes = {tuple(layer.shape[1:]) for layer in weights_by_layer}
     misfits = sorted(shape for shape in shapes if shape[1:] != axes)
     if misfits or len(shapes) > 1:
-        reason = "not one for each pair of these, as where a family reads in windows or at several lengths"
+        reason = "not one for each pair, as in families that read in windows or at several lengths"
         raise ModelUnsupported(
             f"For {axes[0]} queries and {axes[1]} keys transformers returns weights of {quote_model(name)} with axes "
             f"{', '.join(map(str, misfits or sorted(shapes)))}: "
             f"{reason if misfits else 'its layers have other heads'}.",
             BY_HAND,
         )
-    return maps
+    return weights_by_layer
 
 
 def _find_attention_layers(config: Any) -> tuple[int, ...]:

@@ -36,16 +36,18 @@ class Vocabulary:
 
     is_fast = True
 
-    def __init__(self, folder: Path, backend: Tokenizer, tokens: Mapping[str, str], limit: int, is_typed: bool) -> None:
+    def __init__(
+        self, folder: Path, backend: Tokenizer, tokens: Mapping[str, str], limit: int, has_types: bool
+    ) -> None:
         """Wrap a tokenizer.
 
-        ``tokens``: the special tokens by role. ``limit``: the maximum number of pieces in a text. ``is_typed``: whether
-        the model receives the types of the pieces.
+        ``tokens``: the special tokens by role. ``limit``: the maximum number of pieces in a text. ``has_types``:
+        whether the model receives the types of the pieces.
         """
         self._folder = folder
         self.backend_tokenizer = backend
         self.model_max_length = limit
-        self.model_input_names = ["input_ids", *["token_type_ids"] * is_typed, "attention_mask"]
+        self.model_input_names = ["input_ids", *["token_type_ids"] * has_types, "attention_mask"]
         numbers = {role: backend.token_to_id(tokens[role]) if role in tokens else None for role in _ROLES}
         self.all_special_ids = list(dict.fromkeys(n for n in numbers.values() if n is not None))
         self.bos_token_id, self.eos_token_id = numbers["bos"], numbers["eos"]
@@ -61,7 +63,7 @@ class Vocabulary:
         return open_tokenizer(self._folder)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # asked by copy and pickle of an object without attributes
+        if name.startswith("__"):  # copy and pickle look these up before the object has attributes
             raise AttributeError(name)
         return getattr(self._full_tokenizer, name)
 
@@ -82,61 +84,64 @@ def open_vocabulary(folder: Path, name: str) -> Vocabulary | None:
     if not all(path.is_file() for path in paths) or (folder / "added_tokens.json").exists():
         return None
     tokenizer_json, settings = (read_object(path, MAX_TOKENIZER_BYTES, name) for path in paths)
-    kind, limit = settings.get("tokenizer_class"), settings.get("model_max_length")
-    tokens = _find_special_tokens(folder, name, settings, kind in _REBUILDING_CLASSES)
-    if kind not in (*_REBUILDING_CLASSES, *_READING_CLASSES) or type(limit) is not int or tokens is None:
+    class_name, limit = settings.get("tokenizer_class"), settings.get("model_max_length")
+    tokens = _find_special_tokens(folder, name, settings, class_name in _REBUILDING_CLASSES)
+    if class_name not in (*_REBUILDING_CLASSES, *_READING_CLASSES) or type(limit) is not int or tokens is None:
         return None
     if not _is_plain(tokenizer_json, tokens, settings) or (
-        kind in _REBUILDING_CLASSES and not _is_as_built(tokenizer_json, tokens, settings)
+        class_name in _REBUILDING_CLASSES and not _matches_built_tokenizer(tokenizer_json, tokens, settings)
     ):
         return None
-    return Vocabulary(folder, Tokenizer.from_file(str(paths[0])), tokens, limit, kind in _REBUILDING_CLASSES)
+    return Vocabulary(folder, Tokenizer.from_file(str(paths[0])), tokens, limit, class_name in _REBUILDING_CLASSES)
 
 
 def _find_special_tokens(
     folder: Path, name: str, settings: Mapping[str, Any], has_defaults: bool
 ) -> dict[str, str] | None:
     """Return the special tokens by role; None if there are settings that are not supported here."""
-    stated = {f"{role}_token": settings.get(f"{role}_token") for role in _ROLES}
+    settings_by_key = {f"{role}_token": settings.get(f"{role}_token") for role in _ROLES}
     used_entries = {key for key in settings if settings[key] not in (None, [], {})}
-    if used_entries - stated.keys() - _IGNORED_ENTRIES - _READ_ENTRIES:
+    if used_entries - settings_by_key.keys() - _IGNORED_ENTRIES - _READ_ENTRIES:
         return None
-    stated_tokens = {key.removesuffix("_token"): value for key, value in stated.items() if value is not None}
+    stated_tokens = {key.removesuffix("_token"): value for key, value in settings_by_key.items() if value is not None}
     tokens = (_DEFAULTS if has_defaults else {}) | stated_tokens
     if (folder / "special_tokens_map.json").is_file():
-        mapped = read_object(folder / "special_tokens_map.json", MAX_TOKENIZER_BYTES, name)
-        if any(tokens.get(key.removesuffix("_token")) != value for key, value in mapped.items()):
+        token_map = read_object(folder / "special_tokens_map.json", MAX_TOKENIZER_BYTES, name)
+        if any(tokens.get(key.removesuffix("_token")) != value for key, value in token_map.items()):
             return None
     return tokens if all(isinstance(token, str) for token in tokens.values()) else None
 
 
 def _is_plain(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
     """Return whether exactly the special tokens are added tokens, and all are in the vocabulary."""
-    added, vocabulary = tokenizer_json.get("added_tokens"), tokenizer_json["model"].get("vocab")
-    if not isinstance(added, list) or not isinstance(vocabulary, dict):
+    added_tokens, vocabulary = tokenizer_json.get("added_tokens"), tokenizer_json["model"].get("vocab")
+    if not isinstance(added_tokens, list) or not isinstance(vocabulary, dict):
         return False
-    listed = {token["content"]: token for token in added}
-    stated = {str(token["id"]): {k: token[k] for k in token if k != "id"} for token in added}
+    by_content = {token["content"]: token for token in added_tokens}
+    decoder = {str(token["id"]): {k: token[k] for k in token if k != "id"} for token in added_tokens}
     return (
-        {*listed} == {*tokens.values()}
+        {*by_content} == {*tokens.values()}
         and all(
-            token == _FLAGS | {"id": vocabulary.get(content), "content": content} for content, token in listed.items()
+            token == _FLAGS | {"id": vocabulary.get(content), "content": content}
+            for content, token in by_content.items()
         )
-        and settings.get("added_tokens_decoder", stated) == stated
+        and settings.get("added_tokens_decoder", decoder) == decoder
     )
 
 
-def _is_as_built(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
+def _matches_built_tokenizer(
+    tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]
+) -> bool:
     """Return whether a file describes the tokenizer that transformers builds from its vocabulary."""
     model = {key: value for key, value in tokenizer_json["model"].items() if key != "vocab"}
     cls, sep, vocabulary = tokens["cls"], tokens["sep"], tokenizer_json["model"]["vocab"]
-    ends = {token: {"id": token, "ids": [vocabulary[token]], "tokens": [token]} for token in (cls, sep)}
-    first: list[Any] = [
+    special_tokens = {token: {"id": token, "ids": [vocabulary[token]], "tokens": [token]} for token in (cls, sep)}
+    single: list[Any] = [
         _make_template_token(cls, 0),
         {"Sequence": {"id": "A", "type_id": 0}},
         _make_template_token(sep, 0),
     ]
-    second: list[Any] = [{"Sequence": {"id": "B", "type_id": 1}}, _make_template_token(sep, 1)]
+    second_text: list[Any] = [{"Sequence": {"id": "B", "type_id": 1}}, _make_template_token(sep, 1)]
     return (
         model
         == {
@@ -155,7 +160,12 @@ def _is_as_built(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], s
         }
         and tokenizer_json.get("pre_tokenizer") == {"type": "BertPreTokenizer"}
         and tokenizer_json.get("post_processor")
-        == {"type": "TemplateProcessing", "single": first, "pair": first + second, "special_tokens": ends}
+        == {
+            "type": "TemplateProcessing",
+            "single": single,
+            "pair": single + second_text,
+            "special_tokens": special_tokens,
+        }
     )
 
 

@@ -1,4 +1,4 @@
-"""A server in a separate process that is monitored: processor time, memory, descriptors, threads, children, its log."""
+"""Run a server in a separate process; monitor its CPU time, memory, descriptors, threads, children and log."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.served import ROOT, find_free_port
+from benchmarks.server import ROOT, find_free_port
 
 PATIENCE = 60  # seconds
 NOTHING_LISTENS = "http://127.0.0.1:9"
-LETS_IN = "600"  # MHA_VIZ_WAIT, seconds: a busy machine refuses no newcomer, where refusals are not what is measured
+LONG_WAIT = "600"  # MHA_VIZ_WAIT in seconds: so long that a busy machine refuses no new visitor
 
 
 @dataclass(frozen=True)
-class Watched:
+class MonitoredServer:
     """A server at the address ``url``."""
 
     url: str
     process: psutil.Process
-    written: Path
+    log_path: Path
 
     def cpu(self) -> float:
         """Return the CPU seconds since the start, including those of children, running or ended."""
         total = 0.0
-        for process in self._family():
+        for process in self._list_processes():
             with suppress(psutil.NoSuchProcess):
                 times = process.cpu_times()
                 total += times.user + times.system + times.children_user + times.children_system
@@ -45,7 +45,7 @@ class Watched:
         On Linux it is the sum of their PSS, in which shared pages count once; elsewhere the sum of their RSS.
         """
         total = 0
-        for process in self._family():
+        for process in self._list_processes():
             with suppress(psutil.NoSuchProcess):
                 total += process.memory_full_info().pss if psutil.LINUX else process.memory_info().rss
         return total / 1e6
@@ -60,45 +60,49 @@ class Watched:
 
     def log(self) -> str:
         """Return the log so far."""
-        return self.written.read_text("utf-8", errors="replace")
+        return self.log_path.read_text("utf-8", errors="replace")
 
     def tracebacks(self) -> int:
         """Count the tracebacks in the log."""
         return self.log().count("Traceback (most recent call")
 
-    def _family(self) -> list[psutil.Process]:
+    def _list_processes(self) -> list[psutil.Process]:
         return [self.process, *self.process.children(recursive=True)]
 
 
 @contextmanager
-def serve_watched(app: Path | None = None, **environment: str) -> Iterator[Watched]:
+def serve_monitored(app: Path | None = None, **environment: str) -> Iterator[MonitoredServer]:
     """Serve the app as `mha-viz serve` does, or the Streamlit script ``app``; yield the server.
 
-    It runs on a free port, with a separate home and without a Hub. Raises RuntimeError if it does not answer within
-    PATIENCE.
+    The server runs on a free port, with a separate home and no access to the Hub. Raises RuntimeError if it does not
+    answer within PATIENCE.
     """
     port = str(find_free_port())
-    ours = ["mha_viz.cli", "serve", "--port", port, "--", "--server.headless", "true"]
+    serve_command = ["mha_viz.cli", "serve", "--port", port, "--", "--server.headless", "true"]
     command = (
-        ours if app is None else ["streamlit", "run", str(app), "--server.port", port, "--server.headless", "true"]
+        serve_command
+        if app is None
+        else ["streamlit", "run", str(app), "--server.port", port, "--server.headless", "true"]
     )
     with tempfile.TemporaryDirectory() as home, (Path(home) / "log").open("wb") as log:
-        inherited = {
+        inherited_environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))
         }
-        alone = {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": home, "MHA_VIZ_HOME": home, "NO_PROXY": "127.0.0.1"}
-        alone["STREAMLIT_LOGGER_ENABLE_RICH"] = "false"  # tracebacks without boxes around their lines
+        isolation = {
+            **{"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": home, "MHA_VIZ_HOME": home, "NO_PROXY": "127.0.0.1"},
+            "STREAMLIT_LOGGER_ENABLE_RICH": "false",  # tracebacks without boxes around their lines
+        }
         process = subprocess.Popen(
             [sys.executable, "-m", *command],
             cwd=ROOT,
-            env=inherited | alone | {"PYTHONPATH": str(ROOT)} | environment,
+            env=inherited_environment | isolation | {"PYTHONPATH": str(ROOT)} | environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
         )
         try:
-            server = Watched(f"http://127.0.0.1:{port}", psutil.Process(process.pid), Path(home) / "log")
-            _await(process, server)
+            server = MonitoredServer(f"http://127.0.0.1:{port}", psutil.Process(process.pid), Path(home) / "log")
+            _wait_until_healthy(process, server)
             yield server
         finally:
             process.terminate()
@@ -109,11 +113,11 @@ def serve_watched(app: Path | None = None, **environment: str) -> Iterator[Watch
                 process.wait()
 
 
-def _await(process: subprocess.Popen[bytes], server: Watched) -> None:
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def _wait_until_healthy(process: subprocess.Popen[bytes], server: MonitoredServer) -> None:
+    direct_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
-        with suppress(OSError), direct.open(f"{server.url}/_stcore/health", timeout=5):
+        with suppress(OSError), direct_opener.open(f"{server.url}/_stcore/health", timeout=5):
             return
         time.sleep(0.05)
     raise RuntimeError(

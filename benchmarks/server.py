@@ -23,25 +23,26 @@ from {module} import main
 main()"""
 
 
-class Served(NamedTuple):
+class Server(NamedTuple):
     """The address of the app, and when its process was started (seconds since 1970)."""
 
     url: str
-    started: float
+    start_time: float
 
 
 @contextmanager
-def serve_app(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
+def serve_app(app: Path, blocked_modules: Sequence[str] = ()) -> Iterator[Server]:
     """Serve ``app`` on a free port, with this project's settings, and yield the server.
 
-    ``without`` names modules that cannot be imported in it. Raises RuntimeError if it does not answer within PATIENCE.
+    ``blocked_modules``: names of modules whose import fails in the server. Raises RuntimeError if the server does not
+    answer within PATIENCE.
     """
     port = find_free_port()
-    ours = app == ROOT / "app.py"  # as `mha-viz serve` starts it; any other app as Streamlit does
-    start = _START.format(module="mha_viz.app.serving.start" if ours else "streamlit.web.cli")
-    script = [] if ours else ["run", str(app)]
-    command = [sys.executable, "-c", start, " ".join(without), *script, "--server.port", str(port)]
-    started = time.time()
+    is_this_app = app == ROOT / "app.py"  # as `mha-viz serve` starts it; any other app as Streamlit does
+    start_code = _START.format(module="mha_viz.app.serving.start" if is_this_app else "streamlit.web.cli")
+    script = [] if is_this_app else ["run", str(app)]
+    command = [sys.executable, "-c", start_code, " ".join(blocked_modules), *script, "--server.port", str(port)]
+    start_time = time.time()
     process = subprocess.Popen(
         [*command, "--server.headless", "true"],
         cwd=ROOT,
@@ -52,14 +53,14 @@ def serve_app(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
     )
     try:
         url = f"http://127.0.0.1:{port}"
-        _await(process, f"{url}/_stcore/health")
-        yield Served(url, started)
+        _wait_until_healthy(process, f"{url}/_stcore/health")
+        yield Server(url, start_time)
     finally:
         process.terminate()
         process.wait(PATIENCE)
 
 
-def _await(process: subprocess.Popen[bytes], url: str) -> None:
+def _wait_until_healthy(process: subprocess.Popen[bytes], url: str) -> None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
         try:
@@ -72,6 +73,6 @@ def _await(process: subprocess.Popen[bytes], url: str) -> None:
 
 def find_free_port() -> int:
     """Return a port on which nothing listens."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

@@ -328,7 +328,7 @@ def test_every_stage_of_every_family(family: str, step: str, tiny_folder: Callab
     if step == "x":
         more = FAMILIES[family].pre_norm is not False
     elif step == "project":
-        more = 2 * FAMILIES[family].rotary
+        more = 2 * bool(FAMILIES[family].rotary)
     elif step == "score":
         more = ("nothing is masked" not in page.said) - ('class="inside-why"' not in html(page))
     assert len(charts(page)) == CHARTS[step] + more

@@ -50,21 +50,21 @@ export function chooseLabelled(total, every, focused, count = 1) {
 }
 
 // scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Drawings of equal size share
-// `look.label` and `look.most`, the room for labels and the numbers of rows and columns; `look.above` is the room above
-// them, if it differs.
+// `look.labelWidth` and `look.maxUnits`, the number of rows and columns to leave room for. `look.labelHeight` is set
+// if it differs from the width.
 /** @type {(canvas: HTMLCanvasElement, scene: HeatScene, look: Look) => HeatmapLayout} */
 export function drawHeatmap(canvas, scene, look) {
   const { rows, cols } = scene;
-  const label = look.label ?? measureHeatmapLabel(rows, cols, look);
-  const most = look.most ?? 0;
+  const label = look.labelWidth ?? measureHeatmapLabel(rows, cols, look);
+  const most = look.maxUnits ?? 0;
   const layout = computeHeatmapLayout(
     look.width - EDGE,
     Math.max(most, rows.length),
     Math.max(most, cols.length),
     look.height - EDGE,
     label,
-    look.above,
-    look.largest,
+    look.labelHeight,
+    look.maxCell,
   );
   const context = fitCanvas(canvas, Math.max(layout.width + EDGE, 40), Math.max(layout.height + EDGE, 40));
   if (!rows.length || !cols.length) return layout;
@@ -189,8 +189,8 @@ export function drawAxis(context, scene, look, layout, isRow) {
   const list = isRow ? scene.rows : scene.cols;
   const focused = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
-  const size = computeLabelSize(layout.cell, look.letters);
-  const every = computeLabelStep(layout.cell, look.letters);
+  const size = computeLabelSize(layout.cell, look.minLabelSize);
+  const every = computeLabelStep(layout.cell, look.minLabelSize);
   const written = chooseLabelled(list.length, every, focused, count);
   list.forEach((unit, i) => {
     const isFocused = isWithin(i, focused, count);

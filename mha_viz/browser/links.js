@@ -57,19 +57,19 @@ export const measureLinksLabel = (rows, cols, look) =>
   Math.max(measureWidest(rows, cols, look.textFont(15)) + 8, measureWidest(rows, cols, look.textFont(TEXT)) + 1);
 
 // scene: {rows, cols, heads: [{head, colour, dash, part, chosen, lines, ink}], focus: {row, col, rows?, cols?}|null,
-// quiet: hide the numbers, because they would reveal an answer}. Drawings of equal size share `look.label` and
-// `look.most`, the width of labels and the number of tokens.
+// quiet: hide the numbers, because they would reveal an answer}. Drawings of equal size share `look.labelWidth`
+// and `look.maxUnits`, the number of tokens to leave room for.
 /** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
 export function drawLinks(canvas, scene, look, scroll) {
-  const label = look.label ?? measureLinksLabel(scene.rows, scene.cols, look);
-  const most = look.most ?? 0;
+  const label = look.labelWidth ?? measureLinksLabel(scene.rows, scene.cols, look);
+  const most = look.maxUnits ?? 0;
   const layout = computeLinksLayout(
     look.width,
     Math.max(most, scene.rows.length),
     Math.max(most, scene.cols.length),
     look.height,
     label,
-    look.tallest,
+    look.maxRowHeight,
     measureNumbers(scene.heads, look.width),
   );
   const visible = Math.min(layout.height, look.height);
@@ -108,9 +108,9 @@ function drawStrokes(context, { focus }, head, layout, [above, below], shift) {
   /** @type {(Path2D | null)[]} */
   const paths = new Array(2 * LEVELS + 1).fill(null);
   const { C } = part;
-  const { right, wide, written } = layout;
+  const { right, numberWidth, maxNumbers } = layout;
   // If numbers follow the queries, lines begin after the numbers.
-  const left = layout.left + (focus && focus.row === null ? wide * written + BEHIND : 0);
+  const left = layout.left + (focus && focus.row === null ? numberWidth * maxNumbers + BEHIND : 0);
   /** @type {(i: number) => number} */
   const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
   const bend = (right - left) * 0.42;
@@ -161,7 +161,15 @@ function drawTokens(context, scene, layout, look, [above, below]) {
       context.fillStyle = isFocused ? look.accent : unit.special || !strong ? look.muted : look.ink;
       context.font = look.textFont(size, isFocused ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
-      const width = writeText(context, unit.text, x, y, layout.column, isQuery ? "right" : "left", layout.rowHeight);
+      const width = writeText(
+        context,
+        unit.text,
+        x,
+        y,
+        layout.labelWidth,
+        isQuery ? "right" : "left",
+        layout.rowHeight,
+      );
       if (unit.written) context.fillRect(isQuery ? x - width : x, y + size * 0.6, width, 1);
       const numbersX = (isQuery ? x : x + width) + BEHIND;
       drawNumbers(context, numbered(scene, isQuery, i), numbersX, y, scene, layout, look);
@@ -225,17 +233,17 @@ function findLink(head, isQuery, i, focus) {
  * @type {(context: CanvasRenderingContext2D, list: LinkNumber[], x: number, y: number, scene: LinkScene,
  *   layout: LinksLayout, look: Look) => void}
  */
-function drawNumbers(context, list, x, y, { heads }, { digits, wide, written }, look) {
-  list.slice(0, written).forEach(({ head, weight }, slot) => {
-    const numberX = x + slot * wide;
-    context.font = look.numberFont(digits);
+function drawNumbers(context, list, x, y, { heads }, { numberSize, numberWidth, maxNumbers }, look) {
+  list.slice(0, maxNumbers).forEach(({ head, weight }, slot) => {
+    const numberX = x + slot * numberWidth;
+    context.font = look.numberFont(numberSize);
     context.fillStyle = look.ink;
     context.textAlign = "left";
     context.textBaseline = "middle";
     context.fillText(formatNumber(weight, head.part), numberX, y + 0.5);
     if (heads.length === 1) return;
     context.fillStyle = head.colour;
-    context.fillRect(numberX, y + digits * 0.6, wide * 0.9, 2);
+    context.fillRect(numberX, y + numberSize * 0.6, numberWidth * 0.9, 2);
   });
 }
 

@@ -16,7 +16,7 @@ const setOf = (...heads) => ({
 
 function opened() {
   const seen = { sent: [], said: [], changed: 0, focused: [] };
-  const stage = { view: VIEW, quiet: () => {}, locate: () => "", change: () => seen.changed++ };
+  const stage = { view: VIEW, discardUnsent: () => {}, readAddress: () => "", change: () => seen.changed++ };
   const comparison = new Comparison(
     (name, value) => seen.sent.push([name, value]),
     stage,

@@ -372,11 +372,11 @@ function heatmapOf(scene, focus, dress) {
 for (const [name, expected] of Object.entries(golden.together)) {
   const { view } = expected;
   const { units, parts, subtracted, focusIn, top } = together(expected);
-  const most = Math.max(...units.map((each) => each.length));
+  const maxUnits = Math.max(...units.map((each) => each.length));
   const room = (label) => ({
     ...look,
-    most,
-    label: Math.max(...units.map((each) => label(each, each, look))),
+    maxUnits,
+    labelWidth: Math.max(...units.map((each) => label(each, each, look))),
   });
   set.panels.forEach(({ reading: i, head }, panel) => {
     const shade = computeSharedShades(parts[panel], view.scale, top);
@@ -402,8 +402,8 @@ for (const [name, expected] of Object.entries(golden.together)) {
   });
   if (expected.diff) {
     test(`difference, ${name}`, () => {
-      const { rows, d, R, C, top: most } = subtracted;
-      const head = { part: { w: d, R, C }, shade: computeSignedShades(subtracted), largest: most };
+      const { rows, d, R, C, top } = subtracted;
+      const head = { part: { w: d, R, C }, shade: computeSignedShades(subtracted), largest: top };
       const scene = { rows, cols: rows, head };
       const marks = heatmapOf(scene, focusIn(set.panels[expected.diff[0]].reading), {
         ...look,

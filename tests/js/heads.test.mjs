@@ -6,14 +6,14 @@ const reading = (model) => ({ model, layers: 6, heads: 12, quantity: "weight", m
 
 test("a head that was switched off is said to be so, and to be on again, but not of another model", () => {
   const said = [];
-  const read = { reading: reading("minilm"), mode: null };
-  const heads = new Heads(read, { send: () => {} }, (words) => said.push(words));
+  const data = { reading: reading("minilm"), mode: null };
+  const heads = new Heads(data, { send: () => {} }, (words) => said.push(words));
   const comes = (model, off) => {
-    Object.assign(read, { reading: reading(model), mode: off.length ? { off, moved: [] } : null });
-    heads.tell();
+    Object.assign(data, { reading: reading(model), mode: off.length ? { off, moved: [] } : null });
+    heads.announceSwitch();
     return said.splice(0);
   };
-  heads.turn(37);
+  heads.toggleOff(37);
   assert.deepEqual(said.splice(0), ["L3H1 is being switched off."]);
   assert.deepEqual(comes("minilm", []), [], "not yet");
   assert.deepEqual(comes("minilm", [37]), ["L3H1 is off."]);

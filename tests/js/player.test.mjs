@@ -9,7 +9,7 @@ import {
   formatColour,
   chooseInk,
   computeMoment,
-  computePaces,
+  computeDurations,
   chooseStart,
   computeShade,
 } from "../../mha_viz/browser/player/frames.js";
@@ -41,11 +41,11 @@ test("playing takes the time of each recorded step to the next and ends on the l
 
 test("time runs by the change of the maps, with a least and a most, and a removed head is seen", () => {
   const cells = Uint8Array.from([0, 0, 0, 0, 10, 0, 20, 0, 20, 70, 20, 70]); // changes: 0, 10, 10, 70, 0
-  assert.deepEqual(computePaces(cells, 2, null), [40, (6000 * 10) / 90, (6000 * 10) / 90, 1200, 40]);
+  assert.deepEqual(computeDurations(cells, 2, null), [40, (6000 * 10) / 90, (6000 * 10) / 90, 1200, 40]);
   const off = [[false], [false], [false], [false], [false], [true]];
-  assert.equal(computePaces(cells, 2, off)[4], 600);
-  assert.deepEqual(computePaces(cells.subarray(0, 2), 2, null), [], "nothing to play");
-  assert.deepEqual(computePaces(new Uint8Array(4), 2, null), [40], "nothing changes");
+  assert.equal(computeDurations(cells, 2, off)[4], 600);
+  assert.deepEqual(computeDurations(cells.subarray(0, 2), 2, null), [], "nothing to play");
+  assert.deepEqual(computeDurations(new Uint8Array(4), 2, null), [40], "nothing changes");
 });
 
 test("Play goes on from the slider, and begins anew at the end", () => {

@@ -1,7 +1,7 @@
 // What the explorer has read, from message to message.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Read } from "../../mha_viz/browser/explorer/read.js";
+import { ReadingData } from "../../mha_viz/browser/explorer/read.js";
 import { packed } from "./made.mjs";
 
 // The bytes of a reading of one token with these heads, whose one weight is 1.
@@ -24,46 +24,49 @@ const ROLES = {
 };
 
 test("a reading takes the place of another; one of the same tokens is known as such", () => {
-  const read = new Read();
+  const data = new ReadingData();
   assert.deepEqual(
-    read.receive(bytes([0]), null, () => []),
+    data.receive(bytes([0]), null, () => []),
     {
       isSame: false,
       isOfSameTokens: false,
       isStep: false,
-      isLed: false,
+      isViewReplaced: false,
     },
   );
-  const next = read.receive(bytes([1], { key: "other" }), null, () => []);
-  assert.deepEqual([next.isSame, next.isOfSameTokens, read.reading.key], [false, true, "other"]);
-  assert.deepEqual([...read.reading.matrices.keys()], [1]);
-  assert.equal(read.receive(bytes([1], { of: "another text", key: "third" }), null, () => []).isOfSameTokens, false);
+  const next = data.receive(bytes([1], { key: "other" }), null, () => []);
+  assert.deepEqual([next.isSame, next.isOfSameTokens, data.reading.key], [false, true, "other"]);
+  assert.deepEqual([...data.reading.matrices.keys()], [1]);
+  assert.equal(data.receive(bytes([1], { of: "another text", key: "third" }), null, () => []).isOfSameTokens, false);
 });
 
 test("more matrices of one reading join the others; the oldest are dropped, but none of an open head", () => {
-  const read = new Read();
-  read.receive(bytes([0, 1, 2]), null, () => []);
+  const data = new ReadingData();
+  data.receive(bytes([0, 1, 2]), null, () => []);
   const size = { n: 1000, special: [0] }; // so that there is no room for more than 24
-  Object.assign(read.reading, size);
+  Object.assign(data.reading, size);
   const more = Array.from({ length: 30 }, (_, i) => 10 + i);
-  const { isSame } = read.receive(bytes(more), null, () => [1]);
+  const { isSame } = data.receive(bytes(more), null, () => [1]);
   assert.ok(isSame);
-  assert.equal(read.reading.matrices.size, 24);
-  assert.ok(read.reading.matrices.has(1) && !read.reading.matrices.has(0));
+  assert.equal(data.reading.matrices.size, 24);
+  assert.ok(data.reading.matrices.has(1) && !data.reading.matrices.has(0));
 });
 
 test("a step of the tour, a head that the server opens and an answer that is hidden lead to another view, once", () => {
-  const read = new Read();
-  const come = (fields) => read.receive(bytes([0]), { ...ROLES, ...fields }, () => []);
+  const data = new ReadingData();
+  const come = (fields) => data.receive(bytes([0]), { ...ROLES, ...fields }, () => []);
   come({});
-  assert.ok(read.roles.measured && read.quiet);
+  assert.ok(data.roles.measured && data.quiet);
   const step = come({ tour: "1" });
-  assert.deepEqual([step.isStep, step.isLed], [true, true]);
+  assert.deepEqual([step.isStep, step.isViewReplaced], [true, true]);
   const same = come({ tour: "1" });
-  assert.deepEqual([same.isStep, same.isLed], [false, false]);
+  assert.deepEqual([same.isStep, same.isViewReplaced], [false, false]);
   const opened = come({ tour: "1", opened: 1 });
-  assert.deepEqual([opened.isStep, opened.isLed], [false, true]);
+  assert.deepEqual([opened.isStep, opened.isViewReplaced], [false, true]);
   const shown = come({ tour: "1", opened: 1, quiet: false });
   const hidden = come({ tour: "1", opened: 1 });
-  assert.deepEqual([shown.isLed, hidden.isLed, come({ tour: "1", opened: 1 }).isLed], [true, true, false]);
+  assert.deepEqual(
+    [shown.isViewReplaced, hidden.isViewReplaced, come({ tour: "1", opened: 1 }).isViewReplaced],
+    [true, true, false],
+  );
 });

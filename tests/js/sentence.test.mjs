@@ -7,65 +7,65 @@ const field = (value = "") => new TypedField({ value });
 
 test("the answer to what was sent leaves what is typed meanwhile, even if the link holds only its beginning", () => {
   const typed = field("The cat sat.");
-  typed.send();
+  typed.markSent();
   typed.area.value = "The cat sat. And";
-  typed.take("The cat");
-  assert.deepEqual([typed.value, typed.taken], ["The cat sat. And", "The cat sat."]);
-  typed.take("An example.");
-  assert.deepEqual([typed.value, typed.taken], ["An example.", "An example."]);
+  typed.receive("The cat");
+  assert.deepEqual([typed.value, typed.confirmed], ["The cat sat. And", "The cat sat."]);
+  typed.receive("An example.");
+  assert.deepEqual([typed.value, typed.confirmed], ["An example.", "An example."]);
 });
 
 test("what cannot be written in an address is compared as the server reads it", () => {
   const typed = field("a\0b\ud800");
-  typed.send();
-  typed.take("a\ufffdb\ufffd");
+  typed.markSent();
+  typed.receive("a\ufffdb\ufffd");
   assert.equal(typed.value, "a\0b\ud800");
 });
 
 test("an empty text from elsewhere empties the field; one that was sent empty is answered", () => {
   const typed = field("a");
-  typed.send();
-  typed.take("");
+  typed.markSent();
+  typed.receive("");
   assert.equal(typed.value, "");
-  typed.send();
+  typed.markSent();
   typed.area.value = "b";
-  typed.take("");
+  typed.receive("");
   assert.equal(typed.value, "b");
 });
 
 test("Back before the answer restores what the server knows", () => {
   const typed = field();
-  typed.take("old");
+  typed.receive("old");
   typed.area.value = "new";
-  typed.takeBack();
+  typed.discardUnanswered();
   assert.equal(typed.value, "new");
-  typed.send();
-  typed.takeBack();
+  typed.markSent();
+  typed.discardUnanswered();
   assert.equal(typed.value, "old");
   typed.area.value = "newer";
-  typed.takeBack();
+  typed.discardUnanswered();
   assert.equal(typed.value, "newer");
 });
 
 test("what was typed and not read yet is in the same field of the next page, until another text is read", () => {
   const page = () => new TypedField({ value: "" }, "text");
   const here = page();
-  here.take("old");
+  here.receive("old");
   here.area.value = "old and new";
-  here.keep();
+  here.saveDraft();
   const there = page();
-  there.take("old");
-  assert.deepEqual([there.value, there.taken], ["old and new", "old"]);
+  there.receive("old");
+  assert.deepEqual([there.value, there.confirmed], ["old and new", "old"]);
   const ofAnotherText = page();
-  ofAnotherText.take("another");
+  ofAnotherText.receive("another");
   assert.equal(ofAnotherText.value, "another");
-  there.send();
-  there.take("old and new");
+  there.markSent();
+  there.receive("old and new");
   const last = page();
-  last.take("old and new");
+  last.receive("old and new");
   assert.equal(last.value, "old and new");
   const back = page();
-  back.take("old");
+  back.receive("old");
   assert.equal(back.value, "old");
 });
 

@@ -29,10 +29,10 @@ function staged({ address = "", isReady = true } = {}) {
   const drawing = {
     isReady: () => isReady,
     parse: (params) => ({ unit: params.get("unit") ?? "words", pin: null }),
-    adopted: () => {},
-    message: (view) => ({ unit: view.unit, pin: view.pin }),
-    pinned: () => stage.view.pin,
-    pin: ({ row, col }) => ({ row, col }),
+    onAdopt: () => {},
+    makeMessage: (view) => ({ unit: view.unit, pin: view.pin }),
+    findPinned: () => stage.view.pin,
+    makePin: ({ row, col }) => ({ row, col }),
     draw: () => seen.drawn++,
     drawFocus: (now) => seen.focused.push([stage.focused(), now]),
   };
@@ -45,18 +45,18 @@ function staged({ address = "", isReady = true } = {}) {
   return { stage, seen };
 }
 
-// A canvas on which `where` returns what the pointer is on.
-function attended(stage, { isHeat = true, R = 3, C = 4 } = {}) {
+// A canvas whose events name their spots.
+function listening(stage, { isHeatmap = true, R = 3, C = 4 } = {}) {
   const canvas = {};
-  const walked = [];
-  const about = () => ({ from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => walked.push(spot) });
-  stage.attend(canvas, (event) => event.on, about);
+  const moves = [];
+  const getWalk = () => ({ from: stage.focused(), isHeatmap, R, C, start: {}, onMove: (spot) => moves.push(spot) });
+  stage.listenTo(canvas, (event) => event.on, getWalk);
   const key = (name, fields = {}) => {
     const event = { key: name, prevented: 0, preventDefault: () => event.prevented++, ...fields };
     canvas.onkeydown(event);
     return event.prevented;
   };
-  return { canvas, walked, key };
+  return { canvas, moves, key };
 }
 
 // ---- What is focused ----------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ function attended(stage, { isHeat = true, R = 3, C = 4 } = {}) {
 test("what the pointer is on is focused, else what is pinned", () => {
   const { stage, seen } = staged();
   assert.equal(stage.focused(), null);
-  stage.press({ row: 1, col: 2 });
+  stage.togglePin({ row: 1, col: 2 });
   assert.deepEqual(stage.focused(), { row: 1, col: 2 });
   stage.hover({ row: 0, col: null });
   assert.deepEqual(stage.focused(), { row: 0, col: null });
@@ -81,12 +81,12 @@ test("what the pointer is on is focused, else what is pinned", () => {
 
 test("what is pinned is let go by pressing it again, and by no other", () => {
   const { stage } = staged();
-  stage.press({ row: 1, col: 2 });
-  stage.press({ row: 1, col: null });
+  stage.togglePin({ row: 1, col: 2 });
+  stage.togglePin({ row: 1, col: null });
   assert.deepEqual(stage.view.pin, { row: 1, col: null });
-  stage.press(null);
+  stage.togglePin(null);
   assert.deepEqual(stage.view.pin, { row: 1, col: null });
-  stage.press({ row: 1, col: null });
+  stage.togglePin({ row: 1, col: null });
   assert.equal(stage.view.pin, null);
 });
 
@@ -155,10 +155,10 @@ test("Home and End go to the ends of a row or of a column of tokens, with Ctrl t
 
 test("keys walk, hold and let go", () => {
   const { stage, seen } = staged();
-  const { key, walked } = attended(stage);
+  const { key, moves } = listening(stage);
   assert.equal(key("ArrowDown"), 1);
   assert.equal(key("ArrowRight"), 1);
-  assert.deepEqual(walked, [
+  assert.deepEqual(moves, [
     { row: 1, col: 0 },
     { row: 1, col: 1 },
   ]);
@@ -170,29 +170,29 @@ test("keys walk, hold and let go", () => {
 });
 
 test("a walk begins at the first cell, in links at the first query", () => {
-  for (const [isHeat, first] of [
+  for (const [isHeatmap, first] of [
     [true, { row: 0, col: 0 }],
     [false, { row: 0, col: null }],
   ]) {
     const { stage } = staged();
-    attended(stage, { isHeat }).key("Enter");
+    listening(stage, { isHeatmap }).key("Enter");
     assert.deepEqual(stage.view.pin, first);
   }
 });
 
 test("other keys, keys of the browser and empty drawings are left alone", () => {
   const { stage, seen } = staged();
-  const { key } = attended(stage);
+  const { key } = listening(stage);
   assert.equal(key("x") + key("Tab"), 0);
   for (const held of ["altKey", "ctrlKey", "metaKey"]) assert.equal(key("ArrowLeft", { [held]: true }), 0);
-  assert.equal(attended(stage, { R: 0 }).key("Enter"), 0);
-  assert.equal(attended(stage, { C: 0 }).key("ArrowDown"), 0);
+  assert.equal(listening(stage, { R: 0 }).key("Enter"), 0);
+  assert.equal(listening(stage, { C: 0 }).key("ArrowDown"), 0);
   assert.deepEqual([stage.hovered, stage.view.pin, seen.focused], [null, null, []]);
 });
 
 test("the pointer hovers and presses, and leaves", () => {
   const { stage } = staged();
-  const { canvas } = attended(stage);
+  const { canvas } = listening(stage);
   canvas.onpointermove({ on: { row: 1, col: 2 } });
   assert.deepEqual(stage.hovered, { row: 1, col: 2 });
   canvas.onclick({ on: { row: 1, col: 2 } });
@@ -207,7 +207,7 @@ test("Escape lets go of what is pointed at and of what is pinned, but not while 
   const { stage, seen } = staged();
   const escape = (isText) =>
     happens(document, "keydown", { key: "Escape", composedPath: () => [{ matches: () => isText }] });
-  stage.press({ row: 1, col: 2 });
+  stage.togglePin({ row: 1, col: 2 });
   stage.hover({ row: 0, col: 0 });
   escape(true);
   assert.deepEqual(

@@ -7,7 +7,7 @@ const TURNS = [9, 7, 4].map((head) => ({ head, pin: { query: head, key: null } }
 
 // The stores of an explorer at this address, whose reading has these heads in full, and what its stage was told.
 async function visit({ address = "", full = [4, 9, 7], still = false, stored = new Map() } = {}) {
-  const { Turns } = await import(`../../mha_viz/browser/explorer/first_visit.js?${(visits += 1)}`); // loaded anew
+  const { FirstVisit } = await import(`../../mha_viz/browser/explorer/first_visit.js?${(visits += 1)}`); // loaded anew
   globalThis.document = new EventTarget();
   const shown = [];
   const told = [];
@@ -16,20 +16,20 @@ async function visit({ address = "", full = [4, 9, 7], still = false, stored = n
   globalThis.window = { matchMedia: () => ({ matches: still }), history, localStorage: stored && localStorage };
   const stage = {
     view: { head: 4, on: [4], pin: null },
-    locate: () => address,
+    readAddress: () => address,
     drawing: { draw: () => shown.push(stage.view.head) },
   };
   const reading = { layers: 1, heads: 12, n: 20, matrices: new Map(full.map((head) => [head, null])) };
   const heads = { cursor: 4 };
-  const turns = new Turns({ stage, heads, read: { turns: TURNS, reading }, isAlone: false });
-  return { turns, stage, heads, shown, told };
+  const firstVisit = new FirstVisit({ stage, heads, data: { turns: TURNS, reading }, isAlone: false });
+  return { firstVisit, stage, heads, shown, told };
 }
 
 test("each head is shown in turn; the first act ends it, and the address says what stays", async ({ mock }) => {
   mock.timers.enable({ apis: ["setInterval"] });
-  const { turns, stage, heads, shown, told } = await visit();
-  turns.begin();
-  turns.begin(); // the page was drawn again
+  const { firstVisit, stage, heads, shown, told } = await visit();
+  firstVisit.begin();
+  firstVisit.begin(); // the page was drawn again
   mock.timers.tick(9000);
   assert.deepEqual(shown, [9, 7, 4]);
   mock.timers.tick(3000);
@@ -45,8 +45,8 @@ test("each head is shown in turn; the first act ends it, and the address says wh
 
 test("the address stays if the turns have not left the first head", async ({ mock }) => {
   mock.timers.enable({ apis: ["setInterval"] });
-  const { turns, told } = await visit();
-  turns.begin();
+  const { firstVisit, told } = await visit();
+  firstVisit.begin();
   document.dispatchEvent(new Event("keydown"));
   mock.timers.tick(9000);
   assert.deepEqual(told, []);
@@ -59,8 +59,8 @@ for (const [why, options] of Object.entries({
 })) {
   test(`no turns if ${why}`, async ({ mock }) => {
     mock.timers.enable({ apis: ["setInterval"] });
-    const { turns, shown } = await visit(options);
-    turns.begin();
+    const { firstVisit, shown } = await visit(options);
+    firstVisit.begin();
     mock.timers.tick(9000);
     assert.deepEqual(shown, []);
   });
@@ -73,11 +73,11 @@ for (const [where, options] of Object.entries({
   test(`who has acted ${where} finds the page still when it is loaded again`, async ({ mock }) => {
     mock.timers.enable({ apis: ["setInterval"] });
     const stored = new Map();
-    const { turns } = await visit({ ...options, stored });
-    turns.begin();
+    const { firstVisit } = await visit({ ...options, stored });
+    firstVisit.begin();
     document.dispatchEvent(new Event("scroll"));
     const again = await visit({ stored });
-    again.turns.begin();
+    again.firstVisit.begin();
     mock.timers.tick(9000);
     assert.deepEqual(again.shown, []);
   });
@@ -85,8 +85,8 @@ for (const [where, options] of Object.entries({
 
 test("where storage is refused, the turns come and end as in a first visit", async ({ mock }) => {
   mock.timers.enable({ apis: ["setInterval"] });
-  const { turns, shown } = await visit({ stored: null });
-  turns.begin();
+  const { firstVisit, shown } = await visit({ stored: null });
+  firstVisit.begin();
   mock.timers.tick(3000);
   document.dispatchEvent(new Event("keydown"));
   mock.timers.tick(9000);

@@ -61,10 +61,10 @@ class Compare {
     return {
       isReady: () => !!set(),
       parse: (params) => parseTogether(params, set()),
-      adopted: () => {},
-      message: (view) => ({ of: set().key, ...encodeTogether(view, set()) }),
-      pinned: () => findPinnedSpot(this.#stores),
-      pin: (spot) => makePin(this.#stores, spot),
+      onAdopt: () => {},
+      makeMessage: (view) => ({ of: set().key, ...encodeTogether(view, set()) }),
+      findPinned: () => findPinnedSpot(this.#stores),
+      makePin: (spot) => makePin(this.#stores, spot),
       draw: () => this.#draw(),
       drawFocus: (now) => (now ? refresh(this.#stores, this.#part) : this.#refreshSoon()),
     };

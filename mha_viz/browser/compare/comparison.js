@@ -42,7 +42,7 @@ export class Comparison {
     const { action, index } = change;
     if (this.#pending && performance.now() < this.#pending.until) return;
     const newView = updateView(change, this.#stage.view);
-    this.#stage.quiet();
+    this.#stage.discardUnsent();
     const view = encodeTogether(newView, updateOpening(change, set));
     this.#send("edit", { ...describePanel(set, index), ...toComparedPositions(set, change), view });
     if (action === "pin") this.#say("Added to My heads.");
@@ -67,7 +67,7 @@ export class Comparison {
     const button = action === "rename" ? panel?.rename : panel?.tools.querySelector(`[data-tool="${tool}"]`);
     /** @type {HTMLElement | undefined} */ (button)?.focus();
     this.#say(action === "move" ? `Moved to place ${place + 1}.` : DONE[action] || "");
-    const address = new URLSearchParams(this.#stage.locate());
+    const address = new URLSearchParams(this.#stage.readAddress());
     const fields = Object.entries(encodeTogether(this.#stage.view, set));
     if (fields.some(([name, value]) => address.get(name) !== value)) this.#stage.change({});
   }

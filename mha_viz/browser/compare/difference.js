@@ -131,7 +131,7 @@ function listDifferences(stage, [at], { rows, cols, d, C, first, second, top, ki
   const [come, leave] = [() => stage.hover(spot), () => stage.hover(null)];
   const numbers = [formatNumber(first[cell], kind), formatNumber(second[cell], kind), formatSigned(d[cell], kind)];
   const handlers = {
-    onclick: () => stage.press(spot),
+    onclick: () => stage.togglePin(spot),
     onpointerenter: come,
     onpointerleave: leave,
     onfocus: come,
@@ -195,23 +195,23 @@ function markEntries(list, { largest: cells, C }, focus) {
 export function listenToDifference(stores, part) {
   const { read, stage } = stores;
   /** @type {(event: MouseEvent) => Spot | null} */
-  const cell = (event) => {
+  const findSpot = (event) => {
     const result = read.derived?.diff;
     if (!part.map.layout || !result?.partner) return null;
     const spot = findHeatmapSpot(part.map.layout, result.R, result.C, ...getPoint(part.map.canvas, event));
     return spot && { ...spot, at: getReferencePanel(stage) };
   };
-  const about = () => {
+  const getWalk = () => {
     const reference = getReferencePanel(stage);
     const spot = mapSpot(stores, read.set.panels[reference].reading, stage.focused());
     const from = spot && !spot.missing ? /** @type {Spot} */ ({ at: reference, row: spot.row, col: spot.col }) : null;
     const { R, C } = /** @type {DrawnDifference} */ (read.derived.diff);
-    return { from, isHeat: true, R, C, start: { at: reference }, walked };
+    return { from, isHeatmap: true, R, C, start: { at: reference }, onMove };
   };
-  const walked = () => {
+  const onMove = () => {
     part.announcement.textContent = `${part.diffSays.textContent}. ${joinPanelTexts(read.set, part.panels)}`;
   };
-  stage.attend(part.map.canvas, cell, about);
+  stage.listenTo(part.map.canvas, findSpot, getWalk);
 }
 
 /** @type {(stores: Stores, spot: Place | null) => Children} */

@@ -126,14 +126,14 @@ export function measure({ read: { set, derived }, stage, look }, part) {
   const gap = count > FEW || maxUnits > MANY || width < 600 ? GAP : WIDE_GAP;
   const across = chooseColumnCount(width, count === 2 ? 3 : count, width < 600 ? width : wanted, gap);
   const column = Math.floor((width - (across - 1) * gap) / across);
-  const tallest = Math.max(300, Math.min(Math.max(680, window.innerHeight - 370), window.innerHeight - 230));
-  const height = Math.min(tallest, Math.max(300, window.innerHeight - 360, label + LEGIBLE * maxUnits));
-  const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / maxUnits)); // in a large window
-  const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest };
-  Object.assign(look, { most: maxUnits, label, ...size });
+  const maxHeight = Math.max(300, Math.min(Math.max(680, window.innerHeight - 370), window.innerHeight - 230));
+  const height = Math.min(maxHeight, Math.max(300, window.innerHeight - 360, label + LEGIBLE * maxUnits));
+  const maxCell = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / maxUnits)); // in a large window
+  const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, maxCell };
+  Object.assign(look, { maxUnits, labelWidth: label, ...size });
   const drawnWidth = isLinks
     ? look.width
-    : computeHeatmapLayout(column - EDGE, maxUnits, maxUnits, height - EDGE, label, label, largest).width + EDGE;
+    : computeHeatmapLayout(column - EDGE, maxUnits, maxUnits, height - EDGE, label, label, maxCell).width + EDGE;
   for (const { box } of part.panels) box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;
   const panelWidth = Math.min(column, Math.max(drawnWidth, LEAST)); // the tools are above the right edge of the drawing
   part.sheet.style.cssText = `grid-template-columns: repeat(${across}, ${panelWidth}px); --gap: ${gap}px`;
@@ -209,7 +209,7 @@ export function listenToPanel(stores, part, index) {
   /** @type {() => [number, number]} */
   const counts = () => [read.derived.units[reading].length, read.derived.columns[reading].length];
   /** @type {(event: MouseEvent) => Spot | null} */
-  const where = (event) => {
+  const findSpot = (event) => {
     if (!panel.layout || !read.derived) return null;
     const [x, y] = getPoint(panel.canvas, event);
     const spot = isLinks()
@@ -217,18 +217,18 @@ export function listenToPanel(stores, part, index) {
       : findHeatmapSpot(panel.layout, ...counts(), x, y);
     return spot && { at: index, ...spot };
   };
-  const about = () => {
+  const getWalk = () => {
     const place = mapSpot(stores, reading, stage.focused());
     const from = place && !place.missing ? /** @type {Spot} */ ({ at: index, row: place.row, col: place.col }) : null;
     const [R, C] = counts();
-    return { from, isHeat: !isLinks(), R, C, start: { at: index }, walked };
+    return { from, isHeatmap: !isLinks(), R, C, start: { at: index }, onMove };
   };
   /** @type {(spot: Spot) => void} */
-  const walked = (spot) => {
+  const onMove = (spot) => {
     part.announcement.textContent = joinPanelTexts(read.set, part.panels);
     if (isLinks()) revealRow(panel.box, (spot.row ?? spot.col) * panel.layout.rowHeight);
   };
-  stage.attend(panel.canvas, where, about);
+  stage.listenTo(panel.canvas, findSpot, getWalk);
   panel.box.onscroll = () => linkScrolling(stores, part, index);
 }
 

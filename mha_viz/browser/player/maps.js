@@ -126,7 +126,7 @@ function revealMaps(root) {
 function makeSheet(data, root) {
   const { words, ramp, signed } = data;
   const theme = { ramp, signed, heads: [], dashes: [] };
-  const look = /** @type {Look} */ ({ height: Infinity, largest: Infinity });
+  const look = /** @type {Look} */ ({ height: Infinity, maxCell: Infinity });
   const laid = { room: "", order: /** @type {Arrangement} */ ({}) };
   return () => {
     const units = words.map((text, i) => ({ text, tokens: [i], special: false, segment: 0 })); // measured anew
@@ -140,10 +140,15 @@ function makeSheet(data, root) {
     /** @type {(head: number) => void} */
     const place = (head) => {
       const h = data.large.length ? data.large.indexOf(head) : head;
-      if (h < 0) return void Object.assign(look, { label: 0, above: 0, width: computeSmallWidth(root, words.length) });
-      look.label = hasRows || (hasRows === null && h % columns === 0) ? label : 0;
-      look.above = hasColumns || (hasColumns === null && h < columns) ? label : 0;
-      look.width = look.label + cell * words.length + EDGE;
+      if (h < 0)
+        return void Object.assign(look, {
+          labelWidth: 0,
+          labelHeight: 0,
+          width: computeSmallWidth(root, words.length),
+        });
+      look.labelWidth = hasRows || (hasRows === null && h % columns === 0) ? label : 0;
+      look.labelHeight = hasColumns || (hasColumns === null && h < columns) ? label : 0;
+      look.width = look.labelWidth + cell * words.length + EDGE;
     };
     return { units, look, place };
   };

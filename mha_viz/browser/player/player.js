@@ -4,7 +4,7 @@ import { make, prefersReducedMotion, makeSvg } from "../dom.js";
 import { makePalette } from "../ink.js";
 import { mountComponent, queueMessages } from "../mount.js";
 import { makeFlow } from "./flow.js";
-import { decodeBytes, computeMoment, computePaces, chooseStart } from "./frames.js";
+import { decodeBytes, computeMoment, computeDurations, chooseStart } from "./frames.js";
 import { DASHED, findHost, setSubscripts, makeMaps, measureScroll, makeStripKey } from "./maps.js";
 import { makeMatrices } from "./matrices.js";
 /** @import { Parts } from "../dom.js" */
@@ -247,7 +247,7 @@ class Player {
   /** @type {(data: PlayerData) => void} */
   #play({ maps, words, heads, off, steps: { length } }) {
     this.#parts.maps.reveal();
-    const paces = computePaces(decodeBytes(maps), heads.length * words.length ** 2, off);
+    const paces = computeDurations(decodeBytes(maps), heads.length * words.length ** 2, off);
     const [from, begin, calm] = [
       chooseStart(Math.round(this.#moment), length),
       performance.now(),

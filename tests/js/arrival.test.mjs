@@ -1,7 +1,7 @@
 // What a link leads to comes into sight and stays there; a link to follow is followed once.
 import assert from "node:assert/strict";
 import test, { beforeEach, mock } from "node:test";
-import { Arrival, bringIntoView } from "../../mha_viz/browser/scheme/arrival.js";
+import { LinkFollower, bringIntoView } from "../../mha_viz/browser/scheme/arrival.js";
 import { HeadLinks } from "../../mha_viz/browser/scheme/links.js";
 
 const done = [];
@@ -67,13 +67,13 @@ test("what a link leads to stays in sight for as long as the page's run takes", 
 });
 
 test("a link that the server asks to follow is followed once, another one anew", () => {
-  const arrival = new Arrival();
+  const arrival = new LinkFollower();
   drawn[".st-key-leaving"] = link();
-  arrival.arrive();
-  arrival.arrive();
+  arrival.follow();
+  arrival.follow();
   assert.deepEqual(done, ["followed"]);
   drawn[".st-key-leaving"] = link();
-  arrival.arrive();
+  arrival.follow();
   assert.deepEqual(done, ["followed", "followed"]);
 });
 
@@ -91,39 +91,39 @@ test("a page that was opened without the parameters of its link gets them, once,
     done.length = 0;
     globalThis.location = { pathname: "/about", search: "" };
     globalThis.document.body = globalThis.document.activeElement = { closest: () => null };
-    const arrival = new Arrival();
+    const arrival = new LinkFollower();
     drawn[".st-key-leaving"] = link(asked);
-    arrival.arrive();
+    arrival.follow();
     drawn = {};
-    arrival.arrive(); // still on the page before
+    arrival.follow(); // still on the page before
     if (isActed) document.dispatchEvent(new Event("keydown"));
     globalThis.location = { pathname: "/", search: come };
-    arrival.arrive();
-    arrival.arrive();
+    arrival.follow();
+    arrival.follow();
     assert.deepEqual(done, expected);
   }
 });
 
 test("on the page that a link leads to the keyboard goes on at the heading, until a person acts", () => {
-  const arrival = new Arrival();
+  const arrival = new LinkFollower();
   document.body = document.activeElement = {};
   drawn[".st-key-leaving"] = link();
   drawn["h1.mha-heading"] = title("the heading");
-  arrival.arrive();
+  arrival.follow();
   delete drawn[".st-key-leaving"];
-  arrival.arrive();
+  arrival.follow();
   assert.deepEqual(done, ["followed"], "still on the page before");
   globalThis.location = { pathname: "/" };
-  arrival.arrive();
+  arrival.follow();
   document.activeElement = { closest: () => null }; // something below the navigation has the keyboard
-  arrival.arrive();
+  arrival.follow();
   assert.deepEqual(done, ["followed", "keyboard on the heading"]);
   document.activeElement = { closest: (/** @type {string} */ part) => (part === ".st-key-mast" ? {} : null) };
-  arrival.arrive();
+  arrival.follow();
   assert.deepEqual(done.splice(2), ["keyboard on the heading"], "the search field stays from page to page");
   document.activeElement = document.body;
   document.dispatchEvent(new Event("pointerdown"));
-  arrival.arrive();
+  arrival.follow();
   assert.equal(done.length, 2);
 });
 

@@ -1,22 +1,22 @@
 // Several heads at once: what corresponds, one scale, differences, and the address.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { getFirstValues } from "../../mha_viz/browser/view.js";
+import { getDefaults } from "../../mha_viz/browser/view.js";
 import {
   chooseColumnCount,
   findCounterparts,
   subtract,
-  encodeTogether,
+  encodePanelsView,
   findLargestCells,
   namePanel,
   updateOpening,
-  parseTogether,
+  parsePanelsView,
   findPartners,
   updatePlace,
   computeSharedShades,
   computeSignedShades,
   distinguishPanels,
-  findTop,
+  findLargestWeight,
   computeTextUnits,
   unpackPanels,
   updateView,
@@ -25,7 +25,7 @@ import { describeScale } from "../../mha_viz/browser/words.js";
 import { formatSigned } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed } from "./made.mjs";
 
-const START = getFirstValues("compare");
+const START = getDefaults("compare");
 const view = (fields = {}) => ({ ...START, pin: null, diff: null, ...fields });
 const query = (fields) => new URLSearchParams(fields);
 const texts = (units) => units.map((unit) => unit.text);
@@ -145,10 +145,10 @@ test("a panel of rollout has the name of its layer, and the address that of the 
 
 test("an empty address shows the defaults, and the defaults leave the address", () => {
   const set = twins();
-  assert.deepEqual(parseTogether(query(""), set), view());
-  assert.deepEqual(new Set(Object.values(encodeTogether(view(), set))), new Set([null]));
+  assert.deepEqual(parsePanelsView(query(""), set), view());
+  assert.deepEqual(new Set(Object.values(encodePanelsView(view(), set))), new Set([null]));
   for (const name of ["unit", "special", "links", "scale"])
-    assert.equal(START[name], getFirstValues("explorer")[name], "as the explorer's");
+    assert.equal(START[name], getDefaults("explorer")[name], "as the explorer's");
 });
 
 test("a long text begins with what is strongest, on one scale", () => {
@@ -160,30 +160,30 @@ test("a long text begins with what is strongest, on one scale", () => {
     ],
   );
   const first = { special: "hide", links: "top3", scale: "head" };
-  assert.deepEqual(parseTogether(query(""), set), view(first));
-  assert.deepEqual(parseTogether(query("scale=row"), set).scale, "head");
-  const { special, links, scale } = encodeTogether(view(), set);
+  assert.deepEqual(parsePanelsView(query(""), set), view(first));
+  assert.deepEqual(parsePanelsView(query("scale=row"), set).scale, "head");
+  const { special, links, scale } = encodePanelsView(view(), set);
   assert.deepEqual([special, links, scale], ["keep", "all", "fixed"], "all that is shown is in the address");
-  assert.deepEqual(new Set(Object.values(encodeTogether(view(first), set))), new Set([null]));
+  assert.deepEqual(new Set(Object.values(encodePanelsView(view(first), set))), new Set([null]));
 });
 
 test("panels may open with a difference, and say when it is closed", () => {
   const set = { ...twins(), start: { diff: "0-1" } };
-  assert.deepEqual(parseTogether(query(""), set).diff, [0, 1]);
-  assert.deepEqual(parseTogether(query("diff=1-0"), set).diff, [1, 0]);
-  assert.equal(parseTogether(query("diff=none"), set).diff, null);
-  assert.equal(encodeTogether(view(), set).diff, "none");
+  assert.deepEqual(parsePanelsView(query(""), set).diff, [0, 1]);
+  assert.deepEqual(parsePanelsView(query("diff=1-0"), set).diff, [1, 0]);
+  assert.equal(parsePanelsView(query("diff=none"), set).diff, null);
+  assert.equal(encodePanelsView(view(), set).diff, "none");
   const holding = { ...set, start: { diff: "0-1", pin: "q2" } };
   const held = { at: 0, query: 2, key: null };
-  assert.deepEqual(parseTogether(query(""), holding).pin, held);
-  assert.equal(parseTogether(query("pin=none"), holding).pin, null);
+  assert.deepEqual(parsePanelsView(query(""), holding).pin, held);
+  assert.equal(parsePanelsView(query("pin=none"), holding).pin, null);
   assert.deepEqual(
-    [held, { ...held, at: 1 }, null].map((pin) => encodeTogether(view({ pin }), holding).pin),
+    [held, { ...held, at: 1 }, null].map((pin) => encodePanelsView(view({ pin }), holding).pin),
     [null, "q2", "none"],
   );
-  assert.equal(encodeTogether(view({ diff: [0, 1] }), set).diff, "0-1");
+  assert.equal(encodePanelsView(view({ diff: [0, 1] }), set).diff, "0-1");
   assert.equal(
-    parseTogether(query(""), { ...set, panels: set.panels.slice(0, 1) }).diff,
+    parsePanelsView(query(""), { ...set, panels: set.panels.slice(0, 1) }).diff,
     null,
     "of one panel there is none",
   );
@@ -211,8 +211,8 @@ test("every view that can be made reads back from its own address", () => {
       diff: of([null, [0, 1], [3, 2]]),
       pin: of([null, { at: 0, query: 1, key: null }, { at: 3, query: 0, key: 4 }]),
     });
-    const said = Object.entries(encodeTogether(made, set)).filter(([, value]) => value !== null);
-    assert.deepEqual(parseTogether(query(said), set), made);
+    const said = Object.entries(encodePanelsView(made, set)).filter(([, value]) => value !== null);
+    assert.deepEqual(parsePanelsView(query(said), set), made);
   }
 });
 
@@ -240,17 +240,17 @@ test("what an address may not say is left aside", () => {
     "diff=%F0",
     "pin=q٣",
   ])
-    assert.deepEqual(parseTogether(query(odd), set), view(), odd);
+    assert.deepEqual(parsePanelsView(query(odd), set), view(), odd);
   assert.deepEqual(
-    parseTogether(query("as=links&as=heatmap&diff=0-1&diff=1-0"), set),
+    parsePanelsView(query("as=links&as=heatmap&diff=0-1&diff=1-0"), set),
     view({ diff: [1, 0] }),
     "the last of several",
   );
 });
 
 test("a pin without a panel is of the first", () => {
-  assert.deepEqual(parseTogether(query("pin=q2k1"), twins()).pin, { at: 0, query: 2, key: 1 });
-  assert.equal(encodeTogether(view({ pin: { at: 0, query: 2, key: 1 } }), twins()).at, null);
+  assert.deepEqual(parsePanelsView(query("pin=q2k1"), twins()).pin, { at: 0, query: 2, key: 1 });
+  assert.equal(encodePanelsView(view({ pin: { at: 0, query: 2, key: 1 } }), twins()).at, null);
 });
 
 // ---- Changes of the compared heads ------------------------------------------------------------------------
@@ -312,7 +312,7 @@ test("a change of the compared heads knows the address with which the panels ope
     ],
   });
   const told = (panels, action, index, fields = {}) =>
-    encodeTogether(view(fields), updateOpening({ action, index, to: 0 }, panels));
+    encodePanelsView(view(fields), updateOpening({ action, index, to: 0 }, panels));
   assert.equal(told(set(0, 1), "remove", 0).diff, null, "one panel has no difference that could be closed");
   assert.equal(told(set(0), "duplicate", 0).diff, "none");
   assert.equal(told(set(0, 1), "duplicate", 0).diff, null);
@@ -413,13 +413,13 @@ test("two texts: the same word, piece by piece where it is cut alike, and nothin
 
 test("the largest weight of all panels is the top of the shared scale", () => {
   const parts = [0.2, 0.5].map((max) => ({ w: Float32Array.of(max, 0), R: 1, C: 2, max }));
-  assert.equal(findTop(parts), 0.5);
+  assert.equal(findLargestWeight(parts), 0.5);
   assert.deepEqual(
-    parts.map((part) => computeSharedShades(part, "head", findTop(parts))[0]),
+    parts.map((part) => computeSharedShades(part, "head", findLargestWeight(parts))[0]),
     [102, 255],
   );
   assert.deepEqual(
-    parts.map((part) => computeSharedShades(part, "fixed", findTop(parts))[0]),
+    parts.map((part) => computeSharedShades(part, "fixed", findLargestWeight(parts))[0]),
     [51, 128],
   );
   assert.deepEqual(

@@ -37,13 +37,13 @@ test("a second change waits for the answer to the first, whose panels have its v
   const [name, change] = seen.sent[0];
   assert.deepEqual([name, change.action, change.index, change.head, change.model], ["edit", "remove", 1, "L0H1", "m"]);
   const next = setOf(0, 3);
-  assert.equal(comparison.viewOf(setOf(0)), undefined);
-  assert.deepEqual(comparison.viewOf(next).diff, [0, 1]);
+  assert.equal(comparison.getView(setOf(0)), undefined);
+  assert.deepEqual(comparison.getView(next).diff, [0, 1]);
   stage.view = { ...VIEW, diff: null };
-  comparison.settle(next, panels);
+  comparison.finishEdit(next, panels);
   assert.deepEqual(seen.focused, [[1, '[data-tool="remove"]']]);
   assert.deepEqual(seen.said, ["Removed. The Back button restores it."]);
-  comparison.settle(next, panels);
+  comparison.finishEdit(next, panels);
   assert.equal(seen.focused.length, 1);
   comparison.edit(next, { action: "duplicate", index: 0 });
   assert.equal(seen.sent.length, 2);
@@ -52,7 +52,7 @@ test("a second change waits for the answer to the first, whose panels have its v
 test("the keyboard follows a panel that moves", () => {
   const { comparison, seen, panels } = opened();
   comparison.edit(setOf(0, 1, 2), { action: "move", index: 2, to: 1 });
-  comparison.settle(setOf(0, 2, 1), panels);
+  comparison.finishEdit(setOf(0, 2, 1), panels);
   assert.deepEqual([seen.focused, seen.said], [[[1, '[data-tool="left"]']], ["Moved to place 2."]]);
 });
 
@@ -61,5 +61,5 @@ test("opening a head and adding it to the compared heads leave the panels as the
   comparison.edit(setOf(0, 1), { action: "open", index: 0 });
   comparison.edit(setOf(0, 1), { action: "pin", index: 0 });
   assert.deepEqual([seen.sent.length, seen.said], [2, ["Added to My heads."]]);
-  assert.equal(comparison.viewOf(setOf(0, 1)), undefined);
+  assert.equal(comparison.getView(setOf(0, 1)), undefined);
 });

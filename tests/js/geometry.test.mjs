@@ -35,9 +35,9 @@ import {
 } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
 import { formatHead, formatMapName, formatPaperName, unpack } from "../../mha_viz/browser/reading.js";
-import { getFirstValues } from "../../mha_viz/browser/view.js";
+import { getDefaults } from "../../mha_viz/browser/view.js";
 
-const DEFAULTS = getFirstValues("explorer");
+const DEFAULTS = getDefaults("explorer");
 const view = (fields = {}) => ({ ...DEFAULTS, ...fields });
 const query = (fields) => new URLSearchParams(fields);
 const near = (a, b, tolerance = 1e-4) => assert.ok(Math.abs(a - b) <= tolerance, `${a} is not ${b}`);
@@ -623,15 +623,15 @@ test("links: of many words the strongest between words are drawn, on one scale w
   for (const rule of ["all", "top3", "min0.10", "mass0.70"])
     for (const scale of ["fixed", "head", "row", "log"]) {
       const [{ lines, ink }] = makeLinks([part], { rows: units, cols: units }, rule, scale);
-      const drawn = Array.from(lines.keys()).filter((i) => lines[i]);
-      assert.equal(drawn.length, 20);
-      assert.ok(drawn.every((i) => i % n && i >= n));
+      const drawnCells = Array.from(lines.keys()).filter((i) => lines[i]);
+      assert.equal(drawnCells.length, 20);
+      assert.ok(drawnCells.every((i) => i % n && i >= n));
       const sorted = Array.from(w.keys()).sort((a, b) => w[a] - w[b]);
       assert.ok(sorted.every((at, i) => !i || ink[at] >= ink[sorted[i - 1]]));
       if (rule === "all") {
         const between = Array.from(w.keys()).filter((i) => i % n && i >= n);
         const strongest = between.sort((a, b) => w[b] - w[a]).slice(0, 20);
-        assert.equal(Math.min(...drawn.map((i) => w[i])), Math.min(...strongest.map((i) => w[i])));
+        assert.equal(Math.min(...drawnCells.map((i) => w[i])), Math.min(...strongest.map((i) => w[i])));
       }
     }
 });

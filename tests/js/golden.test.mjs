@@ -149,7 +149,7 @@ const {
   findPartners,
   computeSharedShades,
   computeSignedShades,
-  findTop,
+  findLargestWeight,
   computeTextUnits,
   unpackPanels,
 } = await import("../../mha_viz/browser/compare/together.js");
@@ -350,7 +350,7 @@ function together({ view: { pin, ...view }, at, diff }) {
     const [row, col] = own.map((unit) => (unit === null ? [null, 1] : standing[unit]));
     return row && col ? { row: row[0], rows: row[1], col: col[0], cols: col[1] } : null;
   };
-  return { units, parts, subtracted, focusIn, top: findTop(parts) };
+  return { units, parts, subtracted, focusIn, top: findLargestWeight(parts) };
 }
 
 // What is on a separate canvas over a heatmap, combined with it: the labels of an axis with a focus are written again.

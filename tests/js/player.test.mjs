@@ -73,7 +73,7 @@ test("norms keep two digits, and a larger one has a thicker arrow", () => {
   assert.equal(computeThickness(0, 0, 34), 0.75);
 });
 
-const room = (width, high) => ({ width, high, over: 70, label: 30, caption: 40, gap: 14 });
+const room = (width, height) => ({ width, height, sentenceHeight: 70, label: 30, caption: 40, gap: 14 });
 const mapsOf = (count, isBare = false, rows = 0) => ({ count, rows, words: 12, isBare });
 
 test("maps stand as large as they can be in the window; what is said stands beside them where they leave room", () => {

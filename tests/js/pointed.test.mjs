@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { computeBand } from "../../mha_viz/browser/plotly.js";
-import { findTokens, explain } from "../../mha_viz/browser/pointed/pointed.js";
+import { findTokens, showReason } from "../../mha_viz/browser/pointed/pointed.js";
 import { listSquares } from "../../mha_viz/browser/scheme/squares.js";
 
 const meta = { tokens: [0, 4, 9], axes: ["x", "y"] };
@@ -31,17 +31,17 @@ test("the sentence of the key that is pointed at is shown, or else that of the k
     { dataset: { key: "2" }, hidden: true },
     { dataset: { key: "5", pinned: "" }, hidden: false },
   ];
-  explain(reasons, new Set([2, 5]));
+  showReason(reasons, new Set([2, 5]));
   assert.deepEqual(
     reasons.map(({ hidden }) => hidden),
     [false, true],
   );
-  explain(reasons, new Set([9]));
+  showReason(reasons, new Set([9]));
   assert.deepEqual(
     reasons.map(({ hidden }) => hidden),
     [true, false],
   );
-  explain(reasons, new Set());
+  showReason(reasons, new Set());
   assert.deepEqual(
     reasons.map(({ hidden }) => hidden),
     [true, false],
@@ -57,7 +57,7 @@ test("a square says its head and number, and whether it is framed", () => {
   };
   const frame = { x0: 0.53, x1: 1.47, y0: 0.55, y1: 1.45 };
   const [first, second] = listSquares([{ z: [[]] }, numbers], [frame]);
-  assert.deepEqual([first.says, first.isMarked, first.curve, first.at], ["L1H0, 45%", false, 1, 0]);
-  assert.deepEqual([second.says, second.isMarked, second.at], ["L1H1", true, 1]);
+  assert.deepEqual([first.label, first.isMarked, first.curve, first.index], ["L1H0, 45%", false, 1, 0]);
+  assert.deepEqual([second.label, second.isMarked, second.index], ["L1H1", true, 1]);
   assert.deepEqual(listSquares([{ z: [[]] }]), []);
 });

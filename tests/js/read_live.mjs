@@ -4,7 +4,7 @@
 // marks} -> its measures.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { clean } from "../../mha_viz/browser/live/characters.js";
+import { splitCodePoints } from "../../mha_viz/browser/live/characters.js";
 import { groupTokens } from "../../mha_viz/browser/live/grouping.js";
 import { MEASURES } from "../../mha_viz/browser/live/measures.js";
 import { Reader } from "../../mha_viz/browser/live/tokenizer.js";
@@ -13,7 +13,7 @@ async function read({ library, tokenizer, rules, texts }) {
   const { Tokenizer } = await import(pathToFileURL(library));
   const reader = new Reader(new Tokenizer(tokenizer, {}), rules);
   return texts.map((text) => {
-    const typed = clean(text);
+    const typed = splitCodePoints(text);
     const { pieces, count } = reader.read(typed);
     return { ...groupTokens(typed, pieces), ids: pieces.map(({ id }) => id), count };
   });
@@ -29,7 +29,8 @@ const questions = JSON.parse(readFileSync(0, "utf8"));
 const answers = [];
 for (const question of questions) {
   if (question.weights) answers.push(measured(question));
-  else if (question.grouped) answers.push(question.grouped.map(({ text, pieces }) => groupTokens(clean(text), pieces)));
+  else if (question.grouped)
+    answers.push(question.grouped.map(({ text, pieces }) => groupTokens(splitCodePoints(text), pieces)));
   else answers.push(await read(question));
 }
 process.stdout.write(JSON.stringify(answers));

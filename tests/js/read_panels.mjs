@@ -5,13 +5,13 @@ import { computeBlock } from "../../mha_viz/browser/geometry.js";
 import {
   findCounterparts,
   subtract,
-  encodeTogether,
+  encodePanelsView,
   findPinnedSpot,
-  parseTogether,
+  parsePanelsView,
   computeSharedShades,
   computeSignedShades,
   mapSpot,
-  findTop,
+  findLargestWeight,
   computeTextUnits,
   unpackPanels,
 } from "../../mha_viz/browser/compare/together.js";
@@ -32,7 +32,7 @@ const ANSWERS = {
   blocks: (set, { view }) => parts(set, { ...VIEW, ...view }).map(({ w, R, C }) => ({ w: Array.from(w), R, C })),
   shades: (set, { view }) => {
     const all = parts(set, { ...VIEW, ...view });
-    return all.map((part) => Array.from(computeSharedShades(part, view.scale, findTop(all))));
+    return all.map((part) => Array.from(computeSharedShades(part, view.scale, findLargestWeight(all))));
   },
   difference: (set, { view, of }) => {
     const found = subtract(set, { ...VIEW, ...view }, of);
@@ -53,11 +53,11 @@ const ANSWERS = {
   },
   // The page's reading of an address: the settings, and the pinned tokens of every panel and of the difference.
   shown: (set, { query }) => {
-    const view = parseTogether(new URLSearchParams(query), set);
+    const view = parsePanelsView(new URLSearchParams(query), set);
     const units = set.readings.map((reading) => computeTextUnits(reading, view));
     const diff = view.diff && subtract(set, view, view.diff);
     const columns = set.readings.map((reading) => computeTextUnits(getKeys(reading), view));
-    const stores = { read: { set, derived: { units, columns, diff, standing: {} } }, stage: { view } };
+    const stores = { data: { set, derived: { units, columns, diff, counterparts: {} } }, stage: { view } };
     const inReading = (reading, rows, cols) => {
       const place = mapSpot(stores, reading, findPinnedSpot(stores));
       if (!place || place.missing) return [];
@@ -72,7 +72,7 @@ const ANSWERS = {
       subtracted: diff?.partner ? inReading(set.panels[view.diff[0]].reading, diff.rows, diff.cols) : null,
     };
   },
-  address: (set, { query }) => encodeTogether(parseTogether(new URLSearchParams(query), set), set),
+  address: (set, { query }) => encodePanelsView(parsePanelsView(new URLSearchParams(query), set), set),
 };
 
 const questions = JSON.parse(readFileSync(0, "utf8"));

@@ -446,7 +446,7 @@ def _draw(
 def parse_panel_view(
     parameters: Mapping[str, str], panels: Sequence[Panel], start: OpeningState = NOTHING_OPEN
 ) -> SideBySide:
-    """Return the panels as a URL shows them, like ``parseTogether`` of ``browser/compare/together.js``."""
+    """Return the panels as a URL shows them, like ``parsePanelsView`` of ``browser/compare/together.js``."""
     parameters = {"pin": start.pin, **parameters}
     compared = {name: value for name, value in parameters.items() if name in address.PANEL_PATTERNS}
     tokens = max((len(axis) for panel in panels for axis in (panel.attention.queries, panel.attention.keys)), default=0)

@@ -1,5 +1,5 @@
 // Show one head as links, heatmap, text and table; the links can include other heads of its layer.
-import { showFirstSettings, makeControls, describeChanges, makeDrawingMenu, keepFitted } from "../controls.js";
+import { showInitialSettings, makeControls, describeChanges, makeDrawingMenu, keepMenusFitted } from "../controls.js";
 import { fadeOut, make } from "../dom.js";
 import { getDefaultView, isPair } from "../geometry.js";
 import { drawHeatmap, describeLabelStep } from "../heatmap.js";
@@ -8,7 +8,7 @@ import { drawLinks, describeFewLinks, makeLineRamp, chooseLinkScale } from "../l
 import { formatHead, getModelNumbers, getKeys, formatMapName, formatPaperName } from "../reading.js";
 import { CHANGED, openReasonStore } from "../reasons/store.js";
 import { getPoint, revealRow, isSameSpot } from "../stage.js";
-import { OF_STRENGTH, getFirstValues, isOfLayers, serializeSettings } from "../view.js";
+import { STRENGTH_SETTINGS, getDefaults, isOfLayers, serializeSettings } from "../view.js";
 import { describeHidden, describeOff, describeFocus, describeScale, makeTables } from "../words.js";
 import { HeadBar } from "./heads.js";
 import { hasArcs } from "./read.js";
@@ -164,7 +164,7 @@ export class HeadView {
     this.#controls.set(stage.view, isPair(reading), !!data.recipes);
     this.#arrowsCheckbox.checked = stage.view.arrows;
     this.#arrowsLabel.hidden = this.#stores.isAlone || !!data.mode || isOfLayers(reading);
-    const [usual, first] = [getFirstValues("explorer", [reading]), getDefaultView(reading)];
+    const [usual, first] = [getDefaults("explorer", [reading]), getDefaultView(reading)];
     const quantity = reading.quantity ?? usual.shown; // weights, if the requested quantity could not be read
     const more = [
       ...(stage.view.on.length > 1 ? [`${stage.view.on.length} heads`] : []),
@@ -173,7 +173,7 @@ export class HeadView {
     ];
     const side = isPair(reading) ? stage.view.side : first.side; // the pair may be gone
     this.#menuLabel.textContent = describeChanges({ ...stage.view, shown: quantity, side }, first, "explorer", more);
-    showFirstSettings(
+    showInitialSettings(
       this.#longTextNote,
       first,
       usual,
@@ -201,7 +201,7 @@ export class HeadView {
   #fade(opened) {
     const { data, stage } = this.#stores;
     const { key, n } = data.reading;
-    const rows = serializeSettings(stage.view, "explorer", OF_STRENGTH);
+    const rows = serializeSettings(stage.view, "explorer", STRENGTH_SETTINGS);
     const [previousScene, scene] = [this.#sceneKey, JSON.stringify([key, opened, stage.view.on, rows])];
     this.#sceneKey = scene;
     if (previousScene === scene || JSON.parse(previousScene || "[]")[0] !== key || n > MAX_FADED) return;
@@ -392,7 +392,7 @@ function describeVisibleRows({ rowHeight, height: totalHeight }, { rows, cols },
 function makeViewControls(change) {
   const controls = makeControls("explorer", change);
   const box = make("div", { class: "controls" }, ...Object.values(controls).map((control) => control.box));
-  const fitAll = keepFitted(box);
+  const fitAll = keepMenusFitted(box);
   return {
     box,
     shownBox: controls.shown.box,

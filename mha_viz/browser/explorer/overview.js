@@ -12,7 +12,7 @@ import { getHeadColour } from "./heads.js";
 import { Preview } from "./preview.js";
 import { RoleSwitch } from "./roles.js";
 /** @import { ReadingView, ShownBlock } from "../geometry.js" */
-/** @import { Meetings } from "../ink.js" */
+/** @import { CellPixels } from "../ink.js" */
 /** @import { GridLayout } from "../layouts.js" */
 /** @import { Reading } from "../reading.js" */
 /** @import { Look } from "../stage.js" */
@@ -307,7 +307,7 @@ export function drawGrid(canvas, reading, view, look) {
   const image = context.createImageData(canvas.width, canvas.height); // all heads in one image, drawn in one call
   const target = new Uint32Array(image.data.buffer);
   const partOf = makeBlockGetter(reading, view);
-  /** @type {Meetings[]} */
+  /** @type {CellPixels[]} */
   let meetings = []; // for rows and columns; the same for all heads
   for (let i = 0; i < layers.length * heads.length; i++) {
     const [row, column] = [Math.floor(i / heads.length), i % heads.length];

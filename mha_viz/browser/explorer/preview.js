@@ -1,5 +1,5 @@
 // Show the numbers and roles of the head hovered in the grid, and rank all heads by one link.
-import { makeChoice } from "../controls.js";
+import { makeMenu } from "../controls.js";
 import { make } from "../dom.js";
 import { rankHeads, computeUnits } from "../geometry.js";
 import { formatNumber } from "../numerals.js";
@@ -103,8 +103,8 @@ export class Preview {
 const SHORT_LIST = 6; // heads shown until the user asks for all
 
 export class Ranking {
-  #query = makeChoice("from", [], () => this.#rankLink());
-  #key = makeChoice("to", [], () => this.#rankLink());
+  #query = makeMenu("from", [], () => this.#rankLink());
+  #key = makeMenu("to", [], () => this.#rankLink());
   #note = make("p", { class: "soft" });
   #list = make("ol");
   #more = make("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#toggle() });

@@ -3,7 +3,7 @@ import { computeBlock, computeShades, computeUnits } from "../geometry.js";
 import { getSignColours, getTypedPart } from "../ink.js";
 import { makeLinks } from "../links.js";
 import { getKeys, formatMapName, unpack } from "../reading.js";
-import { OF_STRENGTH, serializeSettings } from "../view.js";
+import { STRENGTH_SETTINGS, serializeSettings } from "../view.js";
 import { listDrawnHeads, getHeadColour, getHeadDash } from "./heads.js";
 import { indexByHead } from "./roles.js";
 /** @import { Axes, Pin, Unit } from "../geometry.js" */
@@ -139,7 +139,7 @@ export class VisiblePart {
     const loadedHeads = listDrawnHeads(view).filter((head) => reading.matrices.has(head));
     const key = JSON.stringify([serializeSettings(view, "explorer"), loadedHeads, this.#look.theme]);
     if (this.#derived?.key === key && this.#derived.reading === reading) return this.#derived;
-    const rowsKey = serializeSettings(view, "explorer", OF_STRENGTH);
+    const rowsKey = serializeSettings(view, "explorer", STRENGTH_SETTINGS);
     const axes = this.#getAxes(rowsKey);
     const headsWithoutLinks = loadedHeads.map((head) => this.#makeHead(head, axes));
     const parts = headsWithoutLinks.map(({ part }) => part);

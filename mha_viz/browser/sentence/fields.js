@@ -1,4 +1,4 @@
-// The page elements of the sentence component, and its text fields. User actions are reported to the functions in `on`.
+// Make the page elements of the sentence component, and its text fields. `on` has the callbacks for user actions.
 import { closeOnEscape, make } from "../dom.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Parts } from "../dom.js" */

@@ -40,7 +40,7 @@ from mha_viz.app.serving.settings import ServerSettings, from_environment, is_lo
 from mha_viz.app.serving.streamlit_files import BASE_URL_SCRIPT, StreamlitFiles
 from mha_viz.app.serving.sweeping import MAX_WAITING, WaitingSessions, sweep
 from mha_viz.browser.bundle import COMPONENTS, name_served_file
-from mha_viz.browser.promise import OLDER
+from mha_viz.browser.supported import TOO_OLD
 from mha_viz.errors import SettingError
 from mha_viz.models.getting import folder
 from mha_viz.process import log
@@ -165,7 +165,7 @@ def test_a_page_is_told_where_its_server_is_and_an_older_browser_why_nothing_is_
 ) -> None:
     answer = ask(server.url, path, **{"Accept-Encoding": "gzip"})
     assert "content-encoding" not in answer.headers, "what is added to a page is not compressed"
-    assert answer.body.decode().count(BASE_URL_SCRIPT) == answer.body.decode().count(OLDER) == 1
+    assert answer.body.decode().count(BASE_URL_SCRIPT) == answer.body.decode().count(TOO_OLD) == 1
     digest = base64.b64encode(hashlib.sha256(BASE_URL_SCRIPT.encode()).digest()).decode()
     assert f"'sha256-{digest}'" in answer.headers["content-security-policy"]
 

@@ -18,9 +18,12 @@ export function drawArc(from, to, weight, colour, maxDepth, { left, right }) {
   const computeDepth = (distance) =>
     Math.min(maxDepth, MIN_DEPTH + (maxDepth - MIN_DEPTH) * Math.sqrt(Math.abs(distance) / (right - left)));
   if (from.y === to.y) {
-    const down = from.y + computeDepth(to.x - from.x);
+    const controlY = from.y + computeDepth(to.x - from.x);
     return [
-      makeSvg("path", { d: `M${from.x} ${from.y}C${from.x} ${down} ${to.x} ${down} ${to.x} ${to.y + 2}`, ...style }),
+      makeSvg("path", {
+        d: `M${from.x} ${from.y}C${from.x} ${controlY} ${to.x} ${controlY} ${to.x} ${to.y + 2}`,
+        ...style,
+      }),
     ];
   }
   const [exit, entry] = from.y < to.y ? [right, left] : [left, right];

@@ -63,8 +63,8 @@ export function parseView(params, reading) {
     .split(".")
     .filter((s) => /^\d{1,3}$/.test(s))
     .map(Number);
-  const on = new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)]);
-  view.on = [...on].slice(0, reading.together);
+  const openHeads = new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)]);
+  view.on = [...openHeads].slice(0, reading.together);
   const startPin = getParameter("head") === null ? start.pin : null;
   view.pin = parsePin(getParameter("pin") ?? startPin, reading);
   view.link = parseLink(getParameter("link"), reading);
@@ -253,12 +253,12 @@ function getBins(reading) {
 export function poolBlock(reading, head, { rows, cols }) {
   const bins = getBins(reading);
   const thumbs = /** @type {Uint8Array} */ (reading.thumbs);
-  const [down, across] = [bins.rows, bins.cols].map(({ starts }) => starts.length);
+  const [rowCount, columnCount] = [bins.rows, bins.cols].map(({ starts }) => starts.length);
   const [R, C] = [rows.length, cols.length];
   const w = new Float32Array(R * C);
   let max = 0;
   for (let r = 0; r < R; r++) {
-    const from = (head * down + rows[r]) * across;
+    const from = (head * rowCount + rows[r]) * columnCount;
     for (let c = 0; c < C; c++) {
       const root = thumbs[from + cols[c]] / 255;
       w[r * C + c] = root * root;

@@ -86,14 +86,14 @@ export function drawHeatmap(canvas, scene, look) {
  */
 export function drawHeatmapFocus(canvas, scene, look, layout) {
   const context = fitCanvas(canvas, layout.width + EDGE, layout.height + EDGE);
-  const sides = [true, false].filter((isRow) => (isRow ? scene.focus.row : scene.focus.col) !== null);
+  const axes = [true, false].filter((isRow) => (isRow ? scene.focus.row : scene.focus.col) !== null);
   context.fillStyle = look.paper;
-  for (const isRow of sides) {
+  for (const isRow of axes) {
     if (isRow) context.fillRect(0, layout.top, layout.left - 1, layout.height - layout.top);
     else context.fillRect(layout.left, 0, layout.width - layout.left, layout.top - 1);
   }
   drawFocus(context, scene, look, layout);
-  for (const isRow of sides) drawAxis(context, scene, look, layout, isRow);
+  for (const isRow of axes) drawAxis(context, scene, look, layout, isRow);
 }
 
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */

@@ -11,9 +11,9 @@ export function makePalette(stops) {
   const shades = new Uint32Array(256);
   const colours = stops.map(parseChannels);
   for (let i = 0; i < 256; i++) {
-    const at = (i / 255) * (stops.length - 1);
-    const [low, high] = [colours[Math.floor(at)], colours[Math.ceil(at)]];
-    const [r, g, b] = low.map((v, k) => Math.round(v + (high[k] - v) * (at - Math.floor(at))));
+    const position = (i / 255) * (stops.length - 1);
+    const [low, high] = [colours[Math.floor(position)], colours[Math.ceil(position)]];
+    const [r, g, b] = low.map((v, k) => Math.round(v + (high[k] - v) * (position - Math.floor(position))));
     shades[i] = (255 << 24) | (b << 16) | (g << 8) | r;
   }
   return shades;
@@ -75,15 +75,16 @@ export function paint({ w, C, signed }, { factors, shade }, [rows, columns], col
     const [row, line, factor] = [rows.cells[j] * C, rows.pixels[j] * size, factors[rows.cells[j]]];
     for (let i = 0; i < columns.cells.length; i++) {
       const product = w[row + columns.cells[i]] * factor;
-      const at = line + columns.pixels[i];
-      if (Math.abs(product) > Math.abs(products[at])) products[at] = product;
+      const pixel = line + columns.pixels[i];
+      if (Math.abs(product) > Math.abs(products[pixel])) products[pixel] = product;
     }
   }
   const sizes = new Uint8ClampedArray(size * size); // rounds and clips values
   for (let i = 0; i < sizes.length; i++) sizes[i] = shade(Math.abs(products[i]));
   const shades = signed ? computeDivergingShades({ w: products }, sizes) : sizes;
   for (let y = 0, i = 0; y < size; y++)
-    for (let at = offset + y * stride, end = at + size; at < end; at++, i++) target[at] = colours[shades[i]];
+    for (let pixel = offset + y * stride, end = pixel + size; pixel < end; pixel++, i++)
+      target[pixel] = colours[shades[i]];
 }
 
 /**

@@ -112,10 +112,10 @@ export function describeHidden({ part: { hidden } }, { rows }, focus, view, read
   if (!hidden.length) return `${formatPercent(1)} of ${allAttention} goes to hidden tokens.`;
   const hasRow = focus && focus.row !== null;
   const share = hasRow ? hidden[focus.row] : computeMean(Array.from(hidden));
-  const whose = hasRow ? `the attention from “${rows[focus.row].text}”` : allAttention;
+  const subject = hasRow ? `the attention from “${rows[focus.row].text}”` : allAttention;
   const outcome =
     view.special === "rescale" || showsAll ? "went to hidden tokens before rescaling" : "goes to hidden tokens";
-  return `${formatPercent(share)} of ${whose} ${outcome}.`;
+  return `${formatPercent(share)} of ${subject} ${outcome}.`;
 }
 
 // Describe the drawn heads that are switched off; return "" if there are none.

@@ -54,7 +54,7 @@ export function subtractPanels(set, view) {
 /** @type {(diff: number[] | null, index: number) => boolean} */
 export const isBetween = (diff, index) => !!diff && Math.min(...diff) === index && Math.max(...diff) === index + 1;
 
-// Draw everything except the heatmap, which depends on the hovered spot.
+// Draw everything that does not depend on the hovered spot: all except the heatmap.
 /** @type {(stores: Stores, part: Parts & { panels: PanelPart[] }) => void} */
 export function drawDifference({ data, stage, look }, part) {
   const { set, derived } = data;
@@ -66,7 +66,7 @@ export function drawDifference({ data, stage, look }, part) {
   part.diffTitle.replaceChildren(...makeTitle(set, diff));
   part.diffTitle.title = part.diffTitle.textContent ?? "";
   part.diff.classList.toggle("refused", !result.partner);
-  for (const each of [part.diffScale, part.map.box, part.diffSays]) each.hidden = !result.partner;
+  for (const element of [part.diffScale, part.map.box, part.diffSays]) element.hidden = !result.partner;
   part.diffText.replaceChildren(...(result.partner ? describeMeaning(set, diff) : explainRefusal(stage, diff, result)));
   if (!result.partner) return;
   part.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;

@@ -75,14 +75,14 @@ export function setControls(p, set, view) {
   const links = view.as === "links" ? view.links : defaults.links; // a heatmap shows all links
   p.drawing.textContent = describeChanges({ ...view, links }, defaults, "compare");
   p.choices.links.box.hidden = view.as !== "links";
-  for (const [select, at] of [
+  for (const [select, index] of [
     [p.second, 1],
     [p.first, 0],
   ]) {
     const options = () => set.panels.map((_, i) => make("option", { value: i, textContent: i + 1 }));
     if (p.offered !== set.key) select.replaceChildren(...options());
     select.disabled = set.panels.length < 3; // with two panels there is nothing to choose
-    select.value = view.diff ? view.diff[at] : "";
+    select.value = view.diff ? view.diff[index] : "";
   }
   p.offered = set.key;
 }
@@ -263,7 +263,7 @@ function makeDifference(p, on) {
       onchange: (/** @type {Event} */ event) => on.subtract(event.target === p.second),
     });
   [p.second, p.first] = [makePanelMenu("Panel to subtract from"), makePanelMenu("Subtracted panel")];
-  const which = make("span", { class: "which" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first);
+  const menus = make("span", { class: "which" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first);
   p.diffTitle = make("h2");
   p.close = makeToolButton("remove", "Close", () => on.change({ diff: null }));
   p.diffText = make("p", { class: "note soft meaning" });
@@ -276,7 +276,7 @@ function makeDifference(p, on) {
   p.diff = make(
     "section",
     { class: "difference", "aria-label": "Difference" },
-    make("header", {}, which, make("div", { class: "title" }, p.diffTitle), make("div", { class: "tools" }, p.close)),
+    make("header", {}, menus, make("div", { class: "title" }, p.diffTitle), make("div", { class: "tools" }, p.close)),
     p.diffScale,
     p.map.box,
     p.diffSays,
@@ -378,20 +378,20 @@ const makeIcon = (name) =>
 // The lower canvas holds a drawing, the upper one its focus, which is redrawn more often.
 
 /**
- * @typedef {{ canvas: HTMLCanvasElement, over: HTMLCanvasElement, tall: HTMLElement, box: HTMLElement, layout?: any }}
+ * @typedef {{ canvas: HTMLCanvasElement, overlay: HTMLCanvasElement, tall: HTMLElement, box: HTMLElement, layout?: any }}
  *   CanvasPair
  */
 
 /** @type {() => CanvasPair} */
 function makeCanvasPair() {
   const canvas = make("canvas", { tabIndex: 0, role: "application" });
-  const over = make("canvas", { class: "over", "aria-hidden": true });
-  const wrapper = make("div", { class: "tall" }, canvas, over);
-  return { canvas, over, tall: wrapper, box: make("div", { class: "box" }, wrapper) };
+  const overlay = make("canvas", { class: "over", "aria-hidden": true });
+  const wrapper = make("div", { class: "tall" }, canvas, overlay);
+  return { canvas, overlay, tall: wrapper, box: make("div", { class: "box" }, wrapper) };
 }
 
-// Draw `scene`, which contains `heads` for links or `head` for a heatmap. Unless `all` is set, draw only the focus: over
-// a heatmap, or in place of the links.
+// Draw `scene`, which contains `heads` for links or `head` for a heatmap. Unless `all`, draw only the focus: over a
+// heatmap, or in place of the links.
 /** @type {(sheet: CanvasPair, scene: any, focus: Span | null, all: boolean, look: Look) => void} */
 export function drawCanvasPair(sheet, scene, focus, all, look) {
   const isLinks = !!scene.heads;
@@ -402,11 +402,11 @@ export function drawCanvasPair(sheet, scene, focus, all, look) {
     sheet.layout = drawHeatmap(sheet.canvas, scene, look);
     sheet.tall.style.height = "";
   }
-  sheet.over.hidden = !focus;
+  sheet.overlay.hidden = !focus;
   sheet.tall.classList.toggle("replaced", isLinks && !!focus);
   if (!focus) return;
-  if (isLinks) drawLinks(sheet.over, { ...scene, focus }, look, sheet.box.scrollTop);
-  else drawHeatmapFocus(sheet.over, { ...scene, focus }, look, sheet.layout);
+  if (isLinks) drawLinks(sheet.overlay, { ...scene, focus }, look, sheet.box.scrollTop);
+  else drawHeatmapFocus(sheet.overlay, { ...scene, focus }, look, sheet.layout);
 }
 
 // ---- Sentences about the spot under the pointer -------------------------------------------------------------

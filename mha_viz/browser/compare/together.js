@@ -308,11 +308,11 @@ export function findPartners(set, i, j, ours, theirs, view) {
   theirs.forEach((unit, index) => unitOfTokens.set(unit.tokens.join(), index));
   const partner = ours.map(({ tokens }) => {
     const word = a.wordOf[tokens[0]];
-    const other = b.groups[partnerWords[word] ?? -1];
-    if (!other) return null;
-    if (view.unit === "words") return unitOfTokens.get(other.join()) ?? null;
-    return canSubtractTokens(a, b, a.groups[word], other)
-      ? (unitOfTokens.get(String(other[a.groups[word].indexOf(tokens[0])])) ?? null)
+    const partnerTokens = b.groups[partnerWords[word] ?? -1];
+    if (!partnerTokens) return null;
+    if (view.unit === "words") return unitOfTokens.get(partnerTokens.join()) ?? null;
+    return canSubtractTokens(a, b, a.groups[word], partnerTokens)
+      ? (unitOfTokens.get(String(partnerTokens[a.groups[word].indexOf(tokens[0])])) ?? null)
       : null;
   });
   const partners = new Set(partner);
@@ -362,10 +362,10 @@ export function subtract(set, view, [p, q]) {
     return { ours, theirs, remedy };
   }
   const first = computeBlock(a, set.panels[p].head, view, { rows: rowPairs.units, cols: columnPairs.units });
-  const other = computeBlock(b, set.panels[q].head, view, { rows: rowPairs.others, cols: columnPairs.others });
+  const second = computeBlock(b, set.panels[q].head, view, { rows: rowPairs.others, cols: columnPairs.others });
   const kind = { quantity: a.quantity, signed: a.signed };
   const [rows, cols] = [joinUnits(rowPairs, rowPairs.partner), joinUnits(columnPairs, columnPairs.partner)];
-  return { ...subtractBlocks(first, other, rowPairs.partner, columnPairs.partner), rows, cols, kind };
+  return { ...subtractBlocks(first, second, rowPairs.partner, columnPairs.partner), rows, cols, kind };
 }
 
 // Return the units of two readings along one axis and how they correspond.

@@ -232,7 +232,7 @@ export class HeadView {
     const height = look.minLabelSize ? this.#heatBox.clientHeight : usualHeight; // set by CSS in class mode
     this.#linksBox.hidden = !this.#showsLinks;
     this.#panels.classList.toggle("lone", !this.#showsLinks);
-    const [width, across] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before any change
+    const [width, heatmapWidth] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before any change
     const scroll = this.#scroller.scrollTop;
     this.#scroller.style.maxHeight = `${height}px`;
     this.#heatBox.style.maxHeight = look.minLabelSize ? "" : `${height + 60}px`;
@@ -241,9 +241,9 @@ export class HeadView {
     const heat = drawHeatmap(
       this.#heat,
       { ...scene, head, marked: this.#getMarkedCells() },
-      { ...look, ...SHORT_TEXT, width: across, height },
+      { ...look, ...SHORT_TEXT, width: heatmapWidth, height },
     );
-    this.#layouts = { links, heat: across ? heat : null }; // a file with links alone hides the heatmap
+    this.#layouts = { links, heat: heatmapWidth ? heat : null }; // a file with links alone hides the heatmap
     if (!links) return;
     this.#shownRows.textContent = describeVisibleRows(links, scene, scroll, height);
     this.#drawLineScale(scene);
@@ -256,10 +256,10 @@ export class HeadView {
     const [{ colour, below }, { scale, unit }] = [heads[0], stage.view];
     const top = Math.max(...heads.map(({ part }) => part.max));
     this.#lineRamp.style.background = makeLineRamp(heads.length > 1 && !below ? look.ink : colour, below);
-    const few = describeFewLinks({ rows, cols }, unit);
-    const which = few ? `; without a pinned word, ${few}` : "";
+    const fewText = describeFewLinks({ rows, cols }, unit);
+    const fewNote = fewText ? `; without a pinned word, ${fewText}` : "";
     const range = describeScale(chooseLinkScale(scale), top, data.reading);
-    this.#lineWords.textContent = `line width and darkness: ${range}${which}`;
+    this.#lineWords.textContent = `line width and darkness: ${range}${fewNote}`;
   }
 
   // Return the cells predicted by the hovered rule.

@@ -201,9 +201,9 @@ export class HeadBar {
     button.style.setProperty("--colour", getHeadColour(look, reading, i));
     if (lineStyle === null) delete button.dataset.line;
     else button.dataset.line = String(lineStyle);
-    const how = lineStyle === null ? "" : `, ${LINES[lineStyle]} lines`;
-    button.title = `${formatMapName(reading, head)}${how}: click to show or hide it, double-click to show it alone`;
-    button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram${how}`);
+    const note = lineStyle === null ? "" : `, ${LINES[lineStyle]} lines`;
+    button.title = `${formatMapName(reading, head)}${note}: click to show or hide it, double-click to show it alone`;
+    button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram${note}`);
   }
 
   /** @type {(i: number) => number} */

@@ -252,11 +252,11 @@ export class TypedField {
   receive(text) {
     const draft = drafts.get(this.#name);
     const sentText = this.#sent;
-    const answers = sentText !== null && normalize(sentText).startsWith(text) && (text !== "" || sentText === "");
+    const isAnswer = sentText !== null && normalize(sentText).startsWith(text) && (text !== "" || sentText === "");
     const isNew = this.confirmed === undefined;
-    this.confirmed = answers ? sentText : text;
-    if (!answers) this.area.value = isNew && draft?.taken === text ? draft.value : text;
-    if (!isNew && !answers) drafts.delete(this.#name); // another text has arrived
+    this.confirmed = isAnswer ? sentText : text;
+    if (!isAnswer) this.area.value = isNew && draft?.taken === text ? draft.value : text;
+    if (!isNew && !isAnswer) drafts.delete(this.#name); // another text has arrived
     this.#sent = null;
   }
 

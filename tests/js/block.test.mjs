@@ -6,7 +6,7 @@ import { computeShade } from "../../mha_viz/browser/block/stages.js";
 
 const step = (name, stage, inside) => ({ name, stage, inside });
 
-test("the steps of a stage stand together and in order", () => {
+test("steps are grouped by stage, in order", () => {
   const found = groupSteps(
     [step("x", "x", false), step("qk", "score", true), step("mask", "score", true), step("concat", "join", false)],
     { x: "x", score: "Score", join: "W_O" },
@@ -22,11 +22,11 @@ test("the steps of a stage stand together and in order", () => {
   assert.deepEqual(groupSteps([], {}), []);
 });
 
-test("zero has the middle shade, and the largest number the last one", () => {
+test("zero has the middle shade, the largest number the last one", () => {
   assert.deepEqual([-100, 0, 100, 300].map(computeShade), [0, 128, 255, 255]);
 });
 
-test("what follows an underscore is a subscript", () => {
+test("text after an underscore becomes a subscript", () => {
   assert.deepEqual(splitSubscripts("W_Q  W_K"), ["W", "Q", "  W", "K", ""]);
   assert.deepEqual(splitSubscripts("÷ √d_k"), ["÷ √d", "k", ""]);
   assert.deepEqual(splitSubscripts("16 × 384"), ["16 × 384"]);

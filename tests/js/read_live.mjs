@@ -1,4 +1,4 @@
-// Reads texts as a page that reads by itself does, for tests/live_pages.py: a JSON list of questions on stdin, answers
+// Read texts like a live page, for tests/live_pages.py: a JSON list of questions on stdin, answers
 // on stdout. Question: {library: the path of Hugging Face's module, tokenizer, rules, texts} -> the pieces and words of
 // each text; or {grouped: [{text, pieces}, …]} -> the tokens and words of each; or {weights: of one head, special,
 // marks} -> its measures.
@@ -19,7 +19,7 @@ async function read({ library, tokenizer, rules, texts }) {
   });
 }
 
-function measured({ weights, special, marks }) {
+function measure({ weights, special, marks }) {
   const keys = { n: special.length, special, marks };
   const measures = Object.entries(MEASURES);
   return Object.fromEntries(measures.map(([name, measure]) => [name, measure(Float32Array.from(weights), keys)]));
@@ -28,7 +28,7 @@ function measured({ weights, special, marks }) {
 const questions = JSON.parse(readFileSync(0, "utf8"));
 const answers = [];
 for (const question of questions) {
-  if (question.weights) answers.push(measured(question));
+  if (question.weights) answers.push(measure(question));
   else if (question.grouped)
     answers.push(question.grouped.map(({ text, pieces }) => groupTokens(splitCodePoints(text), pieces)));
   else answers.push(await read(question));

@@ -1,11 +1,11 @@
-// A field in which a person types while the server reads.
+// A text field in which the user types while the server reads.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { TypedField, growField } from "../../mha_viz/browser/sentence/fields.js";
 
 const field = (value = "") => new TypedField({ value });
 
-test("the answer to what was sent leaves what is typed meanwhile, even if the link holds only its beginning", () => {
+test("an answer keeps newer typing, even if it contains only the beginning of the sent text", () => {
   const typed = field("The cat sat.");
   typed.markSent();
   typed.area.value = "The cat sat. And";
@@ -15,14 +15,14 @@ test("the answer to what was sent leaves what is typed meanwhile, even if the li
   assert.deepEqual([typed.value, typed.confirmed], ["An example.", "An example."]);
 });
 
-test("what cannot be written in an address is compared as the server reads it", () => {
+test("characters that an address cannot contain are compared as the server reads them", () => {
   const typed = field("a\0b\ud800");
   typed.markSent();
   typed.receive("a\ufffdb\ufffd");
   assert.equal(typed.value, "a\0b\ud800");
 });
 
-test("an empty text from elsewhere empties the field; one that was sent empty is answered", () => {
+test("an empty text from elsewhere clears the field; the answer to an empty text does not", () => {
   const typed = field("a");
   typed.markSent();
   typed.receive("");
@@ -33,7 +33,7 @@ test("an empty text from elsewhere empties the field; one that was sent empty is
   assert.equal(typed.value, "b");
 });
 
-test("Back before the answer restores what the server knows", () => {
+test("Back before the answer restores the last confirmed text", () => {
   const typed = field();
   typed.receive("old");
   typed.area.value = "new";
@@ -47,7 +47,7 @@ test("Back before the answer restores what the server knows", () => {
   assert.equal(typed.value, "newer");
 });
 
-test("what was typed and not read yet is in the same field of the next page, until another text is read", () => {
+test("a draft appears in the same field of the next page, until another text arrives", () => {
   const page = () => new TypedField({ value: "" }, "text");
   const here = page();
   here.receive("old");
@@ -69,8 +69,8 @@ test("what was typed and not read yet is in the same field of the next page, unt
   assert.equal(back.value, "old");
 });
 
-// As Firefox has it: parts of a pixel are not counted while the height is free, and then a scroll bar makes the text
-// narrower.
+// A text area like Firefox's: it ignores fractions of a pixel while its height is "auto", and then adds a scroll bar,
+// which makes the text narrower.
 class Area {
   value = "The animal";
   dataset = {};
@@ -90,7 +90,7 @@ class Area {
   }
 }
 
-test("a field is as high as its text, with parts of a pixel and without what a scroll bar would need", () => {
+test("a field is as high as its text, including fractions of a pixel, without a scroll bar", () => {
   globalThis.CSS = { supports: () => false };
   const area = new Area();
   growField(area);

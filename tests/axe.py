@@ -17,7 +17,7 @@ VIOLATIONS = """axe.run(document, {resultTypes: ["violations"]}).then(({violatio
         ({target, failureSummary}) => `${id}: ${target.join(" ")}: ${failureSummary}`)))"""
 
 
-def axe_finds_nothing(page: Page) -> None:
+def check_with_axe(page: Page) -> None:
     """Check that axe-core finds no fault once the page is complete.
 
     Parts that are still being drawn may lack a name or a size.

@@ -27,7 +27,7 @@ PATIENCE = 1000 * waiting.PATIENCE  # milliseconds
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 # Other options belong to the whole profile.
-OF_A_TAB = ("new_tab", "viewport", "color_scheme", "reduced_motion", "forced_colors")
+TAB_OPTIONS = ("new_tab", "viewport", "color_scheme", "reduced_motion", "forced_colors")
 USUAL_MEDIA = {"color_scheme": "light", "reduced_motion": "reduce", "forced_colors": "none"}
 PAPER = {"light": "rgb(255, 254, 251)", "dark": "rgb(20, 23, 26)"}  # the background of a page
 IDLE = "/_stcore/health"  # the page of an unused tab
@@ -126,7 +126,7 @@ class BrowserTab:
         self.faults.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    def unharmed(self) -> None:
+    def check_no_faults(self) -> None:
         """Check that no error occurred in this tab, that no typed text was run, and that no other host was called."""
         assert not self.faults, self.faults
         assert self.page.locator(".stException").count() == 0
@@ -139,14 +139,14 @@ class BrowserTab:
         Opening a new tab would take as long as opening a page.
         """
         try:
-            self.unharmed()
+            self.check_no_faults()
         except BaseException:
             self.is_altered = True
             raise
         finally:
             self._leave()
 
-    def may_use_clipboard(self) -> None:
+    def allow_clipboard(self) -> None:
         """Allow the clipboard until this visitor leaves."""
         self._uses_clipboard = True
         self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -167,7 +167,7 @@ class BrowserTab:
         except Error:  # its server has ended
             self.page.close()
 
-    def scrolls_only_down(self) -> None:
+    def check_no_sideways_scroll(self) -> None:
         """Check that no part of the page is wider than the window once its style sheets are loaded."""
         self.page.wait_for_function(
             "() => [document.documentElement, document.querySelector('[data-testid=stMain]')]"
@@ -280,17 +280,17 @@ class BrowserTab:
         is_painted: bool = canvas.evaluate(HAS_COLOUR, _parse_colour(colour))
         return is_painted
 
-    def shows_colour(self, canvas: Locator, colour: str) -> None:
+    def wait_for_colour(self, canvas: Locator, colour: str) -> None:
         """Wait until ``colour`` is painted."""
         self._once(canvas, f"({HAS_COLOUR})(canvas, given)", _parse_colour(colour))
 
-    def redraws(self, canvas: Locator, act: Callable[[], object]) -> None:
+    def wait_for_redraw(self, canvas: Locator, act: Callable[[], object]) -> None:
         """Wait until ``act`` has changed what is painted."""
         before = self.pixels(canvas)[0]
         act()
         self._once(canvas, f"({FINGERPRINT})(canvas)[0] !== given", before)
 
-    def paints(self, canvas: Locator, fingerprint: str) -> None:
+    def wait_for_fingerprint(self, canvas: Locator, fingerprint: str) -> None:
         """Wait until what is painted has this fingerprint."""
         self._once(canvas, f"({FINGERPRINT})(canvas)[0] === given", fingerprint)
 
@@ -306,7 +306,7 @@ class BrowserTab:
         )
         self.page.evaluate(FRAMES)  # drawings follow in the next frame
 
-    def in_colours(self, scheme: Literal["light", "dark"]) -> None:
+    def set_colour_scheme(self, scheme: Literal["light", "dark"]) -> None:
         """Switch this tab to a colour scheme, and wait until the page has its colours."""
         self.page.emulate_media(color_scheme=scheme)
         expect(self.page.locator(".stApp")).to_have_css("background-color", PAPER[scheme])

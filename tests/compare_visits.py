@@ -34,7 +34,7 @@ def heads(of: PageSession) -> list[str]:
     return [str(Head(*divmod(p["head"], 12))) for p in panels(of)["panels"]]
 
 
-def taken(here: PageSession) -> PageSession:
+def open_downloads(here: PageSession) -> PageSession:
     here.at.session_state["download_panel"] = True
     here.at.run()
     here.check()

@@ -338,13 +338,13 @@ def newcomer(
     Afterwards, check that none of them met an error or called another host. A visitor who comes ``alone`` has a
     separate profile without cookies, storage and cache.
     """
-    from tests.browser_tab import OF_A_TAB, BrowserTab, new_profile
+    from tests.browser_tab import TAB_OPTIONS, BrowserTab, new_profile
 
     visitors: list[BrowserTab] = []
     single: list[BrowserContext] = []
 
     def come(url: str = server.url, *, alone: bool = False, **options: Any) -> BrowserTab:
-        of_tab = {name: options.pop(name) for name in OF_A_TAB if name in options}
+        of_tab = {name: options.pop(name) for name in TAB_OPTIONS if name in options}
         if alone:
             single.append(new_profile(browser, **options))
         visitors.append(BrowserTab(single[-1] if alone else profile(**options), url, **of_tab))
@@ -420,12 +420,12 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     seconds to compute and stays cached.
     """
     from mha_viz.files.assets import HOME_VARIABLE
-    from tests.new_server import new_server
+    from tests.new_server import restart_server
 
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
-    new_server("pointers")
+    restart_server("pointers")
     yield tmp_path / "home"
-    new_server("pointers")
+    restart_server("pointers")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ FEW = 50
 _pointers: BoundedCache[str, Any] = BoundedCache(10**8, lambda _: 1)  # kept for all tests of this process
 
 
-def read_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def limit_built_in_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat the built-in sentences after the first ones as unreadable."""
     monkeypatch.setattr(room, "read_pointers", _find_pointers)
     monkeypatch.setattr(get_queue("pointers"), "results", _pointers)

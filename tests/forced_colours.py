@@ -39,12 +39,12 @@ def check_chosen(*kinds: str) -> Check:
     return check
 
 
-def kinds_of_roles(page: Page) -> None:
+def check_role_colours(page: Page) -> None:
     """Check that each kind of role has a colour of its own."""
     until(lambda: len(set(colours := _colours(page.locator(".kinds .glyph"), "::before"))) == len(colours) > 3)
 
 
-def numbers_that_are_colours(page: Page) -> None:
+def check_cell_colours(page: Page) -> None:
     until(lambda: len(set(_colours(page.locator(".cell")))) > 1)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.waiting import PATIENCE
 
 OWN_PAGES_ONLY = ("cross-origin-opener-policy", "cross-origin-resource-policy")
-PROMISED = (
+SECURITY_HEADERS = (
     "content-security-policy",
     "x-content-type-options",
     "referrer-policy",

@@ -129,7 +129,7 @@ def some(cases: Sequence[T], *chosen: T) -> list[T]:
     return list(cases if everything else chosen)
 
 
-def covering(first: Iterable[T], second: Iterable[U]) -> list[tuple[T, U]]:
+def pair_values(first: Iterable[T], second: Iterable[U]) -> list[tuple[T, U]]:
     """Return pairs in which each value of both occurs; with ``--all`` every pair."""
     rows, columns = list(first), list(second)
     if everything:

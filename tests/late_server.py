@@ -29,16 +29,16 @@ class LateServer:
         else:
             self._late.append(message)
 
-    def is_late(self, in_time: Collection[str] = ()) -> None:
+    def hold_back(self, in_time: Collection[str] = ()) -> None:
         """Hold messages back from now on, except those of the types ``in_time``."""
         self._late, self._in_time = [], in_time
 
-    def has_ended(self, runs: int) -> None:
+    def wait_for_runs(self, runs: int) -> None:
         """Wait until so many runs have ended of which the page does not know."""
         while sum(_type(message) == "script_finished" for message in self._late or ()) < runs:
             self._page.evaluate(FRAMES)
 
-    def is_in_time_again(self) -> None:
+    def release(self) -> None:
         """Send what has waited."""
         late, self._late = self._late or [], None
         for message in late:

@@ -6,7 +6,7 @@ from mha_viz.app.lab import trainings
 from mha_viz.app.service import jobs, studies
 
 
-def new_server(*kept: str) -> None:
+def restart_server(*kept: str) -> None:
     """Forget everything but the jobs of the kinds ``kept``, whose results take long to compute.
 
     Running jobs are stopped, so that no process continues to measure beside later tests.

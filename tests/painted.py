@@ -92,7 +92,7 @@ ENDS = """(canvases) => canvases.flatMap((canvas) => {
 })"""
 
 
-def stand_beside_their_rows(page: Page, maps: str = MAPS, words: int | None = None) -> None:
+def check_label_positions(page: Page, maps: str = MAPS, words: int | None = None) -> None:
     """Check all maps in view, which have so many words."""
     page.wait_for_selector(maps)
     page.evaluate(f"document.fonts.ready.then(() => {FRAMES})")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LARGE = ("distributed", "pandas", "torch", "transformers.modeling_utils", "transformers.models.bert.modeling_bert")
 
 
-def document_sentences(count: int, per_document: int, seed: int = 0) -> list[Sentence]:
+def make_document_sentences(count: int, per_document: int, seed: int = 0) -> list[Sentence]:
     """Return sentences of the grammar, in documents of ``per_document`` sentences."""
     sentences = grammar.corpus(count, seed).sentences
     return [replace(one, document=f"d{at // per_document}") for at, one in enumerate(sentences)]
@@ -40,7 +40,7 @@ def document_sentences(count: int, per_document: int, seed: int = 0) -> list[Sen
 def treebank(count: int, per_document: int = 5, seed: int = 0) -> str:
     """Return such sentences as CoNLL-U; each document has one heading."""
     text, before = [], None
-    for sentence in document_sentences(count, per_document, seed):
+    for sentence in make_document_sentences(count, per_document, seed):
         text.append(format_conllu([sentence if sentence.document != before else replace(sentence, document="")]))
         before = sentence.document
     return "".join(text)

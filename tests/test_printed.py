@@ -88,7 +88,7 @@ def test_a_minus_is_clear_on_every_cell_that_carries_one(by: str) -> None:
     assert compute_contrast(cells, inks, by).min() >= CLEAR.get(by, NEARLY)
 
 
-@pytest.mark.parametrize(("how", "look"), lanes.covering(RENDERED, THEMES))
+@pytest.mark.parametrize(("how", "look"), lanes.pair_values(RENDERED, THEMES))
 def test_every_negative_cell_has_its_minus_in_grey_and_no_other_has(how: str, look: str) -> None:
     first, second = (Panel(reading(words=(1,) * 8, seed=seed), H) for seed in (1, 2))
     drawing = difference(first, second, None, Size(look=look))  # type: ignore[arg-type]
@@ -130,7 +130,7 @@ def test_a_difference_of_nothing_has_no_minus() -> None:
 # ---- Heads drawn together --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("how", "look"), lanes.covering(RENDERED, THEMES))
+@pytest.mark.parametrize(("how", "look"), lanes.pair_values(RENDERED, THEMES))
 def test_the_first_four_heads_have_lines_that_differ_in_grey(how: str, look: str) -> None:
     heads = [Head(1, i) for i in range(4)]
     drawing = links(reading(heads=4), heads, None, Size(look=look))  # type: ignore[arg-type]

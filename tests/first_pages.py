@@ -1,4 +1,4 @@
-"""Pages with which a visit may begin, also on a server that has just started."""
+"""Checks of the first pages of a visit, also for a server that has just started."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ PAGES = (
         "/?roles=on&tour=1&head=L0H2",
         forced=[check_chosen("heads of a drawing", "segments"), forced_colours.check_role_colours],
     ),
-    Visited("/?class=1&text=Das+Tier+%C3%BCberquerte+die+Stra%C3%9Fe+nicht.", forced=[forced_colours.focus]),
+    Visited("/?class=1&text=Das+Tier+%C3%BCberquerte+die+Stra%C3%9Fe+nicht.", forced=[forced_colours.check_focus]),
     Visited(
         "/compare?show=similar&pin=q2",
         forced=[check_chosen("buttons and pills", "segments")],
@@ -79,12 +79,12 @@ PAGES = (
     Visited(
         "/roles?model=toy&head=L1H2&tour=5",
         "Roles · L1H2 · Toy, trained on the built-in grammar · mha_viz",
-        forced=[check_chosen("buttons and pills"), forced_colours.bars],
+        forced=[check_chosen("buttons and pills"), forced_colours.check_bars],
     ),
     Visited("/why_heads_differ?experiment=toy&tour=4", shows="Which roles do heads learn by themselves?", maps=True),
     Visited(
         "/inside_a_head?step=scale&head=L3H1",
-        forced=[check_chosen("steps", "heads of a block"), forced_colours.switch],
+        forced=[check_chosen("steps", "heads of a block"), forced_colours.check_switch],
     ),
     Visited("/switch_off?off=L3H1"),
     Visited(

@@ -9,7 +9,8 @@ export const NOT_DRAWN = "This drawing needs a browser from 2024 or later.";
  * @typedef {{ show: (data: any) => void }} Mounted
  */
 
-// Decode base64 of deflated data whose even bytes precede the odd ones; see `packed` in figures/files/page.py.
+// Decode base64 of deflated data whose even bytes precede the odd ones; see `compress_packet` in
+// figures/files/page.py.
 /** @type {(text: string) => Promise<Uint8Array>} */
 export async function inflate(text) {
   const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));

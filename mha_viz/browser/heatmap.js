@@ -30,7 +30,7 @@ export const measureHeatmapLabel = (rows, cols, look) =>
 /** @type {(cell: number, minSize?: number) => number} */
 export const computeLabelSize = (cell, minSize = 0) => Math.max(minSize, cell < 10 ? 9 : 10, Math.min(13, cell - 1));
 // Return the interval at which labels are written, which is above 1 if cells are smaller than letters. Keep in step
-// with `label_step` in figures/layout/heatmap.py.
+// with `compute_label_step` in figures/layout/heatmap.py.
 /** @type {(cell: number, minSize?: number) => number} */
 export const computeLabelStep = (cell, minSize) => Math.ceil(computeLabelSize(cell, minSize) / cell);
 // Say which labels are left out: "Every 2nd token is labelled."; return "" if all are shown.

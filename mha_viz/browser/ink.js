@@ -53,8 +53,8 @@ export function fitCanvas(canvas, width, height) {
   return context;
 }
 
-// Return the shades of signed numbers on a scale that diverges from 128. Keep in step with `painted` in
-// figures/layout/view.py.
+// Return the shades of signed numbers on a scale that diverges from 128. Keep in step with
+// `colour_cells` in figures/layout/view.py.
 /** @type {(part: { w: ArrayLike<number> }, shade: Uint8ClampedArray) => Uint8ClampedArray} */
 export const computeDivergingShades = ({ w }, shade) =>
   shade.map((level, i) => 128 + Math.sign(w[i]) * Math.floor((level * 127) / 255 + 0.5));

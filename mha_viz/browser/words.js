@@ -55,7 +55,7 @@ const describeLink = (from, to, weight, kind) => [
   ` ${formatNumber(weight, kind)}`,
 ];
 
-// Describe the scale in words. Keep in step with `span` in figures/layout/view.py.
+// Describe the scale in words. Keep in step with `describe_range` in figures/layout/view.py.
 /** @type {(scale: string, top: number, kind?: Kind) => string} */
 export const describeScale = (scale, top, { quantity, signed } = {}) => {
   const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : formatNumber(top, { quantity })}`;

@@ -400,8 +400,8 @@ const joinUnits = ({ units: ours, others }, partner) =>
 const nameUnit = (unit, other) =>
   unit.special || isSameWord(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
 
-// Convert each difference to a level of the signed scale, 0…255, where 128 is zero. Keep in step with `levels` in
-// figures/layout/difference.py.
+// Convert each difference to a level of the signed scale, 0…255, where 128 is zero. Keep in step with
+// `quantise_levels` in figures/layout/difference.py.
 /** @type {(difference: Subtraction) => Uint8ClampedArray} */
 export function computeSignedShades({ d, top }) {
   const out = new Uint8ClampedArray(d.length);

@@ -308,16 +308,16 @@ export function drawGrid(canvas, reading, view, look) {
   const target = new Uint32Array(image.data.buffer);
   const partOf = makeBlockGetter(reading, view);
   /** @type {CellPixels[]} */
-  let meetings = []; // for rows and columns; the same for all heads
+  let cellPixels = []; // for rows and columns; the same for all heads
   for (let i = 0; i < layers.length * heads.length; i++) {
     const [row, column] = [Math.floor(i / heads.length), i % heads.length];
     const part = partOf(layers[row] * reading.heads + heads[column]);
     const x = Math.round((layout.left + column * layout.step) * ratio);
     const y = Math.round((layout.top + row * layout.step) * ratio);
     if (!part.R || !part.C) continue;
-    if (!meetings.length) meetings = [matchCellsToPixels(part.R, size), matchCellsToPixels(part.C, size)];
+    if (!cellPixels.length) cellPixels = [matchCellsToPixels(part.R, size), matchCellsToPixels(part.C, size)];
     const colours = part.signed ? look.signedColours : look.colours;
-    paint(part, computeShading(part, view.scale), meetings, colours, target, canvas.width, y * canvas.width + x);
+    paint(part, computeShading(part, view.scale), cellPixels, colours, target, canvas.width, y * canvas.width + x);
   }
   context.putImageData(image, 0, 0);
   drawLabels(context, reading, layout, look);

@@ -34,7 +34,7 @@ const BLANK_LETTERS = { Ġ: " ", "▁": " ", ĉ: "\t", Ċ: "\n", ċ: "\v", Č: "
 // Return the tokens and words of a text, and which tokens are punctuation.
 /** @type {(typed: Typed, pieces: Piece[]) => Axis & { marks: boolean[] }} */
 export function groupTokens(typed, pieces) {
-  const trimmed = setSpans(pieces, typed);
+  const trimmed = adjustSpans(pieces, typed);
   const numbers = numberWords(trimmed, typed);
   const groups = joinGroups(numbers);
   return {
@@ -60,9 +60,9 @@ export function groupTokens(typed, pieces) {
 const formatWord = (text, pieces) =>
   text !== UNKNOWN && pieces.some(({ isUnknown }) => isUnknown) ? `${UNKNOWN} ${text}` : text;
 
-// Adjust the spans of the tokens. `set_places` in text/pieces.py explains the rule.
+// Adjust the spans of the tokens. `adjust_spans` in text/pieces.py explains the rule.
 /** @type {(pieces: Piece[], typed: Typed) => Piece[]} */
-function setSpans(pieces, typed) {
+function adjustSpans(pieces, typed) {
   let [nextStart, limit] = [-1, typed.length]; // starts of the next token, and of the next without overlap
   return pieces
     .toReversed()
@@ -71,13 +71,13 @@ function setSpans(pieces, typed) {
       const isBeforeLetter = start === nextStart;
       if (word !== null && nextStart >= end) limit = nextStart;
       if (start < end || word !== null) nextStart = start;
-      return word === null ? piece : setSpan(piece, typed, limit, isBeforeLetter);
+      return word === null ? piece : adjustSpan(piece, typed, limit, isBeforeLetter);
     })
     .reverse();
 }
 
 /** @type {(piece: Piece, typed: Typed, limit: number, isBeforeLetter: boolean) => Piece} */
-function setSpan(piece, typed, limit, isBeforeLetter) {
+function adjustSpan(piece, typed, limit, isBeforeLetter) {
   let { start, end } = piece;
   const { name } = piece;
   const inner = strip(typed.slice(start, end)).join("");

@@ -10,7 +10,7 @@ const PAGE = "./";
 const SELF_FILE = "offline.js"; // this file
 
 const scope = /** @type {any} */ (self);
-const CACHE = `mha-viz ${scope.registration.scope}`; // other pages of the host have stores, too
+const CACHE = `mha-viz ${scope.registration.scope}`; // other pages of the host have caches, too
 /** @type {(name: string) => string} */
 const resolveAddress = (name) => new URL(name, scope.registration.scope).href;
 const PAGES = new Set([PAGE, "index.html"].map(resolveAddress));

@@ -53,7 +53,7 @@ function coverChart(chart) {
   buttons[Math.max(0, tabStop)].tabIndex = 0;
   const group = make("div", { class: "mha-squares", role: "group", "aria-label": LABEL }, ...buttons);
   group.dataset.key = key;
-  group.addEventListener("keydown", walkSquares);
+  group.addEventListener("keydown", moveFocus);
   oldSquares?.remove();
   sheet.append(group);
   if (focused) buttons[Math.max(0, tabStop)].focus({ preventScroll: true });
@@ -82,7 +82,7 @@ function chooseSquare(chart, { curve, index, x, y, head }) {
 }
 
 /** @type {(event: KeyboardEvent) => void} */
-function walkSquares(event) {
+function moveFocus(event) {
   const { target, currentTarget } = event;
   const step = getArrowStep(event);
   if (!step && event.key !== "Escape") return;

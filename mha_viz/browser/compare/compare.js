@@ -25,8 +25,8 @@ import { encodePanelsView, findPinnedSpot, parsePanelsView, makePin, unpackPanel
 const EMPTY = "No heads chosen yet. Press + Compare in Explore.";
 const ONE_HEAD = "Add a second head with + Compare in Explore, or duplicate this one, to see both side by side.";
 
-/** @type {(root: HTMLElement, send: Send, locate?: () => string) => Compare} */
-export const compare = (root, send, locate = () => window.location.search) => new Compare(root, send, locate);
+/** @type {(root: HTMLElement, send: Send, readAddress?: () => string) => Compare} */
+export const compare = (root, send, readAddress = () => window.location.search) => new Compare(root, send, readAddress);
 
 class Compare {
   #frame = 0;
@@ -35,9 +35,9 @@ class Compare {
   #comparison;
   #part;
 
-  /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
-  constructor(root, send, locate) {
-    const stage = new Stage(send, locate, this.#makeDrawing());
+  /** @param {HTMLElement} root @param {Send} send @param {() => string} readAddress */
+  constructor(root, send, readAddress) {
+    const stage = new Stage(send, readAddress, this.#makeDrawing());
     const data = /** @type {Stores["data"]} */ (/** @type {unknown} */ ({ set: null, derived: null })); // no data yet
     const look = /** @type {Look} */ ({});
     this.#root = root;

@@ -378,8 +378,8 @@ const makeIcon = (name) =>
 // The lower canvas holds a drawing, the upper one its focus, which is redrawn more often.
 
 /**
- * @typedef {{ canvas: HTMLCanvasElement, overlay: HTMLCanvasElement, tall: HTMLElement, box: HTMLElement, layout?: any }}
- *   CanvasPair
+ * @typedef {{ canvas: HTMLCanvasElement, overlay: HTMLCanvasElement, tall: HTMLElement, box: HTMLElement,
+ *   layout?: any }} CanvasPair
  */
 
 /** @type {() => CanvasPair} */

@@ -34,8 +34,9 @@ import { ReadingData, VisiblePart, publishArcs } from "./read.js";
 
 const REMEDY = "Delete everything from the first “&” in the address, and reload the page, or data another text.";
 
-/** @type {(root: HTMLElement, send: Send, locate?: () => string) => Explorer} */
-export const explorer = (root, send, locate = () => window.location.search) => new Explorer(root, send, locate);
+/** @type {(root: HTMLElement, send: Send, readAddress?: () => string) => Explorer} */
+export const explorer = (root, send, readAddress = () => window.location.search) =>
+  new Explorer(root, send, readAddress);
 
 class Explorer {
   #announcement = make("p", { class: "said", "aria-live": "polite" });
@@ -52,10 +53,10 @@ class Explorer {
   #viewButton = make("button", { type: "button", class: "turn" });
   #drawnHead = -1;
 
-  /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
-  constructor(root, send, locate) {
+  /** @param {HTMLElement} root @param {Send} send @param {() => string} readAddress */
+  constructor(root, send, readAddress) {
     const [data, look] = [new ReadingData(), /** @type {Look} */ ({})];
-    const stage = new Stage(send, locate, this.#makeDrawing());
+    const stage = new Stage(send, readAddress, this.#makeDrawing());
     /** @type {(words: string) => void} */
     const say = (words) => {
       this.#announcement.textContent = words;

@@ -6,7 +6,7 @@ import { make } from "../dom.js";
 /** @import { Message } from "./reader.js" */
 
 /** @typedef {{ show: (data: any, ofHeads?: HeadRoles) => void }} Drawing */
-/** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Drawing} Create */
+/** @typedef {(root: HTMLElement, send: Send, readAddress: () => string) => Drawing} Create */
 
 // Filled in when the page is written (figures/files/live.py).
 const READER = "reader.js";
@@ -27,16 +27,16 @@ export async function openLive(create, style) {
   /** @type {(selector: string) => any} */
   const findPart = (selector) => section.querySelector(selector);
   const content = JSON.parse(findPart("script").textContent);
-  let changed = content.start;
+  let address = content.start;
   /** @type {Send} */
   const send = (name, value) => {
-    if (name === "view") changed = buildAddress(value);
+    if (name === "view") address = buildAddress(value);
   };
   const host = findPart("[data-live]");
   try {
     const root = attachStyle(host, style);
     await waitForFonts();
-    const drawing = create(root, send, () => changed);
+    const drawing = create(root, send, () => address);
     drawing.show(await inflate(content.packet), content.ofHeads);
     listen(findPart, (message) => drawing.show(message));
   } catch (error) {

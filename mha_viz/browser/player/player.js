@@ -97,7 +97,7 @@ import { makeMatrices } from "./matrices.js";
 
 const MOVED = "mha-player-moved"; // event: one of several runs side by side has moved to another moment
 const SIGNS = "○□◇"; // for the first, second and third relation, as in lab/jobs.py
-const REDUCED_MOTION_FACTOR = 1.6; // slow-down factor for changes that are sudden rather than gradual
+const REDUCED_MOTION_FACTOR = 1.6; // slows down playback in steps, without interpolation
 
 /**
  * Another moment of a training run: the drawing that moved, and its steps.
@@ -247,7 +247,7 @@ class Player {
   /** @type {(data: PlayerData) => void} */
   #play({ maps, words, heads, off, steps: { length } }) {
     this.#parts.maps.reveal();
-    const paces = computeDurations(decodeBytes(maps), heads.length * words.length ** 2, off);
+    const durations = computeDurations(decodeBytes(maps), heads.length * words.length ** 2, off);
     const [from, begin, isCalm] = [
       chooseStart(Math.round(this.#moment), length),
       performance.now(),
@@ -255,7 +255,7 @@ class Player {
     ];
     const frame = (/** @type {number} */ now) => {
       if (!this.#root.isConnected) return this.#pause();
-      const moment = computeMoment(from, (now - begin) / (isCalm ? REDUCED_MOTION_FACTOR : 1), paces);
+      const moment = computeMoment(from, (now - begin) / (isCalm ? REDUCED_MOTION_FACTOR : 1), durations);
       this.#moment = isCalm ? Math.floor(moment) : moment;
       const hasEnded = moment >= length - 1;
       this.#animation = hasEnded ? null : requestAnimationFrame(frame);

@@ -1,10 +1,10 @@
 // Scroll to the target of a link on the open page, and focus it. A link that the server asks to follow is followed
 // once.
 
-const NAVIGATION = ".st-key-mast"; // the navigation, with the search field
+const NAVIGATION = ".st-key-mast"; // including the search field
 const LEAVING = ".st-key-leaving a";
 const ACTIONS = ["pointerdown", "keydown", "wheel"];
-const DRAWING_TIME = 8000; // milliseconds after a run of the page during which changes still belong to its drawing
+const DRAWING_TIME = 8000; // milliseconds after a run in which changes still belong to its drawing
 const RUNNING = ".stApp[data-test-script-state=running]";
 const LISTENER = { capture: true, passive: true }; // so that no other listener stops the event first
 

@@ -1,4 +1,4 @@
-"""Run the real server on a free port and find a real Chromium, for tests that see the page as a visitor does."""
+"""Run the real server on a free port, and find Chromium, for tests that use the page like a visitor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.browser import NOT_FOUND, find
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTHING_LISTENS = "http://127.0.0.1:9"
-HELD = "held"  # the file that holds long work
+HELD = "held"  # while this file exists, long work pauses
 
 
 class AppServer:
@@ -32,18 +32,18 @@ class AppServer:
         self._base = f"/{base}" if base else ""
         self.folder = folder
         self._options = options
-        self._own = environment
+        self._extra = environment
         self._log = folder / "server.log"
         self._port = find_free_port()
         self.url = f"http://127.0.0.1:{self._port}"
 
     def __enter__(self) -> AppServer:
-        where = ["--server.port", str(self._port), "--server.address", "127.0.0.1", "--server.headless", "true"]
-        command = [sys.executable, "-m", *self.program, *where, *self._options]
+        address = ["--server.port", str(self._port), "--server.address", "127.0.0.1", "--server.headless", "true"]
+        command = [sys.executable, "-m", *self.program, *address, *self._options]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
         try:
-            self._await()
+            self._wait_until_ready()
         except BaseException:
             self.process.kill()
             raise
@@ -65,7 +65,7 @@ class AppServer:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Stop long work after its first report of progress, for as long as the block runs."""
+        """Pause long work after its first report of progress while the block runs."""
         file = self.folder / HELD
         file.touch()
         try:
@@ -77,13 +77,13 @@ class AppServer:
         return self._log.read_text("utf-8", errors="replace")
 
     def descriptors(self) -> int:
-        """Return the number of open descriptors, on Linux."""
+        """Return the number of open file descriptors (Linux only)."""
         return sum(1 for _ in Path(f"/proc/{self.process.pid}/fd").iterdir())
 
     def faults(self) -> list[str]:
         """Return the lines of the log about errors of this program (``process.log``).
 
-        Streamlit itself logs an error if a tab is closed early; that does not count.
+        Errors that Streamlit logs itself, when a tab is closed early, do not count.
         """
         marks = re.compile(rf"Traceback \(most recent call|{re.escape(str(ROOT / 'mha_viz'))}| at (?:mha_viz|pages)/")
         return [line.strip() for line in self.log().splitlines() if marks.search(line)]
@@ -91,20 +91,19 @@ class AppServer:
     def _environment(self) -> dict[str, str]:
         """Return the environment of the server.
 
-        It names no Hub, no models of this user, no restrictions, no proxy between the server and itself, and nothing
-        that torch has set in this process.
+        It has no Hub, no models or restrictions of this user, no proxy for loopback, and no settings of torch.
         """
         ours = ("MHA_VIZ_", "STREAMLIT_", "TORCHINDUCTOR_")
-        usual = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         return (
-            usual
+            inherited
             | {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": str(self.folder), "NO_PROXY": "127.0.0.1"}
             | {"MHA_VIZ_HOME": str(self.folder)}
-            | {"MHA_VIZ_WAIT": "600"}  # a machine that is busy with tests lets everybody in
-            | self._own
+            | {"MHA_VIZ_WAIT": "600"}  # on a machine that is busy with tests
+            | self._extra
         )
 
-    def _await(self) -> None:
+    def _wait_until_ready(self) -> None:
         end = time.monotonic() + PATIENCE
         while not _answers(f"{self.url}{self._base}/_stcore/health"):
             assert self.process.poll() is None, f"The server ended:\n{self.log()}"

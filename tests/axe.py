@@ -10,17 +10,17 @@ from playwright.sync_api import Page
 from tests.browser_tab import FRAMES, PATIENCE
 
 AXE = Path(__file__).resolve().parent.parent / "node_modules" / "axe-core" / "axe.min.js"
-# axe needs to report locations only for violations. It knows a link that skips to the content, outside every landmark,
-# by the links that follow it; in a class these wait behind a button.
+# Report only violations. Ignore the rule "region" for the skip link: axe recognizes it by the links that follow, which
+# class mode hides behind a button.
 VIOLATIONS = """axe.run(document, {resultTypes: ["violations"]}).then(({violations}) => violations.flatMap(
     ({id, nodes}) => nodes.filter(({html}) => id !== "region" || !html.includes("stSkipToContent")).map(
         ({target, failureSummary}) => `${id}: ${target.join(" ")}: ${failureSummary}`)))"""
 
 
-def axe_finds_nothing(page: Page) -> None:
-    """Check that axe-core finds no fault once the page is complete.
+def check_with_axe(page: Page) -> None:
+    """Check that axe-core finds no violation once the page is complete.
 
-    Parts that are still being drawn may lack a name or a size.
+    Elements that are still being drawn may lack a name or a size.
     """
     assert AXE.is_file(), "npm ci brings axe-core"
     if page.evaluate("typeof axe") == "undefined":

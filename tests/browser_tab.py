@@ -1,4 +1,4 @@
-"""A visitor of the page in a real browser, and a visitor's actions."""
+"""Act as a visitor of the page in a real browser."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from tests import waiting
 PATIENCE = 1000 * waiting.PATIENCE  # milliseconds
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
-# Other options belong to the whole profile.
-OF_A_TAB = ("new_tab", "viewport", "color_scheme", "reduced_motion", "forced_colors")
+# Options of one tab; others apply to the whole profile.
+TAB_OPTIONS = ("new_tab", "viewport", "color_scheme", "reduced_motion", "forced_colors")
 USUAL_MEDIA = {"color_scheme": "light", "reduced_motion": "reduce", "forced_colors": "none"}
 PAPER = {"light": "rgb(255, 254, 251)", "dark": "rgb(20, 23, 26)"}  # the background of a page
 IDLE = "/_stcore/health"  # the page of an unused tab
 LOOPBACK = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")
 expect.set_options(timeout=PATIENCE)
-# The script has run, and an opened head is painted: checked in every frame, because a locator checks only twice a
-# second.
+# Whether the script has run and the opened head is drawn. Evaluated in every frame, because a locator checks only twice
+# a second.
 DRAWN = """() => {
     if (document.querySelector(".stApp")?.dataset.testScriptState !== "notRunning") return false;
     const host = [...document.querySelectorAll(".st-key-explorer *")].find((part) => part.shadowRoot);
@@ -43,7 +43,7 @@ DRAWN = """() => {
     const { data } = heat.getContext("2d").getImageData(0, 0, heat.width, heat.height);
     return new Set(new Uint32Array(data.buffer)).size > 4;
 }"""
-# What is known of a page that is not drawn.
+# Describe a page whose drawing does not appear.
 STATE = """() => {
     const host = [...document.querySelectorAll(".st-key-explorer *")].find((part) => part.shadowRoot);
     return [document.querySelector(".stApp")?.dataset.testScriptState,
@@ -51,7 +51,7 @@ STATE = """() => {
         host?.shadowRoot.querySelector(".readout")?.innerText, document.body.innerText.slice(0, 2000)];
 }"""
 
-# A fingerprint of what is painted on a canvas, and its number of colours.
+# Return a fingerprint of a canvas, and its number of colours.
 FINGERPRINT = """(canvas) => {
     const {width, height} = canvas;
     const words = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer);
@@ -66,7 +66,7 @@ HAS_COLOUR = """(canvas, [r, g, b]) => {
     }
     return false;
 }"""
-# What turns while a visitor waits is painted again in each frame, which costs a fifth of a core without a GPU.
+# Stop spinners: they are redrawn in each frame, which costs a fifth of a core without a GPU.
 STILL = """{
     const still = new CSSStyleSheet();
     still.replaceSync("[data-testid=stSpinnerIcon], [data-testid=stSpinnerIcon] * { animation: none !important }");
@@ -83,7 +83,7 @@ def new_profile(browser: Browser, **options: Any) -> BrowserContext:
 
 
 def measure_boxes(elements: Locator) -> list[dict[str, float]]:
-    """Return the boxes of the visible elements at one moment. A page may draw anew between two measurements."""
+    """Return the boxes of the visible elements, measured together, because a page may redraw between measurements."""
     boxes: list[dict[str, float]] = elements.evaluate_all(
         "all => all.map((one) => one.getBoundingClientRect().toJSON()).filter((box) => box.width || box.height)"
     )
@@ -91,7 +91,7 @@ def measure_boxes(elements: Locator) -> list[dict[str, float]]:
 
 
 class BrowserTab:
-    """One visitor's tab, with all its network requests and all its errors."""
+    """One visitor's tab, which records its network requests and errors."""
 
     def __init__(
         self, context: BrowserContext, url: str, viewport: ViewportSize = DESKTOP, new_tab: bool = False, **media: Any
@@ -99,7 +99,7 @@ class BrowserTab:
         self.requests: list[str] = []
         self.faults: list[str] = []
         self.url = url
-        self.is_altered = new_tab  # by a test that adds listeners, routes or scripts, so that no other test may use it
+        self.is_altered = new_tab  # whether a test adds listeners, routes or scripts, so that no other test may use it
         self._uses_clipboard = False
         idle = () if new_tab else (page for page in context.pages if page.url.endswith(IDLE))
         self.page: Page = next(iter(idle), None) or context.new_page()
@@ -111,14 +111,14 @@ class BrowserTab:
         self._listeners: dict[Any, Callable[[Any], None]] = {
             "request": lambda request: self.requests.append(request.url),
             "dialog": self._dismiss,
-            "console": self._overhear,
+            "console": self._record_refusals,
             "pageerror": lambda error: self.faults.append(f"error: {error}"),
         }
         for event, listener in self._listeners.items():
             self.page.on(event, listener)
 
-    def _overhear(self, message: ConsoleMessage) -> None:
-        """Record a fault for a request that the server's own headers refuse to its page."""
+    def _record_refusals(self, message: ConsoleMessage) -> None:
+        """Record messages about requests that the server's security headers refuse."""
         if "Content Security Policy" in message.text or "Permissions policy" in message.text:
             self.faults.append(f"refused: {message.text}")
 
@@ -126,27 +126,27 @@ class BrowserTab:
         self.faults.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    def unharmed(self) -> None:
-        """Check that no error occurred in this tab, that no typed text was run, and that no other host was called."""
+    def check_no_faults(self) -> None:
+        """Check that this tab had no error, ran no typed text, and called no other host."""
         assert not self.faults, self.faults
         assert self.page.locator(".stException").count() == 0
         assert self.page.evaluate("window.__xss") is None
         assert [url for url in self.requests if not url.startswith(LOOPBACK)] == []
 
     def leave(self) -> None:
-        """Clear what the browser stored during the visit, and leave the tab to the next visitor.
+        """Clear the data stored during the visit, and leave the tab to the next visitor.
 
         Opening a new tab would take as long as opening a page.
         """
         try:
-            self.unharmed()
+            self.check_no_faults()
         except BaseException:
             self.is_altered = True
             raise
         finally:
             self._leave()
 
-    def may_use_clipboard(self) -> None:
+    def allow_clipboard(self) -> None:
         """Allow the clipboard until this visitor leaves."""
         self._uses_clipboard = True
         self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -167,7 +167,7 @@ class BrowserTab:
         except Error:  # its server has ended
             self.page.close()
 
-    def scrolls_only_down(self) -> None:
+    def check_no_sideways_scroll(self) -> None:
         """Check that no part of the page is wider than the window once its style sheets are loaded."""
         self.page.wait_for_function(
             "() => [document.documentElement, document.querySelector('[data-testid=stMain]')]"
@@ -188,7 +188,7 @@ class BrowserTab:
         return page
 
     def roles(self, **parameters: str) -> Page:
-        """Wait until the page's own script has come: before, a link to a head loads the page again."""
+        """Open Roles and wait for its script; without it, a link to a head would reload the page."""
         page = self.visit("/roles", **parameters)
         expect(page.locator(".st-key-pages a[aria-current=page]")).to_have_text("Roles")
         return page
@@ -212,7 +212,7 @@ class BrowserTab:
         self.page.get_by_role("button", name=name).click()
 
     def asked(self, **parameters: str | None) -> None:
-        """Wait until the address bar has these parameters; None: it lacks the parameter."""
+        """Wait until the address has these parameters; None means that a parameter is absent."""
         for name, value in parameters.items():
             self.page.wait_for_function(
                 "([name, value]) => new URLSearchParams(location.search).get(name) === value", arg=[name, value]
@@ -272,7 +272,7 @@ class BrowserTab:
     # ---- Pixels
 
     def pixels(self, canvas: Locator) -> tuple[str, int]:
-        """Return a fingerprint of what is painted, and its number of colours."""
+        """Return a fingerprint of a canvas, and its number of colours."""
         hash_, colours = canvas.evaluate(FINGERPRINT)
         return hash_, colours
 
@@ -280,34 +280,34 @@ class BrowserTab:
         is_painted: bool = canvas.evaluate(HAS_COLOUR, _parse_colour(colour))
         return is_painted
 
-    def shows_colour(self, canvas: Locator, colour: str) -> None:
-        """Wait until ``colour`` is painted."""
-        self._once(canvas, f"({HAS_COLOUR})(canvas, given)", _parse_colour(colour))
+    def wait_for_colour(self, canvas: Locator, colour: str) -> None:
+        """Wait until a canvas contains ``colour``."""
+        self._wait_until(canvas, f"({HAS_COLOUR})(canvas, value)", _parse_colour(colour))
 
-    def redraws(self, canvas: Locator, act: Callable[[], object]) -> None:
-        """Wait until ``act`` has changed what is painted."""
+    def wait_for_redraw(self, canvas: Locator, act: Callable[[], object]) -> None:
+        """Do ``act`` and wait until a canvas has changed."""
         before = self.pixels(canvas)[0]
         act()
-        self._once(canvas, f"({FINGERPRINT})(canvas)[0] !== given", before)
+        self._wait_until(canvas, f"({FINGERPRINT})(canvas)[0] !== value", before)
 
-    def paints(self, canvas: Locator, fingerprint: str) -> None:
-        """Wait until what is painted has this fingerprint."""
-        self._once(canvas, f"({FINGERPRINT})(canvas)[0] === given", fingerprint)
+    def wait_for_fingerprint(self, canvas: Locator, fingerprint: str) -> None:
+        """Wait until a canvas has this fingerprint."""
+        self._wait_until(canvas, f"({FINGERPRINT})(canvas)[0] === value", fingerprint)
 
-    def _once(self, canvas: Locator, true: str, given: object) -> None:
-        """Wait until something is ``true`` of ``canvas``; checked in every frame."""
-        self.page.wait_for_function(f"([canvas, given]) => {true}", arg=[canvas.element_handle(), given])
+    def _wait_until(self, canvas: Locator, condition: str, value: object) -> None:
+        """Wait until the JavaScript ``condition`` holds for ``canvas``; it is evaluated in every frame."""
+        self.page.wait_for_function(f"([canvas, value]) => {condition}", arg=[canvas.element_handle(), value])
 
     def resize(self, viewport: ViewportSize) -> None:
-        """Give the window another size, and wait until the page is drawn in it."""
+        """Resize the window, and wait until the page has been redrawn."""
         self.page.set_viewport_size(viewport)
         self.page.wait_for_function(
             "({ width, height }) => innerWidth === width && innerHeight === height", arg=dict(viewport)
         )
         self.page.evaluate(FRAMES)  # drawings follow in the next frame
 
-    def in_colours(self, scheme: Literal["light", "dark"]) -> None:
-        """Switch this tab to a colour scheme, and wait until the page has its colours."""
+    def set_colour_scheme(self, scheme: Literal["light", "dark"]) -> None:
+        """Switch this tab to a colour scheme, and wait until the page has the new colours."""
         self.page.emulate_media(color_scheme=scheme)
         expect(self.page.locator(".stApp")).to_have_css("background-color", PAPER[scheme])
 
@@ -320,11 +320,11 @@ class BrowserTab:
         """Return a point inside the small picture of a head. The labels of the grid take 30 × 22 pixels."""
         box = self.grid.bounding_box()
         assert box
-        across, down = (box["width"] - 30) / 12, (box["height"] - 22) / 6  # below a square is the bar of its recipe
-        return {"x": 30 + (head + 0.4) * across, "y": 22 + (layer + 0.4) * down}
+        width, height = (box["width"] - 30) / 12, (box["height"] - 22) / 6  # the bar of a recipe is below its square
+        return {"x": 30 + (head + 0.4) * width, "y": 22 + (layer + 0.4) * height}
 
     def point(self, canvas: Locator, x: float, y: float) -> str:
-        """Move the pointer to a point of ``canvas``; returns the readout."""
+        """Move the pointer to a point of ``canvas``, and return the readout."""
         box = canvas.bounding_box()
         assert box
         self.page.mouse.move(box["x"] + x, box["y"] + y)
@@ -332,21 +332,21 @@ class BrowserTab:
 
     def hover_until(self, canvas: Locator, points: Iterator[tuple[float, float]], pattern: re.Pattern[str]) -> str:
         """Move the pointer over ``canvas`` until the readout matches at two points, so that it is not on an edge."""
-        before = ""
+        previous = ""
         for x, y in points:
             text = self.point(canvas, x, y)
-            if pattern.search(text) and text == before:
+            if pattern.search(text) and text == previous:
                 return text
-            before = text
-        raise AssertionError(f"Nowhere on the canvas is said: {pattern.pattern}; last: {self.readout.inner_text()}")
+            previous = text
+        raise AssertionError(f"No point of the canvas shows: {pattern.pattern}; last: {self.readout.inner_text()}")
 
     def hover_word(self, word: str) -> str:
-        """Move the pointer to a query word of the link diagram, which is scrolled into view."""
+        """Scroll the link diagram into view, and move the pointer to a query word."""
         self.links.evaluate("canvas => canvas.scrollIntoView({ block: 'nearest' })")
-        height = self.links.bounding_box()
-        assert height
-        down = ((20.0, float(y)) for y in range(4, int(height["height"]), 8))
-        return self.hover_until(self.links, down, re.compile(rf"^{re.escape(word)} attends to "))
+        box = self.links.bounding_box()
+        assert box
+        points = ((20.0, float(y)) for y in range(4, int(box["height"]), 8))
+        return self.hover_until(self.links, points, re.compile(rf"^{re.escape(word)} attends to "))
 
 
 def _parse_colour(colour: str) -> list[int]:
@@ -355,7 +355,7 @@ def _parse_colour(colour: str) -> list[int]:
 
 
 def open_by_search(page: Page, head: str) -> None:
-    """Open a head by its name, with the search field of every page."""
+    """Open a head by its name, with the search field that every page has."""
     field = page.get_by_role("searchbox", name="Find a head")
     field.fill(head)
     expect(page.get_by_role("region", name="Matching heads").get_by_role("link").first).to_contain_text(head)

@@ -1,4 +1,4 @@
-"""Read the numbers of a figure's cells, and the colours of a printed scale."""
+"""Look up colours of a printed scale, and the numbers of a figure's cells."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Numbers = npt.NDArray[np.float64]
 
 
 def pick_bar_colour(colours: Colours, share: float) -> Numbers:
-    """Return the colour at a share of the printed scale, [place, rgb]."""
-    places = np.arange(len(colours))
-    at = min(max(share, 0.0), 1.0) * (len(colours) - 1)
-    return np.array([np.interp(at, places, channel) for channel in colours.T])
+    """Return the colour at a share of the printed scale, whose ``colours`` are [step, rgb]."""
+    steps = np.arange(len(colours))
+    position = min(max(share, 0.0), 1.0) * (len(colours) - 1)
+    return np.array([np.interp(position, steps, channel) for channel in colours.T])
 
 
 def list_numbers(figure: Figure) -> list[Numbers]:
@@ -30,21 +30,21 @@ def list_numbers(figure: Figure) -> list[Numbers]:
         return [numbers.difference.astype(float)]
     if isinstance(numbers, Table):
         return _list_matrices(numbers)
-    every = numbers.panels if isinstance(numbers, PanelNumbers) else [numbers]
-    return [matrix.astype(float) for shown in every for matrix in shown.weights]
+    panels = numbers.panels if isinstance(numbers, PanelNumbers) else [numbers]
+    return [matrix.astype(float) for shown in panels for matrix in shown.weights]
 
 
 def _list_matrices(table: Table) -> list[Numbers]:
     """Return the matrices of a table.
 
-    The table of a head has rows and columns; that of a chart has x and y, with the first row at the bottom.
+    Tables of heads have rows and columns; tables of charts have x and y, with the first row at the bottom.
     """
     is_chart = table.columns == COLUMNS
-    found: dict[Any, dict[tuple[int, int], float]] = {}
-    for *which, row, column, value in table.rows:
+    matrices: dict[Any, dict[tuple[int, int], float]] = {}
+    for *names, row, column, value in table.rows:
         place = (-int(column), int(row)) if is_chart else (int(row), int(column))  # type: ignore[arg-type]
-        found.setdefault(tuple(which), {})[place] = float(value)  # type: ignore[arg-type]
+        matrices.setdefault(tuple(names), {})[place] = float(value)  # type: ignore[arg-type]
     return [
         np.array([[cells[r, c] for c in sorted({c for _, c in cells})] for r in sorted({r for r, _ in cells})])
-        for cells in found.values()
+        for cells in matrices.values()
     ]

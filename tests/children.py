@@ -1,4 +1,4 @@
-"""Faults of child processes, for tests: the order says which."""
+"""The work of a child process for tests: cause the fault that the order names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.process.children import IsCancelled, ReportProgress, serve
 from mha_viz.process.confinement import NETWORK, PROCESSES, WRITING
 
-BOUNDS: dict[str, int] = {}  # as they are while the module is imported, before it is served
+BOUNDS: dict[str, int] = {}  # resource limits at import, before any work
 if os.name == "posix":
     import resource
 
@@ -26,22 +26,22 @@ if os.name == "posix":
     BOUNDS["nice"] = os.nice(0)
 
 
-def work(asked: dict[str, Any], tell: ReportProgress, stop: IsCancelled) -> object:
-    """Do what the order says."""
-    print("what is printed is no answer")
-    match asked["do"]:
+def work(order: dict[str, Any], progress: ReportProgress, is_cancelled: IsCancelled) -> object:
+    """Do the action ``order["do"]``."""
+    print("printed text is not part of the answer")
+    match order["do"]:
         case "echo":
-            tell(0.5)
-            return bytes(asked["bytes"].encode())
+            progress(0.5)
+            return bytes(order["bytes"].encode())
         case "bounds":
             return BOUNDS | {"threads": os.environ.get("OMP_NUM_THREADS")}
         case "fill":
-            return b"x" * (asked["megabytes"] * 10**6)
-        case "full":  # all memory is used, and nothing says so
-            held, size = list[bytes](), 2**20
+            return b"x" * (order["megabytes"] * 10**6)
+        case "full":  # use all memory without reporting it
+            blocks, size = list[bytes](), 2**20
             while size >= 2**12:
                 try:
-                    held.append(bytes(size))
+                    blocks.append(bytes(size))
                 except MemoryError:
                     size //= 2
             while True:
@@ -55,26 +55,26 @@ def work(asked: dict[str, Any], tell: ReportProgress, stop: IsCancelled) -> obje
             sys.__stdout__.flush()  # type: ignore[union-attr]
             os._exit(0)
         case "fault":
-            raise RuntimeError(f"cannot read {asked['text']}")
+            raise RuntimeError(f"cannot read {order['text']}")
         case "refuse":
             raise CorpusError("line 3: no.", "Mend it.")
-        case "hold":  # holds the interpreter, inside one call of a library
-            tell(0.0)
+        case "hold":  # block the interpreter inside one library call
+            progress(0.0)
             sum(range(10**12))
-        case "keep":  # until told to stop, then takes time to save its work
-            tell(0.25)
-            Path(asked["pid"]).write_text(str(os.getpid()))
-            while not stop():
+        case "keep":  # work until cancelled, then take time to save the result
+            progress(0.25)
+            Path(order["pid"]).write_text(str(os.getpid()))
+            while not is_cancelled():
                 time.sleep(0.01)
-            tell(0.75)  # to a parent that may have ended
-            Path(asked["file"]).write_text("kept")
+            progress(0.75)  # to a parent that may have ended
+            Path(order["file"]).write_text("kept")
             raise Cancelled("It was stopped.", "What is done is kept.")
         case "try":
-            return attempt(asked)
+            return attempt(order)
     return b""
 
 
-# What a confined process may not do, given its order; each raises OSError where it is refused.
+# Actions that a confined process must not do; each takes the order, and raises OSError if it is refused.
 ATTEMPTS: dict[str, tuple[Callable[[Any], object], ...]] = {
     WRITING: (
         lambda order: Path(order["other"], "b").write_text("b"),
@@ -98,15 +98,15 @@ ATTEMPTS: dict[str, tuple[Callable[[Any], object], ...]] = {
         lambda _: Path(f"/proc/{os.getppid()}/environ").read_bytes(),
         lambda _: os.waitpid(os.fork() or os._exit(0), 0),
         lambda _: subprocess.run([sys.executable, "-c", ""], check=True),
-        lambda _: _shared_memory(),
+        lambda _: _use_shared_memory(),
     )
     if sys.platform == "linux"
     else (),
 }
 
 
-def _shared_memory() -> None:
-    """Make a segment of System V's shared memory, and remove it."""
+def _use_shared_memory() -> None:
+    """Create a segment of System V shared memory, and remove it."""
     libc = ctypes.CDLL(None, use_errno=True)
     number = libc.shmget(0, 4096, 0o600)
     if number < 0:
@@ -115,15 +115,15 @@ def _shared_memory() -> None:
 
 
 def attempt(order: dict[str, Any]) -> list[str]:
-    """Write to the folder "mine", then try everything; returns what was refused."""
+    """Write to the folder "mine", then try all ATTEMPTS; return the kinds of those that were refused."""
     Path(order["mine"], "b").write_text("mine")
     refused = []
-    for what, attempts in ATTEMPTS.items():
-        for one in attempts:
+    for kind, attempts in ATTEMPTS.items():
+        for try_ in attempts:
             try:
-                one(order)
+                try_(order)
             except OSError:
-                refused.append(what)
+                refused.append(kind)
     return refused
 
 

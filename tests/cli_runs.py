@@ -17,17 +17,17 @@ def run(
     *arguments: str, given: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "mha_viz.cli", *arguments]
-    place = {**os.environ, **(environment or {})}
-    return subprocess.run(command, input=given, cwd=ROOT, capture_output=True, check=False, env=place)
+    env = {**os.environ, **(environment or {})}
+    return subprocess.run(command, input=given, cwd=ROOT, capture_output=True, check=False, env=env)
 
 
 def stdin(data: bytes) -> io.TextIOWrapper:
-    """Return a standard input from which ``data`` can be read."""
+    """Return a standard input that contains ``data``."""
     return io.TextIOWrapper(io.BytesIO(data), "utf-8")
 
 
 def assert_one_line(stderr: str, *words: str) -> None:
-    stderr = re.sub(r"^mha-viz: Downloading .*\n", "", stderr, flags=re.MULTILINE)  # for a slow machine
+    stderr = re.sub(r"^mha-viz: Downloading .*\n", "", stderr, flags=re.MULTILINE)  # may appear on a slow machine
     assert stderr.startswith("mha-viz: ")
     assert stderr.count("\n") == 1
     assert stderr.endswith("\n")

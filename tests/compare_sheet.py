@@ -1,4 +1,4 @@
-"""The comparison on an empty page: its script, its style and its bytes, without a server."""
+"""Show the comparison on an empty page, from its script, style and packet, without a server."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ MOUNT = """
 globalThis.sent = [];
 globalThis.draw = (coded) => mount({ data: Uint8Array.from(atob(coded), (c) => c.charCodeAt(0)),
   parentElement: document.getElementById("host"), setTriggerValue: (name, value) => sent.push([name, value]) });
-globalThis.planning = (act) => {
-  const own = setTimeout;
-  let planned = 0;
-  globalThis.setTimeout = (...all) => (planned++, own(...all));
+globalThis.countTimeouts = (act) => {
+  const original = setTimeout;
+  let count = 0;
+  globalThis.setTimeout = (...options) => (count++, original(...options));
   act();
-  globalThis.setTimeout = own;
-  return planned;
+  globalThis.setTimeout = original;
+  return count;
 };
 """
-# The sentence of a panel in the next frame.
-SAYS_NEXT = """panel => new Promise((done) => requestAnimationFrame(() => done(
+# Return the sentence of a panel in the next frame.
+NEXT_SENTENCE = """panel => new Promise((done) => requestAnimationFrame(() => done(
   panel.querySelector(".says").innerText)))"""
 
 
 class Sheet:
-    """Comparisons on an empty page, one after the other, and their messages to the server."""
+    """An empty page that shows one comparison after another, and records their messages to the server."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.faults: list[str] = []
-        self.asked: list[str] = []
+        self.errors: list[str] = []
+        self.requests: list[str] = []
         self._html = ""
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
-        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+        page.on("request", lambda request: self.requests.append(request.url))
         page.on("dialog", self._dismiss)
         page.route(f"{ORIGIN}**", lambda route: route.fulfill(body=self._html, content_type="text/html"))
 
@@ -66,7 +66,7 @@ class Sheet:
         opens: str = "",
         **query: str,
     ) -> Sheet:
-        """Open a new comparison in place of the last one; ``query`` is its address."""
+        """Open a new comparison in place of the last one; ``query`` are the parameters of its address."""
         source = build_script("compare").replace("export default", "globalThis.mount =") + MOUNT
         self._html = PAGE.format(*SCHEMES[scheme], build_style("compare"), source)
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
@@ -75,24 +75,21 @@ class Sheet:
         return self
 
     def _dismiss(self, dialog: Dialog) -> None:
-        self.faults.append(f"dialog: {dialog.message}")
+        self.errors.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
     def draw(self, panels: Sequence[Panel], editable: bool | Sequence[int] = False, opens: str = "") -> int:
-        """Draw the panels; return how many messages to the server this has planned.
-
-        The panels open with the difference ``opens``.
-        """
+        """Draw the panels, initially with the difference ``opens``; return how many messages this schedules."""
         bytes_ = pack_comparison(panels, editable=editable)
         coded = base64.b64encode(set_initial_state(bytes_, diff=opens) if opens else bytes_).decode()
-        planned: int = self.page.evaluate("coded => planning(() => draw(coded))", coded)
-        self.page.evaluate("() => document.querySelectorAll('.drawing').forEach((fold) => (fold.open = true))")
-        return planned
+        scheduled: int = self.page.evaluate("coded => countTimeouts(() => draw(coded))", coded)
+        self.page.evaluate("() => document.querySelectorAll('.drawing').forEach((menu) => (menu.open = true))")
+        return scheduled
 
-    def unharmed(self) -> None:
-        """Check that there was no error, and that nothing was requested."""
-        assert self.faults == []
-        assert [url for url in self.asked if not url.startswith(ORIGIN)] == []
+    def check_no_faults(self) -> None:
+        """Check that there was no error and no request to another address."""
+        assert self.errors == []
+        assert [url for url in self.requests if not url.startswith(ORIGIN)] == []
 
     def panel(self, number: int) -> Locator:
         return self.page.locator(".panel").nth(number - 1)
@@ -112,21 +109,21 @@ class Sheet:
         message: dict[str, Any] = self.page.evaluate("name => sent.findLast((m) => m[0] === name)[1]", name)
         return message
 
-    def rest_on(self, number: int, wanted: str) -> None:
-        """Move the pointer down the labels of a panel until its sentence matches.
+    def rest_on(self, number: int, sentence: str) -> None:
+        """Move the pointer down the labels of a panel until the panel's description begins with ``sentence``.
 
-        It must match at two points, so that the pointer is not on an edge.
+        It must do so at two points, so that the pointer is not on an edge.
         """
         box = self.canvas(number).bounding_box()
         assert box
-        before = ""
+        previous = ""
         for y in range(4, int(box["height"]), 9):
             self.page.mouse.move(box["x"] + 12, box["y"] + y)
-            now = " ".join(str(self.panel(number).evaluate(SAYS_NEXT)).split())
-            if now.startswith(wanted) and now == before:
+            current = " ".join(str(self.panel(number).evaluate(NEXT_SENTENCE)).split())
+            if current.startswith(sentence) and current == previous:
                 return
-            before = now
-        raise AssertionError(f"Nowhere on panel {number} is said: {wanted}; last: {before}")
+            previous = current
+        raise AssertionError(f"No point of panel {number} shows: {sentence}; last: {previous}")
 
     def frame(self) -> None:
         """Wait until the next frame has been drawn."""
@@ -150,34 +147,31 @@ class Sheet:
 
 @contextmanager
 def load_profile(browser: Browser) -> Iterator[BrowserContext]:
-    """Yield a browser profile with one tab that stays open, so that no test has to start a new process."""
+    """Yield a browser profile with one tab that stays open, so that tests need no new browser process."""
     context = browser.new_context()
-    empty = context.new_page()
-    empty.route(f"{ORIGIN}**", lambda route: route.fulfill(body="<!DOCTYPE html>", content_type="text/html"))
-    empty.goto(ORIGIN)
+    page = context.new_page()
+    page.route(f"{ORIGIN}**", lambda route: route.fulfill(body="<!DOCTYPE html>", content_type="text/html"))
+    page.goto(ORIGIN)
     yield context
     context.close()
 
 
 @contextmanager
 def sheets(profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
-    """Yield a function that opens comparisons on one sheet.
+    """Yield a function that opens comparisons on one sheet; afterwards, check that there were no errors or requests."""
+    opened: list[Sheet] = []
 
-    Afterwards, check that none of them met an error or requested anything.
-    """
-    made: list[Sheet] = []
-
-    def come(panels: Sequence[Panel], editable: bool | Sequence[int] = False, **more: Any) -> Sheet:
-        if not made:
+    def open_sheet(panels: Sequence[Panel], editable: bool | Sequence[int] = False, **more: Any) -> Sheet:
+        if not opened:
             page = profile.new_page()
             page.set_default_timeout(PATIENCE)
-            made.append(Sheet(page))
-        return made[0].open(panels, editable, **more)
+            opened.append(Sheet(page))
+        return opened[0].open(panels, editable, **more)
 
-    yield come
-    for one in made:
-        one.unharmed()
-        one.page.close()
+    yield open_sheet
+    for sheet in opened:
+        sheet.check_no_faults()
+        sheet.page.close()
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Visits of the Compare page as a script: the data of its component, and the box of downloads."""
+"""Visit the Compare page without a browser: the data of its component, and the download panel."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def visit(**url: Any) -> PageSession:
     return PageSession(url, PAGE)
 
 
-def panels(of: PageSession) -> dict[str, Any]:
-    """Return the header of the data of the component."""
-    data = of._drawn()["mha_compare"].bytes
+def panels(session: PageSession) -> dict[str, Any]:
+    """Return the header of the component's packet."""
+    data = session._drawn()["mha_compare"].bytes
     (length,) = struct.unpack("<I", data[:4])
     header: dict[str, Any] = json.loads(data[4 : 4 + length])
     return header
 
 
-def heads(of: PageSession) -> list[str]:
-    return [str(Head(*divmod(p["head"], 12))) for p in panels(of)["panels"]]
+def heads(session: PageSession) -> list[str]:
+    return [str(Head(*divmod(p["head"], 12))) for p in panels(session)["panels"]]
 
 
-def taken(here: PageSession) -> PageSession:
-    here.at.session_state["download_panel"] = True
-    here.at.run()
-    here.check()
-    return here
+def open_downloads(session: PageSession) -> PageSession:
+    session.at.session_state["download_panel"] = True
+    session.at.run()
+    session.check()
+    return session

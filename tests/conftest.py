@@ -1,4 +1,4 @@
-"""Shared fixtures. Models are built or loaded once per session, and only for tests that ask for them."""
+"""Shared fixtures. Models are built or loaded once per session, and only if a test uses them."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from tests.fake_hub import FakeHub
 
 
-# Torch's threads spin while they wait for each other. With two workers, their servers and Chromium on two cores, a pass
-# of a small model costs twenty times as much CPU with two threads as with one. This process and those it starts use one
-# thread; if a test asks for several, they sleep while they wait.
+# Torch's threads spin while they wait for each other. With two workers, their servers and Chromium on two cores, a
+# forward pass of a small model costs twenty times as much CPU time with two threads as with one. Therefore this process
+# and its children use one thread; if a test asks for several, they sleep while they wait.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-LOADED = pytest.StashKey[set[str]]()  # the large libraries that were loaded before a test
+LOADED = pytest.StashKey[set[str]]()  # large libraries that were loaded before a test
 
 
-gc.disable()  # off until all tests are collected, because imported objects stay and looking through them is useless
+gc.disable()  # until all tests are collected, because imported objects stay alive
 
 
 def pytest_report_header() -> list[str]:
-    return [f"not tested with {name}, which requirements-bench.txt has" for name in libraries.MISSING]
+    return [f"not tested with {name} (requirements-bench.txt), which is not installed" for name in libraries.MISSING]
 
 
 def pytest_collection_finish() -> None:
@@ -62,8 +62,10 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all", action="store_true", help="every case of what is multiplied: see tests/lanes.py")
-    parser.addoption("--shuffle", type=int, default=0, metavar="SEED", help="modules, and tests in each, in this order")
+    parser.addoption("--all", action="store_true", help="run all combinations of cases: see tests/lanes.py")
+    parser.addoption(
+        "--shuffle", type=int, default=0, metavar="SEED", help="run modules, and their tests, in random order"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -85,7 +87,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 class _NameFailures:
     """Print a line for each failure at once, because a run that is stopped prints no summary.
 
-    For a test that runs again, print the whole failure, because the summary lacks it.
+    If a test is run again, print its complete first failure, because the summary does not contain it.
     """
 
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
@@ -102,9 +104,9 @@ class _NameFailures:
 
 
 def _choose_examples() -> None:
-    """Give property tests the same few examples each time, or many new ones with ``--all``.
+    """Let property tests use the same few examples each time, or many new ones with ``--all``.
 
-    A slow example is no fault of the code: the machine may be busy.
+    Slow examples do not count as failures, because the machine may be busy.
     """
     examples = 100 if lanes.everything else 30
     settings.register_profile("lane", deadline=None, derandomize=not lanes.everything, max_examples=examples)
@@ -112,7 +114,7 @@ def _choose_examples() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip modules of other lanes in the lane for every save, so that they are not imported."""
+    """In the lane ``unit``, skip modules of other lanes, so that they are not imported."""
     if collection_path.suffix != ".py" or not config.getoption("markexpr").startswith("unit"):
         return None
     return None if collection_path.stem in lanes.UNIT else True
@@ -138,14 +140,14 @@ def pytest_make_collect_report(
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> Generator[None, None, None]:
     """Put every test into one lane (the markers in pyproject.toml), and order the tests.
 
-    Tests that run pages or servers are recognised by the imports of their module, and pure modules by lanes.UNIT;
-    others in ``app`` are marked explicitly. A browser test that fails runs once more, because a busy machine may hold a
-    browser up anywhere; the summary names it, and its first failure stands above.
+    Tests that run pages or servers are recognized by the imports of their module, and pure modules by lanes.UNIT;
+    others in ``app`` are marked explicitly. A browser test that fails runs once more, because a busy machine may delay
+    a browser anywhere; the summary names it, and its first failure is printed above.
     """
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.flaky(reruns=1))  # the summary names what was run again
+            item.add_marker(pytest.mark.flaky(reruns=1))  # the summary names tests that were run again
         elif item.get_closest_marker("app") or lanes.RUN_THE_APP & vars(item.module).keys():
             item.add_marker(pytest.mark.app)
         elif item.path.stem in lanes.UNIT:
@@ -167,7 +169,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Check that no test of the lane for every save, nor its fixtures, loads a large library."""
+    """Check that no test of the lane ``unit``, and none of its fixtures, loads a large library."""
     yield
     if item.get_closest_marker("unit") and (new := lanes.list_loaded() - item.stash[LOADED]):
         pytest.fail(f"{', '.join(sorted(new))} was loaded by a test of a module in lanes.UNIT", pytrace=False)
@@ -175,39 +177,39 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.fixture
 def packing() -> None:
-    """Skip the test if weights cannot be packed.
+    """Skip the test if this build of PyTorch cannot pack weights.
 
-    On x86-64, where every build of PyTorch with oneDNN can pack them, packing is required.
+    Fail on x86-64, where every build with oneDNN can.
     """
     import torch
 
     from mha_viz.models.reading import linear
 
     if not linear.is_available():
-        must = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
-        assert not must
+        is_required = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
+        assert not is_required
         pytest.skip("this build of PyTorch packs no weights")
 
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
-    """Return the downloads that the next visited page offers."""
+    """Return a list that will contain the downloads offered by the next page."""
     from mha_viz.app.widgets import download_panel
 
-    made: list[Offer] = []
+    offers: list[Offer] = []
 
-    def keep(make_offers: Callable[[], Sequence[Offer]], everything: object = None, archive: str = "") -> None:
-        made[:] = make_offers()
+    def record(make_offers: Callable[[], Sequence[Offer]], everything: object = None, archive: str = "") -> None:
+        offers[:] = make_offers()
 
-    monkeypatch.setattr(download_panel, "_show_expander", keep)
-    return made
+    monkeypatch.setattr(download_panel, "_show_expander", record)
+    return offers
 
 
 @pytest.fixture
 def effects_offered(offered: list[Offer]) -> Callable[[str], dict[str, float]]:
-    """Return a function that reads the effect of each head, by name, from the table of a page with heads off.
+    """Return a function that reads the effect of each head, by name, from the downloads of a page with heads off.
 
-    The function takes what is measured: "sentence" or "answer".
+    Its argument is the measured effect: on the "sentence" or on the "answer".
     """
 
     import csv
@@ -215,7 +217,7 @@ def effects_offered(offered: list[Offer]) -> Callable[[str], dict[str, float]]:
     from mha_viz.figures.layout import Size
 
     def effects(on: str) -> dict[str, float]:
-        offer = next(one for one in offered if one.file.startswith("effects_"))
+        offer = next(offer for offer in offered if offer.file.startswith("effects_"))
         lines = offer.make(Size()).to_bytes(".csv").decode().splitlines()
         rows = csv.DictReader(line for line in lines if not line.startswith("#"))
         return {row["head"]: float(row[f"effect_on_{on}"]) for row in rows}
@@ -225,7 +227,7 @@ def effects_offered(offered: list[Offer]) -> Callable[[str], dict[str, float]]:
 
 @pytest.fixture(scope="session")
 def minilm() -> Encoder:
-    """Return the pretrained BERT that comes with the app."""
+    """Return the bundled BERT."""
     from mha_viz.models.reading.loading import load_one_stack
 
     return load_one_stack("minilm")
@@ -233,7 +235,7 @@ def minilm() -> Encoder:
 
 @pytest.fixture(scope="session")
 def toy() -> Encoder:
-    """Return the model of the built-in grammar."""
+    """Return the toy model, which is trained on the built-in grammar."""
     from mha_viz.models.reading.loading import load_one_stack
 
     return load_one_stack("toy")
@@ -241,7 +243,7 @@ def toy() -> Encoder:
 
 @pytest.fixture(scope="session")
 def live_toy(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a page with the toy model, split into parts as a large model would be. Read only."""
+    """Return the read-only folder of a live page with the toy model, split into several files like a large model."""
     from tests.live_pages import write_in_parts
 
     return make_once(tmp_path_factory, "live-toy", lambda folder: write_in_parts(toy, folder))
@@ -249,9 +251,9 @@ def live_toy(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Return a function that makes the folder of a small random-weight model of a family.
+    """Return a function that writes a small model of a family with random weights, and returns its folder.
 
-    The folder is read only: copy it before you change it.
+    The folders are read-only: copy them before changing them.
     """
     from tests import tiny_models
 
@@ -261,7 +263,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 
 @pytest.fixture(scope="session")
 def tiny(tiny_folder: Callable[[str], Path]) -> Callable[[str], Encoder]:
-    """Return a function that opens the encoder of such a model."""
+    """Return a function that opens the model of ``tiny_folder``."""
 
     from mha_viz.models.reading.loading import from_folder, load_one_stack
 
@@ -270,7 +272,7 @@ def tiny(tiny_folder: Callable[[str], Path]) -> Callable[[str], Encoder]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Yield a real Chromium, shared by all tests of pages."""
+    """Yield a real Chromium, shared by all browser tests."""
     from playwright.sync_api import sync_playwright
 
     from tests.app_server import find_chromium
@@ -278,21 +280,21 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
         arguments += ["--process-per-site"]  # tabs of one profile share a process and its compiled scripts
-        # Threads that compile, collect and draw ahead cost a quarter more, and nobody waits for what they make; code
-        # that is made fast for a long life costs a tenth, and tabs live for seconds.
+        # Background threads for compilation, garbage collection and drawing would cost a quarter more CPU time, and
+        # optimizing compilers a tenth, although tabs live only for seconds.
         arguments += ["--js-flags=--single-threaded --no-opt --no-maglev"]
         arguments += ["--in-process-gpu", "--num-raster-threads=1"]
         arguments += [
             "--disable-checker-imaging"
-        ]  # a picture is decoded before it is painted, so that it is painted once
-        started = playwright.chromium.launch(executable_path=find_chromium(), args=arguments)
-        yield started
-        started.close()
+        ]  # pictures are decoded before they are painted, so that they are painted once
+        chromium = playwright.chromium.launch(executable_path=find_chromium(), args=arguments)
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
-    """Yield the app's server, shared by all tests that visit it. Its log must contain no fault."""
+    """Yield the app's server, shared by all tests that visit it; afterwards, check that its log contains no error."""
     from tests.app_server import PatientServer
 
     with PatientServer(tmp_path_factory.mktemp("server")) as running:
@@ -302,23 +304,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
 
 @pytest.fixture(scope="session")
 def profile(server: AppServer, browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
-    """Yield a function that returns the profile of all visitors whose browsers have these options.
+    """Yield a function that returns the profile shared by all visitors with the same browser options.
 
-    The profile is made for the first of them; its cache spares each further tab the download and the compilation of the
-    page's files. One tab stays open, because otherwise each test would begin with a new window and a new process.
+    Its cache saves later tabs the download and compilation of the page's files. One tab stays open, because otherwise
+    each test would start a new window and process.
     """
     from tests.browser_tab import IDLE, new_profile
 
     profiles: dict[str, BrowserContext] = {}
 
-    def of(**options: Any) -> BrowserContext:
+    def get_profile(**options: Any) -> BrowserContext:
         name = repr(sorted(options.items()))
         if name not in profiles:
             profiles[name] = new_profile(browser, **options)
             profiles[name].new_page().goto(f"{server.url}{IDLE}")
         return profiles[name]
 
-    yield of
+    yield get_profile
     for context in profiles.values():
         context.close()
 
@@ -335,37 +337,37 @@ def newcomer(
 ) -> Iterator[Callable[..., BrowserTab]]:
     """Yield a function that makes visitors.
 
-    Afterwards, check that none of them met an error or called another host. A visitor who comes ``alone`` has a
+    Afterwards, check that none of them had an error or called another host. A visitor made with ``alone`` has a
     separate profile without cookies, storage and cache.
     """
-    from tests.browser_tab import OF_A_TAB, BrowserTab, new_profile
+    from tests.browser_tab import TAB_OPTIONS, BrowserTab, new_profile
 
     visitors: list[BrowserTab] = []
-    single: list[BrowserContext] = []
+    separate: list[BrowserContext] = []
 
-    def come(url: str = server.url, *, alone: bool = False, **options: Any) -> BrowserTab:
-        of_tab = {name: options.pop(name) for name in OF_A_TAB if name in options}
+    def make_visitor(url: str = server.url, *, alone: bool = False, **options: Any) -> BrowserTab:
+        tab_options = {name: options.pop(name) for name in TAB_OPTIONS if name in options}
         if alone:
-            single.append(new_profile(browser, **options))
-        visitors.append(BrowserTab(single[-1] if alone else profile(**options), url, **of_tab))
+            separate.append(new_profile(browser, **options))
+        visitors.append(BrowserTab(separate[-1] if alone else profile(**options), url, **tab_options))
         return visitors[-1]
 
-    yield come
+    yield make_visitor
     for visitor in visitors:
         visitor.leave()
-    for context in single:
+    for context in separate:
         context.close()
 
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """Yield a tab in a profile of its own, for pages that are not the app's."""
+    """Yield a tab in a separate profile, for pages outside the app."""
     from tests.browser_tab import PATIENCE
 
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    opened = context.new_page()
-    opened.set_default_timeout(PATIENCE)
-    yield opened
+    tab = context.new_page()
+    tab.set_default_timeout(PATIENCE)
+    yield tab
     context.close()
 
 
@@ -380,14 +382,11 @@ def sheet_profile(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def sheet(sheet_profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
-    """Yield a function that makes comparisons on empty pages.
-
-    Afterwards, check that none of them met an error or requested anything.
-    """
+    """Yield a function that opens comparisons on an empty page; afterwards, check for errors and requests."""
     from tests.compare_sheet import sheets
 
-    with sheets(sheet_profile) as come:
-        yield come
+    with sheets(sheet_profile) as open_sheet:
+        yield open_sheet
 
 
 @pytest.fixture(scope="session")
@@ -406,7 +405,7 @@ def visitor(newcomer: Callable[..., BrowserTab]) -> BrowserTab:
 
 @pytest.fixture
 def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Set up a Hub that refuses connections, and a cache without models."""
+    """Make the Hub unreachable and the cache empty."""
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # the discard port: nothing listens
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.delenv("MHA_VIZ_MODELS", raising=False)
@@ -414,34 +413,34 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Set up a separate folder for measurements, so that no page knows an earlier one.
+    """Set up an empty folder for measurements, so that pages have no earlier ones.
 
-    Measurements that are still running at the end are stopped. Where heads point in the built-in sentences takes
-    seconds to compute and stays cached.
+    Measurements that are still running at the end are stopped. The links of heads in the built-in sentences take
+    seconds to compute and stay cached.
     """
     from mha_viz.files.assets import HOME_VARIABLE
-    from tests.new_server import new_server
+    from tests.new_server import restart_server
 
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
-    new_server("pointers")
+    restart_server("pointers")
     yield tmp_path / "home"
-    new_server("pointers")
+    restart_server("pointers")
 
 
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure and search corpora in this process, because a child process takes seconds to import its libraries.
 
-    This is for tests of the results. Other tests show that a child process gives the same results and is limited.
+    This is for tests of the results. Other tests check that a child process gives the same results and has limits.
     """
     from mha_viz.process import children
     from mha_viz.study import child, head_child
 
-    usual, works = children.run, {module.__name__: module.work for module in (child, head_child)}
+    run_child, works = children.run, {module.__name__: module.work for module in (child, head_child)}
 
     def run(module: str, order: Any, bounds: Any, progress: Any = print, cancelled: Any = bool) -> Any:
         work = works.get(module)
-        return work(order, progress, cancelled) if work else usual(module, order, bounds, progress, cancelled)
+        return work(order, progress, cancelled) if work else run_child(module, order, bounds, progress, cancelled)
 
     monkeypatch.setattr(children, "run", run)
 
@@ -455,7 +454,7 @@ def silent_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture
 def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder for downloaded models, which does not exist yet, on a server with default settings."""
+    """Return the folder for downloaded models, which does not exist yet, and reset all settings to their defaults."""
     from mha_viz.models.getting import budget, catalog, hub
 
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
@@ -467,29 +466,26 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    """Yield a Hub on this machine with the models that a test adds.
-
-    It is asked in this process, not in a child.
-    """
+    """Yield a Hub on this machine, to which tests add models. Downloads run in this process instead of a child."""
     from mha_viz.models.getting import hub as hub_module
     from tests.fake_hub import FakeHub
 
-    def here(module: str, order: object, _: object, progress: ReportProgress, __: IsCancelled) -> Any:
+    def run_here(module: str, order: object, _: object, progress: ReportProgress, __: IsCancelled) -> Any:
         return import_module(module).work(order, progress, lambda: False)
 
-    monkeypatch.setattr(hub_module, "run", here)
+    monkeypatch.setattr(hub_module, "run", run_here)
     with FakeHub() as running:
         monkeypatch.setenv("HF_ENDPOINT", running.url)
         yield running
     for thread in threading.enumerate():
-        if thread.name.startswith("fetch "):  # abandoned, and still holding its promised room
+        if thread.name.startswith("fetch "):  # an abandoned download, which still reserves disk space
             thread.join(PATIENCE)
             assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
-    """Use one thread, because it computes small matrices faster than several that wait for each other."""
+    """Use one thread, which computes small matrices faster than several that wait for each other."""
     import torch
 
     before = torch.get_num_threads()

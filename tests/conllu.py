@@ -1,4 +1,4 @@
-"""Annotated files as tests write them, line by line: CoNLL-U, and the heading of GAP."""
+"""Write annotated files for tests: lines and sentences of CoNLL-U, and the heading of GAP files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that a visitor can do on a page as it is drawn, and what another client could send instead."""
+"""List what a visitor can do on the current page, and what another client could send instead."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ODD: tuple[object, ...] = (
 
 @dataclass(frozen=True)
 class Act:
-    """One action: ``control`` is its name for a person, ``field`` and ``value`` are what the browser sends."""
+    """One action: ``control`` is a readable name, ``field`` and ``value`` are what the browser sends."""
 
     control: str
     field: str
@@ -64,14 +64,14 @@ class Act:
         return f"{self.control}={json.dumps(self.value, ensure_ascii=False, default=repr)[:60]}"
 
     def do(self, visit: PageSession) -> bool:
-        """Send it; False if the page currently has no such control."""
+        """Send it; return False if the page currently has no such control."""
         name = next((id_ for control, id_, _, _ in _iter_drawn(visit) if self._is(control)), None)
         if name is None:
             return False
         state = WidgetState(id=name)
         if self.field == "file_uploader_state_value":
-            place = next(place for place in visit.at.file_uploader if place.id == name)
-            state = place.set_value(tuple(self.value) or None)._widget_state
+            uploader = next(uploader for uploader in visit.at.file_uploader if uploader.id == name)
+            state = uploader.set_value(tuple(self.value) or None)._widget_state
         elif self.field == "string_array_value":
             state.string_array_value.data.extend(self.value)
         elif self.field == "json_trigger_value":
@@ -85,15 +85,15 @@ class Act:
         return True
 
     def _is(self, control: str) -> bool:
-        """Return whether the control is this one.
+        """Return whether a control is this one.
 
-        The key of some controls ends with what is chosen, which is nothing at first.
+        The keys of some controls end with the current choice, which is empty at first.
         """
         return control == self.control or (self.control.endswith("_") and control.startswith(self.control))
 
 
 def list_acts(visit: PageSession, odd: bool = False) -> list[Act]:
-    """Return the possible actions on this page, or if ``odd``, ones with values that its controls do not offer."""
+    """Return the possible actions on this page or, if ``odd``, actions with values that its controls do not offer."""
     return [
         Act(control, field, value)
         for control, _, field, values in _iter_drawn(visit, odd)
@@ -102,45 +102,45 @@ def list_acts(visit: PageSession, odd: bool = False) -> list[Act]:
     ]
 
 
-def pick_first_of_each(every: Sequence[Act]) -> list[Act]:
-    """Return one action for each control."""
-    return list({act.control: act for act in reversed(every)}.values())[::-1]
+def pick_first_of_each(acts: Sequence[Act]) -> list[Act]:
+    """Return the first action of each control."""
+    return list({act.control: act for act in reversed(acts)}.values())[::-1]
 
 
 def build_pair_walk(things: Sequence[T]) -> list[T]:
-    """Return the shortest walk in which each item follows each item, including itself (a De Bruijn sequence)."""
-    circle: list[T] = []
+    """Return the shortest sequence in which every item follows every item, including itself (a De Bruijn sequence)."""
+    cycle: list[T] = []
     for number, first in enumerate(things):
-        circle.append(first)
+        cycle.append(first)
         for later in things[number + 1 :]:
-            circle += [first, later]
-    return [*circle, circle[0]]
+            cycle += [first, later]
+    return [*cycle, cycle[0]]
 
 
 def build_return_walk(things: Sequence[T]) -> list[T]:
-    """Return a walk that visits each item twice, in both orders of its neighbours.
+    """Return a walk forwards and backwards through the items.
 
-    Each item comes once at an even and once at an odd place, and follows each of its neighbours.
+    Each item comes once at an even and once at an odd position, and follows each of its neighbours.
     """
     return [*things, *reversed(things)]
 
 
 def _iter_drawn(visit: PageSession, odd: bool = False) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
-    """Yield control, id, field of the message and values of everything on the page that reacts."""
-    for element in _elements(visit.at._tree):
+    """Yield control, id, field of the message, and values of every control on the page."""
+    for element in _iter_elements(visit.at._tree):
         kind, proto = getattr(element, "type", ""), getattr(element, "proto", None)
         if kind == "bidi_component":
-            yield from _events(proto, odd)
+            yield from _iter_events(proto, odd)
         elif hasattr(element, "children"):
             if kind == "expander" and getattr(proto, "id", ""):
                 yield _get_key(proto.id), proto.id, "bool_value", (True, False)
         elif getattr(proto, "id", "") and not getattr(proto, "disabled", False):
-            field, values = _values(kind, proto, odd)
+            field, values = _choose_values(kind, proto, odd)
             if field:
                 yield _get_key(proto.id), proto.id, field, values
 
 
-def _events(proto: Any, odd: bool) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
+def _iter_events(proto: Any, odd: bool) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
     trigger = _make_trigger_id(proto.id, "events")
     for (component, event), values in EVENTS.items():
         if component == proto.component_name:
@@ -148,7 +148,7 @@ def _events(proto: Any, odd: bool) -> Iterator[tuple[str, str, str, Sequence[Any
             yield f"{component}.{event}", trigger, "json_trigger_value", sent
 
 
-def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
+def _choose_values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
     """Return the field of the message that a kind of control sends, and values for it."""
     if kind == "button":
         return "trigger_value", (True,)
@@ -165,8 +165,8 @@ def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
         return "string_value", ODD_TEXTS if odd else _pick_ends([str(option) for option in proto.options])
     if kind in ("button_group", "select_slider"):
         labels = [option if isinstance(option, str) else option.content for option in proto.options]
-        usual: Sequence[Any] = [[label] for label in _pick_ends(labels)]
-        return "string_array_value", [[text] for text in ODD_TEXTS] + [[], labels[:2] * 2] if odd else usual
+        choices: Sequence[Any] = [[label] for label in _pick_ends(labels)]
+        return "string_array_value", [[text] for text in ODD_TEXTS] + [[], labels[:2] * 2] if odd else choices
     if kind == "multiselect":
         labels = list(proto.options)
         chosen = [*([label] for label in _pick_ends(labels)), labels[:3], []]
@@ -180,10 +180,7 @@ def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
 
 
 def _pick_ends(values: Sequence[str]) -> list[str]:
-    """Return the last, the first and the middle value.
-
-    Whichever is selected, the first of these is a different one or the only one.
-    """
+    """Return the last, the first and the middle value, without duplicates."""
     return list(dict.fromkeys([values[-1], values[0], values[len(values) // 2]])) if values else []
 
 
@@ -192,7 +189,7 @@ def _get_key(name: str) -> str:
     return name.split("-", 2)[2]
 
 
-def _elements(block: Any) -> Iterator[Any]:
+def _iter_elements(block: Any) -> Iterator[Any]:
     for child in getattr(block, "children", {}).values():
         yield child
-        yield from _elements(child)
+        yield from _iter_elements(child)

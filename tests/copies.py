@@ -1,7 +1,7 @@
-"""Copies of this process, which already have all libraries; a new Python process would import them for seconds.
+"""Fork this process, which has already imported all libraries; a new Python process would take seconds to do so.
 
-They are for behaviour that is visible only from outside a process, such as its end by a signal, and for processes that
-a test asks something, but not for what happens at the start of a process.
+Copies are for behaviour that is visible only from outside a process, such as its end by a signal, and for processes
+that answer a test's questions, but not for tests of the start of a process.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any
 
 import pytest
 
-STOPPING = {signal.SIGINT, signal.SIGTERM}
+STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 RAISED = 70  # the exit code of a copy whose work raised an exception
 
 
 def _fork() -> int:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python 3.12 warns about locks of other threads; those here wait for work
+        warnings.simplefilter("ignore")  # Python 3.12 warns of other threads, which are idle here
         return os.fork()
 
 
@@ -39,18 +39,18 @@ class _Child:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
-        self._looking = threading.Lock()
+        self._lock = threading.Lock()
 
     def poll(self) -> int | None:
         """Return the exit code, or minus the number of the signal that ended it; None while it runs."""
-        with self._looking:
+        with self._lock:
             if self.returncode is None:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
                 self.returncode = os.waitstatus_to_exitcode(status) if pid else None
             return self.returncode
 
     def wait(self) -> int:
-        """Wait for the end; the exit code."""
+        """Wait for the process to end, and return the exit code."""
         while (code := self.poll()) is None:
             time.sleep(0.002)
         return code
@@ -61,7 +61,7 @@ class _Child:
             os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> int:
-        """Kill it with SIGKILL unless it has ended, and wait; returns the exit code."""
+        """Kill it with SIGKILL unless it has ended, and return the exit code."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
         return self.wait()
@@ -76,8 +76,8 @@ class Copy(_Child):
     def __init__(self, work: Callable[[], int], log: Path) -> None:
         self.log = log
         log.touch()
-        # Before its work is guarded, a signal would send the copy on through the tests as a second worker.
-        allowed = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+        # Without this, a signal before `_do` could let the copy continue with the tests as a second worker.
+        allowed = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         pid = _fork()
         if not pid:
             _do(work, log, allowed)
@@ -86,7 +86,7 @@ class Copy(_Child):
 
 
 def _do(work: Callable[[], int], log: Path, allowed: set[Any]) -> None:
-    """Do the work in the copy and end it, so that nothing of the test is done twice."""
+    """Do the work in the copy and end it, so that the copy does not continue with the test."""
     code = RAISED
     try:
         with log.open("w", buffering=1) as printed:
@@ -100,13 +100,13 @@ def _do(work: Callable[[], int], log: Path, allowed: set[Any]) -> None:
         os._exit(code)
 
 
-# ---- Copies that are asked ----------------------------------------------------------------------------------------
+# ---- Copies with pipes --------------------------------------------------------------------------------------------
 
 
 class Piped(_Child):
-    """A copy of this process that does ``work`` with a pipe each for standard input and output.
+    """A copy of this process that does ``work``, with pipes for standard input and output.
 
-    It holds nothing else that is open here, and stands in for a ``subprocess.Popen``.
+    It has no other open files of this process, and can replace a ``subprocess.Popen``.
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
@@ -121,21 +121,21 @@ class Piped(_Child):
 
     def communicate(self) -> None:
         """Close the pipes and wait for the end."""
-        with suppress(BrokenPipeError):  # something was not read
+        with suppress(BrokenPipeError):  # the child did not read everything
             self.stdin.close()
         self.stdout.close()
         self.wait()
 
 
-def _do_piped(work: Callable[[], object], given: int, written: int) -> None:
+def _do_piped(work: Callable[[], object], input_: int, output: int) -> None:
     code = RAISED
     try:
-        os.dup2(given, 0)
-        os.dup2(written, 1)
-        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(input_, 0)
+        os.dup2(output, 1)
+        null = os.open(os.devnull, os.O_RDWR)
         for number in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
             if number > 2:
-                os.dup2(nothing, number)  # not closed: an object of this process may still close it
+                os.dup2(null, number)  # not closed, because a copied object may close it later
         sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
         try:
             work()
@@ -158,11 +158,11 @@ class CopiesOfThis:
         """Do nothing: a copy needs no preparation."""
 
     def close(self) -> None:
-        """Do nothing: no process waits."""
+        """Do nothing: there is no spare process."""
 
 
 def copy_readers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start processes with models as copies of this one, which have the libraries already."""
+    """Start processes with models as copies of this one, which has imported the libraries."""
     from mha_viz.app.service.reader import starting
 
     for kind in (starting.CopyStarter, starting.SpareStarter):
@@ -171,13 +171,10 @@ def copy_readers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def copy_children(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do the work of child processes in copies of this one.
-
-    A copy is confined all the same, but not limited.
-    """
+    """Do the work of child processes in copies of this one, which are confined but have no resource limits."""
     from mha_viz.process import children
 
-    def started(command: Sequence[str], **_settings: object) -> Piped:
+    def start(command: Sequence[str], **_settings: object) -> Piped:
         *writable, module, _ = command[command.index("-c") + 2 :]
 
         def work() -> None:
@@ -187,4 +184,4 @@ def copy_children(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return Piped(work)
 
-    monkeypatch.setattr(children, "subprocess", SimpleNamespace(PIPE=subprocess.PIPE, Popen=started))
+    monkeypatch.setattr(children, "subprocess", SimpleNamespace(PIPE=subprocess.PIPE, Popen=start))

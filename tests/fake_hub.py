@@ -1,4 +1,4 @@
-"""A Hub on loopback: a real HTTP server that answers like huggingface.co, with faults on request.
+"""Run a fake Hub on loopback: an HTTP server that answers like huggingface.co, with faults on request.
 
 with FakeHub() as hub:
     hub.add("someone/tiny", Repository(tiny_bert_files()))
@@ -21,26 +21,26 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-CHUNKS = 20  # a slowed file is sent in this many pieces
+CHUNKS = 20  # number of chunks in which a large file is sent
 
 TINY_WORDS = ("the", "animal", "didn", "'", "t", "cross", "street", "because", "it", "was", "too", "tired", ".", "##ed")
 
 
 @dataclass
 class Repository:
-    """One model on the fake Hub, and its faults."""
+    """One model on the fake Hub, with the faults of its answers."""
 
     files: Mapping[str, bytes]
     gated: str | bool = False
     private: bool = False
     commit: str = COMMIT
     revisions: dict[str, Repository] = field(default_factory=dict)  # other branches and tags
-    status: int = 200  # status of the answer about the model; anything else is an error without explanation
-    file_status: int = 200  # status of each file
-    code: str = ""  # X-Error-Code that goes with a status
+    status: int = 200  # HTTP status of the answer about the model
+    file_status: int = 200  # HTTP status of each file
+    code: str = ""  # header X-Error-Code of an error
     stall: Literal["", "metadata", "headers", "body"] = ""  # where the server stops answering, with the connection open
-    held: bool = False  # as a stall in the body, until the Hub's ``go_on`` is set
-    chunk_pause: float = 0.0  # seconds between two pieces of a large file
+    held: bool = False  # pause in the middle of a large file until the Hub's ``go_on`` is set
+    chunk_pause: float = 0.0  # seconds between two chunks of a large file
     cut: bool = False  # the connection breaks in the middle of a large file
     page: bytes = b""  # answer with this instead of JSON, like a captive portal
     renamed_to: str = ""
@@ -58,9 +58,9 @@ class FakeHub:
         self.repositories: dict[str, Repository] = {}
         self.requests: list[str] = []
         self.tokens: list[str] = []
-        self.stalled = threading.Semaphore(0)  # one event for each request that is not answered
+        self.stalled = threading.Semaphore(0)  # released once for each request that is not answered
         self.closing = threading.Event()
-        self.go_on = threading.Event()  # for files that are held
+        self.go_on = threading.Event()  # lets files with ``held`` continue
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -91,16 +91,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.hub.tokens.extend(self.headers.get_all("Authorization", []))
         try:
             self._route(path)
-        except (BrokenPipeError, ConnectionResetError):  # the client has disconnected, as a cancelled one does
+        except (BrokenPipeError, ConnectionResetError):  # the client has disconnected, for example after a cancellation
             self.close_connection = True
 
     def _route(self, path: str) -> None:
         if path.startswith("/api/models/"):
-            self._about(path.removeprefix("/api/models/"))
+            self._send_description(path.removeprefix("/api/models/"))
         elif "/resolve/" in path:
             hub_id, _, rest = path[1:].partition("/resolve/")
             commit, _, name = rest.partition("/")
-            self._file(hub_id, name, commit)
+            self._send_file(hub_id, name, commit)
         elif path.startswith("/cdn/"):
             hub_id, _, name = path.removeprefix("/cdn/").rpartition("/")
             repository = self.hub.repositories[hub_id]
@@ -108,26 +108,26 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(404, b"")
 
-    def _about(self, path: str) -> None:
-        hub_id, at, revision = path.partition("/revision/")
+    def _send_description(self, path: str) -> None:
+        hub_id, separator, revision = path.partition("/revision/")
         repository = self.hub.repositories.get(hub_id)
-        if repository is not None and at and revision != repository.commit:
+        if repository is not None and separator and revision != repository.commit:
             if revision not in repository.revisions:
-                return self._error(404, "RevisionNotFound")
+                return self._send_error(404, "RevisionNotFound")
             repository = repository.revisions[revision]
-        if repository is None or repository.private:  # the Hub answers 401 for both without a login
-            self._error(401, "RepoNotFound")
+        if repository is None or repository.private:  # without a login, the Hub answers 401 in both cases
+            self._send_error(401, "RepoNotFound")
         elif repository.renamed_to:
             self._send(307, b"", {"Location": f"/api/models/{repository.renamed_to}?blobs=True"})
         elif repository.stall == "metadata":
             self._go_silent()
         elif repository.status != 200:
-            self._error(repository.status, repository.code)
+            self._send_error(repository.status, repository.code)
         else:
-            page = repository.page or json.dumps(_description(hub_id, repository)).encode()
+            page = repository.page or json.dumps(_describe(hub_id, repository)).encode()
             self._send(200, page)
 
-    def _file(self, hub_id: str, name: str, commit: str) -> None:
+    def _send_file(self, hub_id: str, name: str, commit: str) -> None:
         repository = self.hub.repositories.get(hub_id)
         if repository is not None:
             others = (other for other in repository.revisions.values() if other.commit == commit)
@@ -136,11 +136,11 @@ class _Handler(BaseHTTPRequestHandler):
             target = self.path.replace(f"/{hub_id}/", f"/{repository.renamed_to}/", 1)
             self._send(307, b"", {"Location": target})
         elif repository is None or name not in repository.files:
-            self._error(404, "EntryNotFound")
+            self._send_error(404, "EntryNotFound")
         elif repository.gated:
-            self._error(401, "GatedRepo")
+            self._send_error(401, "GatedRepo")
         elif repository.file_status != 200:
-            self._error(repository.file_status, repository.code)
+            self._send_error(repository.file_status, repository.code)
         elif name.endswith(".safetensors"):  # large files are on another host, as for the Hub
             self._send(302, b"", {"Location": f"{self.hub.url}/cdn/{hub_id}/{name}"})
         else:
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.hub.closing.wait()
         self.close_connection = True
 
-    def _error(self, status: int, code: str) -> None:
+    def _send_error(self, status: int, code: str) -> None:
         self._send(status, b'{"error": "refused"}', {"X-Error-Code": code} if code else {})
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -185,12 +185,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Print nothing: the requests are recorded in a list."""
 
 
-def _description(hub_id: str, repository: Repository) -> dict[str, Any]:
-    siblings = [_sibling(name, body, repository) for name, body in repository.files.items()]
+def _describe(hub_id: str, repository: Repository) -> dict[str, Any]:
+    siblings = [_describe_file(name, body, repository) for name, body in repository.files.items()]
     return {"id": hub_id, "sha": repository.commit, "gated": repository.gated, "private": False, "siblings": siblings}
 
 
-def _sibling(name: str, body: bytes, repository: Repository) -> dict[str, Any]:
+def _describe_file(name: str, body: bytes, repository: Repository) -> dict[str, Any]:
     size = repository.announced.get(name, len(body))
     sibling: dict[str, Any] = {"rfilename": name, "size": size, "blobId": hashlib.sha1(body).hexdigest()}
     if name.endswith(".safetensors"):

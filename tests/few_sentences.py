@@ -1,7 +1,4 @@
-"""Limit the cards of heads to the first few built-in sentences.
-
-A model takes ten seconds to read all of them, in every process.
-"""
+"""Limit the cards of heads to the first few built-in sentences, because reading all of them takes ten seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mha_viz.app.service import studies as room
+from mha_viz.app.service import studies
 from mha_viz.app.service.caches import BoundedCache, get_model_service
 from mha_viz.app.service.jobs import get_queue
 from mha_viz.app.service.reader import verbs
@@ -18,12 +15,12 @@ from mha_viz.models.getting import catalog
 from mha_viz.process.steps import Steps
 
 FEW = 50
-_pointers: BoundedCache[str, Any] = BoundedCache(10**8, lambda _: 1)  # kept for all tests of this process
+_pointers: BoundedCache[str, Any] = BoundedCache(10**8, lambda _: 1)  # shared by all tests of this process
 
 
-def read_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat the built-in sentences after the first ones as unreadable."""
-    monkeypatch.setattr(room, "read_pointers", _find_pointers)
+def limit_built_in_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Treat all built-in sentences after the first ``FEW`` as unreadable."""
+    monkeypatch.setattr(studies, "read_pointers", _find_pointers)
     monkeypatch.setattr(get_queue("pointers"), "results", _pointers)
 
 

@@ -1,4 +1,4 @@
-"""Check for every format of figures that a downloaded file opens and runs nothing."""
+"""Check that downloaded files of every format can be opened and contain nothing that runs."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def read_code(png: bytes) -> str:
 
 
 def check_opens(suffix: str, data: bytes) -> None:
-    """Open a file with its format's reader, which raises an error if it is invalid.
+    """Open a file with its format's reader, which raises an error if the file is invalid.
 
-    Raises AssertionError for content that could run or calculate.
+    Raises AssertionError for scripts, links and formulas.
     """
     if suffix == ".svg":
-        _is_a_picture(data)
+        _check_svg(data)
     elif suffix == ".pdf":
         assert pypdfium2.PdfDocument(data)[0].render(scale=0.3).to_pil().size[0] > 10
     elif suffix == ".png":
         Image.open(io.BytesIO(data), formats=["PNG"]).load()
     elif suffix == ".html":
-        _is_a_page(data.decode())
+        _check_html(data.decode())
     elif suffix == ".csv":
-        _is_a_table(data.decode())
+        _check_csv(data.decode())
     elif suffix == ".npz":
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             assert len([arrays[name] for name in arrays]) > 3
@@ -52,10 +52,10 @@ def check_opens(suffix: str, data: bytes) -> None:
     elif suffix == ".json":
         assert json.loads(data)
     else:
-        _is_whole(data)
+        _check_archive(data)
 
 
-def _is_a_picture(data: bytes) -> None:
+def _check_svg(data: bytes) -> None:
     elements = list(Tree.fromstring(data).iter())
     assert not {element.tag.rpartition("}")[2] for element in elements} & {
         "script",
@@ -72,7 +72,7 @@ def _is_a_picture(data: bytes) -> None:
 
 
 class _Page(HTMLParser):
-    """Collects the tags of a page, and what each of them would load."""
+    """Collect the tags of a page and the addresses that they would load."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class _Page(HTMLParser):
         assert not [name for name, _ in attrs if name.startswith("on")]
 
 
-def _is_a_page(text: str) -> None:
+def _check_html(text: str) -> None:
     assert text.count("<script") == 2  # the page's own script
     page = _Page()
     page.feed(text)
@@ -95,7 +95,7 @@ def _is_a_page(text: str) -> None:
     assert FOREIGN_HOST not in "".join(page.loads)
 
 
-def _is_a_table(text: str) -> None:
+def _check_csv(text: str) -> None:
     rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
     assert rows
     for row in rows:
@@ -104,7 +104,7 @@ def _is_a_table(text: str) -> None:
         assert all(np.isfinite(float(row[name])) for name in NUMBERS if name in row)
 
 
-def _is_whole(data: bytes) -> None:
+def _check_archive(data: bytes) -> None:
     with ZipFile(io.BytesIO(data)) as file:
         for name in file.namelist():
             suffix = f".{name.rpartition('.')[2]}"

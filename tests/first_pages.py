@@ -1,4 +1,4 @@
-"""Pages with which a visit may begin, also on a server that has just started."""
+"""Checks of the first pages of a visit, also for a server that has just started."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.browser_tab import BrowserTab
 FIRST = load_examples()[0]["text"]
 
 
-def about_leads_to_explore_and_back(visitor: BrowserTab) -> None:
+def check_about_links(visitor: BrowserTab) -> None:
     page = visitor.visit("/about")
     expect(page.get_by_role("heading", name="What the pictures show, and what they do not")).to_be_visible()
     page.get_by_role("link", name="Explore").first.click()
@@ -23,7 +23,7 @@ def about_leads_to_explore_and_back(visitor: BrowserTab) -> None:
     expect(page.get_by_role("heading", name="What the pictures show, and what they do not")).to_be_visible()
 
 
-def a_link_restores_everything(visitor: BrowserTab, model: str, encoder: Encoder) -> None:
+def check_link_restores_view(visitor: BrowserTab, model: str, encoder: Encoder) -> None:
     tokens = encoder.tokenize("The cat did not cross.", "It was too tired.").tokens
     key = next(i for i, t in enumerate(tokens) if t.segment == 1 and not t.special)
     parameters = {

@@ -1,6 +1,6 @@
-"""Check that forced colours still show what is chosen, on, focused or a number, not only in words.
+"""Check that selection, switches, focus and numbers remain visible with forced colours.
 
-Each check takes a page whose colours are forced, and leaves it as it was.
+Each check takes a page with forced colours, and leaves it unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ CHOSEN = {
     "buttons and pills": (".stButtonGroup button[data-selected]", ".stButtonGroup button:not([data-selected])"),
     "segments": (".segments input:checked + span", ".segments input:not(:checked) + span"),
     "options": (OPTIONS.format("[data-selected]"), OPTIONS.format(":not([data-selected])")),
-    "steps": (".step[aria-current]", ".step:not([aria-current])"),
     "heads of a block": (".chip[aria-checked=true]", ".chip[aria-checked=false]"),
     "heads of a drawing": (".heads button[aria-pressed=true]", ".heads button[aria-pressed=false]"),
 }
@@ -34,83 +33,86 @@ def check_chosen(*kinds: str) -> Check:
     def check(page: Page) -> None:
         page.locator("details.drawing").evaluate_all("all => all.forEach(one => { one.open = true; })")
         for kind in kinds:
-            _differ(*(page.locator(selector).first for selector in CHOSEN[kind]))
+            _check_different(*(page.locator(selector).first for selector in CHOSEN[kind]))
 
     return check
 
 
-def kinds_of_roles(page: Page) -> None:
-    """Check that each kind of role has a colour of its own."""
-    until(lambda: len(set(colours := _colours(page.locator(".kinds .glyph"), "::before"))) == len(colours) > 3)
+def check_role_colours(page: Page) -> None:
+    """Check that each kind of role has its own colour."""
+    until(lambda: len(set(colours := _get_colours(page.locator(".kinds .glyph"), "::before"))) == len(colours) > 3)
 
 
-def numbers_that_are_colours(page: Page) -> None:
-    until(lambda: len(set(_colours(page.locator(".cell")))) > 1)
+def check_cell_colours(page: Page) -> None:
+    """Check that cells have different colours for different numbers."""
+    until(lambda: len(set(_get_colours(page.locator(".cell")))) > 1)
 
 
-def switch(page: Page) -> None:
+def check_switch(page: Page) -> None:
     """Check that a switch looks different when it is on."""
     label = page.locator(".stCheckbox label")
     mark = label.locator("> :nth-child(2)")
     pictures: list[bytes] = []
-    _drawn(lambda: pictures.append(mark.screenshot(animations="disabled")) or 1, 0)
+    _wait_for_difference(lambda: pictures.append(mark.screenshot(animations="disabled")) or 1, 0)
     label.click()
     expect(label).to_have_attribute("data-selected", "true")
-    _drawn(lambda: measure_difference(pictures[0], mark.screenshot(animations="disabled")), 0.2)
+    _wait_for_difference(lambda: measure_difference(pictures[0], mark.screenshot(animations="disabled")), 0.2)
     label.click()
     expect(label).not_to_have_attribute("data-selected", "true")
 
 
-def focus(page: Page) -> None:
-    """Check that a frame shows that the sentence has the keyboard."""
+def check_focus(page: Page) -> None:
+    """Check that the focused sentence field has a visible frame."""
     field = page.get_by_label("Sentence", exact=True)
     field.blur()
     box = field.bounding_box()
     assert box
-    above: FloatRect = {"x": box["x"] + 20, "y": box["y"] - 2, "width": 200, "height": 2}  # the border is not in it
+    above: FloatRect = {"x": box["x"] + 20, "y": box["y"] - 2, "width": 200, "height": 2}  # without the border
     without = page.screenshot(clip=above)
     field.focus()
-    _drawn(lambda: measure_difference(without, page.screenshot(clip=above)), 0.9)
+    _wait_for_difference(lambda: measure_difference(without, page.screenshot(clip=above)), 0.9)
     field.blur()
 
 
-def bars(page: Page) -> None:
+def check_bars(page: Page) -> None:
     """Check that bars and the ticks over them are visible."""
     bar = page.locator(".mha-bar i").first
     expect(bar).to_be_visible()
-    _drawn(lambda: _hidden(bar, ".mha-bar i"), 0.8)
+    _wait_for_difference(lambda: _measure_marks(bar, ".mha-bar i"), 0.8)
     columns = bar.evaluate("bar => bar.clientWidth")
-    _drawn(lambda: _hidden(bar, ".mha-bar s") * columns, 1.99)  # two columns of pixels
+    _wait_for_difference(lambda: _measure_marks(bar, ".mha-bar s") * columns, 1.99)  # two columns of pixels
 
 
-def _drawn(difference: Callable[[], float], least: float) -> None:
-    """Wait until a difference between two screenshots exceeds ``least``.
+def _wait_for_difference(measure: Callable[[], float], minimum: float) -> None:
+    """Wait until the measured difference between two screenshots exceeds ``minimum``.
 
-    A page may still be drawn, or drawn anew, and a part may be replaced while it is photographed.
+    The page may still be changing, and an element may be replaced during its screenshot.
     """
 
-    def is_seen() -> bool:
+    def is_visible() -> bool:
         try:
-            return difference() > least
+            return measure() > minimum
         except Error:
             return False
 
-    until(is_seen, every=0.1)
+    until(is_visible, every=0.1)
 
 
-def _differ(one: Locator, other: Locator) -> None:
+def _check_different(one: Locator, other: Locator) -> None:
     """Wait until the two are visible and look different."""
     expect(one).to_be_visible()
     expect(other).to_be_visible()
-    _drawn(lambda: measure_difference(*(part.screenshot(animations="disabled") for part in (one, other))), 0.3)
+    _wait_for_difference(
+        lambda: measure_difference(*(part.screenshot(animations="disabled") for part in (one, other))), 0.3
+    )
 
 
-def _hidden(part: Locator, marks: str) -> float:
-    """Return how much of a part of a drawing changes if these marks are not painted."""
+def _measure_marks(part: Locator, marks: str) -> float:
+    """Return how much a part of a drawing changes if these marks are hidden."""
     return measure_difference(part.screenshot(), part.screenshot(style=f"{marks} {{ opacity: 0 }}"))
 
 
-def _colours(parts: Locator, of: str | None = None) -> list[str]:
+def _get_colours(parts: Locator, of: str | None = None) -> list[str]:
     expect(parts.first).to_be_visible()
     colours: list[str] = parts.evaluate_all(
         "(all, of) => all.map(part => getComputedStyle(part, of).backgroundColor)", of

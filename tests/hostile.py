@@ -1,7 +1,7 @@
-"""Hostile input: each entry must give a picture or a plain message, keep the typed text, and run no markup.
+"""Hostile input: each entry must result in a picture or a plain message, keep the typed text, and run no markup.
 
-Named data for every test that takes text, URL values or model names. ``FOREIGN_HOST`` appears in all entries that try
-to make a browser or a server call another host, so that a test can watch for this one name.
+The data are named and shared by all tests of texts, URL values or model names. ``FOREIGN_HOST`` appears in all entries
+that try to make a browser or a server call another host, so that tests can look for this name.
 """
 
 from __future__ import annotations
@@ -148,16 +148,16 @@ MODEL_IDS: dict[str, str] = {
     "case": "MINILM",
 }
 
-# One text of each kind. tests/test_hostile_chain.py takes every text through the whole program; modules that look at
-# one part of it take these, and every text with --all.
+# One text of each kind, for modules that test one part of the program; with --all they use every text.
+# tests/test_hostile_chain.py runs every text through the whole program.
 EIGHT = (
     "empty", "only nul", "high surrogate alone", "emoji family of seven code points",
     "right-to-left override", "closing script", "typed special tokens", "two thousand words",
 )  # fmt: skip
 KINDS = {name: text for name, text in TEXTS.items() if lanes.everything or name in EIGHT}
-# Where each text is drawn in every format, which tests/test_drawings.py does with all of them: half of the eight on the
-# page, the others on the command line.
+# Half of these texts are drawn in every format on pages, the other half on the command line. tests/test_drawings.py
+# draws all of them.
 ON_PAGES, ON_THE_COMMAND_LINE = (
-    {name: text for at, (name, text) in enumerate(KINDS.items()) if lanes.everything or at % 2 == half}
+    {name: text for index, (name, text) in enumerate(KINDS.items()) if lanes.everything or index % 2 == half}
     for half in (0, 1)
 )

@@ -1,4 +1,4 @@
-"""Send one request to a server, and check the headers that ours promises."""
+"""Send one HTTP request; list the security headers that every answer of our server has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.waiting import PATIENCE
 
 OWN_PAGES_ONLY = ("cross-origin-opener-policy", "cross-origin-resource-policy")
-PROMISED = (
+SECURITY_HEADERS = (
     "content-security-policy",
     "x-content-type-options",
     "referrer-policy",
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 def ask(url: str, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
-    """Send one request as it is given: redirects are not followed."""
+    """Send one request without following redirects."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:

@@ -1,4 +1,4 @@
-"""Find what a module imports from its syntax tree, for the rules of the house and the lanes of the tests."""
+"""List the imports of a module from its syntax tree, to check architecture rules and test lanes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import mha_viz
 from mha_viz import figures
 from tests import lanes
 
-parsed = cache(ast.parse)  # looking at one file for several rules, or on several ways to a library, takes one parse
+parsed = cache(ast.parse)  # several rules look at the same files
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("mha_viz", "tests", "tools", "benchmarks")
 OF_FIGURES = {name: f"mha_viz.figures.{home.partition(':')[0]}" for name, home in figures._HOMES.items()}
@@ -34,7 +34,7 @@ class Import(NamedTuple):
 
 
 def imports(source: str, module: str, is_package: bool) -> Iterator[Import]:
-    """Return every module that ``source``, the text of ``module``, imports anywhere, also with ``import_module``."""
+    """Yield every module that ``module``, whose text is ``source``, imports anywhere, also with ``import_module``."""
     return _imports(ast.walk(parsed(source)), module, is_package)
 
 
@@ -44,28 +44,28 @@ def _imports(nodes: Iterable[ast.AST], module: str, is_package: bool) -> Iterato
         if isinstance(node, ast.Import):
             yield from (Import(alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = _absolute(node.module or "", node.level, package)
+            base = _resolve_name(node.module or "", node.level, package)
             yield from (Import(f"{base}.{alias.name}", node.lineno) for alias in node.names)
-        elif isinstance(node, ast.Call) and _called(node) in BY_NAME:
-            yield Import(_named(node, module), node.lineno)
+        elif isinstance(node, ast.Call) and _get_function_name(node) in BY_NAME:
+            yield Import(_get_module_name(node, module), node.lineno)
 
 
-def _absolute(name: str, level: int, package: str) -> str:
+def _resolve_name(name: str, level: int, package: str) -> str:
     if level == 0:
         return name
-    above = ".".join(package.split(".")[: len(package.split(".")) - level + 1])
-    return f"{above}.{name}" if name else above
+    parent = ".".join(package.split(".")[: len(package.split(".")) - level + 1])
+    return f"{parent}.{name}" if name else parent
 
 
-def _called(call: ast.Call) -> str:
+def _get_function_name(call: ast.Call) -> str:
     function = call.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def _named(call: ast.Call, module: str) -> str:
-    """Return the module that a call names.
+def _get_module_name(call: ast.Call, module: str) -> str:
+    """Return the module that a call such as ``import_module`` imports.
 
-    The name is a constant, or an f-string that begins with a constant or ``__name__``.
+    The argument is a constant, or an f-string that begins with a constant or ``__name__``.
     """
     argument = call.args[0] if call.args else None
     if isinstance(argument, ast.JoinedStr) and argument.values:
@@ -76,22 +76,22 @@ def _named(call: ast.Call, module: str) -> str:
     return str(argument.value) if isinstance(argument, ast.Constant) else ""
 
 
-# ---- What leads to a library ------------------------------------------------------------------------------
+# ---- Chains of imports to a library -----------------------------------------------------------------------
 
 
 def iter_run_nodes(nodes: Iterable[ast.AST], *, functions: bool) -> Iterator[ast.AST]:
-    """Yield these nodes and all below them that an import runs.
+    """Yield these nodes and their descendants that run on import.
 
-    It leaves out what stands under ``if TYPE_CHECKING`` and, unless ``functions``, the bodies of functions.
+    Skip blocks under ``if TYPE_CHECKING`` and, unless ``functions``, the bodies of functions.
     """
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
         if isinstance(node, ast.If) and _is_for_types(node.test):
-            waiting += node.orelse
+            stack += node.orelse
         elif functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield node
-            waiting += ast.iter_child_nodes(node)
+            stack += ast.iter_child_nodes(node)
 
 
 def _is_for_types(test: ast.expr) -> bool:
@@ -99,12 +99,12 @@ def _is_for_types(test: ast.expr) -> bool:
 
 
 def names(nodes: Iterable[ast.AST], module: str, *, is_package: bool = False, functions: bool = True) -> list[str]:
-    """Return the modules that this code of ``module`` imports, each after the packages around it."""
+    """Return the modules that these nodes of ``module`` import, each after its parent packages."""
     nodes = list(iter_run_nodes(nodes, functions=functions))
-    found = [one.module for one in _imports(nodes, module, is_package)]
+    found = [imported.module for imported in _imports(nodes, module, is_package)]
     found += [f"mha_viz.{node.attr}" for node in nodes if isinstance(node, ast.Attribute) and _is_package(node.value)]
-    found += [HOMES[one] for one in found if one in HOMES]
-    return [name for one in found for name in accumulate(one.split("."), "{}.{}".format)]
+    found += [HOMES[name] for name in found if name in HOMES]
+    return [prefix for name in found for prefix in accumulate(name.split("."), "{}.{}".format)]
 
 
 def _is_package(node: ast.expr) -> bool:
@@ -113,15 +113,15 @@ def _is_package(node: ast.expr) -> bool:
 
 @cache
 def list_imports_of(module: str) -> tuple[str, ...]:
-    """Return the modules that an import of ``module``, of this project, imports; none for a library's module."""
+    """Return the modules that importing ``module`` imports; none if ``module`` is not part of this project."""
     parts = module.split(".")
     if parts[0] not in OURS:
         return ()
-    place = ROOT.joinpath(*parts)
-    files = {place.with_suffix(".py"): False, place / "__init__.py": True}
-    for path, is_package in files.items():
-        if path.is_file():
-            tree = parsed(path.read_text("utf-8"))
+    path = ROOT.joinpath(*parts)
+    files = {path.with_suffix(".py"): False, path / "__init__.py": True}
+    for file, is_package in files.items():
+        if file.is_file():
+            tree = parsed(file.read_text("utf-8"))
             return tuple(names([tree], module, is_package=is_package, functions=False))
     return ()
 
@@ -132,17 +132,17 @@ def find_chain(start: str, imported: Iterable[str]) -> list[str]:
     ``imported`` are the modules that ``start`` imports.
     """
     reached_from = dict.fromkeys(imported, start)
-    waiting = list(reached_from)
-    for module in waiting:
+    queue = list(reached_from)
+    for module in queue:
         if module in lanes.HEAVY:
-            return _back(module, reached_from, start)
+            return _trace_back(module, reached_from, start)
         new = [name for name in list_imports_of(module) if name not in reached_from]
         reached_from |= dict.fromkeys(new, module)
-        waiting += dict.fromkeys(new)
+        queue += dict.fromkeys(new)
     return []
 
 
-def _back(module: str, reached_from: dict[str, str], start: str) -> list[str]:
+def _trace_back(module: str, reached_from: dict[str, str], start: str) -> list[str]:
     links = [module]
     while links[-1] != start:
         links.append(reached_from[links[-1]])

@@ -1,6 +1,6 @@
-"""Choose how many combinations of cases run, and which modules are in the lane for every save.
+"""Choose how many combinations of cases run, and which modules are in the fast lane ``unit``.
 
-`make test` guards each behaviour once; `make test-all` (pytest's option ``--all``) runs all combinations: every hostile
+`make test` tests each behaviour once; `make test-all` (pytest's option ``--all``) runs all combinations: every hostile
 text through every module, every step of every family, every order of every two controls.
 """
 
@@ -17,8 +17,7 @@ everything = False  # set by conftest.py before any test module is imported
 
 HEAVY = frozenset({"torch", "transformers", "streamlit"})  # libraries that take seconds to import
 RUN_THE_APP = frozenset({"AppTest", "PageSession", "AppServer", "WebSession"})  # a module that imports one is in `app`
-# Modules that import such a library only in a function of the package, which imports do not show and a run does: the
-# commands, and the names of the package.
+# Modules that use such a library only through functions of the package, which static imports do not show.
 LATER = (
     "test_cli_refused",
     "test_current_folder",
@@ -27,8 +26,8 @@ LATER = (
     "test_public",
     "test_shipped_roles",
 )
-# The modules for every save: none imports a library of HEAVY, not even in a function. tests/test_lanes.py compares this
-# list with the imports.
+# The modules of the lane `unit`: none imports a library of HEAVY, not even in a function. tests/test_lanes.py compares
+# this list with the imports.
 UNIT: tuple[str, ...] = (
     "test_align",
     "test_answer_pictures",
@@ -96,7 +95,7 @@ UNIT: tuple[str, ...] = (
     "test_wheel",
     "test_wording",
 )
-# The modules that take longest, which workers begin with.
+# The modules that take longest, which workers run first.
 LONG = (
     "test_ablation",
     "test_cli_figure",
@@ -124,15 +123,15 @@ def list_loaded() -> set[str]:
 
 
 def some(cases: Sequence[T], *chosen: T) -> list[T]:
-    """Return the ``chosen`` ones of ``cases``; all of them with ``--all``."""
+    """Return the ``chosen`` cases or, with ``--all``, all ``cases``."""
     assert all(case in cases for case in chosen), chosen
     return list(cases if everything else chosen)
 
 
-def covering(first: Iterable[T], second: Iterable[U]) -> list[tuple[T, U]]:
-    """Return pairs in which each value of both occurs; with ``--all`` every pair."""
+def pair_values(first: Iterable[T], second: Iterable[U]) -> list[tuple[T, U]]:
+    """Return pairs that contain each value at least once or, with ``--all``, all pairs."""
     rows, columns = list(first), list(second)
     if everything:
         return [(row, column) for row in rows for column in columns]
-    longer = max(len(rows), len(columns))
-    return [(rows[i % len(rows)], columns[i % len(columns)]) for i in range(longer)]
+    count = max(len(rows), len(columns))
+    return [(rows[i % len(rows)], columns[i % len(columns)]) for i in range(count)]

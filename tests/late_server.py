@@ -1,4 +1,4 @@
-"""A server whose messages come late or never, to test what a page does meanwhile."""
+"""Delay or drop messages of the server, to test a page that waits for them."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from tests.browser_tab import FRAMES
 
 
 class LateServer:
-    """The messages that the server sends to a page, from before its first visit on."""
+    """Control of the server's messages to a page; create it before the page's first visit."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._late: list[str | bytes] | None = None
-        self._in_time: Collection[str] = ()
+        self._held: list[str | bytes] | None = None
+        self._passing: Collection[str] = ()
         page.route_web_socket("**/_stcore/stream", self._connect)
 
     def _connect(self, browser: WebSocketRoute) -> None:
         self._browser = browser
-        browser.connect_to_server().on_message(self._come)
+        browser.connect_to_server().on_message(self._forward)
 
-    def _come(self, message: str | bytes) -> None:
-        if self._late is None or _type(message) in self._in_time:
+    def _forward(self, message: str | bytes) -> None:
+        if self._held is None or _type(message) in self._passing:
             self._browser.send(message)
         else:
-            self._late.append(message)
+            self._held.append(message)
 
-    def is_late(self, in_time: Collection[str] = ()) -> None:
-        """Hold messages back from now on, except those of the types ``in_time``."""
-        self._late, self._in_time = [], in_time
+    def hold_back(self, in_time: Collection[str] = ()) -> None:
+        """Hold back all further messages, except those of the types ``in_time``."""
+        self._held, self._passing = [], in_time
 
-    def has_ended(self, runs: int) -> None:
-        """Wait until so many runs have ended of which the page does not know."""
-        while sum(_type(message) == "script_finished" for message in self._late or ()) < runs:
+    def wait_for_runs(self, runs: int) -> None:
+        """Wait until the ends of ``runs`` runs have been held back."""
+        while sum(_type(message) == "script_finished" for message in self._held or ()) < runs:
             self._page.evaluate(FRAMES)
 
-    def is_in_time_again(self) -> None:
-        """Send what has waited."""
-        late, self._late = self._late or [], None
-        for message in late:
+    def release(self) -> None:
+        """Send the messages that were held back, and all later ones."""
+        messages, self._held = self._held or [], None
+        for message in messages:
             self._browser.send(message)
 
 

@@ -1,4 +1,4 @@
-"""Pages with their own model: written once for all tests, served as static files, and read by their worker."""
+"""Write live pages, serve them as static files, and read texts with their worker."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from mha_viz.models.reading.tokenizer import Tokenizer
 from tools.node import find_node
 
 EXAMPLE = "The cat didn't see the dog."
-PART = 100_000
-CLOSE = 1e-5  # of a weight in a browser to the library's
+PART = 100_000  # bytes
+CLOSE = 1e-5  # tolerance between weights in a browser and in the library
 _SCRIPT = Path(__file__).parent / "js" / "read_live.mjs"
-# Asks the page's worker, as the page does.
+# Send texts to the page's worker like the page.
 _READ = """async (texts) => {
     const worker = new Worker("reader.js", { type: "module" });
     const answers = [];
@@ -53,7 +53,7 @@ _READ = """async (texts) => {
 class Read(NamedTuple):
     """The answer of a worker to a text.
 
-    It has the fields of the reading, with the weights [layer, head, query, key], or the reason why there are none.
+    It has the fields of the reading and its weights [layer, head, query, key], or the reason for a refusal.
     """
 
     reading: dict[str, Any]
@@ -62,45 +62,45 @@ class Read(NamedTuple):
 
 
 def write(model: Encoder, folder: Path, half: bool = False) -> Path:
-    """Write a page on which ``model`` reads."""
+    """Write a live page with ``model``."""
     return mv.publish([(model.encode(EXAMPLE), "L1H1")], folder, live=model, half=half)
 
 
 def write_in_parts(model: Encoder, folder: Path) -> Path:
-    """Write such a page with its graph in files of ``PART`` bytes."""
+    """Write a live page whose graph is split into files of ``PART`` bytes."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("mha_viz.figures.live._PART", PART)
         return write(model, folder)
 
 
 def strongest(model: Encoder, text: str) -> str:
-    """Return the weight of the strongest link between words in the head that the example opens."""
+    """Return the weight of the strongest link between words in the head that opens with the example."""
     words = model.encode(text).by_words()
     ordinary = [i for i, special in enumerate(words.queries.special) if not special]
     return f"{words['L1H1'][np.ix_(ordinary, ordinary)].max():.3f}"
 
 
 def list_parts(folder: Path) -> list[bytes]:
-    """Return the files of the graph of a page."""
-    described = json.loads((folder / "model.json").read_text("utf-8"))
-    return [(folder / name).read_bytes() for name in described["parts"]]
+    """Return the files of the graph of a live page."""
+    description = json.loads((folder / "model.json").read_text("utf-8"))
+    return [(folder / name).read_bytes() for name in description["parts"]]
 
 
 @contextmanager
 def serve_folder(
-    folder: Path, beside: Callable[[str], bytes | None] = lambda _: None
+    folder: Path, get_other_page: Callable[[str], bytes | None] = lambda _: None
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """Serve a folder of static files; return its address and a function that stops the server.
 
-    ``beside`` is the page of another app of the host at an address, which nobody may store.
+    ``get_other_page`` returns another app's page at an address, or None; such pages must not be cached.
     """
 
-    class Quiet(SimpleHTTPRequestHandler):
+    class Handler(SimpleHTTPRequestHandler):
         def log_message(self, *_: Any) -> None:
             pass
 
         def do_GET(self) -> None:
-            if (body := beside(self.path)) is None:
+            if (body := get_other_page(self.path)) is None:
                 return super().do_GET()
             self.send_response(200)
             headers = {"Content-Type": "text/html", "Cache-Control": "no-store", "Content-Length": str(len(body))}
@@ -110,7 +110,7 @@ def serve_folder(
             self.wfile.write(body)
             return None
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
@@ -121,7 +121,7 @@ def serve_folder(
 
 
 def read_in_page(page: Page, texts: Sequence[str]) -> list[Read]:
-    """Return what the worker of an open page answers to each text."""
+    """Return the answer of an open page's worker to each text."""
     answers = page.evaluate(_READ, list(texts))
     return [_read(answer) for answer in answers]
 
@@ -133,9 +133,9 @@ def _read(answer: dict[str, Any]) -> Read:
     return Read(reading, numbers.reshape(shape), answer.get("refusal", ""))
 
 
-@cache  # every character is looked at
+@cache  # slow, because it tests every character
 def read_rules(model: Encoder) -> dict[str, Any]:
-    """Return the tokenizer of a model as its page has it."""
+    """Return the tokenizer of a model as exported to its live page."""
     tokenizer = Tokenizer(model.vocabulary, model.name, model.limit)
     return {"tokenizer": tokenizer_rules.export_parts(tokenizer), "rules": tokenizer_rules.export_rules(tokenizer)}
 
@@ -152,9 +152,9 @@ def ask_node(*questions: dict[str, Any]) -> list[Any]:
     """Return the answers of read_live.mjs."""
     node = find_node()
     assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
-    done = subprocess.run(
+    process = subprocess.run(
         [node, str(_SCRIPT)], input=json.dumps(questions), capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    answers: list[Any] = json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr
+    answers: list[Any] = json.loads(process.stdout)
     return answers

@@ -1,4 +1,4 @@
-"""Folders that several workers need, made by one of them."""
+"""Create folders that several pytest workers share."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 
-def make_once(places: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """Return the folder of this name, which ``make`` fills unless another worker of this run has done so.
+def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """Return the folder of this name, which ``make`` creates unless another worker of this run has done so.
 
-    The folder is read only. Workers that come at the same moment both make it, so that none waits for another, and the
-    first one's is used.
+    The folder is read-only. Workers that come at the same moment all create it, so that none waits for another; the
+    first one is used.
     """
-    of_this_process = places.getbasetemp()
-    folder = (of_this_process.parent if "PYTEST_XDIST_WORKER" in os.environ else of_this_process) / name
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     if not folder.exists():
-        make(mine := places.mktemp("made") / name)
-        with suppress(OSError):  # the other one is there
-            mine.rename(folder)
+        make(created := factory.mktemp("made") / name)
+        with suppress(OSError):  # another worker was faster
+            created.rename(folder)
     return folder

@@ -1,7 +1,6 @@
-"""Options of figures as a type checker sees them.
+"""Correct and wrong options of figures, for the type checker.
 
-`make check` reads this file. An expected error that the checker does not find is an unneeded comment, which is an error
-too.
+`make check` checks this file. If the checker misses an expected error, it reports the unused comment instead.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import mha_viz as mv
 
 
 def right(a: mv.Attention) -> None:
-    """Use what the options allow."""
+    """Use options with allowed types and values."""
     a.grid(unit="words", width_mm=85).save("a.svg")
     a.links(3, 1, pin="q10", heads=["L3H1", (3, 4)]).to_bytes(".pdf")
     a.heatmap("L3H1", unit="pieces").save("b.svg")
@@ -21,7 +20,7 @@ def right(a: mv.Attention) -> None:
 
 
 def wrong(a: mv.Attention) -> None:
-    """Use what the options do not allow."""
+    """Use options with wrong names, types and values."""
     a.grid(colour="red")  # type: ignore[call-arg]
     a.heatmap(3, 1, unit="letters")  # type: ignore[call-overload]
     a.links(layer="3")  # type: ignore[call-overload]

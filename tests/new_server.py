@@ -1,4 +1,4 @@
-"""Restart the server: it has no jobs and no results in memory."""
+"""Imitate a restart of the server: forget all jobs and results."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from mha_viz.app.lab import trainings
 from mha_viz.app.service import jobs, studies
 
 
-def new_server(*kept: str) -> None:
-    """Forget everything but the jobs of the kinds ``kept``, whose results take long to compute.
+def restart_server(*kept: str) -> None:
+    """Forget everything except the jobs of the kinds ``kept``, whose results take long to compute.
 
-    Running jobs are stopped, so that no process continues to measure beside later tests.
+    Running jobs are stopped, so that no process continues during later tests.
     """
     for kind in jobs.KINDS.keys() - set(kept):
         for entry in [entry for queue in jobs.QUEUES[kind]._results for entry in queue._entries]:

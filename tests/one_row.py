@@ -1,6 +1,6 @@
-"""Add a quantity, a measure per head and a verb in one place each, and find them wherever those of the app are.
+"""Add a quantity, a measure per head and a verb in one place each, and find them everywhere in the app.
 
-They are added before the app is imported, because rows are read then, and in the reader that it starts.
+They are added before the app is imported, because it reads its tables on import, and also in the reader that it starts.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def layers_of(models: Models, request: Request) -> int:
 
 
 def add() -> None:
-    """Add the three rows."""
+    """Add the quantity, the measure and the verb."""
     extensions.add_quantity(DOUBLED, doubled)
     extensions.register_metric("weight of the first token on itself")(corner)
     verbs.VERBS = MappingProxyType({**verbs.VERBS, "layers_of": layers_of})
 
 
-def the_quantity_is_found(folder: Path) -> None:
+def check_quantity(folder: Path) -> None:
     """Check that the quantity is offered everywhere.
 
     It must be in a figure, caption, file, recipe, link and saved reading, on the command line, in the process with the
@@ -95,7 +95,7 @@ def the_quantity_is_found(folder: Path) -> None:
     assert "doubled weight" in compared.at.selectbox(key="shown").options
 
 
-def the_measure_is_found(folder: Path) -> None:
+def check_measure(folder: Path) -> None:
     """Check that the measure is in a reading's table, in the data of a page, and as a mean in a study's table."""
     import mha_viz as mv
     from tests.page_session import PageSession
@@ -106,7 +106,7 @@ def the_measure_is_found(folder: Path) -> None:
     (folder / "two.txt").write_text("\n".join(sentences), "utf-8")
     table = mv.profile(folder / "two.txt", "toy").tables["measures"]
     readings = [mv.load("toy").encode(text).weights[:, :, 0, 0] for text in sentences]
-    assert "corner" in set(table["measure"])  # beside those that metrics.py may have gained
+    assert "corner" in set(table["measure"])  # metrics.py may have others
     means = table[table["measure"] == "corner"]
     np.testing.assert_allclose(means["mean"], np.mean(readings, axis=0).ravel(), rtol=1e-6)
     assert set(means["sentences"]) == {2}
@@ -114,7 +114,7 @@ def the_measure_is_found(folder: Path) -> None:
     assert "weight of the first token on itself" in [one["label"] for one in shown]
 
 
-def the_verb_is_found() -> None:
+def check_verb() -> None:
     """Check that a page can use the verb, through the process with the models."""
     from mha_viz.app.service.caches import get_model_service
 
@@ -122,17 +122,17 @@ def the_verb_is_found() -> None:
 
 
 def find(folder: Path) -> None:
-    """Find the three rows."""
+    """Check the three additions."""
     ask_another_process()
-    the_quantity_is_found(folder)
-    the_measure_is_found(folder)
-    the_verb_is_found()
+    check_quantity(folder)
+    check_measure(folder)
+    check_verb()
 
 
 def ask_another_process() -> None:
-    """Make pages ask a reader that imports the libraries itself."""
+    """Make pages use a reader that imports the libraries itself, instead of a copy of this process."""
     from mha_viz.app.service import caches
     from mha_viz.app.service.reader import Reader
 
-    import_module("tests.page_session")  # whose readers are copies of the process
+    import_module("tests.page_session")  # it makes readers copies of this process
     caches._get_reader = caches.Once(Reader)

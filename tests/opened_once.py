@@ -1,6 +1,6 @@
-"""Open bundled models once in each process of the tests, although tests name them as strings.
+"""Open bundled models once per test process, although tests name them as strings.
 
-A model does not change after loading, so all tests can share it. Tests of opening use folders of their own.
+Models do not change after loading, so all tests can share them. Tests of loading use other folders.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from mha_viz.models.getting import catalog
 from mha_viz.models.reading import loading
 from mha_viz.models.reading.loading import AnyModel
 
-COMES_ALONG = ("bundled", "own")  # kinds of models in the catalog
+SHARED_KINDS = ("bundled", "own")  # kinds of models in the catalog
 
 
 def open_once() -> None:
-    """Make ``load`` open each of these models only once for each device and type."""
-    usual = loading._load
-    shared = cache(usual)
+    """Make ``load`` open each of these models only once per device and dtype."""
+    original = loading._load
+    cached = cache(original)
 
     def load(model: catalog.Model, device: str, dtype: str, download: bool, display_name: str) -> AnyModel:
-        opens = shared if model.kind in COMES_ALONG else usual
-        opened: AnyModel = opens(model, device, dtype, download, display_name)
-        return opened
+        load_model = cached if model.kind in SHARED_KINDS else original
+        loaded: AnyModel = load_model(model, device, dtype, download, display_name)
+        return loaded
 
     loading._load = load

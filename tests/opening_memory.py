@@ -1,4 +1,4 @@
-"""Measure how much memory this process takes to open a model.
+"""Measure how much memory opening a model takes.
 
 ``python -m tests.opening_memory FOLDER DTYPE SMALL`` prints the maximum growth of its resident memory in bytes, and the
 bytes of the weights. Linux only.
@@ -15,7 +15,7 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def resident(name: str) -> int:
-    """Return memory in bytes: VmRSS is what is resident now, VmHWM the most so far."""
+    """Return the current ("VmRSS") or the maximum ("VmHWM") resident memory in bytes."""
     (line,) = (line for line in STATUS.read_text("ascii").splitlines() if line.startswith(name))
     return int(line.split()[1]) * 1024
 
@@ -23,7 +23,7 @@ def resident(name: str) -> int:
 def main(folder: Path, dtype: str, small: Path) -> None:
     """Open a small model first, which imports everything, and then the model in ``folder``."""
     from_folder(small, dtype=dtype)
-    CLEAR.write_text("5", "ascii")  # the most so far begins at what is in memory now
+    CLEAR.write_text("5", "ascii")  # reset the maximum to the current value
     before = resident("VmRSS")
     model = from_folder(folder, dtype=dtype)
     print(resident("VmHWM") - before, model.bytes)

@@ -1,4 +1,4 @@
-"""References for every model: transformers' own numbers on these sentences, and conditions that hold for any tokens."""
+"""Reference values for every model: attention from transformers, and invariants of tokenized texts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mha_viz.text import Token, TokenizedText
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 SECOND = "Zoë's café isn't far, is it?"
-EQUAL = 1e-5
+EQUAL = 1e-5  # tolerance
 
 
 @cache
 def load_plain(folder: Path) -> tuple[Any, Any]:
-    """Return transformers' own eager model of a folder, and its tokenizer.
+    """Return transformers' own model of a folder, with eager attention, and its tokenizer.
 
-    All tests share them: remove your hooks afterwards.
+    All tests share them, so remove your hooks afterwards.
     """
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
     return model, AutoTokenizer.from_pretrained(folder)
@@ -42,29 +42,29 @@ def collect_attentions(model: Any, outputs: Any) -> list[torch.Tensor]:
 
 
 def unfold(rows: torch.Tensor) -> torch.Tensor:
-    """Convert […, query, place in the window] to […, query, key], which is 0 outside the window."""
+    """Convert […, query, position in the window] to […, query, key], with 0 outside the window."""
     n, reach = rows.shape[2], rows.shape[3] // 2
-    whole = rows.new_zeros(*rows.shape[:2], n, n)
+    full = rows.new_zeros(*rows.shape[:2], n, n)
     for query in range(n):
         for key in range(max(0, query - reach), min(n, query + reach + 1)):
-            whole[:, :, query, key] = rows[:, :, query, key - query + reach]
-    return whole
+            full[:, :, query, key] = rows[:, :, query, key - query + reach]
+    return full
 
 
 @contextmanager
 def silence_heads(model: Any, heads: Iterable[tuple[int, int]], of: int) -> Iterator[None]:
-    """Zero the outputs of heads of a transformers model for as long as the block runs.
+    """Set the slices of W_O of these heads of a transformers model to zero while the block runs.
 
-    The model has ``of`` heads in each layer. The slices of W_O of the chosen ones are set to zero.
+    The model has ``of`` heads in each layer.
     """
-    changed = list(heads)
-    before = {layer: _w_o(model, layer).detach().clone() for layer, _ in changed}
+    silenced = list(heads)
+    originals = {layer: _w_o(model, layer).detach().clone() for layer, _ in silenced}
     try:
-        for layer, head in changed:
+        for layer, head in silenced:
             _view_by_head(model, layer, of)[head] = 0
         yield
     finally:
-        for layer, weight in before.items():
+        for layer, weight in originals.items():
             _w_o(model, layer).detach().copy_(weight)
 
 
@@ -81,12 +81,12 @@ def _view_by_head(model: Any, layer: int, heads: int) -> torch.Tensor:
     weight = _w_o(model, layer).detach()
     if model.config.model_type == "xlnet":
         return weight.transpose(0, 1)
-    is_turned = isinstance(find_attention_modules(model, layer).output, Conv1D)  # [head · d_head, d_model]
-    return (weight if is_turned else weight.T).unflatten(0, (heads, -1))
+    is_transposed = isinstance(find_attention_modules(model, layer).output, Conv1D)  # [head · d_head, d_model]
+    return (weight if is_transposed else weight.T).unflatten(0, (heads, -1))
 
 
 def check_text(text: TokenizedText) -> None:
-    """Check what must hold for any text and any tokenizer."""
+    """Check invariants of any text and any tokenizer."""
     typed = (text.text, text.pair)
     groups = text.groups
     assert [i for g in groups for i in g] == list(range(len(text)))
@@ -98,10 +98,10 @@ def check_text(text: TokenizedText) -> None:
         assert all(t.text for t in tokens)
     words = [t.word for t in text.by_words().tokens if t.word is not None]
     assert words == list(range(len(words)))
-    _check_words_are_apart(text.by_words().tokens)
+    _check_words_do_not_overlap(text.by_words().tokens)
 
 
-def _check_words_are_apart(words: tuple[Token, ...]) -> None:
+def _check_words_do_not_overlap(words: tuple[Token, ...]) -> None:
     for before, after in pairwise(words):
         if before.end is not None and after.start is not None and before.segment == after.segment:
             assert before.end <= after.start, (before, after)

@@ -1,4 +1,4 @@
-"""Order the tests: in shares for the workers, or at random."""
+"""Order the tests: in shares for pytest workers, or at random."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests import lanes
 
 
 def shuffle_tests(items: list[pytest.Function], seed: int) -> list[pytest.Function]:
-    """Return the modules, and the tests of each, in a random order that is the same in every process."""
+    """Return the tests with modules, and the tests of each module, in a random order that ``seed`` determines."""
     random = Random(seed)
     modules: dict[Path, list[pytest.Function]] = {}
     for item in items:
@@ -24,41 +24,41 @@ def shuffle_tests(items: list[pytest.Function], seed: int) -> list[pytest.Functi
 
 
 def order_in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Function]:
-    """Return the tests in the order from which workers take equal shares.
+    """Return the tests in an order in which equal shares suit the workers.
 
-    Modules that need the shared server or the browser are dealt to the first two shares of three, or to the first of
-    two, because each worker that has some of them starts these once. The others are dealt to the rest. Pure modules,
-    whose tests are the fastest, fill every share, so that no worker waits for another's last long test. Within each
-    group, modules of lanes.LONG come first.
+    Modules that need the shared server or the browser go to the first two shares of three, or to the first of two,
+    because every worker with such a module has to start both. Other modules go to the remaining shares. Modules of the
+    lane ``unit``, whose tests are the fastest, fill up all shares, so that no worker waits for another's last test.
+    Within each group, modules of lanes.LONG come first.
     """
     kinds: dict[Path, str] = {}
     for item in items:
         if {"server", "browser"} & set(item.fixturenames):
             kinds[item.path] = "shared"
         elif not item.get_closest_marker("unit"):
-            kinds.setdefault(item.path, "dealt")
-    of_kind = {
-        kind: [item for item in items if kinds.get(item.path, "unit") == kind] for kind in ("shared", "dealt", "unit")
+            kinds.setdefault(item.path, "other")
+    by_kind = {
+        kind: [item for item in items if kinds.get(item.path, "unit") == kind] for kind in ("shared", "other", "unit")
     }
-    for part in of_kind.values():
-        part.sort(key=lambda item: item.path.stem not in lanes.LONG)
-    of_pages = max(1, min(2, workers - 1))
-    shares = _by_module(of_kind["shared"], of_pages)
-    for number, others in enumerate(_by_module(of_kind["dealt"], max(1, workers - of_pages))):
+    for group in by_kind.values():
+        group.sort(key=lambda item: item.path.stem not in lanes.LONG)
+    shared_count = max(1, min(2, workers - 1))
+    shares = _divide_modules(by_kind["shared"], shared_count)
+    for number, others in enumerate(_divide_modules(by_kind["other"], max(1, workers - shared_count))):
         if workers > 1:
             shares.append(others)
         else:
             shares[number] += others
     ordered: list[pytest.Function] = []
-    unit = of_kind["unit"]
-    for first in shares:
-        room = max(0, len(items) // workers - len(first))
-        ordered += [*first, *unit[:room]]
+    unit = by_kind["unit"]
+    for share in shares:
+        room = max(0, len(items) // workers - len(share))
+        ordered += [*share, *unit[:room]]
         del unit[:room]
     return ordered + unit
 
 
-def _by_module(items: list[pytest.Function], shares: int) -> list[list[pytest.Function]]:
-    """Divide the tests into this many shares; modules go to the shares in turn."""
-    place = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
-    return [[item for item in items if place[item.path] % shares == number] for number in range(shares)]
+def _divide_modules(items: list[pytest.Function], shares: int) -> list[list[pytest.Function]]:
+    """Divide the tests into this many shares, with whole modules going to the shares in turn."""
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
+    return [[item for item in items if numbers[item.path] % shares == number] for number in range(shares)]

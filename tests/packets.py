@@ -1,4 +1,4 @@
-"""Unpack the bytes that are sent to the browser, by a second implementation of their description."""
+"""Unpack the bytes that are sent to the browser, by a second implementation of their format."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def unpack(raw: bytes) -> Unpacked:
 
 
 def list_pages(html: HTML | None) -> list[str]:
-    """Return the pages in the frames of a view of mha_viz.bertviz."""
+    """Return the pages in the iframes of an HTML object of mha_viz.bertviz."""
     assert html is not None
     return [unescape(source) for source in re.findall(r'<iframe srcdoc="([^"]*)"', html.data)]
 
 
 def read_page(page: str) -> tuple[Unpacked, dict[str, str]]:
-    """Return the reading in a page of one drawing, and the settings that it opens with."""
+    """Return the reading in a standalone page with one drawing, and the initial settings."""
     embedded = re.search(r'type="application/json">(.*?)</script>', page, re.DOTALL)
     assert embedded is not None
     content = json.loads(embedded[1])
@@ -63,16 +63,16 @@ def read_page(page: str) -> tuple[Unpacked, dict[str, str]]:
 
 def unpack_panels(data: bytes) -> dict[str, Any]:
     """Return the header, with the header of each reading's own packet under ``readings``."""
-    header, rest = _header_and_rest(data)
+    header, rest = _split_header(data)
     assert sum(header["sizes"]) == len(rest)
     header["readings"] = []
     for size in header["sizes"]:
-        header["readings"].append(_header_and_rest(rest[:size])[0])
+        header["readings"].append(_split_header(rest[:size])[0])
         rest = rest[size:]
     return header
 
 
-def _header_and_rest(data: bytes) -> tuple[dict[str, Any], bytes]:
+def _split_header(data: bytes) -> tuple[dict[str, Any], bytes]:
     (length,) = struct.unpack("<I", data[:4])
     assert length % 4 == 0
     header: dict[str, Any] = json.loads(data[4 : 4 + length])
@@ -80,5 +80,5 @@ def _header_and_rest(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def matrix(answer: dict[str, Any]) -> npt.NDArray[np.float64]:
-    """Return [query, key] from JavaScript's answer to “block”."""
+    """Return the weights [query, key] from JavaScript's answer to “block”."""
     return np.array(answer["w"], float).reshape(answer["R"], answer["C"])

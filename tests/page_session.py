@@ -26,27 +26,27 @@ from tests.packets import Unpacked, unpack
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
-SAYING = ("text", "markdown", "error", "warning", "info", "caption")  # kinds of elements with text for visitors
+TEXT_ELEMENTS = ("text", "markdown", "error", "warning", "info", "caption")  # kinds of elements with text for visitors
 
-# AppTest looks through all installed packages for every session, which takes longer than a page.
+# AppTest scans all installed packages for every session, which takes longer than running a page.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 
 class _CopiedReader(Reader):
-    """A reader whose processes are copies of this one, which has the libraries."""
+    """A reader whose processes are forks of this one, which has already imported the libraries."""
 
     def __init__(self) -> None:
         super().__init__()
         self._starter: Any = CopiesOfThis()
 
 
-# For all tests of this process, also those of modules that do not import this one: a test that needs a reader of its
-# own makes one.
+# Applies to all tests of this process, including modules that do not import this one. Tests that need another reader
+# make one.
 caches._get_reader = Once(_CopiedReader)
 
 
 def _split_packet(data: bytes) -> tuple[bytes, bytes]:
-    """Split the data into the packet and the roles that follow it, whose length is at the end."""
+    """Split the explorer's data into the packet and the roles; the length of the roles is at the end."""
     begin = len(data) - 4 - int.from_bytes(data[-4:], "little")
     return data[:begin], data[begin:-4]
 
@@ -58,7 +58,7 @@ class PageSession:
         self.at = AppTest.from_file(ROOT / "app.py", default_timeout=PATIENCE)
         name, url = redirect_address(
             Path(page or "").stem.partition("_")[2], url or {}
-        )  # as the server leads an old address on
+        )  # as the server does for old addresses
         for parameter, value in url.items():
             self.at.query_params[parameter] = value
         if page:
@@ -67,9 +67,9 @@ class PageSession:
         self.check()
 
     def check(self) -> None:
-        """Check that the run went well.
+        """Check that the run had no error.
 
-        If it shows a link to follow at once, follow it as a browser does.
+        If the page asks the browser to follow a link at once, follow it.
         """
         self._check()
         if PENDING_PAGE_KEY in self.at.session_state:
@@ -85,9 +85,9 @@ class PageSession:
         assert UNEXPECTED not in self.said, self.said
 
     def send(self, component: str, event: str, value: object) -> None:
-        """Send what the browser sends if a component triggers an event.
+        """Send the message of a component's event like the browser.
 
-        A message about the view, or about a head to compare, says which reading is drawn.
+        Messages of the explorer that have fields also name the drawn reading.
         """
         name = _make_trigger_id(self._drawn()[component].id, "events")
         sent = json.dumps([{"event": event, "value": self.of_drawn(component, value)}])
@@ -95,12 +95,12 @@ class PageSession:
         self.check()
 
     def of_drawn(self, component: str, value: object) -> object:
-        """Return the value of a message, with the drawn reading if the value has fields."""
+        """Return the value of a message, completed by the key of the drawn reading if the value has fields."""
         picture = self.picture if component == "mha_explorer" and isinstance(value, dict) else None
         return {"of": picture.header["of"], **value} if picture is not None else value  # type: ignore[dict-item]
 
     def forge(self, widget: str, **value: Any) -> None:
-        """Send what no browser sends: a value of another kind for the widget with this ``id``; the widget may break."""
+        """Send a value of a wrong type to the widget with this id, as no browser does."""
         self.at._run(WidgetStates(widgets=[WidgetState(id=widget, **value)]))
 
     def pick(self, chart: str, *points: dict[str, object]) -> None:
@@ -110,12 +110,12 @@ class PageSession:
         self.at._run(WidgetStates(widgets=[WidgetState(id=name, string_value=sent)]))
         self.check()
 
-    def with_numbers(self) -> PageSession:
+    def open_numbers(self) -> PageSession:
         """Open *Numbers* on Roles and return this session."""
-        return self.unfolded("numbers")
+        return self.unfold("numbers")
 
-    def unfolded(self, key: str) -> PageSession:
-        """Open what is folded under this key and return this session."""
+    def unfold(self, key: str) -> PageSession:
+        """Open the expander with this key and return this session."""
         self.at.session_state[key] = True
         self.at.run()
         self.check()
@@ -130,18 +130,18 @@ class PageSession:
 
     @property
     def url(self) -> dict[str, str]:
-        given = self.at.query_params
-        return {name: v if isinstance(v, str) else v[-1] for name, v in given.items()}
+        parameters = self.at.query_params
+        return {name: v if isinstance(v, str) else v[-1] for name, v in parameters.items()}
 
     @property
     def typed(self) -> dict[str, Any]:
         """The data of the sentence component."""
-        given: dict[str, Any] = json.loads(self._drawn()["mha_sentence"].json)
-        return given
+        data: dict[str, Any] = json.loads(self._drawn()["mha_sentence"].json)
+        return data
 
     @property
     def shared(self) -> dict[str, str]:
-        """The parameters that a copied link adds to the address; none where no link can be copied."""
+        """The parameters that a copied link adds to the address; empty if no link can be copied."""
         drawn = self._drawn().get("mha_more")
         full: dict[str, str] = json.loads(drawn.json)["full"] if drawn else {}
         return full
@@ -159,31 +159,31 @@ class PageSession:
 
     @property
     def reasons(self) -> dict[str, Any] | None:
-        """The last answer on why links are there, empty without one; None where the browser can ask nothing."""
+        """The last explanation of links; empty if there is none yet, None if the page cannot explain links."""
         drawn = self._drawn().get("mha_reasons")
         return json.loads(drawn.json) if drawn else None
 
     @property
     def said(self) -> str:
-        """All text around the picture."""
-        by_kind: dict[str, list[Any]] = {kind: [] for kind in ("html", *SAYING)}
+        """All texts of the page outside the drawings."""
+        by_kind: dict[str, list[Any]] = {kind: [] for kind in ("html", *TEXT_ELEMENTS)}
         for element in self.at._tree:  # cached, because it is read after every run
             if element.type in by_kind:
                 by_kind[element.type].append(element)
         pieces = [e.proto.body for e in by_kind["html"]]
-        asides = [unescape(p) for p in pieces if p.startswith(('<div class="mha-problem"', '<div class="mha-remark"'))]
-        return "\n".join([*asides, *(str(e.value) for kind in SAYING for e in by_kind[kind])])
+        notes = [unescape(p) for p in pieces if p.startswith(('<div class="mha-problem"', '<div class="mha-remark"'))]
+        return "\n".join([*notes, *(str(e.value) for kind in TEXT_ELEMENTS for e in by_kind[kind])])
 
     def shown(self) -> Unpacked:
         picture = self.picture
-        assert picture is not None, f"no picture; said: {self.said}"
+        assert picture is not None, f"no drawing; page: {self.said}"
         return picture
 
     def _drawn(self) -> dict[str, BidiComponent]:
         return {c.proto.component_name: c.proto for c in self.at.get("bidi_component")}
 
 
-def press(of: PageSession, key: str) -> None:
+def press(session: PageSession, key: str) -> None:
     """Press a button."""
-    of.at.button(key=key).click().run()
-    of.check()
+    session.at.button(key=key).click().run()
+    session.check()

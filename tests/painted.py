@@ -1,4 +1,4 @@
-"""Record what a page paints on canvases, to check that words stand beside their rows and are easy to read."""
+"""Record what a page draws on canvases, to check that words are next to their rows and easy to read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.browser_tab import FRAMES
 from tests.screenshots import luminance, take_still
 
 ENOUGH = 4.5  # WCAG 2.2, 1.4.3
-MAPS = ".map canvas"  # of a training
+MAPS = ".map canvas"  # of a training run
 
-# Of each canvas since it was last cleared: the place of its cells, and the middle of the small letters of each
-# text, in pixels of the canvas; of texts that begin outside it, which nobody sees, their number.
+# Record for each canvas since it was last cleared: the position of its cells and of the middle of each text, in pixels
+# of the canvas, and the number of texts that begin outside it.
 NOTE = """() => {
   const pen = CanvasRenderingContext2D.prototype;
   const { clearRect, fillText, drawImage } = pen;
@@ -43,11 +43,10 @@ NOTE = """() => {
     return drawImage.apply(this, arguments);
   };
 }"""
-LARGE = 16  # pixels of a cell: maps with such cells have room for words
-# Of each map, but small ones beside large ones: the number of its words, the labels of its rows and columns, and how
-# far any of them is from the middle of its row or column, on the screen. A map without words of its own is read by
-# those of another: of the map in its row of maps that names the rows, of the nearest one above it in its column of maps
-# that names the columns.
+LARGE = 16  # pixels of a cell; maps with larger cells have room for words
+# Return for each map, except small ones beside large ones: the number of its words, the labels of its rows and columns,
+# and their largest distance from the middle of their row or column, in pixels of the screen. A map without words uses
+# those of another map: for rows of a map in the same row, for columns of the nearest labelled map above it.
 MEASURE = """(canvases) => {
   const maps = canvases.filter((canvas) =>
     canvas.checkVisibility() && canvas.painted?.cells && !canvas.closest(".others")).map((canvas) => {
@@ -78,12 +77,13 @@ MEASURE = """(canvases) => {
       off: Math.max(off(map, rows, "y"), off(map, columns, "x")) };
   });
 }"""
-# New data for a component, as the page gives them to it.
+# Give a component new data like the page.
 SHOW = """async (root, [file, data]) => {
   const { default: component } = await import(file);
   component({ data, parentElement: root.parentNode, setTriggerValue: () => {} });
 }"""
-# Where each word ends, or begins on the right half of a picture, in pixels of the screen; and on which half it is.
+# Return for each word the point where it ends (on the right half of a picture: begins), in pixels of the screen, and
+# the half: -1 for the left, 1 for the right.
 ENDS = """(canvases) => canvases.flatMap((canvas) => {
   const box = canvas.getBoundingClientRect();
   const scale = box.width / canvas.width;
@@ -92,32 +92,35 @@ ENDS = """(canvases) => canvases.flatMap((canvas) => {
 })"""
 
 
-def stand_beside_their_rows(page: Page, maps: str = MAPS, words: int | None = None) -> None:
-    """Check all maps in view, which have so many words."""
+def check_label_positions(page: Page, maps: str = MAPS, words: int | None = None) -> None:
+    """Check that the labels of all visible maps are next to their rows and columns.
+
+    ``words`` is the expected number of words.
+    """
     page.wait_for_selector(maps)
     page.evaluate(f"document.fonts.ready.then(() => {FRAMES})")
     measured = page.locator(maps).evaluate_all(MEASURE)
     assert measured
-    has_words = any(one["rows"] or one["columns"] for one in measured)
-    for one in measured:
+    has_words = any(map_["rows"] or map_["columns"] for map_ in measured)
+    for map_ in measured:
         if has_words:
-            assert one["rows"] == one["columns"] == one["n"]
+            assert map_["rows"] == map_["columns"] == map_["n"]
         else:
-            assert one["cell"] < LARGE, "words that have less than 11 pixels are left out; the sentence stands beside"
-        assert words is None or one["n"] == words
-        assert one["off"] <= 1
-        assert one["aside"] <= 1
-        assert one["outside"] == 0
+            assert map_["cell"] < LARGE, "only words of less than 11 pixels may be left out"
+        assert words is None or map_["n"] == words
+        assert map_["off"] <= 1
+        assert map_["aside"] <= 1
+        assert map_["outside"] == 0
 
 
 def show_words(page: Page, count: int) -> None:
-    """Give the player of a training four maps of one step with so many words."""
+    """Let the player of a training run show four maps of one step with ``count`` words."""
     player = f"/{COMPONENTS}mha_player/{name_served_file('player')}"
     page.locator(".mha-player").evaluate(SHOW, [player, make_maps(count)])
 
 
 def make_maps(count: int) -> dict[str, Any]:
-    """Return four maps of one step with this many words."""
+    """Return the player's data for four maps of one step with ``count`` words."""
     recording = Recording(
         key=f"{count} words", steps=[0], words=[f"w{'ord' * (i % 3)}{i}" for i in range(count)], names=list("abcd"),
         maps=np.eye(count)[None, None].repeat(4, 1), relations=["itself"], places=np.arange(count)[None], notes=[[""]],
@@ -126,7 +129,7 @@ def make_maps(count: int) -> dict[str, Any]:
 
 
 def measure_contrasts(canvases: Locator) -> list[float]:
-    """Return the highest contrast to the paper among the letters at the end of each word."""
+    """Return for each word the highest contrast to the paper among its last letters."""
     light = luminance(take_still(canvases.page))
     highest = []
     for x, y, side in cast("list[tuple[float, float, int]]", canvases.evaluate_all(ENDS)):

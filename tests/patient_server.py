@@ -1,7 +1,7 @@
 """``python -m tests.patient_server``: run a server whose behaviour does not depend on the speed of the machine.
 
-It waits long for a Hub that answers late or holds a file back, keeps the training of a visitor whose tab polls late,
-and stops long work for a test that wants to meet it under way: see AppServer.held.
+It waits long for a slow Hub, keeps the training of a visitor whose tab polls late, and can pause long work for tests
+of unfinished work: see AppServer.held.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from mha_viz.models.getting import hub
 from mha_viz.process import children
 from tests.app_server import HELD
 
-_of_thread = threading.local()  # ``child``: the process that works for it
-_started, _tell = children._start_child, Job.report_progress
+_thread_state = threading.local()  # ``child``: the child process of the thread
+_start_child, _report_progress = children._start_child, Job.report_progress
 
 
 @contextmanager
-def _started_and_noted(module: str, bounds: children.Bounds) -> Iterator[subprocess.Popen[bytes]]:
-    with _started(module, bounds) as child:
-        _of_thread.child = child
+def _start_and_record_child(module: str, bounds: children.Bounds) -> Iterator[subprocess.Popen[bytes]]:
+    with _start_child(module, bounds) as child:
+        _thread_state.child = child
         try:
             yield child
         finally:
-            _of_thread.child = None
+            _thread_state.child = None
 
 
-def _tell_and_wait(self: Job, fraction: float, size: int = 0) -> None:
-    """Report the progress, and go on when nothing is held any more, or the job is stopped."""
-    _tell(self, fraction, size)
-    file, child = Path(os.environ[HOME_VARIABLE], HELD), getattr(_of_thread, "child", None)
+def _report_and_pause(self: Job, fraction: float, size: int = 0) -> None:
+    """Report the progress, and pause until work is no longer held or the job is stopped."""
+    _report_progress(self, fraction, size)
+    file, child = Path(os.environ[HOME_VARIABLE], HELD), getattr(_thread_state, "child", None)
     if not file.exists():
         return
     if child:
@@ -55,8 +55,8 @@ def _tell_and_wait(self: Job, fraction: float, size: int = 0) -> None:
 
 if __name__ == "__main__":
     hub.METADATA_SECONDS = hub.STALL_SECONDS = hub.SPARE_SECONDS = 600.0
-    starting.SPARE_SECONDS = math.inf  # no test waits for the next process with models
+    starting.SPARE_SECONDS = math.inf  # tests never wait for a spare process
     jobs.KINDS = {**jobs.KINDS, "training": jobs.KINDS["training"]._replace(timeout_s=600.0)}
-    children._start_child = _started_and_noted
-    Job.report_progress = _tell_and_wait  # type: ignore[method-assign]
+    children._start_child = _start_and_record_child
+    Job.report_progress = _report_and_pause  # type: ignore[method-assign]
     main(prog_name="tests.patient_server")

@@ -44,7 +44,7 @@ PLACES = {
     "about": Place("pages/90_about.py"),
     "about, a chapter": Place("pages/90_about.py", {"chapter": "howto/cite"}),
 }
-NOT_PRESSED = (
+SLOW_CONTROLS = (
     "lab_run",
     "measure",
     "measure_file",

@@ -1,4 +1,4 @@
-"""Make readings to draw, and compute with the drawing's own JavaScript under node."""
+"""Make small readings with random weights for drawings."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SCRIPT = Path(__file__).parent / "js" / "read_packet.mjs"
 def reading(
     layers: int = 2, heads: int = 3, words: tuple[int, ...] = (1, 2, 1), pair: tuple[int, ...] = (), seed: int = 0
 ) -> Attention:
-    """Return a reading of [CLS], words with these numbers of subwords, and [SEP].
+    """Return a reading of [CLS], words with these numbers of subwords, and [SEP]; ``pair`` adds a second sentence.
 
-    A second sentence is added likewise. Rows are random and sum to 1.
+    Rows are random and sum to 1.
     """
     tokens = [_special("[CLS]", 0), *_words(words, 0, 0), _special("[SEP]", 0)]
     if pair:
@@ -29,7 +29,7 @@ def reading(
 
 
 def make_long_reading(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
-    """Return a reading of n tokens, including [CLS] and [SEP], which is quickly made at any size."""
+    """Return a reading of n tokens, including [CLS] and [SEP]; fast for any size."""
     tokens = [_special("[CLS]", 0), *_words((1,) * (n - 2), 0, 0), _special("[SEP]", 0)]
     raw = np.random.default_rng(seed).random((layers, heads, n, n), np.float32)
     raw **= 8
@@ -63,9 +63,9 @@ def _special(name: str, segment: int) -> Token:
 
 
 def _words(pieces: tuple[int, ...], first: int, segment: int) -> list[Token]:
-    tokens, at = [], 0
+    tokens, start = [], 0
     for word, count in enumerate(pieces, first):
         for _ in range(count):
-            tokens.append(Token("ab", word, segment, at, at + 2))
-            at += 2
+            tokens.append(Token("ab", word, segment, start, start + 2))
+            start += 2
     return tokens

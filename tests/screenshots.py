@@ -1,4 +1,4 @@
-"""Measure what a person can tell apart in two screenshots."""
+"""Take screenshots, and measure visible differences between them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ LINEAR = np.where(LEVELS <= 0.04045, LEVELS / 12.92, ((LEVELS + 0.055) / 1.055) 
 
 
 def take_still(page: Page) -> bytes:
-    """Return a screenshot once the page has come to rest: two in a row are equal."""
-    earlier = page.screenshot()
+    """Return a screenshot once two consecutive ones are equal."""
+    last = page.screenshot()
     for _ in range(50):
-        later = page.screenshot()
-        if later == earlier:
-            return later
-        before, earlier = earlier, later
-    raise AssertionError(f"The page does not come to rest: it changes within {find_changed_box(before, earlier)}.")
+        current = page.screenshot()
+        if current == last:
+            return current
+        previous, last = last, current
+    raise AssertionError(f"The page keeps changing, within {find_changed_box(previous, last)}.")
 
 
 def find_changed_box(one: bytes, other: bytes) -> tuple[int, int, int, int] | None:
-    """Return left, top, right and bottom of the smallest box with all pixels in which two screenshots differ."""
+    """Return (left, top, right, bottom) of the box around all differing pixels; None if there are none."""
     first, second = (Image.open(BytesIO(image)).convert("RGB") for image in (one, other))
     return ImageChops.difference(first, second).getbbox()
 
@@ -43,7 +43,7 @@ def luminance(screenshot: bytes) -> NDArray[np.float32]:
 def measure_difference(one: bytes, other: bytes) -> float:
     """Return the share of pixels whose contrast between two screenshots is at least 3 : 1.
 
-    Only the part that both cover counts.
+    Only the area that both cover counts.
     """
     first, second = luminance(one), luminance(other)
     height, width = (min(sizes) for sizes in zip(first.shape, second.shape, strict=True))

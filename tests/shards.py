@@ -1,4 +1,4 @@
-"""Treebanks with documents, corpora cut into shards in this process, and clusters, for tests."""
+"""Make treebanks with documents, split corpora into shards, and run clusters."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ from tests.ports import find_free_port
 if TYPE_CHECKING:
     from distributed import Client
 
-# What takes a worker seconds to import.
+# Libraries that take a worker seconds to import.
 LARGE = ("distributed", "pandas", "torch", "transformers.modeling_utils", "transformers.models.bert.modeling_bert")
 
 
-def document_sentences(count: int, per_document: int, seed: int = 0) -> list[Sentence]:
+def make_document_sentences(count: int, per_document: int, seed: int = 0) -> list[Sentence]:
     """Return sentences of the grammar, in documents of ``per_document`` sentences."""
     sentences = grammar.corpus(count, seed).sentences
-    return [replace(one, document=f"d{at // per_document}") for at, one in enumerate(sentences)]
+    return [replace(sentence, document=f"d{i // per_document}") for i, sentence in enumerate(sentences)]
 
 
 def treebank(count: int, per_document: int = 5, seed: int = 0) -> str:
-    """Return such sentences as CoNLL-U; each document has one heading."""
-    text, before = [], None
-    for sentence in document_sentences(count, per_document, seed):
-        text.append(format_conllu([sentence if sentence.document != before else replace(sentence, document="")]))
-        before = sentence.document
+    """Return such sentences as CoNLL-U, with one heading per document."""
+    text, previous = [], None
+    for sentence in make_document_sentences(count, per_document, seed):
+        text.append(format_conllu([sentence if sentence.document != previous else replace(sentence, document="")]))
+        previous = sentence.document
     return "".join(text)
 
 
 def lay_out_corpus(name: str, files: list[Path], size: int) -> Layout:
-    """Return a corpus of these files in shards of at least ``size`` bytes."""
+    """Return the layout of a corpus of these files, in shards of at least ``size`` bytes."""
     cuts = [cut_file(str(file), size) for file in files]
-    return lay_out(name, cuts, [[survey_shard(shard, one.kind) for shard in one.shards] for one in cuts])
+    return lay_out(name, cuts, [[survey_shard(shard, cut.kind) for shard in cut.shards] for cut in cuts])
 
 
 @contextmanager
 def open_cluster(count: int = 2) -> Iterator[Client]:
     """Yield a client of a cluster of worker processes.
 
-    They are forked from a process that has the large libraries, because each would take seconds to import them. A
-    worker starts with the main module of this process, which a test that ran a page has replaced by the app.
+    They are forked from a process that has imported the large libraries, because each worker would take seconds to do
+    so. Workers import the main module of this process, which the app replaces if a test has run a page.
     """
     import dask
     from distributed.utils import get_mp_context
@@ -67,7 +67,7 @@ def open_cluster(count: int = 2) -> Iterator[Client]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
         with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-            get_mp_context()  # after this, Dask leaves the list of libraries alone
+            get_mp_context()  # before the next line, because it sets its own list of libraries
             multiprocessing.set_forkserver_preload([*LARGE])
             forkserver.ensure_running()
             with connect(workers=count) as client:
@@ -75,7 +75,7 @@ def open_cluster(count: int = 2) -> Iterator[Client]:
 
 
 def get_trust(client: Client) -> dict[str, str]:
-    """Return Dask's configuration for another client of the same cluster: the certificate, and the key to it."""
+    """Return Dask's configuration for another client of the same cluster: the certificate and its key."""
     tls = client.security.get_tls_config_for_role("client")
     names = {"ca-file": "ca_file", "client.cert": "cert", "client.key": "key"}
     return {f"distributed.comm.tls.{setting}": tls[name] for setting, name in names.items()}
@@ -115,7 +115,7 @@ def _run(module: str, arguments: tuple[str, ...], trust: Mapping[str, str]) -> N
     import dask
 
     dask.config.set(trust)
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
     importlib.import_module(module).main([*arguments])

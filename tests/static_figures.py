@@ -1,4 +1,4 @@
-"""Draw one figure of every kind, as in files."""
+"""Draw one static figure of every kind."""
 
 from __future__ import annotations
 

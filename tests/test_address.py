@@ -165,7 +165,7 @@ def test_anything_can_be_read(parameters: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sign"), lanes.covering(LONG_PARAMETERS, ["a", " ", "猫", "👩", "\ud83d", "\0"]), ids=ascii
+    ("name", "sign"), lanes.pair_values(LONG_PARAMETERS, ["a", " ", "猫", "👩", "\ud83d", "\0"]), ids=ascii
 )
 def test_no_sentence_of_a_link_is_read_further_than_a_link_of_ours_would_go(name: str, sign: str) -> None:
     (value,) = (v for n, v in cut_parameters({name: sign * 100_000}).items() if n == name)

@@ -63,7 +63,7 @@ def _the_back_button_restores_the_sentence_before(visitor: BrowserTab) -> None:
     visitor.asked(text=MAT)
     expect(visitor.field).to_have_value(MAT)
     expect(words).to_contain_text("mat")
-    visitor.paints(visitor.heat, painted)
+    visitor.wait_for_fingerprint(visitor.heat, painted)
     page.go_back()
     expect(visitor.field).to_have_value(FIRST)
     expect(words).to_contain_text("animal")
@@ -173,12 +173,12 @@ def _heads_of_a_layer_have_their_own_colours(visitor: BrowserTab) -> None:
 
 def _the_head_bar_switches_heads_and_a_double_click_isolates_one(visitor: BrowserTab) -> None:
     _pressed(visitor, [1])
-    visitor.redraws(visitor.links, visitor.head_switch(4).click)
-    visitor.redraws(visitor.links, visitor.head_switch(7).click)
+    visitor.wait_for_redraw(visitor.links, visitor.head_switch(4).click)
+    visitor.wait_for_redraw(visitor.links, visitor.head_switch(7).click)
     _pressed(visitor, [1, 4, 7])
     visitor.asked(on="4.7")
     expect(visitor.page.locator(".marks i")).to_have_count(3)
-    visitor.redraws(visitor.links, visitor.head_switch(4).click)
+    visitor.wait_for_redraw(visitor.links, visitor.head_switch(4).click)
     _pressed(visitor, [1, 7])
     visitor.head_switch(5).dblclick()
     _pressed(visitor, [5])
@@ -198,7 +198,7 @@ def _pressed(visitor: BrowserTab, heads: list[int]) -> None:
 
 def _a_click_on_the_grid_opens_a_head(visitor: BrowserTab) -> None:
     for layer, head in ((5, 11), (0, 0), (2, 7)):
-        visitor.redraws(visitor.heat, partial(visitor.click_head, layer, head))
+        visitor.wait_for_redraw(visitor.heat, partial(visitor.click_head, layer, head))
         expect(visitor.title).to_have_text(f"L{layer}H{head} ({layer + 1}-{head + 1})")
         visitor.asked(head=f"L{layer}H{head}")
     assert visitor.address == {"head": "L2H7", "pin": f"q{IT}"}  # the pinned word stays when heads change

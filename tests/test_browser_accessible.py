@@ -16,10 +16,10 @@ from playwright.sync_api import expect
 
 from mha_viz.app.lab.questions import load_questions
 from tests import forced_colours, lanes
-from tests.axe import axe_finds_nothing
+from tests.axe import check_with_axe
 from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
 from tests.forced_colours import check_chosen
-from tests.painted import NOTE, check_readable, show_words, stand_beside_their_rows
+from tests.painted import NOTE, check_label_positions, check_readable, show_words
 from tests.screenshots import measure_difference
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ PAGES = (
     ),
     Visited(
         "/?roles=on&tour=1&head=L0H2",
-        forced=[check_chosen("heads of a drawing", "segments"), forced_colours.kinds_of_roles],
+        forced=[check_chosen("heads of a drawing", "segments"), forced_colours.check_role_colours],
     ),
-    Visited("/?class=1&text=Das+Tier+%C3%BCberquerte+die+Stra%C3%9Fe+nicht.", forced=[forced_colours.focus]),
+    Visited("/?class=1&text=Das+Tier+%C3%BCberquerte+die+Stra%C3%9Fe+nicht.", forced=[forced_colours.check_focus]),
     Visited(
         "/compare?show=similar&pin=q2",
         forced=[check_chosen("buttons and pills", "segments")],
@@ -79,19 +79,19 @@ PAGES = (
     Visited(
         "/roles?model=toy&head=L1H2&tour=5",
         "Roles · L1H2 · Toy, trained on the built-in grammar · mha_viz",
-        forced=[check_chosen("buttons and pills"), forced_colours.bars],
+        forced=[check_chosen("buttons and pills"), forced_colours.check_bars],
     ),
     Visited("/why_heads_differ?experiment=toy&tour=4", shows="Which roles do heads learn by themselves?", maps=True),
     Visited(
         "/inside_a_head?step=score&head=L3H1",
-        forced=[check_chosen("steps", "heads of a block"), forced_colours.switch],
+        forced=[check_chosen("heads of a block"), forced_colours.check_switch],
     ),
     Visited("/switch_off?off=L3H1"),
     Visited(
         "/why_heads_differ?experiment=penalty&guess=fewer&tour=3&numbers=1",
         "Why heads differ · Pushed apart · mha_viz",
         shows="How alike the heads are",
-        forced=[forced_colours.numbers_that_are_colours],
+        forced=[forced_colours.check_cell_colours],
         maps=True,
     ),
     Visited(
@@ -120,7 +120,7 @@ def test_a_page_is_there_for_everybody(newcomer: Callable[..., BrowserTab], visi
     has_room = [size for size in WINDOWS if size != PHONE or "experiment=toy" not in visited.path]  # for its eight maps
     for size in has_room if visited.maps else ():
         visitor.resize(size)
-        stand_beside_their_rows(page)
+        check_label_positions(page)
     visitor.resize(DESKTOP)
     if "experiment=tasks" in visited.path:
         _axe_finds_nothing_in_the_list_of_keys(page)
@@ -137,15 +137,15 @@ def _is_there_for_axe(visitor: BrowserTab, begins: Scheme, first: ViewportSize) 
     for scheme, size in lanes.some(looks, looks[0]):
         visitor.resize(size)
         _turned(visitor, scheme)
-        visitor.scrolls_only_down()
+        visitor.check_no_sideways_scroll()
         _is_named_in_words(visitor.page)
-        axe_finds_nothing(visitor.page)
+        check_with_axe(visitor.page)
 
 
 def _maps_of_any_number_of_words(page: Page) -> None:
     for count in lanes.some(range(5, 21), 5, 12, 20):
         show_words(page, count)
-        stand_beside_their_rows(page, words=count)
+        check_label_positions(page, words=count)
 
 
 def _is_named_in_words(page: Page) -> None:
@@ -173,7 +173,7 @@ def _is_seen_in_light_and_dark(visitor: BrowserTab, visited: Visited, last: Sche
     page = visitor.page
     schemes = sorted(SCHEMES, key=lambda one: one == last)
     for scheme in schemes if visited.read else lanes.some(schemes, last):
-        visitor.in_colours(scheme)
+        visitor.set_colour_scheme(scheme)
         check_readable(page, *visited.read)
         page.emulate_media(forced_colors="active")
         for check in visited.forced:
@@ -187,7 +187,7 @@ def _axe_finds_nothing_in_the_list_of_keys(page: Page) -> None:
     page.get_by_role("searchbox").blur()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
-    axe_finds_nothing(page)
+    check_with_axe(page)
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
 
@@ -227,7 +227,7 @@ def _a_slash_leads_to_the_search(page: Page) -> None:
 def _turned(visitor: BrowserTab, scheme: Scheme) -> None:
     """Switch the page's colour scheme, and wait until everything has its colours: the page at once, charts when the
     server has drawn them."""
-    visitor.in_colours(scheme)
+    visitor.set_colour_scheme(scheme)
     visitor.page.wait_for_function(NO_TICK, arg=OTHER_TICKS[scheme])
     _settled(visitor.page)
 

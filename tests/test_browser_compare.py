@@ -220,12 +220,12 @@ def test_back_on_a_slow_line_is_drawn_although_the_browser_has_forgotten_the_cha
         page.locator(f".mha-squares [data-head={head}]").press("Enter")
         expect(pinned).to_have_attribute("data-head", head)
     settled(page)
-    server.is_late()
+    server.hold_back()
     page.locator(".mha-squares [data-head=L5H5]").press("Enter")
-    server.has_ended(1)
+    server.wait_for_runs(1)
     page.go_back()
-    server.has_ended(2)
-    server.is_in_time_again()
+    server.wait_for_runs(2)
+    server.release()
     expect(pinned).to_have_attribute("data-head", "L4H1")
 
 
@@ -247,7 +247,7 @@ def test_a_phone_shows_each_comparison_without_scrolling_sideways(newcomer: Call
         page.get_by_role("radio", name=name).tap()
         expect(part.locator("visible=true").first).to_be_visible()
         settled(page)
-        visitor.scrolls_only_down()
+        visitor.check_no_sideways_scroll()
         assert set(page.locator(".st-key-show button").evaluate_all(EDGES)) == {1}, f"{name}: one has uneven borders"
 
 

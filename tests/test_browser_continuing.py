@@ -51,10 +51,10 @@ def test_the_model_continues_what_was_typed(newcomer: Callable[..., BrowserTab])
     page.go_back()
     visitor.asked(text=TEXT, written=None)
     expect(visitor.field).to_have_value(TEXT)
-    visitor.paints(visitor.heat, before)
+    visitor.wait_for_fingerprint(visitor.heat, before)
     expect(page.get_by_text("Written by the model")).to_have_count(0)
     visitor.explore(model="repeater", text=TEXT + WROTE, written=str(len(WROTE)))
-    visitor.paints(visitor.heat, after)
+    visitor.wait_for_fingerprint(visitor.heat, after)
     expect(page.get_by_text("Written by the model")).to_be_visible()
 
 

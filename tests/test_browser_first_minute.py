@@ -339,9 +339,9 @@ def _dark_and_light_paint_other_colours(visitor: BrowserTab) -> None:
     visitor.page.keyboard.press("Escape")  # lets go of the held word, which is paler
     expect(visitor.readout).to_contain_text("Strongest link")
     for scheme, ramp, other in (("dark", DARK.ramp, LIGHT.ramp), ("light", LIGHT.ramp, DARK.ramp)):
-        visitor.in_colours("dark" if scheme == "dark" else "light")
+        visitor.set_colour_scheme("dark" if scheme == "dark" else "light")
         for canvas in (visitor.grid, visitor.heat):
-            visitor.shows_colour(canvas, ramp[0])
+            visitor.wait_for_colour(canvas, ramp[0])
             assert not visitor.has_colour(canvas, other[0]), scheme
 
 
@@ -354,7 +354,7 @@ def test_a_phone(newcomer: Callable[..., BrowserTab]) -> None:
 
 def _everything_is_shown_without_scrolling_sideways(visitor: BrowserTab) -> None:
     page = visitor.page
-    visitor.scrolls_only_down()
+    visitor.check_no_sideways_scroll()
     for part in (visitor.field, visitor.links, visitor.heat, page.locator(".controls"), page.locator("section.ask")):
         box = part.bounding_box()
         assert box

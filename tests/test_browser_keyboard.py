@@ -63,7 +63,7 @@ def the_navigation_shows_where_the_keyboard_is(page: Page) -> None:
 
 
 def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) -> None:
-    visitor.may_use_clipboard()
+    visitor.allow_clipboard()
     page, press = visitor.explore(), visitor.page.keyboard.press
     the_navigation_shows_where_the_keyboard_is(page)
     go_to(page, "Skip to main content", "Shift+Tab")

@@ -14,7 +14,7 @@ from mha_viz.app.lab.small_tasks import load_small_tasks
 from mha_viz.lab.lab import EXPERIMENTS
 from mha_viz.models.reading.encoder import Encoder
 from tests.browser_tab import BrowserTab
-from tests.painted import NOTE, stand_beside_their_rows
+from tests.painted import NOTE, check_label_positions
 
 SENTENCE = "One small dog and its very old friend walked home along a long road in the cold rain today ."
 
@@ -31,7 +31,7 @@ def test_words_of_a_published_file_stand_beside_their_rows(
     page.wait_for_selector("html[data-painted]")
     for choice in page.get_by_text("Heatmap", exact=True).all():
         choice.click()
-    stand_beside_their_rows(page, "section canvas:not(.over)")
+    check_label_positions(page, "section canvas:not(.over)")
     page.close()
 
 
@@ -42,10 +42,10 @@ def test_words_of_all_maps_stand_beside_their_rows(newcomer: Callable[..., Brows
     visitor.page.add_init_script(f"({NOTE})()")
     for number in range(1, len(load_small_tasks()) + 1):
         visitor.visit("/why_heads_differ", experiment="tasks", task=str(number))
-        stand_beside_their_rows(visitor.page)
+        check_label_positions(visitor.page)
     for experiment in EXPERIMENTS:
         visitor.visit("/why_heads_differ", experiment=experiment)
-        stand_beside_their_rows(visitor.page)
+        check_label_positions(visitor.page)
     for toy in ("repeater", "toy"):
         visitor.visit("/why_heads_differ", experiment=toy)
-        stand_beside_their_rows(visitor.page)
+        check_label_positions(visitor.page)

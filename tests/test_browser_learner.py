@@ -347,7 +347,7 @@ def test_seeds_stand_side_by_side_and_on_a_phone_each_in_one_row_with_a_button(v
     page.wait_for_function("() => [...document.querySelectorAll('.maps')].every((maps) => maps.clientHeight < 200)")
     for seed in range(2):
         assert len(set(players.nth(seed).locator(".map").evaluate_all(TOPS))) == 1, "four heads in a row"
-    visitor.scrolls_only_down()
+    visitor.check_no_sideways_scroll()
     second = page.get_by_role("button", name="Play").nth(1)
     second.scroll_into_view_if_needed()
     second.press("Enter")
@@ -428,7 +428,7 @@ def test_back_undoes_a_step_that_the_server_never_answered(visitor: BrowserTab) 
     visitor.visit("/why_heads_differ", experiment="output", step="19")
     expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 19")
     page.wait_for_selector(QUIET)
-    server.is_late(in_time=("page_info_changed",))
+    server.hold_back(in_time=("page_info_changed",))
     slider_of(page).focus()
     page.keyboard.press("ArrowRight")
     visitor.asked(step=shown_step(page))

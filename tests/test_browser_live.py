@@ -25,7 +25,7 @@ from mha_viz.models.reading import onnx
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
 from tests import hostile, lanes
-from tests.axe import axe_finds_nothing
+from tests.axe import check_with_axe
 from tests.browser_tab import PATIENCE, PHONE
 from tests.live_pages import CLOSE, EXAMPLE, Read, list_parts, read_in_page, serve_folder, strongest, write
 from tools import four_questions
@@ -122,10 +122,10 @@ def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Enco
         expect(chip.get_by_role("tooltip")).not_to_contain_text("card")
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            axe_finds_nothing(page)
+            check_with_axe(page)
         page.set_viewport_size(PHONE)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        axe_finds_nothing(page)
+        check_with_axe(page)
 
 
 def test_a_changed_page_is_shown_with_the_next_visit_and_then_without_a_network(

@@ -14,7 +14,7 @@ from tests import lanes
 from tests.app_server import AppServer, PatientServer
 from tests.browser_tab import DESKTOP, IDLE, PHONE, BrowserTab, new_profile
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
-from tests.first_pages import a_link_restores_everything, about_leads_to_explore_and_back
+from tests.first_pages import check_about_links, check_link_restores_view
 from tests.waiting import until
 
 SENTENCE = "the animal didn't cross the street because it was tired."
@@ -50,8 +50,8 @@ def first_pages(
 ) -> None:
     """Visited before any other test visits the server."""
     visitor = BrowserTab(desktop, server.url)
-    about_leads_to_explore_and_back(visitor)
-    a_link_restores_everything(visitor, str(tiny_folder("bert")), tiny("bert"))
+    check_about_links(visitor)
+    check_link_restores_view(visitor, str(tiny_folder("bert")), tiny("bert"))
     visitor.leave()
 
 
@@ -88,7 +88,7 @@ def test_large_grids_fit_a_desktop_and_scroll_on_a_phone(
         visitor.grid.press("Enter")
         expect(visitor.title).to_have_text("L1H1 (2-2)")
     visitor.resize(PHONE)
-    visitor.scrolls_only_down()
+    visitor.check_no_sideways_scroll()
     assert page.locator(".grid").evaluate("e => e.scrollWidth >= e.clientWidth && e.clientWidth <= innerWidth")
 
 

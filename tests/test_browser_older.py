@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
-from mha_viz.browser.promise import OLDER
+from mha_viz.browser.supported import TOO_OLD
 from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab, measure_boxes
 from tests.live_pages import serve_folder
 from tests.readings import reading
@@ -112,7 +112,7 @@ def test_an_older_browser_is_told_so_even_if_nothing_of_the_app_runs_in_it(
     newcomer: Callable[..., BrowserTab], visitor: BrowserTab
 ) -> None:
     note = visitor.explore().locator(".mha-older")
-    expect(note).to_have_text(OLDER)
+    expect(note).to_have_text(TOO_OLD)
     expect(note).to_be_hidden()
     older = newcomer(new_tab=True, viewport=PHONE)
     older.page.route("**/static/js/*.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
@@ -155,5 +155,5 @@ def _of_an_older_browser(route: Route) -> None:
 def _tells(page: Page) -> None:
     note = page.locator(".mha-older")
     expect(note).to_be_visible()
-    expect(note).to_have_text(OLDER)
+    expect(note).to_have_text(TOO_OLD)
     expect(note).to_be_in_viewport(ratio=1)

@@ -333,7 +333,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
 @pytest.mark.parametrize("path", lanes.some(list(PAGES), "/"))
 def test_controls_after_each_other(visitor: BrowserTab, server: AppServer, path: str) -> None:
     walk_over(visitor, path)
-    visitor.unharmed()
+    visitor.check_no_faults()
     assert server.faults() == []
 
 

@@ -50,12 +50,12 @@ def test_a_hovered_link_says_why_it_is_there_and_moves_nothing(visitor: BrowserT
     expect(line).to_have_text(re.compile("^it → (?!animal).+: found by "))
     expect(said).to_contain_text(line.inner_text())
     visitor.heat.blur()
-    visitor.in_colours("dark")
+    visitor.set_colour_scheme("dark")
     hover_cell(visitor)
     expect(line).to_have_text(IT_TO_ANIMAL)
     ink = line.locator("bdi").first.evaluate("word => getComputedStyle(word).color")
     assert ink == page.locator(".one h2").evaluate("title => getComputedStyle(title).color")
-    visitor.unharmed()
+    visitor.check_no_faults()
 
 
 def test_a_first_visit_asks_for_no_reason(visitor: BrowserTab) -> None:

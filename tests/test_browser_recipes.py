@@ -20,7 +20,7 @@ from mha_viz.figures.drawing.theme import THEMES
 from mha_viz.figures.words.role_words import KIND_COLOURS
 from tests.browser_tab import BrowserTab
 from tests.painted import NOTE
-from tests.vision import SEEN, compute_luminance
+from tests.vision import VISIONS, compute_luminance
 
 BROWSER = Path(mha_viz.__file__).parent / "browser"
 CSS = "\n".join((BROWSER / name).read_text("utf-8") for name in ("kinds.css", "explorer/recipe.css"))
@@ -104,7 +104,7 @@ def _alike(pixels: dict[str, npt.NDArray[np.uint8]]) -> dict[tuple[str, str, str
     """The kinds that look the same, with how much they differ."""
     differ = {
         (one, other, by): round(_differs(pixels[one], pixels[other], by), 3)
-        for by in SEEN
+        for by in VISIONS
         for one, other in combinations(pixels, 2)
     }
     return {pair: differs for pair, differs in differ.items() if differs < LEAST}

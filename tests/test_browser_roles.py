@@ -98,7 +98,7 @@ def test_no_veil_comes_over_the_page_while_a_run_takes_long(visitor: BrowserTab)
     page, server = visitor.page, LateServer(visitor.page)
     visitor.roles(tray="[]", roles="on")
     page.wait_for_selector("[data-test-script-state=notRunning]")
-    server.is_late(in_time=("new_session", "session_status_changed", "page_info_changed"))
+    server.hold_back(in_time=("new_session", "session_status_changed", "page_info_changed"))
     page.get_by_role("link", name="L0H2 (1-3): token → the one before").click()
     old = page.wait_for_function(STALE).json_value()
     assert {(one["opacity"], one["seconds"]) for one in old} == {("1", "0s")}
@@ -292,7 +292,7 @@ def test_the_grid_has_the_glyphs_of_the_map(visitor: BrowserTab) -> None:
     assert max(sizes) <= 26
     resting = page.locator(".badges > :not(.active)")  # what does not show in this sentence
     assert min(resting.evaluate_all(CONTRASTS)) >= 3
-    visitor.in_colours("dark")
+    visitor.set_colour_scheme("dark")
     until(lambda: min(resting.evaluate_all(CONTRASTS)) >= 3)  # once the drawing has the new colours, too
     visitor.roles()
     expect(page.locator(f"{MAP} ol i").nth(1)).to_be_attached()
@@ -357,7 +357,7 @@ def test_a_phone_shows_every_head_at_once_and_turns_from_dark_to_light(newcomer:
     every_square_can_be_hit_on_the_first_screen(page)
     open_by_search(page, "L3H1")
     expect(card(page)).to_be_visible()
-    visitor.scrolls_only_down()
+    visitor.check_no_sideways_scroll()
     visitor.visit("/compare", heads="L3H1", text="The cat slept.", other="The dog slept.")
     page.get_by_text("Which heads carry the difference?").click()
     shares = page.locator(".st-key-wide_patched_heads")
@@ -365,7 +365,7 @@ def test_a_phone_shows_every_head_at_once_and_turns_from_dark_to_light(newcomer:
     shares.evaluate("map => map.scrollIntoView()")
     every_head_is_on_the_first_screen(shares)
     charts_and_page_turn_light(visitor)
-    visitor.scrolls_only_down()
+    visitor.check_no_sideways_scroll()
     a_narrower_window_scrolls_the_map(visitor, shares)
 
 
@@ -390,7 +390,7 @@ def every_square_can_be_hit_on_the_first_screen(page: Page) -> None:
 def charts_and_page_turn_light(visitor: BrowserTab) -> None:
     tick = visitor.page.locator(".js-plotly-plot .xtick text").first
     expect(tick).to_have_css("fill", "rgb(163, 168, 174)")
-    visitor.in_colours("light")
+    visitor.set_colour_scheme("light")
     expect(tick).to_have_css("fill", "rgb(93, 98, 104)")
 
 

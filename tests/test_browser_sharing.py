@@ -16,7 +16,7 @@ from mha_viz.models.reading.encoder import Encoder
 from tests import hostile, lanes
 from tests.app_server import AppServer
 from tests.browser_tab import FRAMES, BrowserTab
-from tests.first_pages import a_link_restores_everything, about_leads_to_explore_and_back
+from tests.first_pages import check_about_links, check_link_restores_view
 
 FIRST = load_examples()[0]["text"]
 
@@ -25,7 +25,7 @@ FIRST = load_examples()[0]["text"]
 
 
 def test_a_link_is_copied(visitor: BrowserTab) -> None:
-    visitor.may_use_clipboard()
+    visitor.allow_clipboard()
     visitor.explore()
     _a_link_says_everything_and_who_can_open_it(visitor)
     _a_link_holds_the_text_and_the_head(visitor)
@@ -104,9 +104,9 @@ def test_a_link_and_about_are_each_the_first_page_of_a_cold_server(
         with AppServer(tmp_path / name) as cold:
             visitor = newcomer(cold.url)
             if name == "about":
-                about_leads_to_explore_and_back(visitor)
+                check_about_links(visitor)
             else:
-                a_link_restores_everything(visitor, str(tiny_folder("bert")), tiny("bert"))
+                check_link_restores_view(visitor, str(tiny_folder("bert")), tiny("bert"))
             assert cold.faults() == []
 
 
@@ -125,7 +125,7 @@ def test_a_model_that_cannot_be_had_is_explained_and_the_picture_stays(visitor: 
         visitor.asked(model=name)
         expect(page.get_by_role("alert")).to_contain_text(message)
         visitor.drawn()
-        visitor.paints(visitor.heat, painted)
+        visitor.wait_for_fingerprint(visitor.heat, painted)
         expect(visitor.field).to_have_value("The cat sat.")
     model.select_option("minilm")
     expect(page.get_by_role("alert")).to_have_count(0)
@@ -173,7 +173,7 @@ def _stays_as_typed_and_runs_nothing(visitor: BrowserTab, name: str, text: str) 
     if not page.get_by_role("alert").count():
         visitor.drawn()
     assert visitor.field.evaluate("field => field.value === window.__typed"), f"{name}: what was typed is gone"
-    visitor.unharmed()
+    visitor.check_no_faults()
     visitor.requests.clear()
 
 
@@ -184,4 +184,4 @@ def test_a_hostile_second_sentence_and_model_run_nothing(visitor: BrowserTab) ->
         expect(page.get_by_label("Second sentence", exact=True)).to_have_value(text)
         page.get_by_text("These weights as a table").click()
         expect(page.locator(".tablebox tbody tr").first).to_be_visible()
-        visitor.unharmed()
+        visitor.check_no_faults()

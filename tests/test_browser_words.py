@@ -57,7 +57,7 @@ def _a_word_under_the_pointer_says_what_it_attends_to(visitor: BrowserTab) -> No
     assert list(listed) == [words.tokens[i] for i in best]
     for i in best:
         assert listed[words.tokens[i]] == pytest.approx(words.weights[3, 1, row, i], abs=0.00052)
-    visitor.redraws(visitor.links, partial(visitor.hover_word, "street"))
+    visitor.wait_for_redraw(visitor.links, partial(visitor.hover_word, "street"))
     visitor.page.mouse.move(2, 2)
 
 
@@ -77,7 +77,7 @@ def _a_click_pins_a_word_and_escape_frees_it(visitor: BrowserTab) -> None:
     page.keyboard.press("Escape")
     visitor.asked(pin=None, head="L3H1")
     expect(visitor.readout).to_contain_text(STRONGEST)
-    visitor.paints(visitor.links, free)
+    visitor.wait_for_fingerprint(visitor.links, free)
 
 
 def _a_second_click_frees_the_pinned_word(visitor: BrowserTab) -> None:
@@ -290,7 +290,7 @@ def test_what_only_changes_the_view_is_drawn_while_the_server_is_silent(visitor:
 
 def _the_sides_of_a_pair(visitor: BrowserTab) -> None:
     for side in ("ab", "ba", "aa", "bb", "all"):
-        visitor.redraws(visitor.heat, partial(visitor.choose, "Pair", side))
+        visitor.wait_for_redraw(visitor.heat, partial(visitor.choose, "Pair", side))
     visitor.choose("Pair", "ab")
     expect(visitor.page.locator(".note")).to_contain_text("% of this head’s attention goes to hidden tokens.")
     said = weights_in(visitor.hover_word("man"))
@@ -314,4 +314,4 @@ def _units_links_colours_and_heads(visitor: BrowserTab) -> None:
         (visitor.heat, partial(visitor.click_head, 5, 11)),
         (visitor.heat, partial(visitor.choose, "Pair", "ab")),
     ):
-        visitor.redraws(canvas, act)
+        visitor.wait_for_redraw(canvas, act)

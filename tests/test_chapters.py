@@ -102,13 +102,13 @@ def test_a_chapter_opens_in_place_on_a_phone_and_leads_on_and_back(visitor: Brow
     expect(title).to_be_focused()
     expect(page.get_by_role("link", name="About")).to_be_in_viewport()
     expect(page).to_have_title("What the pages show · About · mha_viz")
-    visitor.scrolls_only_down()
+    visitor.check_no_sideways_scroll()
     page.get_by_role("link", name="q", exact=True).first.click()  # to a heading of another chapter
     place = page.get_by_role("heading", name="q-values", exact=True)
     expect(place).to_be_focused()
     expect(place).to_be_in_viewport()
     visitor.asked(chapter="measures")
-    visitor.scrolls_only_down()
+    visitor.check_no_sideways_scroll()
     assert len(page.context.pages) == tabs, "in the same tab"
     page.go_back()
     expect(title).to_be_visible()

@@ -298,7 +298,7 @@ def test_hostile_texts_are_drawn_or_refused_in_one_line(
     assert {path.stem for path in tmp_path.iterdir()} in ({*EVERY}, set())
 
 
-@pytest.mark.parametrize(("kind", "suffix"), lanes.covering(["compare", "difference"], FORMATS))
+@pytest.mark.parametrize(("kind", "suffix"), lanes.pair_values(["compare", "difference"], FORMATS))
 def test_comparisons_in_every_format(tmp_path: Path, minilm: Encoder, kind: str, suffix: str) -> None:
     out = tmp_path / f"f{suffix}"
     assert figure(kind, TIRED, "--and", WIDE, "--head", "L3H1", "--dpi", "60", "--out", out) == 0

@@ -23,7 +23,7 @@ from mha_viz.study.cluster.cases import ClusterCorpus, PartCases
 from mha_viz.study.cluster.engine import ClusterEngine
 from mha_viz.study.corpus_effects import EffectSettings, Measurement
 from mha_viz.study.run import Progress
-from tests.shards import document_sentences, open_cluster
+from tests.shards import make_document_sentences, open_cluster
 
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
 
@@ -39,7 +39,7 @@ def client() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One of its sentences is too long for any model."""
-    path, (first, second, *others) = tmp_path_factory.mktemp("corpus") / "c.conllu", document_sentences(40, 4)
+    path, (first, second, *others) = tmp_path_factory.mktemp("corpus") / "c.conllu", make_document_sentences(40, 4)
     path.write_text(format_conllu([first, replace(second, words=second.words * 40), *others]), "utf-8")
     return path
 

@@ -294,7 +294,7 @@ def test_what_is_typed_is_never_markup(sheet: Callable[..., Sheet]) -> None:
         assert text.split()[0] in (shown.panel(1).locator(".whose").text_content() or ""), name
         shown.rest_on(1, "before")
         assert shown.page.evaluate("globalThis.__xss") is None, name
-        shown.unharmed()
+        shown.check_no_faults()
 
 
 def _spoken(word: str) -> Attention:

@@ -17,7 +17,7 @@ from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.request import Request
 from mha_viz.view.settings import OPTIONS
 from tests import lanes
-from tests.compare_visits import L0H2, L3H1, PAGE, WIDE, heads, taken, visit
+from tests.compare_visits import L0H2, L3H1, PAGE, WIDE, heads, open_downloads, visit
 from tests.page_scripts import ask_packet, ask_panels
 from tests.page_session import PageSession
 
@@ -61,7 +61,7 @@ def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], m
         ComparedHead(Request("minilm", WIDE), Head(3, 1)),
         ComparedHead(Request("minilm", "A street, an animal."), Head(0, 2)),
     ]
-    here = taken(visit(tray=comparison.write(three), **url))
+    here = open_downloads(visit(tray=comparison.write(three), **url))
     screen = on_screen(here)
     offers = here.at.radio(key="take_figure").options
     assert len(offers) == (2 if screen["diff"] else 1)
@@ -108,7 +108,7 @@ def held_in_file(drawing: Drawing, panels: int) -> list[list[str]]:
 
 
 def test_a_png_beyond_all_bounds_is_not_offered_and_the_page_says_why() -> None:
-    here = taken(visit(tray=comparison.write([L3H1])))
+    here = open_downloads(visit(tray=comparison.write([L3H1])))
     here.at.selectbox(key="take_dpi").select("600 dpi").run()
     here.at.selectbox(key="take_width").select("Other").run()
     here.at.number_input(key="take_mm").set_value(500).run()
@@ -131,7 +131,7 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
         lambda *given: made.append(given[1:3]) if given[3] == "take_zip" else None,
     )
     wide = ComparedHead(Request("minilm", WIDE), Head(3, 1))
-    here = taken(visit(tray=comparison.write([L3H1, wide]), diff="1-0", pin="q2", at="1", **{"as": "links"}))
+    here = open_downloads(visit(tray=comparison.write([L3H1, wide]), diff="1-0", pin="q2", at="1", **{"as": "links"}))
     here.at.selectbox(key="take_dpi").select("150 dpi").run()
     here.at.selectbox(key="take_look").select("dark").run()
     here.at.selectbox(key="take_width").select("1 column, 85 mm").run()
@@ -141,7 +141,7 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     make()
     expected = {"dpi": 150, "kind": "links", "diff": (1, 0), "pin_of": 1, "look": "dark", "width_mm": 85.0, "pin": "q2"}
     assert asked[-1] | expected == asked[-1]
-    here = taken(
+    here = open_downloads(
         visit(tray=comparison.write([L3H1, ComparedHead(Request("minilm", "Cats sleep."), Head(0, 0))]), diff="0-1")
     )
     made[-1][1]()
@@ -163,7 +163,7 @@ def test_the_figure_on_screen_can_be_taken_away(
     page: str | None, url: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = figures_made(monkeypatch)
-    here = taken(PageSession(url, page))
+    here = open_downloads(PageSession(url, page))
     code = [c.value for c in here.at.code]
     assert any("L3H1" in c or "L0H0" in c for c in code)
     assert any(c.startswith("import mha_viz as mv") for c in code)

@@ -22,7 +22,7 @@ from mha_viz.numerals import format_divergence
 from mha_viz.request import Request
 from mha_viz.text import clean
 from tests import hostile, lanes
-from tests.compare_visits import FIRST, L0H2, L3H1, WIDE, heads, panels, taken, visit
+from tests.compare_visits import FIRST, L0H2, L3H1, WIDE, heads, open_downloads, panels, visit
 from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub")
@@ -242,7 +242,7 @@ def test_a_link_to_two_panels_opens_with_their_difference_unless_it_was_closed()
     assert panels(visit(show="word"))["start"] == {"diff": "0-1", "pin": "q10", "special": "hide"}  # "it"
     assert panels(visit(show="layer"))["start"] == {"diff": "", "pin": "", "special": "hide"}
     for url, offered in (({}, True), ({"diff": "none"}, False), ({"diff": "1-0"}, True)):
-        labels = taken(visit(show="word", **url)).at.radio(key="take_figure").options
+        labels = open_downloads(visit(show="word", **url)).at.radio(key="take_figure").options
         assert any("difference" in label for label in labels) is offered
 
 
@@ -396,7 +396,7 @@ def test_a_replaced_word_says_which_heads_carry_the_difference() -> None:
     girl, boy = "The girl slept because [MASK] ran .", "The boy slept because [MASK] ran ."
     here = visit(model="toy", show="word", text=girl, second=boy)
     assert "L1H1 (2-2)** brings" not in here.said
-    here.unfolded("patched")
+    here.unfold("patched")
     assert "one head’s output taken from the second: **L1H1 (2-2)** restores 100% of the other answer" in here.said
     assert "log p of “she” minus log p of “he”: 3.41 (0%) on the first text, −2.11 (100%) on the second" in here.said
     assert "One backward pass estimates this (correlation 1.00)" in here.said
@@ -406,7 +406,7 @@ def test_a_replaced_word_says_which_heads_carry_the_difference() -> None:
 
 def test_both_sentences_are_compared_with_a_third(offered: list[Offer]) -> None:
     """For a model that answers with no word: which head carries how alike they are to it."""
-    here = visit(show="word", text="The cat sat on the mat.", second="The dog sat on the mat.").unfolded("patched")
+    here = visit(show="word", text="The cat sat on the mat.", second="The dog sat on the mat.").unfold("patched")
     assert "The answer is where the sentence vector lies" in here.said
     field = next(one for one in here.at.text_input if one.label.startswith("Measure the similarity"))
     field.set_value("A kitten sleeps.").run()
@@ -428,7 +428,7 @@ def test_a_held_head_shows_the_paths_into_it() -> None:
     """Those into the key of an induction head, from the head on the previous token."""
     once = "reach sees animals horse them stands reach sees animals"
     texts = {"text": once, "second": once.replace("animals horse", "horse animals")}
-    here = visit(model="repeater", show="word", head="L1H2", path="key", **texts).unfolded("patched")
+    here = visit(model="repeater", show="word", head="L1H2", path="key", **texts).unfold("patched")
     paths = "output of one earlier head reach only the key of L1H2 (2-3): **L0H0 (1-1)** restores 27%"
     assert paths in here.said
     here.pick("patched_paths", {"customdata": "L0H0"})
@@ -438,14 +438,14 @@ def test_a_held_head_shows_the_paths_into_it() -> None:
 
 def test_what_is_not_read_of_a_third_sentence_is_said() -> None:
     girl, boy = "The girl slept because [MASK] ran .", "The boy slept because [MASK] ran ."
-    here = visit(model="toy", show="word", text=girl, second=boy, like="The zebra slept .").unfolded("patched")
+    here = visit(model="toy", show="word", text=girl, second=boy, like="The zebra slept .").unfold("patched")
     assert "reads each as [UNK]: “zebra”" in here.said
-    here = visit(model="toy", show="word", text=girl, second=boy, like="The girl slept . " * 100).unfolded("patched")
+    here = visit(model="toy", show="word", text=girl, second=boy, like="The girl slept . " * 100).unfold("patched")
     assert "tokens of the third sentence are read" in here.said
     next(one for one in here.at.text_input if one.label.startswith("Measure the similarity")).set_value(" ").run()
     assert "like" not in here.url
 
 
 def test_a_replaced_text_of_another_length_says_so() -> None:
-    here = visit(model="toy", show="word", text="The girl slept .", second="The girl slept on .").unfolded("patched")
+    here = visit(model="toy", show="word", text="The girl slept .", second="The girl slept on .").unfold("patched")
     assert "“The girl slept .” has 4 words, “The girl slept on .” has 5" in here.said

@@ -231,7 +231,7 @@ def test_a_long_text_travels_as_thumbnails_of_both_axes() -> None:
 
 @pytest.mark.parametrize(
     ("suffix", "kind"),
-    lanes.covering([*files.drawing_suffixes(), ".html", *files.shown_suffixes()], ["grid", "heatmap", "links"]),
+    lanes.pair_values([*files.drawing_suffixes(), ".html", *files.shown_suffixes()], ["grid", "heatmap", "links"]),
 )
 def test_it_is_drawn_and_its_numbers_are_written_in_every_format(cross: Attention, kind: str, suffix: str) -> None:
     figure = cross.grid() if kind == "grid" else getattr(cross, kind)(1, 2)

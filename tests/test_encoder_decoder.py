@@ -194,7 +194,7 @@ def test_the_key_says_part_source_and_target(opened: Opened) -> None:
     assert one.key == encoder.encode(SENTENCE, target="Es schlief.", part="encoder").key  # which reads no target
 
 
-@pytest.mark.parametrize(("part", "suffix"), lanes.covering(PARTS, [".npz", ".safetensors"]))
+@pytest.mark.parametrize(("part", "suffix"), lanes.pair_values(PARTS, [".npz", ".safetensors"]))
 def test_it_is_saved_and_opened(part: str, suffix: str, opened: Opened, tmp_path: Path) -> None:
     reading = opened("bart").encode(SENTENCE, target="" if part == "cross" else TARGET, part=part)
     again = mv.load_attention(reading.save(tmp_path / f"reading{suffix}"))

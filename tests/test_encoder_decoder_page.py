@@ -183,7 +183,7 @@ def test_other_pages_say_what_they_cannot_do(page: str, words: str, visit: Visit
     assert words in visit(page).said
 
 
-@pytest.mark.parametrize(("part", "show"), lanes.covering(PARTS[::-1], ("similar", "layer", "word")))
+@pytest.mark.parametrize(("part", "show"), lanes.pair_values(PARTS[::-1], ("similar", "layer", "word")))
 def test_heads_of_one_part_are_compared(part: str, show: str, visit: Visit) -> None:
     page = visit("pages/20_compare.py", show=show, part=part, target=TARGET, second="The dog was tired.")
     assert page.at.segmented_control(key="part").value == part

@@ -13,7 +13,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.lab import lab
 from mha_viz.numerals import decimal
 from tests import lanes
-from tests.few_sentences import read_few
+from tests.few_sentences import limit_built_in_sentences
 from tests.files import check_opens
 from tests.page_session import PageSession
 
@@ -81,7 +81,7 @@ def test_what_it_costs_is_given_as_a_table_and_as_numbers(offered: list[Offer]) 
 def test_roles_gives_its_map_its_tables_and_the_card_of_a_head(
     offered: list[Offer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_few(monkeypatch)
+    limit_built_in_sentences(monkeypatch)
     PageSession({"head": "L3H1"}, "pages/55_roles.py")
     assert [offer.file for offer in offered] == ["roles", "offsets-L3H1", "delimiters-L3H1", "relations", "coreference"]
     for offer in offered:

@@ -72,7 +72,7 @@ def test_a_cut_text_equals_transformers(family: str, tiny: Tiny, tiny_folder: Fo
 
 
 @pytest.mark.parametrize(
-    ("family", "lengths"), lanes.covering(tiny_models.WITH_PAIRS, [(9, 1), (1, 9), (9, 9), (2, 9)]), ids=str
+    ("family", "lengths"), lanes.pair_values(tiny_models.WITH_PAIRS, [(9, 1), (1, 9), (9, 9), (2, 9)]), ids=str
 )
 def test_a_cut_pair_equals_transformers(family: str, lengths: tuple[int, int], tiny: Tiny, tiny_folder: Folder) -> None:
     typed = (SECOND * lengths[0], SECOND * lengths[1])

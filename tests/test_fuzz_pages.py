@@ -9,7 +9,7 @@ import pytest
 from mha_viz.app.url import address
 from tests.controls import Act, list_acts
 from tests.page_session import PageSession
-from tests.places import NOT_PRESSED, PLACES
+from tests.places import PLACES, SLOW_CONTROLS
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 
@@ -55,7 +55,7 @@ def _start(choose: random.Random, path: list[str]) -> PageSession:
 
 
 def _next(choose: random.Random, visit: PageSession) -> Act | None:
-    every = [act for act in list_acts(visit, odd=choose.random() < ODDS) if act.control not in NOT_PRESSED]
+    every = [act for act in list_acts(visit, odd=choose.random() < ODDS) if act.control not in SLOW_CONTROLS]
     controls = sorted({act.control for act in every})
     if not controls or choose.random() < 0.1:
         return None

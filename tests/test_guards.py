@@ -97,7 +97,7 @@ def test_a_message_that_streamlit_cannot_read_leaves_the_page() -> None:
     roles_page = PageSession(page="pages/55_roles.py")
     pages = {
         "number_input": PageSession({"numbers": "1"}, "pages/50_why_heads_differ.py"),
-        "plotly_chart": PageSession({"show": "word", "path": "query"}, "pages/20_compare.py").unfolded("patched"),
+        "plotly_chart": PageSession({"show": "word", "path": "query"}, "pages/20_compare.py").unfold("patched"),
     }
     for case, (kind, field, value) in UNREADABLE.items():
         page = pages.get(kind, roles_page)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.app_server import ROOT, AppServer
-from tests.http_answers import PROMISED, ask
+from tests.http_answers import SECURITY_HEADERS, ask
 from tests.waiting import PATIENCE
 from tests.web_session import WebSession, run
 
@@ -32,7 +32,7 @@ def test_streamlit_run_is_as_safe_on_a_network_as_mha_viz_serve(tmp_path: Path) 
     with HostServer(tmp_path, *given) as server:
         explore = ask(server.url, "/roles")
         assert explore.status == 200
-        assert {name for name in PROMISED if name in explore.headers} == {*PROMISED}
+        assert {name for name in SECURITY_HEADERS if name in explore.headers} == {*SECURITY_HEADERS}
         assert "server" not in explore.headers
         assert ask(server.url, "/switch_off?off=L3H1").status == 307
         assert ask(server.url, "/_stcore/metrics").status == 404

@@ -647,7 +647,7 @@ def test_odd_parameters_are_survived(odd: str) -> None:
 ODD_TOKENS = ("script", "markdown image", "strike", "emoji family of seven code points", "hebrew")
 
 
-@pytest.mark.parametrize(("name", "step"), lanes.covering(ODD_TOKENS, ("score", "moved", "join")))
+@pytest.mark.parametrize(("name", "step"), lanes.pair_values(ODD_TOKENS, ("score", "moved", "join")))
 def test_odd_tokens_are_drawn_as_text(name: str, step: str) -> None:
     page = visit(text=hostile.TEXTS.get(name, "שלום עולם $x$"), step=step)
     assert len(charts(page)) == CHARTS[step]

@@ -37,7 +37,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import children
 from mha_viz.study.run import SUMS_FILE, study
 from tests.copies import Copy
-from tests.new_server import new_server
+from tests.new_server import restart_server
 from tests.waiting import PATIENCE, until
 
 pytestmark = [
@@ -74,7 +74,7 @@ def killed(
         children.run = USUAL
         os.environ.update({HOME_VARIABLE: str(folder), "TMPDIR": str(folder)})
         tempfile.tempdir = None  # is looked up again
-        new_server()  # the threads of this process's queues are not in its copy
+        restart_server()  # the threads of this process's queues are not in its copy
         job = start()
         while not job.is_finished:
             job.heartbeat()
@@ -125,7 +125,7 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     assert not list(home.rglob("*.csv"))
     assert not list(home.rglob("profile.json"))
     assert list(home.rglob(SUMS_FILE)), "the child kept what it had done"
-    new_server()
+    restart_server()
     assert studies.find_profile(model, source.digest) is None
     assert studies.summarise(model).roles == ()
     again = studies.start(model, source)
@@ -159,7 +159,7 @@ def test_a_half_written_or_damaged_profile_is_none(tiny_folder: Callable[[str], 
 
 
 def is_none(model: catalog.Model) -> None:
-    new_server()
+    restart_server()
     assert studies.find_profile(model, load_built_in_corpus().digest) is None
     assert studies.summarise(model).roles == ()
     assert not studies.summarise(model).is_measured

@@ -34,7 +34,7 @@ from mha_viz.lab.record import Result, Settings
 from mha_viz.numerals import percent
 from mha_viz.text import clean
 from tests import hostile, lanes
-from tests.new_server import new_server
+from tests.new_server import restart_server
 from tests.page_session import PageSession, press
 from tests.waiting import until
 
@@ -46,9 +46,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A separate queue of every test, which forgets nobody: no browser asks meanwhile."""
     rules = jobs.KINDS["training"]._replace(timeout_s=600.0)
     monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "training": rules})
-    new_server()
+    restart_server()
     yield
-    new_server()
+    restart_server()
 
 
 def asked(**url: Any) -> PageSession:
@@ -634,7 +634,7 @@ def test_one_visitor_who_lets_go_stops_nothing_for_another(runs: Runs, monkeypat
 def test_a_training_that_nobody_looks_at_stops(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = jobs.KINDS["training"]._replace(timeout_s=0.05)
     monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "training": rules})
-    new_server()
+    restart_server()
     training = trainings_module.start(of_seed(1))
     until(lambda: training.is_finished)
     assert isinstance(training.error, Cancelled)

@@ -31,7 +31,7 @@ from mha_viz.lab.tasks import LINKED
 from mha_viz.models.getting import snapshots
 from mha_viz.numerals import percent
 from tests import lanes
-from tests.few_sentences import read_few
+from tests.few_sentences import limit_built_in_sentences
 from tests.page_session import ROOT, PageSession, press
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ SENTENCE = re.compile(r"[.!?](?= [A-Z]|$)")
 @pytest.fixture(autouse=True)
 def few_sentences(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cards of heads wait for the first of the built-in sentences only."""
-    read_few(monkeypatch)
+    limit_built_in_sentences(monkeypatch)
 
 
 def path_of(name: str) -> str:

@@ -127,7 +127,7 @@ CONLLU: dict[str, Callable[[int], str]] = {
     },
     **{
         f"{make.__name__} {heads.__name__}": partial(make, heads)
-        for make, heads in lanes.covering((opened, crossed), (leftward, rightward, first_root, last_root))
+        for make, heads in lanes.pair_values((opened, crossed), (leftward, rightward, first_root, last_root))
     },
     **{f"Entity {p}": partial(cell, p) for p in ("a", "(", ")", "(a", "a)", "(a)", "(a-", "-", "a ", "(a b", "()")},
     "never closed": never_closed,

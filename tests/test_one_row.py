@@ -72,7 +72,7 @@ def with_one_row(folder: Path) -> Path:
 
 FIND = "import pathlib, sys; from tests import one_row; one_row.find(pathlib.Path(sys.argv[1]))"
 FIND_MEASURE = f"{FIND.partition(' one_row.')[0]} one_row.ask_another_process(); "
-FIND_MEASURE += "one_row.the_measure_is_found(pathlib.Path(sys.argv[1]))"
+FIND_MEASURE += "one_row.check_measure(pathlib.Path(sys.argv[1]))"
 
 
 @pytest.mark.app

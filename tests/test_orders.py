@@ -17,7 +17,7 @@ from tests import lanes
 from tests.controls import Act, build_pair_walk, build_return_walk, list_acts, pick_first_of_each
 from tests.copies import copy_children
 from tests.page_session import PageSession
-from tests.places import NOT_PRESSED, PLACES, Place
+from tests.places import PLACES, SLOW_CONTROLS, Place
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 
@@ -109,7 +109,7 @@ def _first_from_the_url(place: Place, first: Act, visit: PageSession) -> PageSes
 
 def usual(place: Place) -> list[Act]:
     every = list_acts(at(place))
-    return [act for act in every if act.control not in NOT_PRESSED]
+    return [act for act in every if act.control not in SLOW_CONTROLS]
 
 
 def check(place: Place, walk: Sequence[Act]) -> None:

@@ -23,7 +23,7 @@ from mha_viz.figures.words.glosses import simplify_rule
 from mha_viz.files.assets import PROFILES_VARIABLE, find_files
 from mha_viz.models.getting import catalog
 from mha_viz.study.own_profiles import find_own_profiles, iter_unopened
-from tests.few_sentences import read_few
+from tests.few_sentences import limit_built_in_sentences
 from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
@@ -41,7 +41,7 @@ def own(name: str) -> Profile:
 
 def visit(monkeypatch: pytest.MonkeyPatch, named: Path, **url: Any) -> PageSession:
     monkeypatch.setenv(PROFILES_VARIABLE, str(named))
-    read_few(monkeypatch)
+    limit_built_in_sentences(monkeypatch)
     return PageSession(url, "pages/55_roles.py")
 
 

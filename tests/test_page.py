@@ -49,7 +49,7 @@ class Tab:
         )
         return count
 
-    def unharmed(self) -> None:
+    def check_no_faults(self) -> None:
         assert self.faults == []
         assert [url for url in self.asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
         assert self.page.evaluate("window.__xss") is None
@@ -70,7 +70,7 @@ def offline(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def tab(offline: BrowserContext) -> Iterator[Tab]:
     opened = Tab(offline.new_page())
     yield opened
-    opened.unharmed()
+    opened.check_no_faults()
     opened.page.close()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mha_viz.browser.bundle import FOLDER
-from mha_viz.browser.promise import PROMISED, VERSIONS
+from mha_viz.browser.supported import MIN_VERSIONS, VERSIONS
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 SOURCES = "\n".join(file.read_text("utf-8") for end in ("css", "js") for file in sorted(FOLDER.rglob(f"*.{end}")))
@@ -42,8 +42,8 @@ AVOIDED = {
 @pytest.mark.parametrize("feature", FEATURES)
 def test_what_the_pages_use_is_in_every_promised_browser(feature: str) -> None:
     assert re.search(feature, SOURCES), "no longer used: the row can go"
-    for (engine, promised), since in zip(PROMISED.items(), FEATURES[feature], strict=True):
-        assert since <= promised, engine
+    for (engine, minimum), since in zip(MIN_VERSIONS.items(), FEATURES[feature], strict=True):
+        assert since <= minimum, engine
 
 
 def test_the_readme_states_the_promise() -> None:

@@ -23,7 +23,7 @@ from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.view import View
 from tests import lanes
 from tests.readings import reading
-from tests.vision import SEEN, compute_contrast, compute_luminance, parse_rgb, simulate_vision
+from tests.vision import VISIONS, compute_contrast, compute_luminance, parse_rgb, simulate_vision
 
 CLEAR = {"grey": 3.0}  # contrast of graphics with what is beside them, WCAG 2.2, 1.4.11; for other kinds of vision:
 NEARLY = 2.8
@@ -46,9 +46,9 @@ RENDERED = {"png": png, "pdf": pdf}
 # ---- Simulated vision ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by", SEEN)
+@pytest.mark.parametrize("by", VISIONS)
 def test_white_and_grey_stay_what_they_are(by: str) -> None:
-    assert SEEN[by].sum(axis=1) == pytest.approx(1, abs=2e-6)
+    assert VISIONS[by].sum(axis=1) == pytest.approx(1, abs=2e-6)
     assert simulate_vision([255, 255, 255], by) == pytest.approx(1, abs=2e-6)
 
 
@@ -62,7 +62,7 @@ def test_red_and_green_look_alike_without_the_cones_that_tell_them_apart() -> No
 # ---- Weights ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by", SEEN)
+@pytest.mark.parametrize("by", VISIONS)
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 def test_a_larger_weight_is_always_farther_from_the_paper(theme: Theme, by: str) -> None:
     light = compute_luminance(palette(theme.ramp), by)
@@ -80,7 +80,7 @@ def test_a_sign_has_a_mark_where_both_ends_of_a_difference_have_one_colour(theme
     assert theme.has_minus == (np.abs(less - more).max() < 10)
 
 
-@pytest.mark.parametrize("by", SEEN)
+@pytest.mark.parametrize("by", VISIONS)
 def test_a_minus_is_clear_on_every_cell_that_carries_one(by: str) -> None:
     d = np.linspace(-1, -MIN_MARKED_SHARE, 181).astype(np.float32)
     cells = palette(GREY.signed)[quantise_levels(d, 1)]
@@ -88,7 +88,7 @@ def test_a_minus_is_clear_on_every_cell_that_carries_one(by: str) -> None:
     assert compute_contrast(cells, inks, by).min() >= CLEAR.get(by, NEARLY)
 
 
-@pytest.mark.parametrize(("how", "look"), lanes.covering(RENDERED, THEMES))
+@pytest.mark.parametrize(("how", "look"), lanes.pair_values(RENDERED, THEMES))
 def test_every_negative_cell_has_its_minus_in_grey_and_no_other_has(how: str, look: str) -> None:
     first, second = (Panel(reading(words=(1,) * 8, seed=seed), H) for seed in (1, 2))
     drawing = difference(first, second, None, Size(look=look))  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ def test_every_negative_cell_has_its_minus_in_grey_and_no_other_has(how: str, lo
     for (r, c), negative in np.ndenumerate(marked):
         y, x = (round((start + (i + 0.5) * side) * k) for start, i in ((cells.y, r), (cells.x, c)))
         middle, above = picture[y, x], picture[y - round(side * k / 4), x]
-        for by in SEEN:
+        for by in VISIONS:
             assert (compute_contrast(middle, above, by) > 2) == negative, (r, c, by)
 
 
@@ -130,7 +130,7 @@ def test_a_difference_of_nothing_has_no_minus() -> None:
 # ---- Heads drawn together --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("how", "look"), lanes.covering(RENDERED, THEMES))
+@pytest.mark.parametrize(("how", "look"), lanes.pair_values(RENDERED, THEMES))
 def test_the_first_four_heads_have_lines_that_differ_in_grey(how: str, look: str) -> None:
     heads = [Head(1, i) for i in range(4)]
     drawing = links(reading(heads=4), heads, None, Size(look=look))  # type: ignore[arg-type]

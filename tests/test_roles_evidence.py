@@ -30,7 +30,7 @@ from mha_viz.errors import CorpusError
 from mha_viz.figures.layout.arcs import Span
 from mha_viz.models.getting import catalog
 from mha_viz.study import child
-from tests.few_sentences import read_few
+from tests.few_sentences import limit_built_in_sentences
 from tests.page_session import PageSession, press
 from tests.waiting import PATIENCE, until
 
@@ -42,7 +42,7 @@ PAGE = "pages/55_roles.py"
 @pytest.fixture(autouse=True)
 def few_sentences(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cards of heads wait for the first of the built-in sentences only."""
-    read_few(monkeypatch)
+    limit_built_in_sentences(monkeypatch)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def unescaped(page: PageSession) -> str:
 
 
 def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
-    page = PageSession({"head": "L3H1"}, PAGE).with_numbers()
+    page = PageSession({"head": "L3H1"}, PAGE).open_numbers()
     assert "Sentences for and against each role" in page.said
     assert "in UD English EWT test" in page.said
     assert "No sentences of UD English GUM dev can be shown here for coreference: third person." in unescaped(page)
@@ -135,7 +135,7 @@ def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -
     assert len(profile.tables["evidence"])
     position = next(f for f in profile.findings() if f.role == "position")
     page.at.query_params["head"] = str(position.head)
-    page.with_numbers()
+    page.open_numbers()
     assert "in letters\\.conllu" in page.said
     labels = " ".join(link.proto.label for link in page.at.get("page_link"))
     assert "perfidious" in labels
@@ -215,7 +215,7 @@ def test_coreference_of_ones_own_file_opens_with_its_gold_arcs() -> None:
     press(page, "measure_file")
     until(lambda: studies_room.find_profile(catalog.resolve("toy"), page.url["corpus"]) is not None)
     page.at.query_params["head"] = "L1H1"
-    page.with_numbers()
+    page.open_numbers()
     page.at.selectbox(key="card_role_L1H1").set_value(("coreference", "third_person")).run()
     page.check()
     queries = [query for query in links(page) if query["gold"] == "coreference"]
@@ -273,7 +273,7 @@ def search(page: PageSession, **conditions: str) -> str:
 
 @pytest.mark.usefixtures("in_process")
 def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
-    page = PageSession({"model": "toy", "head": "L1H2"}, PAGE).with_numbers()
+    page = PageSession({"model": "toy", "head": "L1H2"}, PAGE).open_numbers()
     assert search(page, relation="nsubj", dependent_pos="PRON") == "relation=nsubj&dependent_pos=PRON"
     assert re.search(r"\*\*289\*\* of 6,541 links match, in \*\*232\*\* of 400 sentences", page.said)
     golds = [query["gold"] for query in links(page) if query["gold"].startswith("nsubj.")]
@@ -289,7 +289,7 @@ def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_the_links_of_a_head_are_drawn_when_asked_for() -> None:
-    page = PageSession({"model": "toy", "head": "L0H2"}, PAGE).with_numbers()
+    page = PageSession({"model": "toy", "head": "L0H2"}, PAGE).open_numbers()
     before = links(page, "case")
     press(page, "draw_links")
     until(lambda: not get_queue("groups")._entries)
@@ -315,7 +315,7 @@ def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch:
         return {**totals, "counts": [], "links": [], "text": ""}
 
     monkeypatch.setattr(searches_room.children, "run", slow)
-    page = PageSession({"model": "toy", "head": "L1H0"}, PAGE).with_numbers()
+    page = PageSession({"model": "toy", "head": "L1H0"}, PAGE).open_numbers()
     page.at.text_input(key="search_query_word_").set_value("stopped")
     next(button for button in page.at.button if button.label == "Search").click().run()
     page.check()

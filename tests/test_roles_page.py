@@ -49,8 +49,8 @@ from mha_viz.heads import list_heads
 from mha_viz.models.getting import catalog
 from mha_viz.text import clean
 from tests import hostile, lanes
-from tests.few_sentences import read_few
-from tests.new_server import new_server
+from tests.few_sentences import limit_built_in_sentences
+from tests.new_server import restart_server
 from tests.page_session import PageSession, press
 from tests.waiting import PATIENCE, until
 
@@ -67,7 +67,7 @@ CONLLU = (
 @pytest.fixture(autouse=True)
 def few_sentences(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cards of heads wait for the first of the built-in sentences only."""
-    read_few(monkeypatch)
+    limit_built_in_sentences(monkeypatch)
 
 
 def visit(**url: Any) -> PageSession:
@@ -76,7 +76,7 @@ def visit(**url: Any) -> PageSession:
 
 def numbers(page: PageSession | None = None, **url: Any) -> PageSession:
     """A visit in which *Numbers* was opened."""
-    return (page or visit(**url)).with_numbers()
+    return (page or visit(**url)).open_numbers()
 
 
 @functools.cache
@@ -621,7 +621,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
     page.at.toggle(key="numbers_of_both").set_value(True).run()
     sides = {column.partition(":")[0] for t in page.at.dataframe for column in t.value if ": score" in column}
     assert sides == {name, "toy"}
-    new_server()  # the server starts again
+    restart_server()  # the server starts again
     assert "What the 12 heads of" in visit(model=name).said
 
 
@@ -778,7 +778,7 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(
     monkeypatch.setattr(jobs, "get_visitor", lambda: who[0])
     model = catalog.resolve(str(tiny_folder("bert")))
     corpus = uploads.parse_in_child(format_conllu(grammar.corpus(60, 5).sentences).encode(), "sixty.conllu")
-    new_server()
+    restart_server()
     with monkeypatch.context() as paused:
         paused.setattr(studies_room.children, "run", with_a_pause)
         study = studies_room.start(model, corpus)
@@ -863,7 +863,7 @@ def test_a_server_for_strangers_measures_so_many_words_and_one_study_a_visitor(
     large = StudyCorpus("large.txt", "0" * 64, studies_room.MAX_WORDS + 1, (), b"words")
     monkeypatch.setattr(studies_room.children, "run", waiting)
     monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
-    new_server()
+    restart_server()
     at_home = studies_room.start(model, large)
     monkeypatch.setenv(catalog.SETTING, f"minilm,{model.name}")
     with pytest.raises(CorpusError, match="This file has 100,001 words; this server measures at most 100,000"):
@@ -881,7 +881,7 @@ def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders
     first, second = (StudyCorpus(f"{n}.txt", str(n) * 64, 2, (), b"her diagnosis") for n in (1, 2))
     monkeypatch.setattr(studies_room.children, "run", waiting)
     monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
-    new_server()
+    restart_server()
     study = studies_room.start(model, first)
     with pytest.raises(Busy):
         studies_room.start(model, second)
@@ -927,7 +927,7 @@ def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
 def test_where_heads_point_is_kept_within_its_bound_and_given_back(
     everybody_goes: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    new_server()
+    restart_server()
     monkeypatch.setattr(studies_room, "read_pointers", EVERY_SENTENCE)
     model = catalog.resolve("toy")
     job = studies_room.make_pointers_task(model).begin()
@@ -943,7 +943,7 @@ def test_where_heads_point_is_kept_within_its_bound_and_given_back(
 
 
 def test_reading_the_built_in_sentences_can_be_stopped_and_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    new_server()
+    restart_server()
     model = catalog.resolve("toy")
     monkeypatch.setattr(studies_room, "read_pointers", EVERY_SENTENCE)
     monkeypatch.setattr(jobs, "get_visitor", lambda: "ann")
@@ -1003,7 +1003,7 @@ def test_a_study_that_nobody_looks_at_stops(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(studies_room.children, "run", waiting)
-    new_server()
+    restart_server()
     rules = jobs.KINDS["study"]._replace(local_timeout_s=0.2)
     monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "study": rules})
     study = studies_room.start(catalog.resolve(str(tiny_folder("bert"))), make_built_in_corpus())

@@ -13,7 +13,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.app.widgets import search_field
 from mha_viz.files.assets import page_files
-from tests.few_sentences import read_few
+from tests.few_sentences import limit_built_in_sentences
 from tests.page_session import PageSession, press
 from tests.sentences import TIRED
 
@@ -25,7 +25,7 @@ PAGES = {name: f"pages/{file.name}" for name, file in page_files().items()}
 @pytest.fixture(autouse=True)
 def few_sentences(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cards of heads wait for the first of the built-in sentences only."""
-    read_few(monkeypatch)
+    limit_built_in_sentences(monkeypatch)
 
 
 def visit(page: str, **url: Any) -> PageSession:

@@ -40,14 +40,14 @@ from mha_viz.app.serving.settings import ServerSettings, from_environment, is_lo
 from mha_viz.app.serving.streamlit_files import BASE_URL_SCRIPT, StreamlitFiles
 from mha_viz.app.serving.sweeping import MAX_WAITING, WaitingSessions, sweep
 from mha_viz.browser.bundle import COMPONENTS, name_served_file
-from mha_viz.browser.promise import OLDER
+from mha_viz.browser.supported import TOO_OLD
 from mha_viz.errors import SettingError
 from mha_viz.models.getting import folder
 from mha_viz.process import log
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab
 from tests.copies import Copy
-from tests.http_answers import OWN_PAGES_ONLY, PROMISED, Answer, ask
+from tests.http_answers import OWN_PAGES_ONLY, SECURITY_HEADERS, Answer, ask
 from tests.waiting import PATIENCE, until
 from tests.web_session import XSRF, WebSession, run
 
@@ -122,7 +122,7 @@ def test_every_answer_has_the_headers_and_unknown_paths_are_not_found(
 ) -> None:
     answer = ask(server.url, path)
     assert answer.status == status
-    assert all(name in answer.headers for name in PROMISED)
+    assert all(name in answer.headers for name in SECURITY_HEADERS)
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert {answer.headers[name] for name in ("referrer-policy", *OWN_PAGES_ONLY)} == {"same-origin"}
 
@@ -165,7 +165,7 @@ def test_a_page_is_told_where_its_server_is_and_an_older_browser_why_nothing_is_
 ) -> None:
     answer = ask(server.url, path, **{"Accept-Encoding": "gzip"})
     assert "content-encoding" not in answer.headers, "what is added to a page is not compressed"
-    assert answer.body.decode().count(BASE_URL_SCRIPT) == answer.body.decode().count(OLDER) == 1
+    assert answer.body.decode().count(BASE_URL_SCRIPT) == answer.body.decode().count(TOO_OLD) == 1
     digest = base64.b64encode(hashlib.sha256(BASE_URL_SCRIPT.encode()).digest()).decode()
     assert f"'sha256-{digest}'" in answer.headers["content-security-policy"]
 
@@ -173,7 +173,7 @@ def test_a_page_is_told_where_its_server_is_and_an_older_browser_why_nothing_is_
 def test_a_method_that_no_page_has_is_refused_with_headers(server: AppServer) -> None:
     answer = ask(server.url, "/", "POST", b"x")
     assert answer.status == 405
-    assert all(name in answer.headers for name in PROMISED)
+    assert all(name in answer.headers for name in SECURITY_HEADERS)
 
 
 def test_named_sites_may_frame_the_app_and_metrics_open_on_request(full: AppServer) -> None:
@@ -204,7 +204,7 @@ def test_the_browsers_part_of_streamlit_is_compressed(server: AppServer) -> None
     for path in files:
         zipped = [ask(server.url, f"/{path}", Accept_Encoding="gzip, br") for _ in range(2)]  # made, and kept
         assert [gzip.decompress(answer.body) for answer in zipped] == [_static(path)] * 2
-        assert all(name in answer.headers for name in PROMISED for answer in zipped)
+        assert all(name in answer.headers for name in SECURITY_HEADERS for answer in zipped)
         assert {answer.headers["vary"] for answer in zipped} == {"accept-encoding"}
     assert sum(len(ask(server.url, f"/{path}", Accept_Encoding="gzip").body) for path in files) < 600_000
 
@@ -307,7 +307,7 @@ def test_over_capacity_a_page_says_so_and_tries_again(full: AppServer) -> None:
             assert b'<meta http-equiv="refresh" content="10">' in answer.body
             assert b"allows 2 open tabs" in answer.body
             assert b"<script" not in answer.body
-            assert all(name in answer.headers for name in PROMISED)
+            assert all(name in answer.headers for name in SECURITY_HEADERS)
             assert ask(full.url, "/heads/_stcore/health").status == 200
             with pytest.raises(InvalidStatus, match="503"):
                 await connect(socket, proxy=None)

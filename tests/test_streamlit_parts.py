@@ -334,7 +334,7 @@ class _Changed(AppServer):
     def __enter__(self) -> AppServer:
         module = self.folder / "changed.py"
         module.write_text(START.format(change=HANDLER))
-        self._own["PYTHONPATH"], self.program = f"{self.folder}:{ROOT}", ("changed",)
+        self._extra["PYTHONPATH"], self.program = f"{self.folder}:{ROOT}", ("changed",)
         return super().__enter__()
 
 

@@ -138,14 +138,14 @@ def table_of_use(page: PageSession) -> Any:
 @pytest.mark.usefixtures("no_hub")
 @pytest.mark.app
 def test_the_card_of_a_head_says_what_was_measured(profile: Profile) -> None:
-    page = PageSession({"model": "toy", "head": "L1H1"}, "pages/55_roles.py").with_numbers()
+    page = PageSession({"model": "toy", "head": "L1H1"}, "pages/55_roles.py").open_numbers()
     rows: Any = profile.head("L1H1")["used"]
     assert len(rows)
     assert "Is it used?" in page.said
     assert not rows["effect"].isna().any()
     assert table_of_use(page)[USE].ne(NO_MORE).tolist() == rows["used"].tolist()
     assert (
-        "Is it used?" not in PageSession({"model": "minilm", "head": "L0H2"}, "pages/55_roles.py").with_numbers().said
+        "Is it used?" not in PageSession({"model": "minilm", "head": "L0H2"}, "pages/55_roles.py").open_numbers().said
     )
 
 
@@ -161,7 +161,7 @@ def test_roles_of_the_default_model_are_judged_too() -> None:
     assert all(row.more_low > 0 for row in rows if row.used)
     readme = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
     assert f"For {table['used'].sum()} of the {len(table)}, the model depends on the head more than" in readme
-    page = PageSession({"model": "minilm", "head": "L2H8"}, "pages/55_roles.py").with_numbers()
+    page = PageSession({"model": "minilm", "head": "L2H8"}, "pages/55_roles.py").open_numbers()
     shown = table_of_use(page)
     assert {*shown[USE]} == {"yes: changes its word most", NO_MORE}
     assert shown["role"][shown[USE] != NO_MORE].str.endswith("to its syntactic head").all()

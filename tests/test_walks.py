@@ -137,7 +137,7 @@ def drawn(place: Place) -> set[str]:
     visit = PageSession(dict(place.url), place.page)
     assert "Ignored in this link" not in visit.said, place
     if place.opened:
-        visit.unfolded(place.opened)
+        visit.unfold(place.opened)
     keys = {act.control for act in list_acts(visit)}
     components = {one.proto.component_name for one in visit.at.get("bidi_component")}
     sent = {event for component in components for event in events().get(component, [])}

@@ -1,4 +1,4 @@
-"""Small encoder–decoders with random weights, one per family, in folders as from the Hub.
+"""Write small encoder–decoders with random weights, one per family, into folders like those from the Hub.
 
 The encoder is smaller than the decoder, so that they cannot be confused.
 """
@@ -41,7 +41,7 @@ _GERMAN = "Das Tier überquerte die Straße nicht, denn es war zu müde."
 
 
 class _Spm:
-    """Marian's three files: a SentencePiece model for each language, and the numbers of all pieces."""
+    """Marian's three files: a SentencePiece model for each language, and the ids of all subwords."""
 
     def __init__(self) -> None:
         self.sides = [_pieces_of(corpus) for corpus in (CORPUS, (_GERMAN,))]
@@ -60,17 +60,17 @@ class _Spm:
 
 
 def sentencepiece(pieces: list[tuple[str, float]]) -> bytes:
-    """Return a SentencePiece model of pieces with scores, in its file format: <unk>, <s> and </s> come first."""
+    """Return the file of a SentencePiece model with these subwords and scores, after <unk>, <s> and </s>."""
     first = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3)]
     messages = []
     for name, score, kind in [*first, *((*piece, 1) for piece in pieces)]:
-        held = _encode_field(1, name.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
-        messages.append(_encode_field(1, held))
+        message = _encode_field(1, name.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
+        messages.append(_encode_field(1, message))
     return b"".join([*messages, _encode_field(2, bytes([0x18, 1]))])
 
 
 def _encode_field(number: int, content: bytes) -> bytes:
-    """Return a protobuf field with a length."""
+    """Return a length-delimited protobuf field."""
     length, digits = len(content), []
     while length > 127:
         digits.append(length & 127 | 128)
@@ -85,23 +85,23 @@ def _pieces_of(corpus: tuple[str, ...]) -> list[tuple[str, float]]:
     return [(piece, score) for piece, score in json_of(tokenizer)["vocab"]]
 
 
-def _two_stacks(config: Any, tokenizer: Any, sizes: dict[str, int], **writing: Any) -> tuple[Any, Any]:
+def _two_stacks(config: Any, tokenizer: Any, sizes: dict[str, int], **generation: Any) -> tuple[Any, Any]:
     """Return a model and its tokenizer.
 
-    ``writing`` states how a target is generated, for generation_config.json.
+    ``generation`` are settings of generation_config.json.
     """
     model = AutoModelForSeq2SeqLM.from_config(config(d_model=WIDTH, vocab_size=len(tokenizer), **sizes))
-    for name, value in writing.items():
+    for name, value in generation.items():
         setattr(model.generation_config, name, value)
     return model, tokenizer
 
 
-def _bart_like(config: Any, tokenizer: Any, **writing: Any) -> tuple[Any, Any]:
+def _bart_like(config: Any, tokenizer: Any, **generation: Any) -> tuple[Any, Any]:
     sizes = {"encoder_layers": ENCODER_LAYERS, "decoder_layers": LAYERS, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
     sizes |= {"encoder_attention_heads": ENCODER_HEADS, "decoder_attention_heads": HEADS}
     sizes |= {"max_position_embeddings": 64, "pad_token_id": tokenizer.pad_token_id}
-    start = {"decoder_start_token_id": writing["decoder_start_token_id"]}
-    return _two_stacks(config, tokenizer, sizes | start | {"eos_token_id": tokenizer.eos_token_id}, **writing)
+    start = {"decoder_start_token_id": generation["decoder_start_token_id"]}
+    return _two_stacks(config, tokenizer, sizes | start | {"eos_token_id": tokenizer.eos_token_id}, **generation)
 
 
 def _t5_like(config: Any) -> tuple[Any, Any]:
@@ -145,17 +145,16 @@ ENCODER_DECODERS: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = Mapping
 
 
 def _list_bad_words(tokenizer: Any) -> list[int]:
-    """Return the pieces that must not be generated.
+    """Return the ids of subwords that must not be generated.
 
-    The tokenizer is trained in another order each time, so random weights would now and then generate a target without
-    a word.
+    The tokenizer is trained in a random order, so random weights would sometimes generate a target without a word.
     """
     numbers: dict[str, int] = tokenizer.numbers if isinstance(tokenizer, _Spm) else tokenizer.get_vocab()
     return [number for piece, number in numbers.items() if piece[0] == "<" or not re.search("[a-z]", piece)]
 
 
 def build(family: str, folder: Path, seed: int = 0) -> Path:
-    """Write a model of ``family`` into ``folder``.
+    """Write a model of ``family`` into ``folder``, and return the folder.
 
     The files are config.json, generation_config.json, model.safetensors and those of the tokenizer.
     """
@@ -174,12 +173,12 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
 
 
 def ids(encoder: EncoderDecoder, source: str, target: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the input of transformers.
+    """Return the input of transformers: token ids of the source and the target.
 
-    The source has its special tokens; the target follows the token that a target begins with.
+    The source has its special tokens; the target begins with the start token.
     """
     begin = [encoder._generation.start_token]
     target_pieces = encoder._target_vocabulary(target, add_special_tokens=False)
     begin += [0] if encoder.family == "bart" else []  # <s>
-    read = encoder.vocabulary(source).input_ids
-    return torch.tensor([read]), torch.tensor([begin + target_pieces.input_ids])
+    source_ids = encoder.vocabulary(source).input_ids
+    return torch.tensor([source_ids]), torch.tensor([begin + target_pieces.input_ids])

@@ -1,4 +1,4 @@
-"""Small models with random weights, one per family, with tokenizers trained on demand, in folders as from the Hub."""
+"""Write small models with random weights, one per family, with tokenizers, into folders like those from the Hub."""
 
 from __future__ import annotations
 
@@ -142,19 +142,19 @@ def byte_level(kind: Any, special: tuple[str, ...]) -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=list(special), initial_alphabet=alphabet)
-    return _pairs(kind, tokenizer, trainer)
+    return _train_bpe(kind, tokenizer, trainer)
 
 
 def _byte_fallback(kind: Any, special: tuple[str, ...]) -> Any:
-    """Return a tokenizer that writes spaces as "▁". A character that its vocabulary lacks is spelt in bytes."""
+    """Return a tokenizer that writes spaces as "▁", and characters that its vocabulary lacks as bytes."""
     tokenizer = Tokenizer(models.BPE(byte_fallback=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation()])
-    spelt = [f"<0x{byte:02X}>" for byte in range(256)]
-    return _pairs(kind, tokenizer, trainers.BpeTrainer(vocab_size=450, special_tokens=[*special, *spelt]))
+    byte_tokens = [f"<0x{byte:02X}>" for byte in range(256)]
+    return _train_bpe(kind, tokenizer, trainers.BpeTrainer(vocab_size=450, special_tokens=[*special, *byte_tokens]))
 
 
-def _pairs(kind: Any, tokenizer: Tokenizer, trainer: Any) -> Any:
-    """Return a trained byte-pair tokenizer as the transformers class ``kind``."""
+def _train_bpe(kind: Any, tokenizer: Tokenizer, trainer: Any) -> Any:
+    """Train a byte-pair tokenizer and return it as the transformers class ``kind``."""
     tokenizer.train_from_iterator(CORPUS, trainer)
     trained = json_of(tokenizer)
     merges = [tuple(m) if isinstance(m, list) else tuple(m.split(" ")) for m in trained["merges"]]
@@ -162,14 +162,14 @@ def _pairs(kind: Any, tokenizer: Tokenizer, trainer: Any) -> Any:
 
 
 def _modern() -> Any:
-    """Return ModernBERT's tokenizer: byte-level pieces between BERT's special tokens."""
-    made = byte_level(GPT2Tokenizer, _BERT).backend_tokenizer
-    ends = [(name, made.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
-    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", ends)
+    """Return ModernBERT's tokenizer: byte-level subwords with BERT's special tokens."""
+    backend = byte_level(GPT2Tokenizer, _BERT).backend_tokenizer
+    ends = [(name, backend.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
+    backend.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", ends)
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     inputs = ["input_ids", "attention_mask"]
     return PreTrainedTokenizerFast(
-        tokenizer_object=made, model_input_names=inputs, **dict(zip(names, _BERT, strict=True))
+        tokenizer_object=backend, model_input_names=inputs, **dict(zip(names, _BERT, strict=True))
     )
 
 
@@ -187,9 +187,9 @@ def json_of(tokenizer: Any) -> Any:
 
 
 def _config(kind: Any, tokenizer: Any, **other: Any) -> Any:
-    """Return a config whose weights are ten times as large as usual.
+    """Return a config whose initial weights are ten times as large as usual.
 
-    Thus attention is far from uniform, and a wrong head cannot look right.
+    This makes attention far from uniform, so that a wrong head cannot look right.
     """
     return kind(vocab_size=len(tokenizer), initializer_range=0.2, **other)
 
@@ -205,7 +205,7 @@ def _bert(**other: Any) -> tuple[Any, Any]:
 
 
 def _bert_of_shape(layers: int, heads: int) -> tuple[Any, Any]:
-    """Return a model with as many layers and heads as a large one, each as small as possible."""
+    """Return a model with many layers and heads, each as small as possible."""
     return _bert(num_hidden_layers=layers, num_attention_heads=heads, hidden_size=2 * heads)
 
 
@@ -354,7 +354,7 @@ def _mixtral() -> tuple[Any, Any]:
 
 
 def _qwen_of_experts(model: Any, config: Any, **other: Any) -> tuple[Any, Any]:
-    """Return a model in which every layer has four experts, of which each token asks two."""
+    """Return a model in which every layer has four experts, two of which are used for each token."""
     experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
     tokenizer = byte_level(Qwen2Tokenizer, ("<|endoftext|>",))
     return _llama_like(model, config, tokenizer, **experts, **other)
@@ -465,12 +465,12 @@ FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyTyp
         "xlnet": _xlnet,
     }
 )
-# A family for each way in which the tokenizers above cut a text: normalisation, model and special tokens.
+# One family for each kind of tokenizer above: normalisation, model and special tokens.
 TOKENIZERS = (
     *("albert", "bert", "big_bird", "deberta-v2", "gemma", "gpt2", "gpt_neox", "llama", "mpnet", "qwen2", "roberta"),
     *("xlm-roberta", "xlnet"),
 )
-# A family for each way in which attention is recorded: in straight passes, computed here with and without transformers'
+# One family for each way of recording attention: in straight passes, computed here with and without transformers'
 # loop, by the family's own function with and without shared keys, by hooks, and rewritten.
 RECORDED = ("albert", "bert", "bloom", "deberta-v2", "falcon", "gpt2", "llama", "longformer", "opt", "xlnet")
 WORDLESS = tuple(name for name in FAMILIES if families.FAMILIES[name].no_words_reason)
@@ -497,7 +497,7 @@ SHAPES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
 
 
 def _make_word_model(family: str) -> tuple[Any, Any]:
-    """Return a model that predicts words, masked or next ones."""
+    """Return a model that predicts masked or next words."""
     base, tokenizer = FAMILIES[family]()
     kind: Any = AutoModelForCausalLM if family in CAUSAL else AutoModelForMaskedLM
     return kind.from_config(base.config), tokenizer
@@ -510,14 +510,14 @@ WITH_PAIRS = tuple(name for name in FAMILIES if name not in CAUSAL)
 
 
 def build(family: str, folder: Path, seed: int = 0) -> Path:
-    """Write a model of ``family``, or SHAPES, OTHERS or ANSWERING, into ``folder``.
+    """Write a model named in FAMILIES, SHAPES, OTHERS or ANSWERING into ``folder``, and return the folder.
 
     The files are config.json, model.safetensors and those of the tokenizer.
     """
     torch.manual_seed(seed)
     model, tokenizer = (FAMILIES | SHAPES | OTHERS | ANSWERING)[family]()
     with torch.no_grad():
-        for bias in biases(model):  # they start at zero, so an omitted one would not show
+        for bias in biases(model):  # they are initially zero, so that a missing one would go unnoticed
             bias.normal_(0, 0.1)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -1,6 +1,6 @@
-"""Small models with random weights, of families that have no row in ``mha_viz.models.families``.
+"""Write small models with random weights, of families without a row in ``mha_viz.models.families``.
 
-They are in folders as from the Hub, with tokenizers that are trained on demand.
+The folders are like those from the Hub; tokenizers are trained on demand.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WINDOWED = {"layer_types": ["sliding_attention", "sliding_attention", "full_att
 _SHARED = {"num_key_value_heads": 2}
 _HEAD = {"head_dim": 8}
 
-# By "model_type" in config.json: the tokenizer that such models have, and what its config needs beside its sizes.
+# By "model_type" in config.json: the tokenizer, and the settings of the config besides sizes.
 FAMILIES: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
     {
         "clip_text_model": ("roberta", {}),
@@ -69,7 +69,7 @@ _STATES = {"mamba_d_state": 4, "mamba_d_conv": 2, "mamba_dt_rank": 4, "attn_laye
 
 _SINKS = _SHARED | _HEAD | {"num_local_experts": 2, "num_experts_per_tok": 1, "layer_types": ["full_attention"] * 3}
 
-# The same of hybrids, of whose eight layers numbers 3 and 7 have attention.
+# Settings of hybrid models with eight layers, of which only layers 3 and 7 have attention.
 HYBRIDS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
     {
         "jamba": _SHARED | _STATES | {"num_experts": 2},
@@ -80,7 +80,7 @@ HYBRIDS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
 )
 
 
-# Families that cannot be read: of what transformers returns, or is given.
+# Families that cannot be read because of their inputs or outputs in transformers.
 REFUSED: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
     {
         "bros": ("bert", {}),
@@ -91,10 +91,10 @@ REFUSED: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
         "yoso": ("bert", {}),
     }
 )
-# The same of two stacks: how their configs name sizes.
+# Encoder–decoders that cannot be read, with the settings of their configs.
 _TWO = {"d_model": WIDTH, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4}
 _TWO |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
-REFUSED_OF_TWO: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
+REFUSED_ENCODER_DECODERS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
     {
         "led": _TWO | {"max_encoder_position_embeddings": 66, "attention_window": [8, 8]},
         "prophetnet": {"hidden_size": WIDTH, "num_encoder_attention_heads": 4, "num_decoder_attention_heads": 4}
@@ -112,27 +112,27 @@ def _tokenizer(name: str) -> Any:
 
 
 def _config(family: str, tokenizer: Any, more: dict[str, Any]) -> Any:
-    """Return a config with this package's sizes, whatever the family calls them."""
+    """Return a config with the sizes of tests/tiny_models.py, whatever their names in this family."""
     config = AutoConfig.for_model(family)
     sizes = {"num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "hidden_size": WIDTH}
     sizes |= {"max_position_embeddings": 66, "vocab_size": len(tokenizer)}
     names = {name: config.attribute_map.get(name, name) for name in sizes}
     ends = {f"{end}_token_id": getattr(tokenizer, f"{end}_token_id") for end in ("bos", "eos", "pad")}
     ends = {name: 0 if end is None else end for name, end in ends.items()}
-    given = {names[name]: size for name, size in sizes.items()} | ends
+    settings = {names[name]: size for name, size in sizes.items()} | ends
     for name in ("intermediate_size", "ffn_dim", "n_inner"):
         if hasattr(config, name):
-            given[name] = 64
-    return AutoConfig.for_model(family, **(given | {"initializer_range": 0.2} | more))
+            settings[name] = 64
+    return AutoConfig.for_model(family, **(settings | {"initializer_range": 0.2} | more))
 
 
 def build(family: str, folder: Path) -> Path:
     """Write a model of ``family`` into ``folder``: config.json, model.safetensors, tokenizer."""
     others = {name: ("gpt2", more | {"num_hidden_layers": 8}) for name, more in HYBRIDS.items()}
-    if family in REFUSED_OF_TWO:
+    if family in REFUSED_ENCODER_DECODERS:
         made, ends = _tokenizer("roberta"), {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
         sizes = ends | {"decoder_start_token_id": 2, "vocab_size": len(made), "max_position_embeddings": 66}
-        config = AutoConfig.for_model(family, **sizes, **REFUSED_OF_TWO[family])
+        config = AutoConfig.for_model(family, **sizes, **REFUSED_ENCODER_DECODERS[family])
         return write_model(AutoModelForSeq2SeqLM.from_config(config), made, folder)
     tokenizer, more = (FAMILIES | others | REFUSED | {"gpt_oss": ("gpt2", _SINKS)})[family]
     made = _tokenizer(tokenizer)

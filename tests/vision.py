@@ -1,4 +1,4 @@
-"""Colours as a grey printer shows them, and as readers without one kind of cone see them.
+"""Simulate colours in greyscale print, and as people with a colour vision deficiency see them.
 
 Matrices: the table of pre-computed matrices that the authors published as supplementary data of G. M. Machado, M. M.
 Oliveira and L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE
@@ -18,7 +18,7 @@ import numpy.typing as npt
 Colours = npt.NDArray[np.float64]  # [..., rgb], sRGB from 0 to 255
 
 LUMINANCE = (0.2126, 0.7152, 0.0722)
-SEEN = {
+VISIONS = {
     "grey": np.array([LUMINANCE, LUMINANCE, LUMINANCE]),
     "protanopia": np.array(
         [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
@@ -39,18 +39,18 @@ def linearise(colours: npt.ArrayLike) -> Colours:
 
 
 def simulate_vision(colours: npt.ArrayLike, by: str) -> Colours:
-    """Return the linear light of sRGB colours [..., rgb], 0 to 1, in "grey" or with a colour blindness."""
-    return np.clip(linearise(colours) @ SEEN[by].T, 0, 1)
+    """Return the linear light of sRGB colours [..., rgb], 0 to 1, as seen by one of VISIONS."""
+    return np.clip(linearise(colours) @ VISIONS[by].T, 0, 1)
 
 
 def compute_luminance(colours: npt.ArrayLike, by: str) -> Colours:
-    """Return the luminance [...] of sRGB colours as seen."""
+    """Return the luminance [...] of sRGB colours as seen by one of VISIONS."""
     light: Colours = simulate_vision(colours, by) @ np.array(LUMINANCE)
     return light
 
 
 def compute_contrast(one: npt.ArrayLike, other: npt.ArrayLike, by: str) -> Colours:
-    """Return the contrast, from 1 (none) to 21."""
+    """Return the contrast of two colours as seen by one of VISIONS, from 1 (none) to 21."""
     a, b = compute_luminance(one, by), compute_luminance(other, by)
     ratio: Colours = (np.maximum(a, b) + 0.05) / (np.minimum(a, b) + 0.05)
     return ratio

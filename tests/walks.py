@@ -1,4 +1,4 @@
-"""The walks through the history of the browser: on each page, controls that change its address, one after another."""
+"""Walks through the browser's history: on each page, a sequence of controls that change its address."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Act = Callable[[Page], object]
 class Walk(NamedTuple):
     """An action, and the control that it uses, named as in tests/controls.py.
 
-    A control is named by its key (if the name ends with ``_``, by how the key begins), or by component and event; a
-    colon is followed by the part of the event that becomes a parameter of the address. A link is named by its page and
+    A control is named by its key (or the beginning of its key, if the name ends with ``_``), or by component and event;
+    after a colon follows the part of the event that becomes a parameter of the address. A link is named by its page and
     the parameters that it changes (``tests/test_walks.py``).
     """
 
@@ -30,7 +30,7 @@ def button(name: str, exact: bool = True) -> Act:
 
 
 def more(name: str) -> Act:
-    """Choose in the menu *More*."""
+    """Choose an entry of the menu *More*."""
     return after(button("More"), button(name))
 
 
@@ -50,8 +50,7 @@ def menu(label: str, option: str) -> Act:
 def box(label: str, option: str) -> Act:
     """Choose an option of a Streamlit menu.
 
-    The menu closes when the page scrolls. In a long walk it was once closed for an unknown reason, so the choice is
-    tried several times.
+    The menu closes when the page scrolls, and sometimes for unknown reasons, so the choice is tried several times.
     """
 
     def act(page: Page) -> None:
@@ -74,7 +73,7 @@ def drawing(act: Act) -> Act:
 
 
 def within(fold: str, act: Act) -> Act:
-    """Do ``act`` on what is folded away in a drawing, once that is open."""
+    """Open a collapsed section of a drawing, and do ``act`` in it."""
 
     def opened(page: Page) -> None:
         closed = page.locator(f"{fold}:not([open]) > summary")
@@ -99,7 +98,7 @@ def at(selector: str, x: float, y: float) -> Act:
 
 
 def after(first: Act, second: Act) -> Act:
-    """Do two actions, of which only the second changes the address."""
+    """Do two actions; only the second one changes the address."""
 
     def act(page: Page) -> None:
         first(page)
@@ -117,7 +116,7 @@ def choosing(act: Act) -> Act:
             button("Choose heads")(page)
         box_over.wait_for()
         act(page)
-        while box_over.count():  # a menu in the box closes first
+        while box_over.count():  # Escape first closes an open menu in the box
             page.keyboard.press("Escape")
             page.wait_for_timeout(100)
 
@@ -125,9 +124,9 @@ def choosing(act: Act) -> Act:
 
 
 def closes_after(act: Act) -> Act:
-    """Do an action in a box over the page, and close the box.
+    """Do an action in a popover, and close the popover.
 
-    Whether it is open is not in the address.
+    The address does not contain whether it is open.
     """
     return after(act, lambda page: page.keyboard.press("Escape"))
 
@@ -149,7 +148,7 @@ def finds(text: str) -> Act:
 
 
 def unfolds(title: str) -> Act:
-    """Open what is folded away: whether that is open is not in the address."""
+    """Open a collapsed section. The address does not contain whether it is open."""
 
     def act(page: Page) -> None:
         summary = page.locator("details > summary", has_text=title).first
@@ -165,7 +164,7 @@ def link(name: str) -> Act:
 
 
 def row(heading: str, number: int) -> Act:
-    """Open the head in a row of a table of *Roles* whose first column has this heading."""
+    """Open the head in a row of the table of *Roles* whose first column has this heading."""
 
     def act(page: Page) -> None:
         table = page.locator("table.mha-rows", has=page.get_by_role("columnheader", name=heading, exact=True))
@@ -179,7 +178,7 @@ def within_text(selector: str) -> Act:
 
 
 def sentence(place: str, shown_by: str = "gold=") -> Act:
-    """Open the first sentence in a part of *Roles* with this key whose link has a parameter."""
+    """Open the first sentence whose link has a parameter, in the part of *Roles* with this key."""
     return lambda page: page.locator(f".st-key-{place} a[href*='{shown_by}']").first.click()
 
 
@@ -193,16 +192,13 @@ def mark(chart: str, number: int = 0) -> Act:
         point.scroll_into_view_if_needed()
         box = point.bounding_box()
         assert box
-        page.mouse.click(box["x"] + box["width"] / 3, box["y"] + box["height"] / 3)  # in a bar is another mark
+        page.mouse.click(box["x"] + box["width"] / 3, box["y"] + box["height"] / 3)  # avoid the mark inside a bar
 
     return act
 
 
 def square(chart: str, head: str) -> Act:
-    """Choose a square of a chart of layers × heads by keyboard.
-
-    With the pointer, the first click may come too early.
-    """
+    """Choose a square of a chart of layers × heads by keyboard, because an early click might be lost."""
 
     def act(page: Page) -> None:
         place = page.locator(f".st-key-wide_{chart}").get_by_role("button", name=f"{head} (")
@@ -213,7 +209,7 @@ def square(chart: str, head: str) -> Act:
 
 
 def play_training(act: Act) -> Act:
-    """Do an action that plays a training, and wait for its end."""
+    """Do an action that plays a training run, and wait for its end."""
 
     def acted(page: Page) -> None:
         act(page)
@@ -224,7 +220,7 @@ def play_training(act: Act) -> Act:
 
 
 def run_training(act: Act) -> Act:
-    """Do an action that begins a training, and wait for its end."""
+    """Do an action that starts training, and wait for its end."""
 
     def acted(page: Page) -> None:
         act(page)
@@ -235,9 +231,9 @@ def run_training(act: Act) -> Act:
 
 
 def measure_files(*texts: str) -> Act:
-    """Measure files with these sentences one after the other, each to its end.
+    """Measure files with these sentences, one after the other.
 
-    Then other files can be chosen.
+    Afterwards, another file can be chosen.
     """
 
     def acted(page: Page) -> None:
@@ -253,7 +249,7 @@ def measure_files(*texts: str) -> Act:
 
 
 def find_matches(title: str, key: str, until: str) -> Act:
-    """Press a button that reads a corpus, under this folded title, and wait for the text ``until``."""
+    """Press a button that reads a corpus, in the collapsed section ``title``, and wait for the text ``until``."""
 
     def acted(page: Page) -> None:
         unfolds(title)(page)
@@ -289,7 +285,7 @@ NOT_HERE = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], 
 OLD = "The animal didn't cross the street because it was too old."
 SECOND_TEXT = "Second text, to compare"
 KIND = link_exactly("syntax")
-TWO_STACKS = "A_FOLDER"  # in a path: the folder of a small encoder–decoder, which a test makes
+TWO_STACKS = "A_FOLDER"  # placeholder for the folder of a small encoder–decoder, which a test makes
 STEP_50 = after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50"))
 TRAINING = "/roles?model=toy@400&corpus=folder"  # on a server whose folder has the profiles of two steps
 RUSSIAN = "/?text=Кошка спит на диване, потому что она устала."
@@ -542,7 +538,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "another page": Walk("link:?head.pin", link("Open it in Explore")),
     },
 }
-# What is opened before a walk begins: whether it is open is not in the address.
+# Sections that are opened before a walk begins. The address does not contain whether they are open.
 FIRST: Mapping[str, Act] = {
     "/compare?show=word": unfolds("Which heads carry the difference?"),
     "/why_heads_differ?experiment=random": unfolds("Are layers parallel"),
@@ -552,9 +548,9 @@ FIRST: Mapping[str, Act] = {
         "The dog sleeps.\nThe girl sees the cat.\n", "The cat sees the dog.\n"
     ),
 }
-# Walks that begin by unfolding and lead to another page at once: that page folds it again.
+# Walks that open a section and leave the page at once; coming back finds the section collapsed.
 FOLDED = tuple(f"/why_heads_differ?experiment={name}" for name in ("random", "count", "cut"))
-FEW: Mapping[str, tuple[str, ...]] = {  # of each page, what the default run tries
+FEW: Mapping[str, tuple[str, ...]] = {  # actions of each page in the default run
     "/": ("a sentence", "a held word", "special tokens", "a compared head"),
     f"/compare?show=tray&tray={COMPARED}": ("a difference", "a removed panel", "a layer", "a head on its page"),
     "/roles?model=toy": ("a kind",),

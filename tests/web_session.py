@@ -1,4 +1,4 @@
-"""A visitor of a real server without a browser: what Streamlit's frontend sends and stores, over a WebSocket.
+"""Visit a real server without a browser: send and store what Streamlit's frontend does, over a WebSocket.
 
 async with WebSession(server.url, "explore", text="The cat sat.") as visitor:
     seconds = await visitor.trigger("mha_sentence", "read", {"text": "The dog sat.", "pair": ""})
@@ -37,7 +37,7 @@ T = TypeVar("T")
 XSRF = "_streamlit_xsrf"
 EARLY = ForwardMsg.FINISHED_EARLY_FOR_RERUN
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-# The field of a widget's state, by the kind of its element. Other kinds cannot be set, or are buttons.
+# The field of a widget's state, by the kind of its element. Other kinds are buttons or cannot be set.
 FIELDS = {
     "text_input": "string_value",
     "text_area": "string_value",
@@ -65,7 +65,7 @@ class Gone(ConnectionError):
 class Element:
     """One element or container of the page.
 
-    ``proto`` is its own message, ``run`` the run of the script that sent it.
+    ``proto`` is its protobuf message, ``run`` the id of the script run that sent it.
     """
 
     kind: str
@@ -80,7 +80,7 @@ class Element:
 
     @property
     def key(self) -> str:
-        """The key that the script gave the widget, or else its label."""
+        """The widget's key in the script or, if it has none, its label."""
         key = self.id.split("-", 2)[-1]
         return str(getattr(self.proto, "label", key)) if key == "None" else key
 
@@ -88,7 +88,7 @@ class Element:
 def state(element: Element, value: Any) -> WidgetState:
     """Return a widget's state as the browser sends it.
 
-    Options are identified by their labels, those of a select slider as a list.
+    Options are given by their labels; for a select slider, as a list.
     """
     field = FIELDS[element.kind]
     if element.kind == "slider" and element.proto.options:
@@ -102,8 +102,8 @@ def state(element: Element, value: Any) -> WidgetState:
 
 
 @dataclass(slots=True)
-class _Awaited:
-    """The requested run: of a fragment (empty: of the page), of another page (empty: of the same one)."""
+class _AwaitedRun:
+    """A requested run of a fragment (empty: of the whole page) or of another page (empty: of the same one)."""
 
     fragment: str
     page_hash: str
@@ -112,10 +112,10 @@ class _Awaited:
 
 
 class WebSession:
-    """One tab. Use as ``async with``: entering opens ``page`` with ``parameters`` and waits for the first run's end.
+    """One tab. ``async with`` opens ``page`` with ``parameters`` and waits until the first run has ended.
 
-    ``light``: do not store the payloads of components and charts, for many sessions in one process. ``xsrf``: the
-    cookie from an earlier visit; without it, a new browser. Actions return the seconds until their run has finished.
+    ``light``: do not store the payloads of components and charts, to save memory with many sessions. ``xsrf``: the
+    cookie from an earlier visit; empty for a new browser. Actions return the seconds until their run has finished.
     Raises Gone if the server closes the connection, TimeoutError after ``patience`` seconds.
     """
 
@@ -136,14 +136,14 @@ class WebSession:
         self.received = 0  # bytes
         self.finished = 0  # runs of the script
         self.opened = 0.0  # seconds of the first run
-        self._hash = ""  # seconds of the page's script
+        self._hash = ""  # of the page's script
         self._elements: dict[tuple[int, ...], Element] = {}
         self._states: dict[str, WidgetState] = {}
         self._cache: dict[str, tuple[Delta, int]] = {}
         self._run, self._max_age = "", 2
         self._run_fragments: tuple[str, ...] = ()
-        self._running = False  # a run of the script is under way, or will be followed by another
-        self._waits: _Awaited | None = None
+        self._running = False  # including runs that will be restarted
+        self._awaited: _AwaitedRun | None = None
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._timers: dict[str, asyncio.Task[None]] = {}
 
@@ -180,7 +180,7 @@ class WebSession:
             await self._reader
         await self._socket.close()
 
-    # ---- What is on the page ----------------------------------------------------------------------------
+    # ---- Elements of the page ---------------------------------------------------------------------------
 
     @property
     def elements(self) -> list[Element]:
@@ -213,16 +213,16 @@ class WebSession:
         return dict(parse_qsl(self.query_string, keep_blank_values=True))
 
     def forget(self) -> None:
-        """Treat the page as empty, and sent messages as invalid, until the next run."""
+        """Forget the elements of the page and the states of widgets until the next run."""
         self._elements.clear()
         self._states.clear()
 
     # ---- User actions -----------------------------------------------------------------------------------
 
     async def trigger(self, component: str, event: str, value: object) -> float:
-        """Trigger an event of a component, which is given by its name, or by its key if a page has two of them.
+        """Trigger an event of a component, given by its name or, if a page has two of them, its key.
 
-        Raises LookupError with the page's last words if it has none.
+        Raises LookupError with the page's last texts if the component is missing.
         """
         drawn = [e for e in self.elements if e.kind == "bidi_component"]
         element = next((e for e in drawn if component in (e.proto.component_name, e.key)), None)
@@ -233,7 +233,7 @@ class WebSession:
         return await self.act(WidgetState(id=name, json_trigger_value=sent), fragment=element.fragment)
 
     async def set(self, key: str, value: Any) -> float:
-        """Set a widget: a text, a number, the label of an option, labels, or open or closed."""
+        """Set a widget to a text, a number, one or several labels of options, or True or False."""
         element = self.widgets[key]
         self._states[element.id] = state(element, value)
         self._bind(element, value)
@@ -245,7 +245,7 @@ class WebSession:
         return await self.act(WidgetState(id=element.id, trigger_value=True), fragment=element.fragment)
 
     async def go(self, page: str, **parameters: str) -> float:
-        """Open another page by its link, which keeps the URL's parameters; ``parameters`` are added."""
+        """Open another page by its link, which keeps the URL's parameters, and add ``parameters``."""
         query = urlencode({**self.query, **parameters})
         return await self.act(page_hash=self.pages[page], query=query)
 
@@ -273,16 +273,16 @@ class WebSession:
     async def download(self, key: str) -> bytes:
         """Return the file behind a download button.
 
-        Raises RuntimeError if it cannot be made, HTTPError if it is gone.
+        Raises RuntimeError if it cannot be created, HTTPError if it has been deleted.
         """
         return await self.http(await self.file_url(key))
 
     async def file_url(self, key: str) -> str:
         """Return the address of the file behind a download button.
 
-        A file that is made on demand is made now.
+        If the file is created on demand, create it now.
         """
-        await self._settled()
+        await self._wait_until_idle()
         button = self.widgets[key].proto
         if not button.deferred_file_id:
             return str(button.url)
@@ -306,9 +306,9 @@ class WebSession:
     ) -> float:
         """Run the script as the browser does and wait for the end of the run; return its seconds.
 
-        Runs that began by themselves are awaited first, as a person waits for moving content.
+        Wait first until automatic runs have ended, as a user waits until the page is still.
         """
-        await self._settled()
+        await self._wait_until_idle()
         if query is not None:
             self.query_string = query
         self._hash = page_hash or self._hash
@@ -316,17 +316,17 @@ class WebSession:
             self._stop(self._timers)
             self._states.clear()
         end = asyncio.get_running_loop().create_future()
-        self._waits = _Awaited(fragment, page_hash if page_hash in self.pages.values() else "", end)
+        self._awaited = _AwaitedRun(fragment, page_hash if page_hash in self.pages.values() else "", end)
         begin = time.perf_counter()
         await self._send(self._rerun(triggers, fragment, history=history))
         try:
             async with asyncio.timeout(self.patience):
                 await end
         finally:
-            self._waits = None
+            self._awaited = None
         return time.perf_counter() - begin
 
-    async def _settled(self) -> None:
+    async def _wait_until_idle(self) -> None:
         async with asyncio.timeout(self.patience):
             while self._running and not self._reader.done():
                 await asyncio.sleep(0.01)
@@ -338,7 +338,7 @@ class WebSession:
     async def http(
         self, path: str, method: str = "GET", body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
-        """Send a request beside the WebSocket, with the browser's cookie. Raises urllib.error.URLError."""
+        """Send an HTTP request outside the WebSocket, with the browser's cookie. Raises urllib.error.URLError."""
         cookie = {"Cookie": f"{XSRF}={self.xsrf}"} if self.xsrf else {}
         request = urllib.request.Request(
             f"{self.url}/{path.lstrip('/')}", data=body, method=method, headers={**cookie, **(headers or {})}
@@ -351,7 +351,7 @@ class WebSession:
 
         return await asyncio.to_thread(answer)
 
-    # ---- To the server ----------------------------------------------------------------------------------
+    # ---- Messages to the server -------------------------------------------------------------------------
 
     def rerun(self, *triggers: WidgetState, fragment: str = "") -> BackMsg:
         """Return the message that :meth:`act` sends, from which other messages can be derived."""
@@ -388,7 +388,7 @@ class WebSession:
             del self._answers[request]
 
     async def _cookie(self) -> str:
-        """Send the request that the browser makes before it connects. The answer sets the cookie."""
+        """Send the browser's request before it connects, and return the cookie that the answer sets."""
 
         def answer() -> str:
             with _DIRECT.open(f"{self.url}/_stcore/health", timeout=self.patience) as response:
@@ -398,30 +398,30 @@ class WebSession:
         return await asyncio.to_thread(answer)
 
     def _bind(self, element: Element, value: Any) -> None:
-        """Write a bound widget into the URL, as the frontend itself does."""
+        """Write the value of a widget that is bound to the URL into the URL, as the frontend does."""
         name = getattr(element.proto, "query_param_key", "")
         if name:
             others = [(n, v) for n, v in parse_qsl(self.query_string, keep_blank_values=True) if n != name]
             values: Sequence[Any] = value if isinstance(value, list) else [value] if value != "" else []
-            self.query_string = urlencode([*others, *((name, str(one)) for one in values)])
+            self.query_string = urlencode([*others, *((name, str(v)) for v in values)])
 
-    # ---- From the server --------------------------------------------------------------------------------
+    # ---- Messages from the server -----------------------------------------------------------------------
 
     async def _read(self) -> None:
         try:
             async for data in self._socket:
                 self.received += len(data)
                 if isinstance(data, bytes):
-                    self._take(ForwardMsg.FromString(data))
+                    self._handle(ForwardMsg.FromString(data))
         except ConnectionClosed:
             pass
         self._stop(self._timers)
         self._fail(Gone("The server closed the connection."))
 
-    def _take(self, message: ForwardMsg) -> None:
+    def _handle(self, message: ForwardMsg) -> None:
         kind = message.WhichOneof("type")
         if kind in ("delta", "ref_hash"):
-            self._take_delta(message)
+            self._apply_delta(message)
         elif kind == "new_session":
             self._begin(message)
         elif kind == "script_finished":
@@ -439,13 +439,13 @@ class WebSession:
         elif kind == "backend_operation_response":
             self._answer(message.backend_operation_response.request_id, message.backend_operation_response)
 
-    def _take_delta(self, message: ForwardMsg) -> None:
+    def _apply_delta(self, message: ForwardMsg) -> None:
         path = tuple(message.metadata.delta_path)
         if message.WhichOneof("type") == "ref_hash":
             delta = self._cache[message.ref_hash][0]
             self._cache[message.ref_hash] = (delta, self.finished)
         else:
-            delta = self._lightened(message.delta) if self.light else message.delta
+            delta = self._strip_payload(message.delta) if self.light else message.delta
             if message.metadata.cacheable:
                 self._cache[message.hash] = (delta, self.finished)
         content = delta.new_element if delta.WhichOneof("type") == "new_element" else delta.add_block
@@ -453,21 +453,21 @@ class WebSession:
             return
         kind = content.WhichOneof("type") or ""
         element = Element(kind, getattr(content, kind) if kind else content, self._run, delta.fragment_id)
-        if getattr(element.proto, "set_value", False):  # the script's own value: what was sent before is invalid
+        if getattr(element.proto, "set_value", False):  # set by the script: the state sent earlier is invalid
             self._states.pop(element.id, None)
         self._elements[path] = element
 
-    def _lightened(self, delta: Delta) -> Delta:
+    def _strip_payload(self, delta: Delta) -> Delta:
         """Return a message without the payload of a component or chart, to save memory."""
         kind = delta.new_element.WhichOneof("type") if delta.WhichOneof("type") == "new_element" else ""
         if kind not in ("bidi_component", "plotly_chart", "dataframe"):
             return delta
-        light = Delta(fragment_id=delta.fragment_id)
-        before, after = getattr(delta.new_element, kind), getattr(light.new_element, kind)
-        after.id = before.id
+        stripped = Delta(fragment_id=delta.fragment_id)
+        source, target = getattr(delta.new_element, kind), getattr(stripped.new_element, kind)
+        target.id = source.id
         if kind == "bidi_component":
-            after.component_name = before.component_name
-        return light
+            target.component_name = source.component_name
+        return stripped
 
     def _begin(self, message: ForwardMsg) -> None:
         session = message.new_session
@@ -478,27 +478,29 @@ class WebSession:
             self._max_age = session.config.max_cached_message_age
             self._stop(self._timers)
         self._running = True
-        if self._waits and not (self._waits.page_hash and self._waits.page_hash != session.page_script_hash):
-            self._waits.begun |= not self._run_fragments or self._waits.fragment in self._run_fragments
+        if self._awaited and not (self._awaited.page_hash and self._awaited.page_hash != session.page_script_hash):
+            self._awaited.begun |= not self._run_fragments or self._awaited.fragment in self._run_fragments
 
     def _end(self, message: ForwardMsg) -> None:
         if message.script_finished == EARLY:
             return
         self._running = False
         self._forget()
-        if self._waits and self._waits.begun and not self._waits.end.done():
-            self._waits.end.set_result(None)
+        if self._awaited and self._awaited.begun and not self._awaited.end.done():
+            self._awaited.end.set_result(None)
 
     def _forget(self) -> None:
-        """Drop what the run did not send again: elements, the states of their widgets, cached messages."""
-        ours = self._run_fragments
+        """Drop the elements, widget states and cached messages that the run did not send again."""
+        fragments = self._run_fragments
         self.finished += 1
         self._elements = {
-            path: e for path, e in self._elements.items() if e.run == self._run or (ours and e.fragment not in ours)
+            path: e
+            for path, e in self._elements.items()
+            if e.run == self._run or (fragments and e.fragment not in fragments)
         }
-        if not ours:
-            there = {e.id for e in self._elements.values()}
-            self._states = {name: one for name, one in self._states.items() if name in there}
+        if not fragments:
+            ids = {e.id for e in self._elements.values()}
+            self._states = {id_: sent for id_, sent in self._states.items() if id_ in ids}
             self._cache = {
                 name: (delta, used)
                 for name, (delta, used) in self._cache.items()
@@ -509,17 +511,17 @@ class WebSession:
         navigation = message.navigation
         self.pages = {page.url_pathname: page.page_script_hash for page in navigation.app_pages}
         self._hash = navigation.page_script_hash
-        self.page = next((name for name, one in self.pages.items() if one == self._hash), self.page)
+        self.page = next((name for name, hash_ in self.pages.items() if hash_ == self._hash), self.page)
 
     def _repeat(self, fragment: str, interval: float) -> None:
-        async def again() -> None:
+        async def rerun_forever() -> None:
             with suppress(Gone):
                 while True:
                     await asyncio.sleep(interval)
                     await self._send(self._rerun((), fragment, auto=True))
 
         if fragment not in self._timers:
-            self._timers[fragment] = asyncio.create_task(again())
+            self._timers[fragment] = asyncio.create_task(rerun_forever())
 
     def _stop(self, fragments: Iterable[str]) -> None:
         for fragment in list(fragments):
@@ -531,13 +533,13 @@ class WebSession:
             self._answers[request].set_result(answer)
 
     def _fail(self, error: Exception) -> None:
-        ends = [self._waits.end] if self._waits else []
+        ends = [self._awaited.end] if self._awaited else []
         for end in [*ends, *self._answers.values()]:
             if not end.done():
                 end.set_exception(error)
 
 
 def run(visit: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine beside the event loop that another test's browser has in this thread."""
-    with ThreadPoolExecutor(1) as beside:
-        return beside.submit(asyncio.run, visit).result()
+    """Run a coroutine in another thread, because a browser of another test may have an event loop in this one."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(asyncio.run, visit).result()

@@ -3,13 +3,11 @@
 
 export const NOT_DRAWN = "This drawing needs a browser from 2024 or later.";
 
-/**
- * A component in a standalone file.
- *
- * @typedef {{ show: (data: any) => void }} Mounted
- */
+/** @typedef {{ show: (data: any) => void }} Mounted a component in a standalone file */
+/** @typedef {(root: HTMLElement, send: Send, readAddress: () => string) => Mounted} Create */
 
-// Decode base64 of deflated data whose even bytes precede the odd ones; see `packed` in figures/files/page.py.
+// Decode base64 of deflated data whose even bytes precede the odd ones; see `compress_packet` in
+// figures/files/page.py.
 /** @type {(text: string) => Promise<Uint8Array>} */
 export async function inflate(text) {
   const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -29,27 +27,27 @@ export function waitForFonts() {
 }
 
 // Unpack the data in the page and draw it with a component.
-/** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
+/** @type {(create: Create) => Promise<void>} */
 export async function openAlone(create) {
   const [root, data] = ["root", "said"].map((id) => /** @type {HTMLElement} */ (document.getElementById(id)));
   const content = JSON.parse(data.textContent ?? "");
-  let changed = "";
-  const locate = () => changed || location.hash.slice(1) || content.start;
+  let address = "";
+  const readAddress = () => address || location.hash.slice(1) || content.start;
   /** @type {Send} */
   const send = (name, value) => {
     if (name !== "view") return;
-    changed = buildAddress(value);
+    address = buildAddress(value);
     try {
-      history.replaceState(null, "", "#" + changed);
+      history.replaceState(null, "", "#" + address);
     } catch {
       /* inside a notebook a page has no address */
     }
   };
   await waitForFonts();
-  const [app, bytes] = await drawAlone(create, root, content.packet, send, locate);
+  const [app, bytes] = await drawAlone(create, root, content.packet, send, readAddress);
   if (!app) return;
   window.addEventListener("hashchange", () => {
-    changed = "";
+    address = "";
     app.show(bytes);
   });
   document.documentElement.dataset.painted = "yes";
@@ -57,26 +55,28 @@ export async function openAlone(create) {
 
 // Draw every part of a page with a component, each with the data that follow it. Such a page stores nothing in the
 // address.
-/** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
+/** @type {(create: Create) => Promise<void>} */
 export async function openParts(create) {
   await waitForFonts();
   for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-alone]"))) {
     const content = JSON.parse(root.nextElementSibling?.textContent ?? "");
-    let changed = content.start;
+    let address = content.start;
     /** @type {Send} */
     const send = (name, value) => {
-      if (name === "view") changed = buildAddress(value);
+      if (name === "view") address = buildAddress(value);
     };
-    await drawAlone(create, root, content.packet, send, () => changed);
+    await drawAlone(create, root, content.packet, send, () => address);
   }
   document.documentElement.dataset.painted = "yes";
 }
 
-/** @type {(create: Function, root: HTMLElement, packet: string, send: Send, locate: () => string) => Promise<any[]>} */
-async function drawAlone(create, root, packet, send, locate) {
+/**
+ * @type {(create: Create, root: HTMLElement, packet: string, send: Send, readAddress: () => string) => Promise<any[]>}
+ */
+async function drawAlone(create, root, packet, send, readAddress) {
   try {
     const bytes = await inflate(packet);
-    const app = create(root, send, locate);
+    const app = create(root, send, readAddress);
     app.show(bytes);
     return [app, bytes];
   } catch (error) {

@@ -1,9 +1,9 @@
 """Bundle the JavaScript and the style of a component into one text, for the app's pages and for standalone files.
 
-The sources are read as files, because a standalone page needs no Streamlit. A server sends a component's
-:func:`build_module` as the file :func:`name_served_file`. The app must also run from a checkout without Node, so a
-bundler such as esbuild would require generated files in the repository. Our modules import and export in only two
-forms, which are easy to join.
+The app must run from a checkout without Node, so a bundler such as esbuild would require generated files in the
+repository. Our modules use only two forms of import and export, which are easy to join. The sources are read as files,
+so that standalone pages do not need Streamlit. A server sends the text of :func:`build_module` as the file
+:func:`name_served_file`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mha_viz.view.settings import build_browser_settings
 
-SERVED = "mha_viz.files"  # the component under which Streamlit registers modules that are sent as files
+SERVED = "mha_viz.files"  # name of the Streamlit component that serves modules as files
 FOLDER = Path(__file__).resolve().parent
 COMPONENTS = tuple(sorted(path.stem for path in FOLDER.glob("*/*.js") if path.stem == path.parent.name))
 
@@ -65,15 +65,15 @@ def _get_entry(component: str) -> Path:
 def join_modules(*entries: Path) -> str:
     """Return ``entries`` and all modules that they import as one text, each module once and after its imports.
 
-    In node, the modules import each other; a page gets them as one text, because inline component code cannot import.
-    Each module becomes a function that runs at once and returns its exports, so that its other names stay private.
+    Inline component code cannot import modules. Therefore each module becomes a function that is called at once and
+    returns its exports, so that its other names stay private.
     Comments on separate lines and indentation are removed.
 
     Raises ValueError if modules import each other in a circle, if an import is not of the form ``import { a, b } from
     "./module.js";``, or if an export is not a constant, function or class where it is declared.
     """
-    needed = [path for entry in entries for path in _sort_modules(entry.resolve(), ())]
-    return "".join(_wrap_module(path) for path in dict.fromkeys(needed))
+    modules = [path for entry in entries for path in _sort_modules(entry.resolve(), ())]
+    return "".join(_wrap_module(path) for path in dict.fromkeys(modules))
 
 
 def name_constant(path: Path) -> str:
@@ -82,37 +82,37 @@ def name_constant(path: Path) -> str:
 
 
 def _sort_modules(path: Path, importers: tuple[Path, ...]) -> Iterable[Path]:
-    """Return the modules that ``path`` needs, itself last."""
+    """Return the modules that ``path`` needs, in the order of their imports, and ``path`` itself last."""
     if path in importers:
         circle = " → ".join(module.name for module in (*importers[importers.index(path) :], path))
         raise ValueError(f"Modules that import each other in a circle cannot be one text: {circle}.")
-    needed = (_sort_modules(other, (*importers, path)) for _, other in _iter_imports(path))
-    return dict.fromkeys([*(module for modules in needed for module in modules), path])
+    imported = (_sort_modules(module, (*importers, path)) for _, module in _iter_imports(path))
+    return dict.fromkeys([*(module for modules in imported for module in modules), path])
 
 
 def _wrap_module(path: Path) -> str:
     """Return a module as the definition of a constant that holds its exports."""
     source = _load_source(path)
     exports = _EXPORT.findall(source) + ["default: $default"] * bool(_DEFAULT_EXPORT.search(source))
-    for pattern, text in ((_IMPORT, ""), (_EXPORT, ""), (_DEFAULT_EXPORT, "function $default")):
-        source = pattern.sub(text, source)
+    for pattern, replacement in ((_IMPORT, ""), (_EXPORT, ""), (_DEFAULT_EXPORT, "function $default")):
+        source = pattern.sub(replacement, source)
     if other := _OTHER_EXPORT.search(source):
         raise ValueError(f"{path.name}: “{other[0]}” is not an export where a constant, function or class is declared.")
     for pattern in (_COMMENT_BLOCK, _COMMENT_LINE, _INDENT):
         source = pattern.sub("", source)
-    imports = "".join(f"const {names} = {name_constant(other)};\n" for names, other in _iter_imports(path))
+    imports = "".join(f"const {names} = {name_constant(module)};\n" for names, module in _iter_imports(path))
     return f"const {name_constant(path)} = (() => {{\n{imports}{source}return {{ {', '.join(exports)} }};\n}})();\n"
 
 
 def _load_source(path: Path) -> str:
     """Return the text of a module, with its imports of JSON files replaced by their content."""
 
-    def json_constant(statement: re.Match[str]) -> str:
+    def write_constant(statement: re.Match[str]) -> str:
         file = (path.parent / statement[2]).resolve()
         content = build_browser_settings() if file.name == "view.json" else json.loads(file.read_text("utf-8"))
         return f"const {statement[1]} = {json.dumps(content, separators=(',', ':'))};\n"
 
-    return _JSON_IMPORT.sub(json_constant, path.read_text("utf-8"))
+    return _JSON_IMPORT.sub(write_constant, path.read_text("utf-8"))
 
 
 def _iter_imports(path: Path) -> Iterator[tuple[str, Path]]:
@@ -136,7 +136,7 @@ def build_style(component: str) -> str:
 def join_styles(sheet: Path) -> str:
     """Return a style sheet with each ``@import "./sheet.css";`` replaced by the imported sheet.
 
-    A sheet inside a page can import nothing.
+    Style sheets inside a page cannot import others.
     """
     return _STYLE_IMPORT.sub(lambda match: join_styles(sheet.parent / match[1]), sheet.read_text("utf-8"))
 

@@ -60,7 +60,7 @@ export function enableRoving(bar) {
  * @type {(caption: string, options: readonly string[][], choose: (value: string) => void) => Control & { select:
  *   HTMLSelectElement }}
  */
-export function makeChoice(caption, options, choose) {
+export function makeMenu(caption, options, choose) {
   const entries = options.map(([value, textContent]) => make("option", { value, textContent }));
   const select = make("select", { onchange: () => choose(select.value) }, ...entries);
   return {
@@ -72,10 +72,10 @@ export function makeChoice(caption, options, choose) {
   };
 }
 
-// Make the menus in `box` as wide as their chosen options; return a function that fits them again. Browsers that
-// support `field-sizing` do so by themselves.
+// Make the menus in `box` as wide as their chosen options; return a function that does so again. Browsers that
+// support `field-sizing` need no help.
 /** @type {(box: HTMLElement) => () => void} */
-export function keepFitted(box) {
+export function keepMenusFitted(box) {
   if (CSS.supports("field-sizing", "content")) return () => {};
   const fitAll = () => box.querySelectorAll("select").forEach(fitSelect);
   new ResizeObserver(() => requestAnimationFrame(fitAll)).observe(box); // folded elements have no width
@@ -86,37 +86,37 @@ export function keepFitted(box) {
 /** @type {(select: HTMLSelectElement) => void} */
 function fitSelect(select) {
   if (!select.offsetWidth) return;
-  const alone = /** @type {HTMLSelectElement} */ (select.cloneNode());
-  Object.assign(alone.style, { position: "absolute", visibility: "hidden", width: "auto" });
-  alone.append(new Option(select.selectedOptions[0]?.text));
-  select.after(alone);
-  select.style.width = `${Math.ceil(alone.getBoundingClientRect().width)}px`;
-  alone.remove();
+  const clone = /** @type {HTMLSelectElement} */ (select.cloneNode());
+  Object.assign(clone.style, { position: "absolute", visibility: "hidden", width: "auto" });
+  clone.append(new Option(select.selectedOptions[0]?.text));
+  select.after(clone);
+  select.style.width = `${Math.ceil(clone.getBoundingClientRect().width)}px`;
+  clone.remove();
 }
 
-// Make a choice between rules, with a field for the number of a rule that has one.
+// Make a menu of rules, with a slider for the number of a rule that has one.
 /** @type {(caption: string, name: string, drawing: Drawing, change: Change) => Control} */
 function makeRuleChoice(caption, name, drawing, change) {
   const rules = Object.fromEntries(listChoices(name, drawing));
   /** @type {(rule: string) => Required<Pick<Choice, "first" | "range">>} */
-  const familyOf = (rule) => ({ first: rule, range: [0, 1, 1], ...rules[rule] });
-  const mode = makeChoice(caption, listOptions(name, drawing), (rule) => change({ [name]: familyOf(rule).first }));
+  const getRange = (rule) => ({ first: rule, range: [0, 1, 1], ...rules[rule] });
+  const mode = makeMenu(caption, listOptions(name, drawing), (rule) => change({ [name]: getRange(rule).first }));
   const output = make("output");
   const slider = make("input", { type: "range", "aria-label": `Value of ${caption.toLowerCase()}` });
   /** @type {(rule: string, value: number) => string} */
-  const written = (rule, value) => (familyOf(rule).range[2] < 1 ? value.toFixed(2) : String(value));
+  const formatValue = (rule, value) => (getRange(rule).range[2] < 1 ? value.toFixed(2) : String(value));
   slider.oninput = () => {
     const rule = mode.select.value;
-    change({ [name]: rule + written(rule, +slider.value) }, 300);
+    change({ [name]: rule + formatValue(rule, +slider.value) }, 300);
   };
   /** @type {(value: string) => void} */
   const set = (value) => {
     const { value: rule, number } = findChoice(name, value) ?? { value, number: "" };
     mode.set(rule);
     slider.hidden = output.hidden = !number;
-    [slider.min, slider.max, slider.step] = familyOf(rule).range.map(String);
+    [slider.min, slider.max, slider.step] = getRange(rule).range.map(String);
     slider.value = number || "0";
-    output.textContent = number && written(rule, +number);
+    output.textContent = number && formatValue(rule, +number);
   };
   return { box: make("div", { class: "choice" }, mode.box, slider, output), set };
 }
@@ -129,7 +129,7 @@ export const makeControls = (drawing, change) =>
       if (control === "rule") return [name, makeRuleChoice(label, name, drawing, change)];
       const options = listOptions(name, drawing);
       if (control === "segments") return [name, makeSegments(label, name, options, change)];
-      return [name, makeChoice(label, options, (value) => change({ [name]: value }))];
+      return [name, makeMenu(label, options, (value) => change({ [name]: value }))];
     }),
   );
 
@@ -157,23 +157,23 @@ export function describeChanges(view, usual, drawing, more = []) {
   return ["Drawing", [...changed, ...more].join(", ")].filter(Boolean).join(": ");
 }
 
-// If the initial settings differ from the `usual` ones, say in one line what is left out, with a button to show all,
-// and one to go back. Hide the line as soon as anything else is chosen.
-/** @type {(line: HTMLElement, first: Record<string, string>, usual: Record<string, string>, view: Settings,
+// If the initial settings differ from the `usual` ones, say in one line what is left out, with a button that shows all
+// or goes back. Hide the line as soon as anything else is chosen.
+/** @type {(line: HTMLElement, initial: Record<string, string>, usual: Record<string, string>, view: Settings,
  *   change: (settings: Record<string, string>) => void, words: string[]) => void} */
-export function showFirstSettings(line, first, usual, view, change, [says, back]) {
-  const names = Object.keys(first).filter((name) => first[name] !== usual[name]);
+export function showInitialSettings(line, initial, usual, view, change, [note, backLabel]) {
+  const names = Object.keys(initial).filter((name) => initial[name] !== usual[name]);
   /** @type {(settings: Record<string, string>) => boolean} */
-  const isAs = (settings) => names.every((name) => view[/** @type {Setting} */ (name)] === settings[name]);
+  const matches = (settings) => names.every((name) => view[/** @type {Setting} */ (name)] === settings[name]);
   /** @type {(settings: Record<string, string>, words: string) => HTMLElement} */
-  const turn = (settings, words) => {
+  const makeButton = (settings, words) => {
     const onclick = () => change(Object.fromEntries(names.map((name) => [name, settings[name]])));
     return make("button", { type: "button", class: "quiet", onclick }, words);
   };
-  line.hidden = !names.length || !(isAs(first) || isAs(usual));
+  line.hidden = !names.length || !(matches(initial) || matches(usual));
   line.replaceChildren(
-    ...(isAs(first)
-      ? [says, turn(usual, "Show all weights")]
-      : ["All weights of this long text are shown; for links, hover over a word.", turn(first, back)]),
+    ...(matches(initial)
+      ? [note, makeButton(usual, "Show all weights")]
+      : ["All weights of this long text are shown; for links, hover over a word.", makeButton(initial, backLabel)]),
   );
 }

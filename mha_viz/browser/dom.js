@@ -8,7 +8,7 @@
  */
 
 /**
- * Page elements by name, as made by each component's `page`.
+ * Page elements by name, as returned by each component's `makePage`.
  *
  * @typedef {Record<string, any>} Parts
  */
@@ -33,18 +33,18 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-// Close an open box on Escape, pressed on its button `way` or inside it. The focus moves to `way`, and a pinned word
-// stays pinned.
-/** @type {(way: HTMLElement, box: HTMLElement, isOpen: () => boolean, close: () => void) => void} */
-export function closeOnEscape(way, box, isOpen, close) {
+// Close an open box on Escape, pressed on its `opener` or inside it. The focus moves to `opener`, and a pinned
+// word stays pinned.
+/** @type {(opener: HTMLElement, box: HTMLElement, isOpen: () => boolean, close: () => void) => void} */
+export function closeOnEscape(opener, box, isOpen, close) {
   /** @type {(event: KeyboardEvent) => void} */
   const onEscape = (event) => {
     if (event.key !== "Escape" || !isOpen()) return;
     event.stopPropagation();
     close();
-    way.focus();
+    opener.focus();
   };
-  for (const part of new Set([way, box])) part.addEventListener("keydown", onEscape);
+  for (const part of new Set([opener, box])) part.addEventListener("keydown", onEscape);
 }
 
 // Wrap a user's text so that its direction does not affect the text around it.

@@ -1,7 +1,7 @@
 // Compute numbers and positions; no DOM access, no colours. Tested with `node --test`.
 import { formatHead, getKeys } from "./reading.js";
-import { visitRows, gatherRow, findGreatest, findHeaviest, listPieces, sumShown } from "./rows.js";
-import { LONG_TOKENS, getFirstValues, getLast, parseSettings, encodeSettings } from "./view.js";
+import { visitRows, gatherRow, findLargestSize, findLargest, getColumns, sumVisible } from "./rows.js";
+import { LONG_TOKENS, getDefaults, getLastParameter, parseSettings, encodeSettings } from "./view.js";
 /** @import { Axis, Bins, Reading } from "./reading.js" */
 /** @import { Kind, Settings } from "./view.js" */
 
@@ -48,7 +48,7 @@ import { LONG_TOKENS, getFirstValues, getLast, parseSettings, encodeSettings } f
 export const isLong = (reading) => Math.max(reading.n, getKeys(reading).n) > LONG_TOKENS;
 // Return the default view of a reading. For a long text it shows only the strongest links.
 /** @type {(reading: Reading) => Record<string, string>} */
-export const getDefaultView = (reading) => getFirstValues("explorer", [reading], isLong(reading));
+export const getDefaultView = (reading) => getDefaults("explorer", [reading], isLong(reading));
 
 // Parse URLSearchParams into a view. Unknown or out-of-range values become the default; never throws.
 /** @type {(params: URLSearchParams, reading: Reading) => ReadingView} */
@@ -56,18 +56,18 @@ export function parseView(params, reading) {
   const start = reading.start || {};
   const view = /** @type {ReadingView} */ (parseSettings(params, getDefaultView(reading), "explorer"));
   /** @type {(name: string) => string | null} */
-  const last = (name) => getLast(params, name);
-  view.head = parseHead(last("head"), reading) ?? parseHead(start.head, reading) ?? 0;
+  const getParameter = (name) => getLastParameter(params, name);
+  view.head = parseHead(getParameter("head"), reading) ?? parseHead(start.head, reading) ?? 0;
   const layer = Math.floor(view.head / reading.heads) * reading.heads;
-  const others = (last("on") || "")
+  const others = (getParameter("on") || "")
     .split(".")
     .filter((s) => /^\d{1,3}$/.test(s))
     .map(Number);
-  const on = new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)]);
-  view.on = [...on].slice(0, reading.together);
-  const startPin = last("head") === null ? start.pin : null;
-  view.pin = parsePin(last("pin") ?? startPin, reading);
-  view.link = parseLink(last("link"), reading);
+  const openHeads = new Set([view.head, ...others.filter((h) => h < reading.heads).map((h) => layer + h)]);
+  view.on = [...openHeads].slice(0, reading.together);
+  const startPin = getParameter("head") === null ? start.pin : null;
+  view.pin = parsePin(getParameter("pin") ?? startPin, reading);
+  view.link = parseLink(getParameter("link"), reading);
   return view;
 }
 
@@ -142,7 +142,7 @@ function computeAxisUnits(axis, view, side) {
     ...(isWritten(axis, tokens) ? { written: true } : {}),
   }));
   const visibleUnits = view.special === "keep" ? allUnits : allUnits.filter((u) => !u.special);
-  if (!side || !hasSecond(axis)) return visibleUnits;
+  if (!side || !hasSecondText(axis)) return visibleUnits;
   return visibleUnits.filter((u) => u.segment === (side === "a" ? 0 : 1));
 }
 
@@ -150,11 +150,11 @@ function computeAxisUnits(axis, view, side) {
 const isWritten = ({ written = Infinity, special }, tokens) =>
   !special[tokens[0]] && tokens[tokens.length - 1] >= written;
 /** @type {(axis: Axis) => boolean} */
-const hasSecond = (axis) => axis.segments.some((s) => s === 1);
+const hasSecondText = (axis) => axis.segments.some((s) => s === 1);
 /** @type {(reading: Reading) => boolean} */
-export const isPair = (reading) => hasSecond(reading) || hasSecond(getKeys(reading));
+export const isPair = (reading) => hasSecondText(reading) || hasSecondText(getKeys(reading));
 
-// Return the block of one head: w[row * C + column], and hidden[row], the share of the row that is not shown.
+// Return the block of one head, with hidden[row], the share of the row that is not shown.
 /** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => WholeBlock} */
 export function computeBlock(reading, head, view, axes = computeUnits(reading, view)) {
   const part = computeShownBlock(reading, head, view, axes);
@@ -162,7 +162,7 @@ export function computeBlock(reading, head, view, axes = computeUnits(reading, v
   return Object.assign(part, { quantity, signed, hidden: computeHiddenShares(reading, head, axes) });
 }
 
-// Return the weights of a head, which the browser must have.
+// Return the weights of a head, which must have been sent.
 /** @type {(reading: Reading, head: number) => Float32Array} */
 const getMatrix = (reading, head) => /** @type {Float32Array} */ (reading.matrices.get(head));
 
@@ -176,10 +176,10 @@ export function computeShownBlock(reading, head, view, { rows, cols }) {
   const isRescaled = view.special === "rescale" && !signed;
   if (R === reading.n && C === getKeys(reading).n && !isRescaled) return makeShownBlock(raw, R, C, signed);
   const w = new Float32Array(R * C);
-  const columns = listPieces(cols);
+  const columns = getColumns(cols);
   visitRows(raw, getKeys(reading).n, rows, (row, begin, pieces, r) => {
     const first = begin + columns.tokens[0];
-    if (columns.run && row === raw && !isRescaled) return w.set(raw.subarray(first, first + C), r * C);
+    if (columns.isConsecutive && row === raw && !isRescaled) return w.set(raw.subarray(first, first + C), r * C);
     const share = 1 / pieces.length;
     const shown = share * gatherRow(row, begin, columns, share, w, r * C);
     const line = w.subarray(r * C, r * C + C);
@@ -197,7 +197,7 @@ const makeShownBlock = (w, R, C, signed) => ({
   C,
   signed,
   get max() {
-    return findGreatest(w);
+    return findLargestSize(w);
   },
 });
 
@@ -205,17 +205,17 @@ const makeShownBlock = (w, R, C, signed) => ({
 /** @type {(reading: Reading, head: number, axes: Axes) => Float32Array} */
 function computeHiddenShares(reading, head, { rows, cols }) {
   const hidden = new Float32Array(rows.length);
-  const before = reading.hidden?.[reading.full.indexOf(head)];
+  const previouslyHidden = reading.hidden?.[reading.full.indexOf(head)];
   const { signed = false } = reading;
-  const columns = listPieces(cols);
+  const columns = getColumns(cols);
   const { n: m } = getKeys(reading);
-  if (cols.length === m && !before) return hidden;
+  if (cols.length === m && !previouslyHidden) return hidden;
   visitRows(getMatrix(reading, head), m, rows, (row, begin, pieces, r) => {
     let total = 0;
     for (let i = begin; i < begin + m; i++) total += signed ? Math.abs(row[i]) : row[i];
-    hidden[r] = total ? 1 - sumShown(row, begin, columns, signed) / total : 0;
-    if (before) {
-      const hiddenBefore = computeMean(pieces.map((q) => before[q]));
+    hidden[r] = total ? 1 - sumVisible(row, begin, columns, signed) / total : 0;
+    if (previouslyHidden) {
+      const hiddenBefore = computeMean(pieces.map((q) => previouslyHidden[q]));
       hidden[r] = hiddenBefore + (1 - hiddenBefore) * hidden[r];
     }
   });
@@ -230,14 +230,14 @@ export const computeMean = (values) => values.reduce((a, b) => a + b, 0) / (valu
 export function listPooledUnits(reading, view) {
   const bins = getBins(reading);
   /** @type {(axis: Axis, bins: Bins, side: string) => number[]} */
-  const along = (axis, { starts, special }, side) => {
+  const listVisible = (axis, { starts, special }, side) => {
     const shown = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
-    if (!side || !hasSecond(axis)) return shown;
+    if (!side || !hasSecondText(axis)) return shown;
     return shown.filter((i) => axis.segments[starts[i]] === (side === "a" ? 0 : 1));
   };
   return {
-    rows: along(reading, bins.rows, getSides(view)[0]),
-    cols: along(getKeys(reading), bins.cols, getSides(view)[1]),
+    rows: listVisible(reading, bins.rows, getSides(view)[0]),
+    cols: listVisible(getKeys(reading), bins.cols, getSides(view)[1]),
   };
 }
 
@@ -253,12 +253,12 @@ function getBins(reading) {
 export function poolBlock(reading, head, { rows, cols }) {
   const bins = getBins(reading);
   const thumbs = /** @type {Uint8Array} */ (reading.thumbs);
-  const [down, across] = [bins.rows, bins.cols].map(({ starts }) => starts.length);
+  const [rowCount, columnCount] = [bins.rows, bins.cols].map(({ starts }) => starts.length);
   const [R, C] = [rows.length, cols.length];
   const w = new Float32Array(R * C);
   let max = 0;
   for (let r = 0; r < R; r++) {
-    const from = (head * down + rows[r]) * across;
+    const from = (head * rowCount + rows[r]) * columnCount;
     for (let c = 0; c < C; c++) {
       const root = thumbs[from + cols[c]] / 255;
       w[r * C + c] = root * root;
@@ -292,7 +292,7 @@ export function chooseLinks({ w: values, R, C, signed }, links) {
       continue;
     }
     if (mode === "top") {
-      for (const c of findHeaviest(row, value)) mask[r * C + c] = 1;
+      for (const c of findLargest(row, value)) mask[r * C + c] = 1;
       continue;
     }
     const order = Array.from(row.keys()).sort((a, b) => row[b] - row[a] || a - b);
@@ -330,7 +330,7 @@ export function computeShading(part, scale) {
   if (scale === "log") return { factors: factors.fill(1), shade: scaleLogarithmically };
   if (scale !== "row")
     return { factors: factors.fill(255 / ((scale === "head" && part.max) || 1)), shade: scaleLinearly };
-  for (let r = 0; r < R; r++) factors[r] = 255 / (findGreatest(w.subarray(r * C, r * C + C)) || 1);
+  for (let r = 0; r < R; r++) factors[r] = 255 / (findLargestSize(w.subarray(r * C, r * C + C)) || 1);
   return { factors, shade: scaleLinearly };
 }
 
@@ -354,8 +354,8 @@ export function rankHeads(reading, view) {
   if (reading.matrices.size < reading.layers * reading.heads) return null;
   const columns = getKeys(reading);
   /** @type {(axis: Axis, token: number) => number[]} */
-  const group = (axis, token) => (words && axis.groups.find((g) => g.includes(token))) || [token];
-  const [queries, keys] = [group(reading, query), group(columns, key)];
+  const findTokens = (axis, token) => (words && axis.groups.find((g) => g.includes(token))) || [token];
+  const [queries, keys] = [findTokens(reading, query), findTokens(columns, key)];
   const weights = [];
   for (let head = 0; head < reading.layers * reading.heads; head++) {
     const raw = getMatrix(reading, head);

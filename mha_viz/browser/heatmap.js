@@ -10,61 +10,61 @@ import { computeHeatmapLayout, isWithin } from "./layouts.js";
 /**
  * The data of a heatmap; for a difference also its largest number, because signs are marked.
  *
- * @typedef {Pick<ShownHead, "shade" | "picture" | "largest"> & { part: Block }} Pictured
+ * @typedef {Pick<ShownHead, "shade" | "picture" | "largest"> & { part: Block }} HeatmapData
  */
 
-/** @typedef {Axes & { head: Pictured, focus: Span | null, marked?: boolean[] | null, view?: Settings }} HeatScene */
+/** @typedef {Axes & { head: HeatmapData, focus: Span | null, marked?: boolean[] | null, view?: Settings }} HeatScene */
 
-const LABEL = 96; // maximum width of labels, pixels
-const MARKED = 4; // from this cell size on, cells below 0 get a minus, and marked cells an outline
-const FRAMED = 6; // from this cell size on, the focus has a frame, which would hide smaller cells
+const MAX_LABEL = 96; // maximum width of labels, pixels
+const MIN_MARKED = 4; // smallest cell with room for a minus or an outline, pixels
+const MIN_FRAMED = 6; // smallest cell with a frame, which would hide smaller cells, pixels
 const [FRAME, HALO, TICK] = [1.5, 3.5, 4]; // pixels: a frame, the halo around it, and a tick beside small cells
 export const EDGE = 2; // pixels beyond the last row and column, for half of the frame around them
 const FAINT = 0.1; // of the largest difference; smaller ones need no minus, because their colour is hardly visible
-const DEEP = 0.52; // of the largest difference; from here on a cell is closer to the ink than to the paper
+const DARK = 0.52; // of the largest difference; such a cell is closer to the ink than to the paper
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const measureHeatmapLabel = (rows, cols, look) =>
-  Math.min(LABEL, measureWidest(rows, cols, look.textFont(13)) + 12);
+  Math.min(MAX_LABEL, measureWidest(rows, cols, look.textFont(13)) + 12);
 
-/** @type {(cell: number, least?: number) => number} */
-export const computeLabelSize = (cell, least = 0) => Math.max(least, cell < 10 ? 9 : 10, Math.min(13, cell - 1));
+/** @type {(cell: number, minSize?: number) => number} */
+export const computeLabelSize = (cell, minSize = 0) => Math.max(minSize, cell < 10 ? 9 : 10, Math.min(13, cell - 1));
 // Return the interval at which labels are written, which is above 1 if cells are smaller than letters. Keep in step
-// with `label_step` in figures/layout/heatmap.py.
-/** @type {(cell: number, least?: number) => number} */
-export const computeLabelStep = (cell, least) => Math.ceil(computeLabelSize(cell, least) / cell);
+// with `compute_label_step` in figures/layout/heatmap.py.
+/** @type {(cell: number, minSize?: number) => number} */
+export const computeLabelStep = (cell, minSize) => Math.ceil(computeLabelSize(cell, minSize) / cell);
 // Say which labels are left out: "Every 2nd token is labelled."; return "" if all are shown.
-/** @type {(cell: number | undefined, least?: number) => string} */
-export function describeLabelStep(cell, least) {
-  const every = cell ? computeLabelStep(cell, least) : 1;
-  const ending = { 2: "nd", 3: "rd" }[every] ?? "th";
-  return every === 1 ? "" : `Every ${every}${ending} token is labelled.`;
+/** @type {(cell: number | undefined, minSize?: number) => string} */
+export function describeLabelStep(cell, minSize) {
+  const step = cell ? computeLabelStep(cell, minSize) : 1;
+  const ending = { 2: "nd", 3: "rd" }[step] ?? "th";
+  return step === 1 ? "" : `Every ${step}${ending} token is labelled.`;
 }
 
-// Choose which of `total` rows or columns are labelled: every `every`-th; focused ones replace those close to them.
-/** @type {(total: number, every: number, focused: number | null, count?: number) => Set<number>} */
-export function chooseLabelled(total, every, focused, count = 1) {
-  const near = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
-  const regular = Array.from({ length: Math.ceil(total / every) }, (_, k) => k * every);
-  return new Set([...near, ...regular.filter((i) => near.every((at) => Math.abs(i - at) >= every))]);
+// Choose which of `total` rows or columns are labelled: every `step`-th; focused ones replace those close to them.
+/** @type {(total: number, step: number, focused: number | null, count?: number) => Set<number>} */
+export function chooseLabelled(total, step, focused, count = 1) {
+  const focusedIndices = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
+  const regular = Array.from({ length: Math.ceil(total / step) }, (_, k) => k * step);
+  return new Set([...focusedIndices, ...regular.filter((i) => focusedIndices.every((at) => Math.abs(i - at) >= step))]);
 }
 
 // scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Drawings of equal size share
-// `look.label` and `look.most`, the room for labels and the numbers of rows and columns; `look.above` is the room above
-// them, if it differs.
+// `look.labelWidth` and `look.maxUnits`, the number of rows and columns to leave room for. `look.labelHeight` is set
+// if it differs from the width.
 /** @type {(canvas: HTMLCanvasElement, scene: HeatScene, look: Look) => HeatmapLayout} */
 export function drawHeatmap(canvas, scene, look) {
   const { rows, cols } = scene;
-  const label = look.label ?? measureHeatmapLabel(rows, cols, look);
-  const most = look.most ?? 0;
+  const labelWidth = look.labelWidth ?? measureHeatmapLabel(rows, cols, look);
+  const maxUnits = look.maxUnits ?? 0;
   const layout = computeHeatmapLayout(
     look.width - EDGE,
-    Math.max(most, rows.length),
-    Math.max(most, cols.length),
+    Math.max(maxUnits, rows.length),
+    Math.max(maxUnits, cols.length),
     look.height - EDGE,
-    label,
-    look.above,
-    look.largest,
+    labelWidth,
+    look.labelHeight,
+    look.maxCell,
   );
   const context = fitCanvas(canvas, Math.max(layout.width + EDGE, 40), Math.max(layout.height + EDGE, 40));
   if (!rows.length || !cols.length) return layout;
@@ -72,13 +72,13 @@ export function drawHeatmap(canvas, scene, look) {
   drawMinuses(context, scene, look, layout);
   if (scene.marked) outlineCells(context, scene.marked, scene, look, layout);
   drawFocus(context, scene, look, layout);
-  // Beside another map with the same words, there is no room for them.
+  // Maps beside another one with the same words have no room for labels.
   if (layout.left) drawAxis(context, scene, look, layout, true);
   if (layout.top) drawAxis(context, scene, look, layout, false);
   return layout;
 }
 
-// Draw only the focus, on a canvas above a drawing without one, so that moving the pointer redraws no cells. Labels
+// Draw only the focus, on a canvas above a drawing without focus, so that moving the pointer redraws no cells. Labels
 // near a focused one become paler; cells do not, because their colour is their number.
 /**
  * @type {(canvas: HTMLCanvasElement, scene: HeatScene & { focus: Span }, look: Look, layout: HeatmapLayout) =>
@@ -86,14 +86,14 @@ export function drawHeatmap(canvas, scene, look) {
  */
 export function drawHeatmapFocus(canvas, scene, look, layout) {
   const context = fitCanvas(canvas, layout.width + EDGE, layout.height + EDGE);
-  const sides = [true, false].filter((isRow) => (isRow ? scene.focus.row : scene.focus.col) !== null);
+  const axes = [true, false].filter((isRow) => (isRow ? scene.focus.row : scene.focus.col) !== null);
   context.fillStyle = look.paper;
-  for (const isRow of sides) {
+  for (const isRow of axes) {
     if (isRow) context.fillRect(0, layout.top, layout.left - 1, layout.height - layout.top);
     else context.fillRect(layout.left, 0, layout.width - layout.left, layout.top - 1);
   }
   drawFocus(context, scene, look, layout);
-  for (const isRow of sides) drawAxis(context, scene, look, layout, isRow);
+  for (const isRow of axes) drawAxis(context, scene, look, layout, isRow);
 }
 
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
@@ -112,13 +112,13 @@ function drawCells(context, { head }, look, { left, top, cell }) {
 // because both ends of the scale look alike.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
 function drawMinuses(context, { head: { part, largest = part.signed ? part.max : 0 } }, look, { left, top, cell }) {
-  if (!look.hasMinus || !largest || cell < MARKED) return;
-  const high = Math.max(1, cell * 0.1);
+  if (!look.hasMinus || !largest || cell < MIN_MARKED) return;
+  const height = Math.max(1, cell * 0.1);
   part.w.forEach((d, i) => {
     if (d > -FAINT * largest) return;
     const [r, c] = [Math.floor(i / part.C), i % part.C];
-    context.fillStyle = d < -DEEP * largest ? look.paper : look.ink;
-    context.fillRect(left + (c + 0.25) * cell, top + (r + 0.5) * cell - high / 2, cell * 0.5, high);
+    context.fillStyle = d < -DARK * largest ? look.paper : look.ink;
+    context.fillRect(left + (c + 0.25) * cell, top + (r + 0.5) * cell - height / 2, cell * 0.5, height);
   });
 }
 
@@ -128,14 +128,14 @@ function drawMinuses(context, { head: { part, largest = part.signed ? part.max :
  *   void}
  */
 function outlineCells(context, marked, { head: { part } }, look, { left, top, cell }) {
-  if (cell < MARKED) return;
-  const inset = cell < FRAMED ? 0.5 : HALO / 2;
+  if (cell < MIN_MARKED) return;
+  const inset = cell < MIN_FRAMED ? 0.5 : HALO / 2;
   context.strokeStyle = look.accent;
   context.lineWidth = 1;
   marked.forEach((isMarked, i) => {
     if (!isMarked) return;
     const [x, y] = [left + (i % part.C) * cell + inset, top + Math.floor(i / part.C) * cell + inset];
-    if (cell < FRAMED) context.strokeRect(x, y, cell - 1, cell - 1);
+    if (cell < MIN_FRAMED) context.strokeRect(x, y, cell - 1, cell - 1);
     else drawFrame(context, look, x, y, cell - HALO, cell - HALO);
   });
 }
@@ -153,7 +153,7 @@ function drawFrame(context, look, ...box) {
   }
 }
 
-/** @type {(head: Pictured, look: Look) => OffscreenCanvas} */
+/** @type {(head: HeatmapData, look: Look) => OffscreenCanvas} */
 function makePicture({ part, shade }, look) {
   const { R, C } = part;
   const [colours, levels] = part.signed
@@ -173,12 +173,12 @@ function makePicture({ part, shade }, look) {
 function drawFocus(context, { focus, head: { part } }, look, { left, top, cell }) {
   if (!focus) return;
   const { row, col, rows = 1, cols = 1 } = focus;
-  const [x, wide] = col === null ? [left, part.C * cell] : [left + col * cell, cols * cell];
-  const [y, high] = row === null ? [top, part.R * cell] : [top + row * cell, rows * cell];
-  if (cell >= FRAMED) return drawFrame(context, look, x, y, wide, high);
+  const [x, width] = col === null ? [left, part.C * cell] : [left + col * cell, cols * cell];
+  const [y, height] = row === null ? [top, part.R * cell] : [top + row * cell, rows * cell];
+  if (cell >= MIN_FRAMED) return drawFrame(context, look, x, y, width, height);
   context.fillStyle = look.accent;
-  if (row !== null) context.fillRect(left - TICK - 1, y, TICK, high);
-  if (col !== null) context.fillRect(x, top - TICK - 1, wide, TICK);
+  if (row !== null) context.fillRect(left - TICK - 1, y, TICK, height);
+  if (col !== null) context.fillRect(x, top - TICK - 1, width, TICK);
 }
 
 /**
@@ -189,28 +189,28 @@ export function drawAxis(context, scene, look, layout, isRow) {
   const list = isRow ? scene.rows : scene.cols;
   const focused = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
-  const size = computeLabelSize(layout.cell, look.letters);
-  const every = computeLabelStep(layout.cell, look.letters);
-  const written = chooseLabelled(list.length, every, focused, count);
+  const size = computeLabelSize(layout.cell, look.minLabelSize);
+  const step = computeLabelStep(layout.cell, look.minLabelSize);
+  const labelled = chooseLabelled(list.length, step, focused, count);
   list.forEach((unit, i) => {
     const isFocused = isWithin(i, focused, count);
-    if (!isFocused && !written.has(i)) return;
+    if (!isFocused && !labelled.has(i)) return;
     context.font = look.textFont(size, isFocused ? 600 : 400);
     const quiet = unit.special || focused !== null; // labels near a focused one are paler, but still legible
     context.fillStyle = isFocused ? look.accent : quiet ? look.muted : look.ink;
-    const at = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
+    const position = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
     context.save();
-    if (isRow) context.translate(layout.left - 6, at);
+    if (isRow) context.translate(layout.left - 6, position);
     else {
-      context.translate(at, layout.top - 6);
+      context.translate(position, layout.top - 6);
       context.rotate(-Math.PI / 2);
     }
-    const wide = writeText(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left", layout.cell);
-    if (unit.written) context.fillRect(isRow ? -wide : 0, size * 0.6, wide, 1);
+    const width = writeText(context, unit.text, 0, 0, MAX_LABEL - 6, isRow ? "right" : "left", layout.cell);
+    if (unit.written) context.fillRect(isRow ? -width : 0, size * 0.6, width, 1);
     context.restore();
-    if (every === 1) return;
-    context.fillStyle = look.muted; // shows which of several rows a label belongs to
-    if (isRow) context.fillRect(layout.left - 5, at - 0.5, 4, 1);
-    else context.fillRect(at - 0.5, layout.top - 5, 1, 4);
+    if (step === 1) return;
+    context.fillStyle = look.muted; // a tick from the label to its row or column
+    if (isRow) context.fillRect(layout.left - 5, position - 0.5, 4, 1);
+    else context.fillRect(position - 0.5, layout.top - 5, 1, 4);
   });
 }

@@ -11,15 +11,15 @@ export function makePalette(stops) {
   const shades = new Uint32Array(256);
   const colours = stops.map(parseChannels);
   for (let i = 0; i < 256; i++) {
-    const at = (i / 255) * (stops.length - 1);
-    const [low, high] = [colours[Math.floor(at)], colours[Math.ceil(at)]];
-    const [r, g, b] = low.map((v, k) => Math.round(v + (high[k] - v) * (at - Math.floor(at))));
+    const position = (i / 255) * (stops.length - 1);
+    const [low, high] = [colours[Math.floor(position)], colours[Math.ceil(position)]];
+    const [r, g, b] = low.map((v, k) => Math.round(v + (high[k] - v) * (position - Math.floor(position))));
     shades[i] = (255 << 24) | (b << 16) | (g << 8) | r;
   }
   return shades;
 }
 
-// Whether the page is dark, judged by its background, so that it also follows the user's own theme.
+// Whether the page's background is dark. This works with user-defined themes, too.
 /** @type {(element: Element) => boolean} */
 export function isDark(element) {
   const background = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
@@ -28,7 +28,7 @@ export function isDark(element) {
   return 0.3 * r + 0.59 * g + 0.11 * b < 128;
 }
 
-// Return the screen pixels per CSS pixel of a canvas, which a part of the page may enlarge.
+// Return the screen pixels per CSS pixel of a canvas, including the zoom of its part of the page.
 /** @type {(canvas: HTMLCanvasElement) => number} */
 export const getResolution = (canvas) => (window.devicePixelRatio || 1) * (canvas.currentCSSZoom || 1);
 
@@ -53,76 +53,77 @@ export function fitCanvas(canvas, width, height) {
   return context;
 }
 
-// Return the shades of signed numbers on a scale that diverges from 128. Keep in step with `painted` in
-// figures/layout/view.py.
+// Return the shades of signed numbers on a scale that diverges from 128. Keep in step with
+// `colour_cells` in figures/layout/view.py.
 /** @type {(part: { w: ArrayLike<number> }, shade: Uint8ClampedArray) => Uint8ClampedArray} */
 export const computeDivergingShades = ({ w }, shade) =>
   shade.map((level, i) => 128 + Math.sign(w[i]) * Math.floor((level * 127) / 255 + 0.5));
 
-let square = new Float64Array(0); // values before they are coloured; reused by the next call
+let products = new Float64Array(0); // values before they are coloured; reused by the next call
 
-// Paint a block as a square of pixels into `target`. `met` maps cells to pixels along both sides. If there is room, a
+// Paint a block as a square of pixels into `target`; `cellPixels` maps rows and columns to pixels. If there is room, a
 // pixel shows the nearest cell; if cells share a pixel, it shows the one farthest from zero.
 /**
- * @type {(part: Block, shading: Shading, met: Meetings[], colours: Uint32Array, target: Uint32Array, stride: number,
- *   offset: number) => void}
+ * @type {(part: Block, shading: Shading, cellPixels: CellPixels[], colours: Uint32Array, target: Uint32Array,
+ *   stride: number, offset: number) => void}
  */
-export function paint({ w, C, signed }, { factors, shade }, [down, across], colours, target, stride, offset) {
-  const { size } = down;
-  if (square.length === size * size) square.fill(0);
-  else square = new Float64Array(size * size);
-  for (let j = 0; j < down.cells.length; j++) {
-    const [row, line, factor] = [down.cells[j] * C, down.pixels[j] * size, factors[down.cells[j]]];
-    for (let i = 0; i < across.cells.length; i++) {
-      const product = w[row + across.cells[i]] * factor;
-      const at = line + across.pixels[i];
-      if (Math.abs(product) > Math.abs(square[at])) square[at] = product;
+export function paint({ w, C, signed }, { factors, shade }, [rows, columns], colours, target, stride, offset) {
+  const { size } = rows;
+  if (products.length === size * size) products.fill(0);
+  else products = new Float64Array(size * size);
+  for (let j = 0; j < rows.cells.length; j++) {
+    const [row, line, factor] = [rows.cells[j] * C, rows.pixels[j] * size, factors[rows.cells[j]]];
+    for (let i = 0; i < columns.cells.length; i++) {
+      const product = w[row + columns.cells[i]] * factor;
+      const pixel = line + columns.pixels[i];
+      if (Math.abs(product) > Math.abs(products[pixel])) products[pixel] = product;
     }
   }
   const sizes = new Uint8ClampedArray(size * size); // rounds and clips values
-  for (let i = 0; i < sizes.length; i++) sizes[i] = shade(Math.abs(square[i]));
-  const shades = signed ? computeDivergingShades({ w: square }, sizes) : sizes;
+  for (let i = 0; i < sizes.length; i++) sizes[i] = shade(Math.abs(products[i]));
+  const shades = signed ? computeDivergingShades({ w: products }, sizes) : sizes;
   for (let y = 0, i = 0; y < size; y++)
-    for (let at = offset + y * stride, end = at + size; at < end; at++, i++) target[at] = colours[shades[i]];
+    for (let pixel = offset + y * stride, end = pixel + size; pixel < end; pixel++, i++)
+      target[pixel] = colours[shades[i]];
 }
 
 /**
  * Pairs of cells and pixels along a side of `size` pixels: one cell per pixel if there is room, otherwise every cell
  * once.
  *
- * @typedef {{ size: number, cells: Int32Array, pixels: Int32Array }} Meetings
+ * @typedef {{ size: number, cells: Int32Array, pixels: Int32Array }} CellPixels
  */
 
-/** @type {(cells: number, size: number) => Meetings} */
+/** @type {(cells: number, size: number) => CellPixels} */
 export function matchCellsToPixels(cells, size) {
-  const many = Math.max(cells, size);
-  const met = { size, cells: new Int32Array(many), pixels: new Int32Array(many) };
+  const count = Math.max(cells, size);
+  const pairs = { size, cells: new Int32Array(count), pixels: new Int32Array(count) };
   for (let x = 0, i = 0; x < size; x++) {
     const first = Math.floor((x * cells) / size);
     const end = Math.max(Math.floor(((x + 1) * cells) / size), first + 1);
-    for (let cell = first; cell < end; cell++, i++) [met.cells[i], met.pixels[i]] = [cell, x];
+    for (let cell = first; cell < end; cell++, i++) [pairs.cells[i], pairs.pixels[i]] = [cell, x];
   }
-  return met;
+  return pairs;
 }
 
-const measured = new Map(); // text widths by font
+const widthCache = new Map(); // text widths by font
 /** @type {(context: CanvasRenderingContext2D, text: string) => number} */
 function measureWidth(context, text) {
   const key = `${context.font}|${text}`;
-  let width = measured.get(key);
+  let width = widthCache.get(key);
   if (width === undefined) {
-    if (measured.size > 4000) measured.clear();
-    measured.set(key, (width = context.measureText(text).width));
+    if (widthCache.size > 4000) widthCache.clear();
+    widthCache.set(key, (width = context.measureText(text).width));
   }
   return width;
 }
 
+const cutCache = new Map();
 // Cut a text to a width, with an ellipsis; results are cached.
-const cuts = new Map();
 /** @type {(context: CanvasRenderingContext2D, text: string, width: number) => string} */
 export function cutText(context, text, width) {
   const key = `${context.font}|${width}|${text}`;
-  let cut = cuts.get(key);
+  let cut = cutCache.get(key);
   if (cut === undefined) {
     cut = text;
     if (measureWidth(context, text) > width) {
@@ -137,8 +138,8 @@ export function cutText(context, text, width) {
       }
       cut = shortened(fits);
     }
-    if (cuts.size > 4000) cuts.clear();
-    cuts.set(key, cut);
+    if (cutCache.size > 4000) cutCache.clear();
+    cutCache.set(key, cut);
   }
   return cut;
 }
@@ -151,48 +152,48 @@ const TWO_LINES = 18; // minimum pixels of a row or column with room for two lin
 export const getTypedPart = (name) => (name.startsWith(`${UNKNOWN} `) ? name.slice(UNKNOWN.length + 1) : name);
 
 // Write isolated left-to-right text in any script; return its width. A word that was read as [UNK] is written below
-// that, if the height has `room` for two lines.
+// that, if `lineHeight` has room for two lines.
 /**
  * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, width: number, align:
- *   CanvasTextAlign, room?: number) => number}
+ *   CanvasTextAlign, lineHeight?: number) => number}
  */
-export function writeText(context, text, x, y, width, align, room = 0) {
+export function writeText(context, text, x, y, width, align, lineHeight = 0) {
   context.textAlign = align;
   context.textBaseline = "middle";
   const typed = getTypedPart(text);
   /** @type {(words: string, height: number) => number} */
-  const line = (words, height) => {
+  const writeLine = (words, height) => {
     const cut = cutText(context, words, width);
     context.fillText(`\u2068${cut}\u2069`, x, height);
     return measureWidth(context, cut);
   };
-  if (typed === text || room < TWO_LINES) return line(text, y);
+  if (typed === text || lineHeight < TWO_LINES) return writeLine(text, y);
   const { font } = context;
   const size = parseFloat(/([\d.]+)px/.exec(font)?.[1] ?? "0");
-  const first = Math.min(size, room / 2);
+  const first = Math.min(size, lineHeight / 2);
   const second = 0.8 * first;
   context.font = font.replace(/[\d.]+px/, `${first}px`);
-  const above = line(UNKNOWN, y - second / 2);
+  const above = writeLine(UNKNOWN, y - second / 2);
   context.font = font.replace(/[\d.]+px/, `${second}px`);
-  const below = line(typed, y + first / 2);
+  const below = writeLine(typed, y + first / 2);
   context.font = font;
   return Math.max(above, below);
 }
 
-// Return the width of the widest text among rows and columns, measured once for each list of rows.
-const widths = new WeakMap();
+const widestCache = new WeakMap(); // by list of rows
+// Return the width of the widest text among rows and columns.
 /** @type {(rows: Unit[], cols: Unit[], font: string) => number} */
 export function measureWidest(rows, cols, font) {
-  const byFont = widths.get(rows) || {};
+  const byFont = widestCache.get(rows) || {};
   if (byFont[font] === undefined) {
     const texts = new Set([...rows, ...cols].map((unit) => unit.text.slice(0, 40)));
     byFont[font] = Math.ceil(Math.max(0, ...measureWidths([...texts], font)));
-    widths.set(rows, byFont);
+    widestCache.set(rows, byFont);
   }
   return byFont[font];
 }
 
-const MEASURED = 16; // of many texts, measure only this many, chosen by the total width of their letters
+const MAX_MEASURED = 16; // of many texts, measure only this many, chosen by the total width of their letters
 /** @type {OffscreenCanvasRenderingContext2D | null} */
 let ruler = null;
 /** @type {(texts: string[], font: string) => number[]} */
@@ -200,9 +201,9 @@ function measureWidths(texts, font) {
   const pen = (ruler ??= /** @type {OffscreenCanvasRenderingContext2D} */ (new OffscreenCanvas(1, 1).getContext("2d")));
   pen.font = font;
   const width = (/** @type {string} */ text) => pen.measureText(text).width;
-  if (texts.length <= MEASURED) return texts.map(width);
+  if (texts.length <= MAX_MEASURED) return texts.map(width);
   const letters = new Map(Array.from(new Set(texts.join("")), (letter) => [letter, width(letter)]));
   const sums = texts.map((text) => Array.from(text).reduce((sum, letter) => sum + (letters.get(letter) ?? 0), 0));
   const order = Array.from(texts.keys()).sort((a, b) => sums[b] - sums[a]);
-  return order.slice(0, MEASURED).map((at) => width(texts[at]));
+  return order.slice(0, MAX_MEASURED).map((at) => width(texts[at]));
 }

@@ -2,7 +2,7 @@
 /** @import { Block } from "./geometry.js" */
 
 /**
- * A hovered or pinned row, column or cell, in units. `at`: the panel whose units they are, by default the first.
+ * A hovered or pinned row, column or cell, in units. `at`: the panel of these units, by default the first.
  *
  * @typedef {{ at?: number } & ({ row: number; col: number } | { row: number; col: null } | { row: null; col: number })}
  *   Spot
@@ -37,25 +37,26 @@
  * @property {number} rowHeight
  * @property {number} left
  * @property {number} right
- * @property {number} column
+ * @property {number} labelWidth
  * @property {number} width
  * @property {number} height
- * @property {number} digits the size of the letters of numbers
- * @property {number} wide the room for a number
- * @property {number} written how many numbers may stand behind a token
+ * @property {number} numberSize font size of numbers
+ * @property {number} numberWidth
+ * @property {number} maxNumbers maximum count of numbers after a token
  */
 
-const STEP = { least: 20, tall: 45, most: 80 }; // pixels of a head: a grid higher than `tall` scrolls
+const STEP = { min: 20, minToFit: 45, max: 80 }; // pixels of a head; a grid scrolls if it is too high at `minToFit`
 
 // Lay out the grid of all heads: layers down, heads across. `step` is the distance between cells, `size` a cell's side;
-// for `tall` see STEP.
+// see STEP for the limits.
 /**
- * @type {(width: number, layers: number, heads: number, height: number, most?: number, tall?: number) => GridLayout}
+ * @type {(width: number, layers: number, heads: number, height: number, maxStep?: number, minToFit?: number) =>
+ *   GridLayout}
  */
-export function computeGridLayout(width, layers, heads, height, most = STEP.most, tall = STEP.tall) {
+export function computeGridLayout(width, layers, heads, height, maxStep = STEP.max, minToFit = STEP.minToFit) {
   const [left, top] = [30, 22];
-  const fit = Math.min((width - left) / heads, Math.max(tall, (height - top) / layers));
-  const step = Math.max(STEP.least, Math.min(most, Math.floor(fit)));
+  const fit = Math.min((width - left) / heads, Math.max(minToFit, (height - top) / layers));
+  const step = Math.max(STEP.min, Math.min(maxStep, Math.floor(fit)));
   const gap = step >= 30 ? 4 : 3;
   return { left, top, step, size: step - gap, width: left + heads * step, height: top + layers * step };
 }
@@ -69,32 +70,42 @@ export function findGridCell({ left, top, step }, layers, heads, x, y) {
 /** @type {[number, number]} */
 const ONE_NUMBER = [3.2, 1];
 
-// Lay out a link diagram: queries in a left column, keys in a right one, `rowHeight` apart, `tallest` at most.
+// Lay out a link diagram: queries in a left column, keys in a right one, `rowHeight` apart.
 // `numbers`: the width of a number, relative to the height of its letters, and how many may follow a token.
 /**
- * @type {(width: number, R: number, C: number, height: number, label: number, tallest?: number,
+ * @type {(width: number, R: number, C: number, height: number, label: number, maxRowHeight?: number,
  *   numbers?: [number, number]) => LinksLayout}
  */
-export function computeLinksLayout(width, R, C, height, label, tallest = 34, numbers = ONE_NUMBER) {
-  const rowHeight = Math.max(17, Math.min(tallest, Math.floor(height / Math.max(R, C))));
-  const digits = Math.max(9, Math.min(12, rowHeight - 6));
-  const [wide, written] = [numbers[0] * digits, numbers[1]];
-  const behind = Math.ceil(wide * written) + 6;
-  const column = Math.max(40, Math.min(label, Math.floor(width * 0.38) - behind));
-  const right = width - behind - column - 8;
-  const whole = rowHeight * Math.max(R, C);
-  return { rowHeight, left: column + 8, right, column, width, height: whole, digits, wide, written };
+export function computeLinksLayout(width, R, C, height, label, maxRowHeight = 34, numbers = ONE_NUMBER) {
+  const rowHeight = Math.max(17, Math.min(maxRowHeight, Math.floor(height / Math.max(R, C))));
+  const numberSize = Math.max(9, Math.min(12, rowHeight - 6));
+  const [numberWidth, maxNumbers] = [numbers[0] * numberSize, numbers[1]];
+  const numbersWidth = Math.ceil(numberWidth * maxNumbers) + 6;
+  const labelWidth = Math.max(40, Math.min(label, Math.floor(width * 0.38) - numbersWidth));
+  const right = width - numbersWidth - labelWidth - 8;
+  const totalHeight = rowHeight * Math.max(R, C);
+  return {
+    rowHeight,
+    left: labelWidth + 8,
+    right,
+    labelWidth,
+    width,
+    height: totalHeight,
+    numberSize,
+    numberWidth,
+    maxNumbers,
+  };
 }
 
 // Lay out a heatmap: square cells of at least 2 pixels with labels above and beside them. Long texts scroll rather than
 // blur.
 /**
- * @type {(width: number, R: number, C: number, height: number, label: number, above?: number, largest?: number) =>
+ * @type {(width: number, R: number, C: number, height: number, label: number, above?: number, maxCell?: number) =>
  *   HeatmapLayout}
  */
-export function computeHeatmapLayout(width, R, C, height, label, above = label, largest = 44) {
-  const fits = Math.max(2, Math.min(largest, (width - label) / C, (height - above) / R));
-  const cell = fits >= 4 ? Math.floor(fits) : Math.floor(fits * 2) / 2;
+export function computeHeatmapLayout(width, R, C, height, label, above = label, maxCell = 44) {
+  const fittingSize = Math.max(2, Math.min(maxCell, (width - label) / C, (height - above) / R));
+  const cell = fittingSize >= 4 ? Math.floor(fittingSize) : Math.floor(fittingSize * 2) / 2;
   return { cell, left: label, top: above, width: label + cell * C, height: above + cell * R };
 }
 

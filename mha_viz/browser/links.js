@@ -28,10 +28,10 @@ import { isShare, nameUnits } from "./view.js";
 
 /** @typedef {Axes & { heads: ShownHead[], focus: Span | null, quiet?: boolean, view: Settings }} LinkScene */
 
-const TEXT = 16; // size of the largest letters in pixels; font hinting can make them much wider than at 15
-const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
-const BEHIND = 6; // pixels between a word and the number after it
-const WRITTEN = 3; // show weights after a word for at most this many heads
+const MAX_LETTERS = 16; // maximum font size, pixels; font hinting can make letters much wider than at 15
+const LINE_GAP = 4; // pixels between the lines of two heads that link the same tokens
+const NUMBER_GAP = 6; // pixels between a word and the number after it
+const MAX_NUMBERS = 3; // heads whose weights are shown after a word
 const LEVELS = 24; // the number of line strengths; all lines of one strength are drawn as one stroke
 
 // Return the opacity of a line of strength 0 to 1. Weak lines are darker than in proportion, since a line of the
@@ -44,38 +44,38 @@ const computeOpacity = (strength) => Math.round(1000 * strength ** 0.7) / 1000;
 export function makeLineRamp(colour, below) {
   const stops = Array.from({ length: 9 }, (_, i) => computeOpacity(i / 8));
   /** @type {(hue: string) => (stop: number) => string} */
-  const inked = (hue) => (stop) => `color-mix(in srgb, ${hue} ${(100 * stop).toFixed(1)}%, transparent)`;
-  const falling = below ? stops.slice(1).reverse().map(inked(below)) : [];
-  return `linear-gradient(90deg, ${[...falling, ...stops.map(inked(colour))].join()})`;
+  const makeStop = (hue) => (stop) => `color-mix(in srgb, ${hue} ${(100 * stop).toFixed(1)}%, transparent)`;
+  const negativeStops = below ? stops.slice(1).reverse().map(makeStop(below)) : [];
+  return `linear-gradient(90deg, ${[...negativeStops, ...stops.map(makeStop(colour))].join()})`;
 }
 
-/** @type {(head: ShownHead, at: number) => number} */
-const getLevel = ({ ink }, at) => Math.round(((ink?.[at] ?? 0) / 255) * LEVELS);
+/** @type {(head: ShownHead, cell: number) => number} */
+const getLevel = ({ ink }, cell) => Math.round(((ink?.[cell] ?? 0) / 255) * LEVELS);
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const measureLinksLabel = (rows, cols, look) =>
-  Math.max(measureWidest(rows, cols, look.textFont(15)) + 8, measureWidest(rows, cols, look.textFont(TEXT)) + 1);
+  Math.max(measureWidest(rows, cols, look.textFont(15)) + 8, measureWidest(rows, cols, look.textFont(MAX_LETTERS)) + 1);
 
 // scene: {rows, cols, heads: [{head, colour, dash, part, chosen, lines, ink}], focus: {row, col, rows?, cols?}|null,
-// quiet: hide the numbers, because they would reveal an answer}. Drawings of equal size share `look.label` and
-// `look.most`, the width of labels and the number of tokens.
+// quiet: hide the numbers, because they would reveal an answer}. Drawings of equal size share `look.labelWidth`
+// and `look.maxUnits`, the number of tokens to leave room for.
 /** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
 export function drawLinks(canvas, scene, look, scroll) {
-  const label = look.label ?? measureLinksLabel(scene.rows, scene.cols, look);
-  const most = look.most ?? 0;
+  const labelWidth = look.labelWidth ?? measureLinksLabel(scene.rows, scene.cols, look);
+  const maxUnits = look.maxUnits ?? 0;
   const layout = computeLinksLayout(
     look.width,
-    Math.max(most, scene.rows.length),
-    Math.max(most, scene.cols.length),
+    Math.max(maxUnits, scene.rows.length),
+    Math.max(maxUnits, scene.cols.length),
     look.height,
-    label,
-    look.tallest,
+    labelWidth,
+    look.maxRowHeight,
     measureNumbers(scene.heads, look.width),
   );
-  const visible = Math.min(layout.height, look.height);
-  const context = fitCanvas(canvas, look.width, visible);
+  const visibleHeight = Math.min(layout.height, look.height);
+  const context = fitCanvas(canvas, look.width, visibleHeight);
   context.translate(0, -scroll);
-  const band = [scroll - layout.rowHeight, scroll + visible + layout.rowHeight];
+  const band = [scroll - layout.rowHeight, scroll + visibleHeight + layout.rowHeight];
   const shifts = computeShifts(scene.heads.length, layout);
   scene.heads.forEach((head, place) => drawStrokes(context, scene, head, layout, band, shifts[place]));
   drawTokens(context, scene, layout, look, band);
@@ -85,7 +85,7 @@ export function drawLinks(canvas, scene, look, scroll) {
 // Return the vertical shift of each head's lines, so that equal links of two heads are drawn side by side.
 /** @type {(heads: number, layout: LinksLayout) => number[]} */
 function computeShifts(heads, layout) {
-  const step = Math.min(BESIDE, layout.rowHeight / 2 / heads);
+  const step = Math.min(LINE_GAP, layout.rowHeight / 2 / heads);
   return Array.from({ length: heads }, (_, place) => (place - (heads - 1) / 2) * step);
 }
 
@@ -95,7 +95,7 @@ function measureNumbers(heads, width) {
   const maxCharacters = heads.every(({ part }) => isShare(part)) ? 3.2 : 7.2;
   return [
     maxCharacters,
-    Math.max(1, Math.min(WRITTEN, heads.length, Math.floor((width * 0.2) / (maxCharacters * 12)))),
+    Math.max(1, Math.min(MAX_NUMBERS, heads.length, Math.floor((width * 0.2) / (maxCharacters * 12)))),
   ];
 }
 
@@ -108,11 +108,11 @@ function drawStrokes(context, { focus }, head, layout, [above, below], shift) {
   /** @type {(Path2D | null)[]} */
   const paths = new Array(2 * LEVELS + 1).fill(null);
   const { C } = part;
-  const { right, wide, written } = layout;
+  const { right, numberWidth, maxNumbers } = layout;
   // If numbers follow the queries, lines begin after the numbers.
-  const left = layout.left + (focus && focus.row === null ? wide * written + BEHIND : 0);
+  const left = layout.left + (focus && focus.row === null ? numberWidth * maxNumbers + NUMBER_GAP : 0);
   /** @type {(i: number) => number} */
-  const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
+  const computeMiddle = (i) => (i + 0.5) * layout.rowHeight + shift;
   const bend = (right - left) * 0.42;
   const mask = focus ? head.chosen : head.lines;
   for (let i = mask?.indexOf(1) ?? -1; i >= 0; i = mask?.indexOf(1, i + 1) ?? -1) {
@@ -121,7 +121,7 @@ function drawStrokes(context, { focus }, head, layout, [above, below], shift) {
     if (focus && focus.col !== null && !isWithin(c, focus.col, focus.cols)) continue;
     const level = getLevel(head, i);
     if (!level) continue;
-    const [y1, y2] = [mid(r), mid(c)];
+    const [y1, y2] = [computeMiddle(r), computeMiddle(c)];
     if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
     const path = (paths[level + (negative && part.w[i] < 0 ? LEVELS : 0)] ??= new Path2D());
     path.moveTo(left, y1);
@@ -145,29 +145,37 @@ function drawStrokes(context, { focus }, head, layout, [above, below], shift) {
  *   void}
  */
 function drawTokens(context, scene, layout, look, [above, below]) {
-  const size = Math.max(10, Math.min(TEXT, layout.rowHeight - 6));
+  const size = Math.max(10, Math.min(MAX_LETTERS, layout.rowHeight - 6));
   const { focus } = scene;
   /** @type {(list: Unit[], isQuery: boolean) => void} */
-  const side = (list, isQuery) =>
+  const drawSide = (list, isQuery) =>
     list.forEach((unit, i) => {
       const y = (i + 0.5) * layout.rowHeight;
       if (y < above || y > below) return;
       const focused = focus && (isQuery ? focus.row : focus.col);
-      const other = focus && (isQuery ? focus.col : focus.row);
+      const otherFocused = focus && (isQuery ? focus.col : focus.row);
       const isFocused = focus && isWithin(i, focused, isQuery ? focus.rows : focus.cols);
-      const reached = focus && focused === null && other !== null;
-      const linked = reached && scene.heads.some((head) => findLink(head, isQuery, i, focus).level);
-      const strong = !focus || isFocused || linked || (focused === null && other === null);
-      context.fillStyle = isFocused ? look.accent : unit.special || !strong ? look.muted : look.ink;
+      const isOtherSide = focus && focused === null && otherFocused !== null;
+      const isLinked = isOtherSide && scene.heads.some((head) => findLink(head, isQuery, i, focus).level);
+      const isStrong = !focus || isFocused || isLinked || (focused === null && otherFocused === null);
+      context.fillStyle = isFocused ? look.accent : unit.special || !isStrong ? look.muted : look.ink;
       context.font = look.textFont(size, isFocused ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
-      const width = writeText(context, unit.text, x, y, layout.column, isQuery ? "right" : "left", layout.rowHeight);
+      const width = writeText(
+        context,
+        unit.text,
+        x,
+        y,
+        layout.labelWidth,
+        isQuery ? "right" : "left",
+        layout.rowHeight,
+      );
       if (unit.written) context.fillRect(isQuery ? x - width : x, y + size * 0.6, width, 1);
-      const numbersX = (isQuery ? x : x + width) + BEHIND;
-      drawNumbers(context, numbered(scene, isQuery, i), numbersX, y, scene, layout, look);
+      const numbersX = (isQuery ? x : x + width) + NUMBER_GAP;
+      drawNumbers(context, listNumbers(scene, isQuery, i), numbersX, y, scene, layout, look);
     });
-  side(scene.rows, true);
-  side(scene.cols, false);
+  drawSide(scene.rows, true);
+  drawSide(scene.cols, false);
 }
 
 /** @typedef {{ head: ShownHead, weight: number }} LinkNumber */
@@ -175,8 +183,8 @@ function drawTokens(context, scene, layout, look, [above, below]) {
 // Return the weights to show after a word: for a pinned word, one weight per head; if nothing is pinned, the weight of
 // the strongest link that reaches a key.
 /** @type {(scene: LinkScene, isQuery: boolean, i: number) => LinkNumber[]} */
-function numbered({ heads, focus, quiet }, isQuery, i) {
-  if (!focus) return isQuery || quiet ? [] : strongestTo(heads, i);
+function listNumbers({ heads, focus, quiet }, isQuery, i) {
+  if (!focus) return isQuery || quiet ? [] : findStrongestTo(heads, i);
   const { row, col } = focus;
   const isReached = isQuery
     ? row === null && col !== null
@@ -184,21 +192,21 @@ function numbered({ heads, focus, quiet }, isQuery, i) {
   if (!isReached || (col !== null && !isQuery && i !== col)) return [];
   return heads.flatMap((head) => {
     const { weight, level } = findLink(head, isQuery, i, focus);
-    return level && Math.abs(weight) >= (head.least ?? 0) ? [{ head, weight }] : [];
+    return level && Math.abs(weight) >= (head.minNumbered ?? 0) ? [{ head, weight }] : [];
   });
 }
 
 /** @type {(heads: ShownHead[], key: number) => LinkNumber[]} */
-function strongestTo(heads, key) {
+function findStrongestTo(heads, key) {
   /** @type {LinkNumber | null} */
   let best = null;
   for (const head of heads) {
-    const { part, lines, least = 0 } = head;
+    const { part, lines, minNumbered = 0 } = head;
     const { w, R, C } = part;
-    for (let r = 0, at = key; r < R; r++, at += C) {
-      const size = Math.abs(w[at]);
-      if (!lines?.[at] || size < least || !getLevel(head, at)) continue;
-      if (!best || size > Math.abs(best.weight)) best = { head, weight: w[at] };
+    for (let r = 0, cell = key; r < R; r++, cell += C) {
+      const size = Math.abs(w[cell]);
+      if (!lines?.[cell] || size < minNumbered || !getLevel(head, cell)) continue;
+      if (!best || size > Math.abs(best.weight)) best = { head, weight: w[cell] };
     }
   }
   return best ? [best] : [];
@@ -215,8 +223,8 @@ function findLink(head, isQuery, i, focus) {
   const { row, rows = 1, col, cols = 1 } = link;
   let level = 0;
   for (let r = row; r < row + rows; r++)
-    for (let at = r * head.part.C + col; at < r * head.part.C + col + cols; at++)
-      if (head.chosen?.[at]) level = Math.max(level, getLevel(head, at));
+    for (let cell = r * head.part.C + col; cell < r * head.part.C + col + cols; cell++)
+      if (head.chosen?.[cell]) level = Math.max(level, getLevel(head, cell));
   return { weight: computeSpanWeight(head.part, link), level };
 }
 
@@ -225,17 +233,17 @@ function findLink(head, isQuery, i, focus) {
  * @type {(context: CanvasRenderingContext2D, list: LinkNumber[], x: number, y: number, scene: LinkScene,
  *   layout: LinksLayout, look: Look) => void}
  */
-function drawNumbers(context, list, x, y, { heads }, { digits, wide, written }, look) {
-  list.slice(0, written).forEach(({ head, weight }, slot) => {
-    const numberX = x + slot * wide;
-    context.font = look.numberFont(digits);
+function drawNumbers(context, list, x, y, { heads }, { numberSize, numberWidth, maxNumbers }, look) {
+  list.slice(0, maxNumbers).forEach(({ head, weight }, slot) => {
+    const numberX = x + slot * numberWidth;
+    context.font = look.numberFont(numberSize);
     context.fillStyle = look.ink;
     context.textAlign = "left";
     context.textBaseline = "middle";
     context.fillText(formatNumber(weight, head.part), numberX, y + 0.5);
     if (heads.length === 1) return;
     context.fillStyle = head.colour;
-    context.fillRect(numberX, y + digits * 0.6, wide * 0.9, 2);
+    context.fillRect(numberX, y + numberSize * 0.6, numberWidth * 0.9, 2);
   });
 }
 
@@ -258,14 +266,14 @@ export const describeFewLinks = (axes, unit) =>
 /** @type {(scale: string) => string} */
 export const chooseLinkScale = (scale) => (scale === "row" ? "head" : scale);
 
-const NUMBERED = 0.05; // smaller shares, or smaller fractions of the largest number, are not labelled
+const MIN_NUMBERED = 0.05; // smaller shares, or smaller fractions of the largest number, are not labelled
 
 /**
  * The links of a head in a diagram. `chosen`: the links that the view's rule keeps, shown for a pinned word; `lines`:
- * the links drawn if nothing is pinned; `ink`: their shades on the diagram's scale; `least`: the smallest weight that
- * is labelled.
+ * the links drawn if nothing is pinned; `ink`: their shades on the diagram's scale; `minNumbered`: the smallest
+ * weight that is labelled.
  *
- * @typedef {{ chosen: Uint8Array, lines: Uint8Array, ink: Uint8ClampedArray, least: number }} HeadLinks
+ * @typedef {{ chosen: Uint8Array, lines: Uint8Array, ink: Uint8ClampedArray, minNumbered: number }} HeadLinks
  */
 
 // Choose the links of heads that are drawn together. `top`: the end of a scale shared with other diagrams.
@@ -276,7 +284,7 @@ export function makeLinks(parts, axes, links, scale, top = Math.max(0, ...parts.
     chosen: chooseLinks(part, links),
     lines: drawnLinks[i],
     ink: computeShades({ ...part, max: top }, chooseLinkScale(scale)),
-    least: Math.fround(NUMBERED * (isShare(part) ? 1 : part.max)),
+    minNumbered: Math.fround(MIN_NUMBERED * (isShare(part) ? 1 : part.max)),
   }));
 }
 
@@ -286,21 +294,21 @@ export function makeLinks(parts, axes, links, scale, top = Math.max(0, ...parts.
 /** @type {(parts: Block[], links: string, axes: Axes) => Uint8Array[]} */
 function chooseDrawnLinks(parts, links, axes) {
   if (!isCrowded(axes)) return parts.map((part) => chooseLinks(part, links));
-  /** @type {{ head: number, at: number, size: number }[]} */
+  /** @type {{ head: number, cell: number, size: number }[]} */
   let best = [];
   parts.forEach((part, head) => {
     const { C } = part;
-    const w = part.w.map((weight, at) =>
-      axes.rows[Math.floor(at / C)].special || axes.cols[at % C].special ? 0 : Math.abs(weight),
+    const w = part.w.map((weight, cell) =>
+      axes.rows[Math.floor(cell / C)].special || axes.cols[cell % C].special ? 0 : Math.abs(weight),
     );
     const rule = chooseLinks({ ...part, w }, links);
-    for (let at = rule.indexOf(1); at >= 0; at = rule.indexOf(1, at + 1)) {
-      const size = w[at];
+    for (let cell = rule.indexOf(1); cell >= 0; cell = rule.indexOf(1, cell + 1)) {
+      const size = w[cell];
       if (!size || (best.length === CROWDED.links && size <= best[best.length - 1].size)) continue;
-      best = [...best, { head, at, size }].sort((a, b) => b.size - a.size).slice(0, CROWDED.links);
+      best = [...best, { head, cell, size }].sort((a, b) => b.size - a.size).slice(0, CROWDED.links);
     }
   });
   const drawnLinks = parts.map(({ R, C }) => new Uint8Array(R * C));
-  for (const { head, at } of best) drawnLinks[head][at] = 1;
+  for (const { head, cell } of best) drawnLinks[head][cell] = 1;
   return drawnLinks;
 }

@@ -1,5 +1,5 @@
-// Mount components on Streamlit's pages, which calls a component on the same elements whenever its data change, and
-// send messages to the server.
+// Mount components on Streamlit's pages, and send messages to the server. Streamlit calls a component again on the same
+// elements whenever its data change.
 import { make } from "./dom.js";
 
 /**
@@ -9,12 +9,12 @@ import { make } from "./dom.js";
  */
 
 /** @type {WeakMap<Element, { drawing: any, send: Send }>} */
-const mounts = new WeakMap(); // the drawing in an element, and its function to reach the server
+const mounts = new WeakMap(); // the drawing in an element, and the function that sends its messages
 
 /**
  * Create the drawing of a component at its first call, and show it the data at each call. Returns a function that ends
- * the drawing once its elements have left the page: when new data overtake a call, Streamlit ends that call while the
- * drawing continues.
+ * the drawing once its elements have left the page. Streamlit also calls this function when new data replace a call,
+ * although the drawing continues.
  *
  * @template {{ show: (data: any) => void, stop?: () => void }} OnPage
  * @param {StreamlitComponent} component
@@ -27,7 +27,7 @@ export function mountComponent({ data, parentElement, setTriggerValue }, selecto
   const mount = mounts.get(root) ?? { drawing: null, send: setTriggerValue };
   mounts.set(root, mount);
   mount.send = setTriggerValue;
-  const end = () => {
+  const stopDrawing = () => {
     mount.drawing?.stop?.();
     mount.drawing = null;
   };
@@ -37,11 +37,11 @@ export function mountComponent({ data, parentElement, setTriggerValue }, selecto
   } catch (error) {
     if (!failure) throw error;
     console.error(error);
-    end();
+    stopDrawing();
     root.replaceChildren(make("p", { role: "alert" }, failure));
   }
   return () => {
-    if (!root.isConnected) end();
+    if (!root.isConnected) stopDrawing();
   };
 }
 
@@ -95,20 +95,20 @@ export const queueMessages = (send) => (name, value) => post(send, name, value);
 
 /** @type {() => void} */
 function sendNext() {
-  const state = getQueue();
-  const [first] = state.waiting;
-  state.sent = first?.[0] ?? "";
+  const queue = getQueue();
+  const [first] = queue.waiting;
+  queue.sent = first?.[0] ?? "";
   if (!first) return;
   const [key, [send, value, name]] = first;
-  state.waiting.delete(key);
+  queue.waiting.delete(key);
   // `turn` makes every message unique, so that a message lost with a server can be sent again.
   waitForAnswer();
-  send(name, value && typeof value === "object" ? { ...value, turn: ++state.turn } : value);
+  send(name, value && typeof value === "object" ? { ...value, turn: ++queue.turn } : value);
 }
 
 // Note that a widget of Streamlit has sent a message of its own, so that the next message waits for its answer.
 /** @type {() => void} */
-export function noteSent() {
+export function noteWidgetMessage() {
   if (getQueue().sent) return;
   getQueue().sent = "widget";
   waitForAnswer();
@@ -117,10 +117,10 @@ export function noteSent() {
 // Send the next message once the address has changed, or after ANSWER_WAIT.
 /** @type {() => void} */
 function waitForAnswer() {
-  const [before, end] = [window.location.search, performance.now() + ANSWER_WAIT];
-  const wait = () => {
-    if (window.location.search !== before || performance.now() > end) sendNext();
-    else setTimeout(wait, 25);
+  const [previousSearch, deadline] = [window.location.search, performance.now() + ANSWER_WAIT];
+  const check = () => {
+    if (window.location.search !== previousSearch || performance.now() > deadline) sendNext();
+    else setTimeout(check, 25);
   };
-  setTimeout(wait, 25);
+  setTimeout(check, 25);
 }

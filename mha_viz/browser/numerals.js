@@ -23,7 +23,7 @@ export function formatSmall(value) {
 /** @type {(exponential: string) => string} */
 function formatPower(exponential) {
   const [digits, exponent] = exponential.replace("+", "").split("e");
-  const power = [...exponent].map((one) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(one)]).join("");
+  const power = [...exponent].map((digit) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(digit)]).join("");
   return `${digits.replace("-", MINUS)}\u00a0·\u00a010${power}`;
 }
 
@@ -45,7 +45,7 @@ export const formatNumber = (value, kind = {}) => {
   return value > 0 && value < 0.0005 ? "<.001" : Math.abs(value).toFixed(3);
 };
 
-// Format a difference of such numbers, with its sign.
+// Format a difference between numbers of a reading, with its sign.
 /** @type {(value: number, kind?: Kind) => string} */
 export const formatSigned = (value, kind = {}) =>
   isShare(kind) ? (value < 0 ? MINUS : "+") + formatNumber(Math.abs(value)) : formatThreeDigits(value, true);

@@ -1,4 +1,4 @@
-// Locate the parts of a Plotly chart on its sheet.
+// Locate the axes and bands of a Plotly chart.
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Area */
 
@@ -16,9 +16,11 @@ export function getArea(chart, name) {
 }
 
 // Return the band at a position along an axis with this range. It is as long as the other axis.
-/** @type {(area: Area, name: string, range: [number, number], place: number) => Record<string, number>} */
-export function computeBand({ x, y, width, height }, name, [from, to], place) {
-  const [start, end] = [place - 0.5, place + 0.5].map((edge) => (edge - from) / (to - from)).sort((a, b) => a - b);
+/** @type {(area: Area, name: string, range: [number, number], position: number) => Record<string, number>} */
+export function computeBand({ x, y, width, height }, name, [from, to], position) {
+  const [start, end] = [position - 0.5, position + 0.5]
+    .map((edge) => (edge - from) / (to - from))
+    .sort((a, b) => a - b);
   if (name[0] === "x") return { left: x + start * width, top: y, width: (end - start) * width, height };
   return { left: x, top: y + (1 - end) * height, width, height: (end - start) * height };
 }

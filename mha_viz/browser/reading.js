@@ -103,9 +103,9 @@ function decode(levels, scales, special, zero, weights) {
   const m = special.length;
   const specials = [...special.keys()].filter((k) => special[k]);
   for (let i = 0, row = 0; i < levels.length; row++) {
-    const [ordinary, ofSpecial, begin] = [scales[2 * row], scales[2 * row + 1], i];
-    for (const end = begin + m; i < end; i++) weights[i] = (levels[i] - zero) * ordinary;
-    for (const k of specials) weights[begin + k] = (levels[begin + k] - zero) * ofSpecial;
+    const [ordinaryScale, specialScale, begin] = [scales[2 * row], scales[2 * row + 1], i];
+    for (const end = begin + m; i < end; i++) weights[i] = (levels[i] - zero) * ordinaryScale;
+    for (const k of specials) weights[begin + k] = (levels[begin + k] - zero) * specialScale;
   }
 }
 

@@ -8,35 +8,35 @@
  */
 
 /**
- * The tokens of all columns in sequence, and the end of each column in it; `run`: whether each column is one token, and
- * they are consecutive.
+ * The tokens of all columns in sequence, and the end of each column in it; `isConsecutive`: whether each column is one
+ * token, and the tokens are consecutive.
  *
- * @typedef {{ tokens: Uint16Array, ends: Uint16Array, run: boolean }} Columns
+ * @typedef {{ tokens: Uint16Array, ends: Uint16Array, isConsecutive: boolean }} Columns
  */
 
 // Return the largest absolute value.
 /** @type {(w: Float32Array) => number} */
-export function findGreatest(w) {
-  let [least, most] = [0, 0];
+export function findLargestSize(w) {
+  let [min, max] = [0, 0];
   for (let i = 0; i < w.length; i++) {
-    if (w[i] > most) most = w[i];
-    else if (w[i] < least) least = w[i];
+    if (w[i] > max) max = w[i];
+    else if (w[i] < min) min = w[i];
   }
-  return Math.max(most, -least);
+  return Math.max(max, -min);
 }
 
 /** @type {WeakMap<Unit[], Columns>} */
-const piecesListed = new WeakMap(); // cached by list of columns
+const columnsCache = new WeakMap(); // cached by list of columns
 /** @type {(cols: Unit[]) => Columns} */
-export function listPieces(cols) {
-  if (!piecesListed.has(cols)) {
+export function getColumns(cols) {
+  if (!columnsCache.has(cols)) {
     let end = 0;
     const tokens = Uint16Array.from(cols.flatMap((unit) => unit.tokens));
     const ends = Uint16Array.from(cols, (unit) => (end += unit.tokens.length));
-    const run = tokens.length === ends.length && tokens.every((token, i) => token === tokens[0] + i);
-    piecesListed.set(cols, { tokens, ends, run });
+    const isConsecutive = tokens.length === ends.length && tokens.every((token, i) => token === tokens[0] + i);
+    columnsCache.set(cols, { tokens, ends, isConsecutive });
   }
-  return /** @type {Columns} */ (piecesListed.get(cols));
+  return /** @type {Columns} */ (columnsCache.get(cols));
 }
 
 // Write the visible columns of a row, times `share`, into w at an offset; return their sum.
@@ -64,7 +64,7 @@ export function gatherRow(row, begin, { tokens, ends }, share, w, from) {
 
 // Return the sum of the visible columns of a row, of absolute values if `signed`.
 /** @type {(row: Row, begin: number, columns: Columns, signed: boolean) => number} */
-export function sumShown(row, begin, { tokens, ends }, signed) {
+export function sumVisible(row, begin, { tokens, ends }, signed) {
   let visibleSum = 0;
   for (let c = 0, i = 0; c < ends.length; c++) {
     let sum = 0;
@@ -74,7 +74,7 @@ export function sumShown(row, begin, { tokens, ends }, signed) {
   return visibleSum;
 }
 
-// Visit every row of a view: the row of its token, or the sum over its tokens. Its m numbers start at `begin`.
+// Visit every row of a view: the row of its token, or the sum over its tokens. It has m numbers from `begin` on.
 /**
  * @type {(raw: Float32Array, m: number, rows: Unit[], visit: (row: Row, begin: number, pieces: number[], r:
  *   number) => void) => void}
@@ -89,9 +89,9 @@ export function visitRows(raw, m, rows, visit) {
   });
 }
 
-// Return the indices of the largest numbers, at most `count`, largest first; of equal numbers the first.
+// Return the indices of the `count` largest numbers, largest first; ties go to the first index.
 /** @type {(row: Float32Array, count: number) => number[]} */
-export function findHeaviest(row, count) {
+export function findLargest(row, count) {
   /** @type {number[]} */
   const places = [];
   for (let c = 0; c < row.length; c++) {

@@ -23,16 +23,16 @@ import { isUnanswered } from "./mount.js";
  * @property {string} accent
  * @property {string} muted
  * @property {string} small
- * @property {number} [letters] the minimum size of labels, if any
+ * @property {number} [minLabelSize]
  * @property {(size: number, weight?: number) => string} textFont
  * @property {(size: number) => string} numberFont
  * @property {number} width
  * @property {number} height
- * @property {number} [label]
- * @property {number} [above]
- * @property {number} [most]
- * @property {number} [largest]
- * @property {number} [tallest]
+ * @property {number} [labelWidth] shared by drawings of equal size
+ * @property {number} [labelHeight] if it differs from the width
+ * @property {number} [maxUnits] the number of rows and columns to leave room for
+ * @property {number} [maxCell] pixels
+ * @property {number} [maxRowHeight] pixels
  */
 
 /**
@@ -42,10 +42,10 @@ import { isUnanswered } from "./mount.js";
  * @typedef {object} Drawing
  * @property {() => boolean} isReady whether there are data
  * @property {(params: URLSearchParams) => View} parse the view in an address
- * @property {() => void} adopted called when the view was replaced
- * @property {(view: View) => object} message the message to the server about a view
- * @property {() => Spot | null} pinned the spot that the view pins, null if it is not shown
- * @property {(spot: Spot) => Pin} pin the pin of a view for a spot
+ * @property {() => void} onAdopt called when the view was replaced
+ * @property {(view: View) => object} makeMessage the message to the server about a view
+ * @property {() => Spot | null} findPinned the spot that the view pins, null if it is not shown
+ * @property {(spot: Spot) => Pin} makePin the pin of a view for a spot
  * @property {() => void} draw draw everything
  * @property {(now: boolean) => void} drawFocus draw the focus; `now`: do not wait for the next frame
  */
@@ -55,15 +55,15 @@ import { isUnanswered } from "./mount.js";
  *
  * @typedef {object} Walk
  * @property {Spot | null} from the focused spot
- * @property {boolean} isHeat
+ * @property {boolean} isHeatmap
  * @property {number} R
  * @property {number} C
  * @property {Partial<Spot>} start a spot without row and column
- * @property {(spot: Spot) => void} walked called with the new spot
+ * @property {(spot: Spot) => void} onMove called with the new spot
  */
 
-const TELL_AFTER = 80; // milliseconds before a view is sent to the server, so that quick clicks become one message
-const COUNTS_ROWS = ["unit", "special", "side"]; // view settings that determine the rows
+const SEND_DELAY = 80; // milliseconds before a view is sent to the server, so that quick clicks become one message
+const ROW_SETTINGS = ["unit", "special", "side"]; // view settings that determine the rows
 /** @type {Record<string, readonly [number, number]>} */
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 /** @type {Record<string, number>} */
@@ -86,10 +86,10 @@ export const isSameSpot = (a, b) => a === b || (!!a && !!b && a.at === b.at && a
 
 // Return the neighbouring spot in the direction of an arrow key. Heatmap: from cell to cell. Links: up and down within
 // a column of tokens, left and right between the two columns; Home and End go to the ends of a column.
-/** @type {(spot: Spot, step: readonly [number, number], isHeat: boolean, R: number, C: number) => Spot} */
-export function moveSpot(spot, [down, right], isHeat, R, C) {
+/** @type {(spot: Spot, step: readonly [number, number], isHeatmap: boolean, R: number, C: number) => Spot} */
+export function moveSpot(spot, [down, right], isHeatmap, R, C) {
   const { row, col } = spot;
-  if (isHeat) return { ...spot, row: clamp((row ?? 0) + down, R), col: clamp((col ?? 0) + right, C) };
+  if (isHeatmap) return { ...spot, row: clamp((row ?? 0) + down, R), col: clamp((col ?? 0) + right, C) };
   const isQuery = right && Number.isFinite(right) ? right < 0 : row !== null;
   const newIndex = (row ?? col ?? 0) + (Number.isFinite(right) ? down : right);
   return isQuery ? { ...spot, row: clamp(newIndex, R), col: null } : { ...spot, row: null, col: clamp(newIndex, C) };
@@ -111,11 +111,11 @@ export function getPoint(element, event) {
   return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
 }
 
-// Read colours and fonts of the page and its theme into `look`. `quiet` is an element with muted text.
-/** @type {(look: Partial<Look>, root: Element, themes: Reading["themes"], quiet: Element) => void} */
-export function readLook(look, root, themes, quiet) {
+// Read colours and fonts of the page and its theme into `look`. `mutedElement` has muted text.
+/** @type {(look: Partial<Look>, root: Element, themes: Reading["themes"], mutedElement: Element) => void} */
+export function readLook(look, root, themes, mutedElement) {
   const style = getComputedStyle(root);
-  /** @type {(name: string, other: string) => string} */
+  /** @type {(name: string, fallback: string) => string} */
   const value = (name, fallback) => style.getPropertyValue(name).trim() || fallback;
   const isGrey = value("--mha-look", "") === "grey"; // a file for printing without colour
   const theme = (isGrey && themes.grey) || themes[isDark(root) ? "dark" : "light"];
@@ -129,10 +129,10 @@ export function readLook(look, root, themes, quiet) {
   look.ink = isForced ? "CanvasText" : value("--st-text-color", "#222");
   look.paper = isForced ? "Canvas" : value("--st-background-color", "#fff");
   look.accent = value("--st-primary-color", look.ink);
-  look.muted = getComputedStyle(quiet).color;
+  look.muted = getComputedStyle(mutedElement).color;
   const [sans, mono] = [value("--st-font", "sans-serif"), value("--st-code-font", "monospace")];
-  look.letters = Number(value("--mha-letters", "0")); // minimum size of labels, for class mode on a projector
-  look.small = `${look.letters || 11}px ${mono}`;
+  look.minLabelSize = Number(value("--mha-letters", "0")); // minimum size of labels, for class mode on a projector
+  look.small = `${look.minLabelSize || 11}px ${mono}`;
   look.textFont = (size, weight = 400) => `${weight} ${size}px ${sans}`;
   look.numberFont = (size) => `600 ${size}px ${mono}`;
 }
@@ -145,18 +145,18 @@ export function readLook(look, root, themes, quiet) {
 export class Stage {
   view = /** @type {View} */ ({}); // empty until data arrive
   hovered = /** @type {Spot | null} */ (null); // the spot under the pointer or the arrow keys
-  #telling = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
-  #changed = /** @type {Record<string, any>} */ ({}); // the latest changes of the view
+  #sendTimer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
+  #unsent = /** @type {Record<string, any>} */ ({}); // the latest changes of the view
   #resizing = 0;
 
   /**
    * @param {Send} send
-   * @param {() => string} locate
+   * @param {() => string} readAddress
    * @param {Drawing<View>} drawing
    */
-  constructor(send, locate, drawing) {
+  constructor(send, readAddress, drawing) {
     this.send = send;
-    this.locate = locate;
+    this.readAddress = readAddress;
     this.drawing = drawing;
     document.addEventListener("keydown", this.#onEscape);
     window.addEventListener("popstate", this.#onHistory);
@@ -164,7 +164,7 @@ export class Stage {
   }
 
   stop() {
-    clearTimeout(this.#telling);
+    clearTimeout(this.#sendTimer);
     cancelAnimationFrame(this.#resizing);
     document.removeEventListener("keydown", this.#onEscape);
     window.removeEventListener("popstate", this.#onHistory);
@@ -173,46 +173,46 @@ export class Stage {
 
   // Return the changes of the view that the server may not know yet.
   get #unsentChanges() {
-    return this.#telling || isUnanswered("view") ? this.#changed : {};
+    return this.#sendTimer || isUnanswered("view") ? this.#unsent : {};
   }
 
   /**
    * Adopt the view in the address, or `view` if it is given. Changes that the server may not know yet are dropped or,
-   * if `keeps` is set, applied to this view too.
+   * if `keepsChanges` is set, applied to this view too.
    *
    * @param {View} view
    */
-  adopt(view = this.drawing.parse(new URLSearchParams(this.locate())), keeps = false) {
-    const untold = Object.entries(keeps ? this.#unsentChanges : {});
-    this.quiet();
+  adopt(view = this.drawing.parse(new URLSearchParams(this.readAddress())), keepsChanges = false) {
+    const changes = Object.entries(keepsChanges ? this.#unsentChanges : {});
+    this.discardUnsent();
     this.view = view;
     this.hovered = null;
-    this.drawing.adopted();
+    this.drawing.onAdopt();
     const newView = /** @type {Record<string, any>} */ (view);
-    const lost = untold.filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(newView[name]));
-    if (lost.length) this.change(Object.fromEntries(lost));
+    const overwritten = changes.filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(newView[name]));
+    if (overwritten.length) this.change(Object.fromEntries(overwritten));
   }
 
   // Drop unsent changes of the view.
-  quiet() {
-    clearTimeout(this.#telling);
-    this.#telling = undefined;
-    this.#changed = {};
+  discardUnsent() {
+    clearTimeout(this.#sendTimer);
+    this.#sendTimer = undefined;
+    this.#unsent = {};
   }
 
   /**
    * @param {Record<string, any>} fields
    * @param {number} delay
    */
-  change(fields, delay = TELL_AFTER) {
+  change(fields, delay = SEND_DELAY) {
     this.view = { ...this.view, ...fields };
-    if (COUNTS_ROWS.some((name) => name in fields)) this.hovered = null;
-    const changed = { ...this.#unsentChanges, ...fields };
-    this.quiet();
-    this.#changed = changed;
-    this.#telling = setTimeout(() => {
-      this.#telling = undefined;
-      this.send("view", this.drawing.message(this.view));
+    if (ROW_SETTINGS.some((name) => name in fields)) this.hovered = null;
+    const changes = { ...this.#unsentChanges, ...fields };
+    this.discardUnsent();
+    this.#unsent = changes;
+    this.#sendTimer = setTimeout(() => {
+      this.#sendTimer = undefined;
+      this.send("view", this.drawing.makeMessage(this.view));
     }, delay);
     this.drawing.draw();
   }
@@ -220,7 +220,7 @@ export class Stage {
   // ---- Focus: the hovered spot or, if there is none, the pinned one -----------------------------------------
 
   focused() {
-    return this.hovered ?? this.drawing.pinned();
+    return this.hovered ?? this.drawing.findPinned();
   }
 
   /** @param {Spot | null} spot */
@@ -235,41 +235,41 @@ export class Stage {
    *
    * @param {Spot | null} spot
    */
-  press(spot) {
-    if (spot) this.change({ pin: isSameSpot(spot, this.drawing.pinned()) ? null : this.drawing.pin(spot) });
+  togglePin(spot) {
+    if (spot) this.change({ pin: isSameSpot(spot, this.drawing.findPinned()) ? null : this.drawing.makePin(spot) });
   }
 
   // ---- Pointer and keys ------------------------------------------------------------------------------------
 
   /**
-   * Handle pointer and arrow keys on a canvas. `where` returns the spot of an event, `about` the data that keys need.
+   * Handle pointer and arrow keys on a canvas. `findSpot` returns the spot of an event.
    *
    * @param {HTMLCanvasElement} canvas
-   * @param {(event: MouseEvent) => Spot | null} where
-   * @param {() => Walk} about
+   * @param {(event: MouseEvent) => Spot | null} findSpot
+   * @param {() => Walk} getWalk
    */
-  attend(canvas, where, about) {
-    canvas.onpointermove = (event) => this.hover(where(event));
+  listenTo(canvas, findSpot, getWalk) {
+    canvas.onpointermove = (event) => this.hover(findSpot(event));
     canvas.onpointerleave = () => this.hover(null);
     canvas.onblur = () => this.hover(null);
-    canvas.onclick = (event) => this.press(where(event));
-    canvas.onkeydown = (event) => this.#onKey(event, about());
+    canvas.onclick = (event) => this.togglePin(findSpot(event));
+    canvas.onkeydown = (event) => this.#onKey(event, getWalk());
   }
 
   /**
    * @param {KeyboardEvent} event
    * @param {Walk} walk
    */
-  #onKey(event, { from, isHeat, R, C, start, walked }) {
+  #onKey(event, { from, isHeatmap, R, C, start, onMove }) {
     const step = getArrowStep(event);
     const isPlain = !event.altKey && !event.ctrlKey && !event.metaKey;
     if (!R || !C || !(step || (isPress(event) && isPlain))) return;
-    const spot = from ?? { ...start, row: 0, col: isHeat ? 0 : null };
+    const spot = from ?? { ...start, row: 0, col: isHeatmap ? 0 : null };
     event.preventDefault();
-    if (!step) return this.press(spot);
-    this.hovered = moveSpot(spot, step, isHeat, R, C);
+    if (!step) return this.togglePin(spot);
+    this.hovered = moveSpot(spot, step, isHeatmap, R, C);
     this.drawing.drawFocus(true);
-    walked(this.hovered);
+    onMove(this.hovered);
   }
 
   /** @type {(event: KeyboardEvent) => void} */

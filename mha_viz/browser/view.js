@@ -62,7 +62,7 @@ export const isOfLayers = ({ quantity }) => !!QUANTITIES[quantity ?? "weight"].o
 /** @type {(kind: Kind) => string} */
 export const getLabel = ({ quantity }) => QUANTITIES[quantity ?? "weight"].label;
 
-// Return the name of rows and columns.
+// Return the plural name of the units of rows and columns.
 /** @type {(unit: string) => string} */
 export const nameUnits = (unit) => (unit === "words" ? "words" : "tokens");
 
@@ -113,23 +113,22 @@ export function describeValue(name, value, drawing) {
 
 // ---- Initial views ---------------------------------------------------------------------------------------------
 
-// Views of more tokens than this begin with the settings for a long text, unless the address states others, so that
-// they are readable.
+// Readings with more tokens than this begin with the settings for long texts, unless the address states others.
 /** @type {number} */
 export const LONG_TOKENS = ROWS.long.tokens;
 
 // Return the initial settings of a drawing for readings of these kinds, some of which may be long. Numbers that are not
 // shares of 1 have no common scale. Settings for long texts that the drawing does not accept are ignored.
 /** @type {(drawing: Drawing, kinds?: Kind[], isLong?: boolean) => Record<string, string>} */
-export function getFirstValues(drawing, kinds = [], isLong = false) {
-  const first = /** @type {Record<string, string>} */ ({});
+export function getDefaults(drawing, kinds = [], isLong = false) {
+  const defaults = /** @type {Record<string, string>} */ ({});
   for (const { name } of listControls(drawing)) {
     const { default: usual = "", long, not_shares: other } = SETTINGS[name];
-    const ofLong =
+    const longTextValue =
       isLong && long ? [long, other].find((value) => value && isAccepted(name, value, drawing)) : undefined;
-    first[name] = ofLong ?? (other && !kinds.every(isShare) ? other : usual);
+    defaults[name] = longTextValue ?? (other && !kinds.every(isShare) ? other : usual);
   }
-  return first;
+  return defaults;
 }
 
 /** @type {(name: string, value: string, drawing: Drawing) => boolean} */
@@ -139,36 +138,36 @@ const isAccepted = (name, value, drawing) => !findChoice(name, value)?.choice.no
 
 // Return the last value of a repeated parameter, like the server.
 /** @type {(params: URLSearchParams, name: string) => string | null} */
-export const getLast = (params, name) => params.getAll(name).at(-1) ?? null;
+export const getLastParameter = (params, name) => params.getAll(name).at(-1) ?? null;
 
 // Read the settings from the address. A setting that is missing, unknown or not for this drawing keeps its value in
-// `first`. Never throws.
-/** @type {(params: URLSearchParams, first: Record<string, string>, drawing: Drawing) => Settings} */
-export function parseSettings(params, first, drawing) {
+// `defaults`. Never throws.
+/** @type {(params: URLSearchParams, defaults: Record<string, string>, drawing: Drawing) => Settings} */
+export function parseSettings(params, defaults, drawing) {
   /** @type {(name: string) => string} */
   const valueOf = (name) => {
-    const value = getLast(params, name);
-    return value !== null && findChoice(name, value) && isAccepted(name, value, drawing) ? value : first[name];
+    const value = getLastParameter(params, name);
+    return value !== null && findChoice(name, value) && isAccepted(name, value, drawing) ? value : defaults[name];
   };
-  return /** @type {Settings} */ (Object.fromEntries(Object.keys(first).map((name) => [name, valueOf(name)])));
+  return /** @type {Settings} */ (Object.fromEntries(Object.keys(defaults).map((name) => [name, valueOf(name)])));
 }
 
-// Serialize the settings of a drawing, `without` some of them. The text is a cache key for everything derived from
+// Serialize the settings of a drawing, except those `omitted`. The text is a cache key for everything derived from
 // them.
-/** @type {(view: Settings, drawing: Drawing, without?: Setting[]) => string} */
-export const serializeSettings = (view, drawing, without = []) =>
-  JSON.stringify(listControls(drawing).flatMap(({ name }) => (without.includes(name) ? [] : [[name, view[name]]])));
+/** @type {(view: Settings, drawing: Drawing, omitted?: Setting[]) => string} */
+export const serializeSettings = (view, drawing, omitted = []) =>
+  JSON.stringify(listControls(drawing).flatMap(({ name }) => (omitted.includes(name) ? [] : [[name, view[name]]])));
 
-// Settings for the selection and strength of links and cells, which do not affect the choice of tokens.
+// Settings that affect which links are drawn and how strongly, but not which tokens are shown.
 /** @type {Setting[]} */
-export const OF_STRENGTH = ["links", "scale"];
+export const STRENGTH_SETTINGS = ["links", "scale"];
 
-// Return the address parameters of settings that differ from the `first` ones; null removes a parameter.
-/** @type {(view: Settings, first: Record<string, string>) => Record<string, string | null>} */
-export const encodeSettings = (view, first) =>
+// Return the address parameters of settings that differ from the defaults; null removes a parameter.
+/** @type {(view: Settings, defaults: Record<string, string>) => Record<string, string | null>} */
+export const encodeSettings = (view, defaults) =>
   Object.fromEntries(
-    /** @type {Setting[]} */ (Object.keys(first)).map((name) => [
+    /** @type {Setting[]} */ (Object.keys(defaults)).map((name) => [
       name,
-      view[name] === first[name] ? null : (view[name] ?? null),
+      view[name] === defaults[name] ? null : (view[name] ?? null),
     ]),
   );

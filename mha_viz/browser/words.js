@@ -13,7 +13,7 @@ import { isShare } from "./view.js";
 /** @import { Kind, Settings } from "./view.js" */
 
 const TABLE_UNITS = 40; // larger matrices are listed by weight
-const LISTED = 300;
+const MAX_LISTED = 300;
 /** @type {(text: string) => HTMLElement} */
 const makeStrong = (text) => make("b", {}, isolateText(text));
 const SPECIAL = "Not a word: a mark that the model adds, where heads look when they look at nothing in particular";
@@ -23,8 +23,8 @@ const makeName = ({ text, special }) =>
 /** @type {(text: string) => HTMLElement} */
 const makeSoft = (text) => make("span", { class: "soft" }, text);
 
-// Return the sentence on the focused token or cell, or else on the strongest link, with exact weights. `quiet`: the
-// strongest link would reveal an answer; `hints`: explain what the pointer does.
+// Describe the focused token or cell or, by default, the strongest link, with exact weights. `quiet`: leave out the
+// strongest link, because it would reveal an answer; `hints`: explain what the pointer does.
 /**
  * @type {(head: ShownHead, axes: Axes, focus: Spot | null, unit: string, quiet?: boolean, hints?: boolean) =>
  *   Children}
@@ -55,7 +55,7 @@ const describeLink = (from, to, weight, kind) => [
   ` ${formatNumber(weight, kind)}`,
 ];
 
-// Describe the scale in words, like `span` in figures/layout/view.py.
+// Describe the scale in words. Keep in step with `describe_range` in figures/layout/view.py.
 /** @type {(scale: string, top: number, kind?: Kind) => string} */
 export const describeScale = (scale, top, { quantity, signed } = {}) => {
   const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : formatNumber(top, { quantity })}`;
@@ -69,10 +69,10 @@ function describeReach(part, rows, cols, { row, col }) {
   const { w, C } = part;
   const isQuery = row !== null;
   /** @type {(i: number) => number} */
-  const weightOf = (i) => w[isQuery ? row * C + i : i * C + col];
-  const reached = (isQuery ? cols : rows).map(({ text, special }, i) => ({ text, special, weight: weightOf(i) }));
-  reached.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
-  const words = reached
+  const getWeight = (i) => w[isQuery ? row * C + i : i * C + col];
+  const linkedUnits = (isQuery ? cols : rows).map(({ text, special }, i) => ({ text, special, weight: getWeight(i) }));
+  linkedUnits.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
+  const words = linkedUnits
     .slice(0, 4)
     .filter(({ weight }, i) => !i || !isShare(part) || Math.abs(weight) >= 0.0005) // smaller ones round to 0
     .flatMap(({ weight, ...unit }, i) => [i ? ", " : "", makeName(unit), ` ${formatNumber(weight, part)}`]);
@@ -106,16 +106,16 @@ export function findStrongest({ w, R, C, max = 1 }, rows, cols) {
 // Describe the hidden share; return "" if every weight is shown.
 /** @type {(head: ShownHead, axes: { rows: Unit[] }, focus: Spot | null, view: Settings, reading: Reading) => string} */
 export function describeHidden({ part: { hidden } }, { rows }, focus, view, reading) {
-  const isWhole = view.special === "keep" && !(isPair(reading) && view.side !== "all");
-  if (isWhole && !reading.hidden) return "";
-  const whole = isOfLayers(reading) ? `this layer’s ${getLabel(reading)}` : "this head’s attention";
-  if (!hidden.length) return `${formatPercent(1)} of ${whole} goes to hidden tokens.`;
-  const isOne = focus && focus.row !== null;
-  const share = isOne ? hidden[focus.row] : computeMean(Array.from(hidden));
-  const whose = isOne ? `the attention from “${rows[focus.row].text}”` : whole;
-  const how =
-    view.special === "rescale" || isWhole ? "went to hidden tokens before rescaling" : "goes to hidden tokens";
-  return `${formatPercent(share)} of ${whose} ${how}.`;
+  const showsAll = view.special === "keep" && !(isPair(reading) && view.side !== "all");
+  if (showsAll && !reading.hidden) return "";
+  const allAttention = isOfLayers(reading) ? `this layer’s ${getLabel(reading)}` : "this head’s attention";
+  if (!hidden.length) return `${formatPercent(1)} of ${allAttention} goes to hidden tokens.`;
+  const hasRow = focus && focus.row !== null;
+  const share = hasRow ? hidden[focus.row] : computeMean(Array.from(hidden));
+  const subject = hasRow ? `the attention from “${rows[focus.row].text}”` : allAttention;
+  const outcome =
+    view.special === "rescale" || showsAll ? "went to hidden tokens before rescaling" : "goes to hidden tokens";
+  return `${formatPercent(share)} of ${subject} ${outcome}.`;
 }
 
 // Describe the drawn heads that are switched off; return "" if there are none.
@@ -128,16 +128,16 @@ export function describeOff(reading, heads) {
   return `${nameList} are off: their patterns are computed, their outputs are not used.`;
 }
 
-// Name the numbers of a view: "weight" only if the model computed them. The rule is that of `name_numbers` in
+// Name the numbers of a view: "weight" only if the model computed them. Keep in step with `name_numbers` in
 // attention/numbers.py.
 /** @type {(reading: Reading, view: Pick<Settings, "unit" | "special">) => string} */
 function nameNumbers(reading, view) {
-  const previousNumbers = reading.numbers ?? "weight";
+  const numbersSoFar = reading.numbers ?? "weight";
   const parts = [
     view.unit === "words" && !reading.numbers?.includes("_by_words") && "by_words",
     view.special === "rescale" && !reading.signed && !reading.numbers?.includes("_rescaled") && "rescaled",
   ];
-  return [previousNumbers, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
+  return [numbersSoFar, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
 }
 
 // List the numbers of one head: the whole matrix or, if it is large, the largest numbers.
@@ -162,14 +162,14 @@ const makeTable = (caption, top, body) =>
 function makeWholeTable(caption, part, { rows, cols }) {
   const top = [makeCell("td", ""), ...cols.map((unit) => makeCell("th", unit.text, "col"))];
   /** @type {(unit: Unit, r: number) => HTMLElement[]} */
-  const line = (unit, r) => [
+  const makeCells = (unit, r) => [
     makeCell("th", unit.text, "row"),
     ...cols.map((_, c) => makeCell("td", formatNumber(part.w[r * part.C + c], part))),
   ];
   return makeTable(
     caption,
     top,
-    rows.map((unit, r) => makeLine(line(unit, r))),
+    rows.map((unit, r) => makeLine(makeCells(unit, r))),
   );
 }
 
@@ -180,9 +180,9 @@ function makeLargestTable(caption, part, { rows, cols }, numbers) {
   const largest = Array.from(w.keys())
     .filter((i) => Math.abs(w[i]) >= minimum)
     .sort((a, b) => Math.abs(w[b]) - Math.abs(w[a]))
-    .slice(0, LISTED);
+    .slice(0, MAX_LISTED);
   /** @type {(i: number) => HTMLElement[]} */
-  const line = (i) =>
+  const makeCells = (i) =>
     [rows[Math.floor(i / C)].text, cols[i % C].text, formatNumber(w[i], part)].map((text) => makeCell("td", text));
   const top = ["from", "to", numbers].map((text) => makeCell("th", text, "col"));
   const note = `The ${largest.length} largest of ${w.length} numbers.`;
@@ -190,7 +190,7 @@ function makeLargestTable(caption, part, { rows, cols }, numbers) {
     makeTable(
       caption,
       top,
-      largest.map((i) => makeLine(line(i))),
+      largest.map((i) => makeLine(makeCells(i))),
     ),
     make("p", { class: "soft" }, note),
   ];

@@ -51,7 +51,7 @@ class Guest(BrowserTab):
         if "Content Security Policy" in message.text or "Content-Security-Policy" in message.text:
             self.faults.append(message.text)
 
-    def unharmed(self) -> None:
+    def check_no_faults(self) -> None:
         assert self.faults == []
         assert self.page.locator(".stException").count() == 0
         site = self.url.removesuffix(BASE)

@@ -1,15 +1,15 @@
-// What a link leads to comes into sight and stays there; a link to follow is followed once.
+// Link targets are scrolled into view and kept there; a link is followed once.
 import assert from "node:assert/strict";
 import test, { beforeEach, mock } from "node:test";
-import { Arrival, bringIntoView } from "../../mha_viz/browser/scheme/arrival.js";
+import { LinkFollower, bringIntoView } from "../../mha_viz/browser/scheme/arrival.js";
 import { HeadLinks } from "../../mha_viz/browser/scheme/links.js";
 
-const done = [];
-let drawn = {}; // what is on the page, by the beginning of its selector
-let sizes = []; // the page's sizes that are watched
+const actions = [];
+let drawn = {}; // elements by the first part of their selector
+let sizes = []; // active observers
 
 beforeEach(() => {
-  done.length = 0;
+  actions.length = 0;
   drawn = {};
   sizes = [];
   globalThis.window = new EventTarget();
@@ -28,35 +28,35 @@ globalThis.ResizeObserver = class {
     sizes.push(this);
   }
   disconnect() {
-    sizes = sizes.filter((one) => one !== this);
+    sizes = sizes.filter((observer) => observer !== this);
   }
 };
 const title = (name) => ({
   isConnected: true,
-  focus: () => done.push(`keyboard on ${name}`),
-  scrollIntoView: () => done.push(name),
+  focus: () => actions.push(`focus on ${name}`),
+  scrollIntoView: () => actions.push(name),
 });
-const link = (search = "") => ({ search, click: () => done.push("followed") });
+const link = (search = "") => ({ search, click: () => actions.push("followed") });
 
-test("what a link leads to comes into sight and stays there, until a person acts or it goes", () => {
+test("a link target stays in view until the user acts or it is removed", () => {
   for (const end of [
     () => document.dispatchEvent(new Event("keydown")),
     () => window.dispatchEvent(new Event("popstate")),
-    (one) => (one.isConnected = false),
+    (element) => (element.isConnected = false),
   ]) {
-    done.length = 0;
-    const one = title("a card");
-    bringIntoView(one);
+    actions.length = 0;
+    const card = title("a card");
+    bringIntoView(card);
     sizes.forEach((size) => size.onResize());
-    assert.deepEqual(done, ["keyboard on a card", "a card", "a card"]);
-    end(one);
+    assert.deepEqual(actions, ["focus on a card", "a card", "a card"]);
+    end(card);
     sizes.forEach((size) => size.onResize());
-    assert.equal(done.length, 3);
+    assert.equal(actions.length, 3);
     assert.deepEqual(sizes, []);
   }
 });
 
-test("what a link leads to stays in sight for as long as the page's run takes", () => {
+test("a link target stays in view until the page's run ends", () => {
   drawn[".stApp[data-test-script-state=running]"] = "the page";
   bringIntoView(title("a card"));
   mock.timers.tick(60_000);
@@ -66,68 +66,68 @@ test("what a link leads to stays in sight for as long as the page's run takes", 
   assert.deepEqual(sizes, []);
 });
 
-test("a link that the server asks to follow is followed once, another one anew", () => {
-  const arrival = new Arrival();
+test("each link from the server is followed once", () => {
+  const follower = new LinkFollower();
   drawn[".st-key-leaving"] = link();
-  arrival.arrive();
-  arrival.arrive();
-  assert.deepEqual(done, ["followed"]);
+  follower.follow();
+  follower.follow();
+  assert.deepEqual(actions, ["followed"]);
   drawn[".st-key-leaving"] = link();
-  arrival.arrive();
-  assert.deepEqual(done, ["followed", "followed"]);
+  follower.follow();
+  assert.deepEqual(actions, ["followed", "followed"]);
 });
 
-test("a page that was opened without the parameters of its link gets them, once, until a person acts", () => {
+test("lost link parameters are restored once, unless the user acts first", () => {
   globalThis.PopStateEvent = Event;
-  globalThis.history = { state: 7, replaceState: (state, _, search) => done.push(`${state} ${search}`) };
-  window.addEventListener("popstate", () => done.push("read"));
-  for (const [asked, come, isActed, expected] of [
+  globalThis.history = { state: 7, replaceState: (state, _, search) => actions.push(`${state} ${search}`) };
+  window.addEventListener("popstate", () => actions.push("read"));
+  for (const [linkSearch, come, hasUserActed, expected] of [
     ["?head=L3H1", "", false, ["followed", "7 ?head=L3H1", "read"]],
     ["?head=L3H1", "?head=L3H1", false, ["followed"]],
-    ["?head=L3H1", "?head=L1H1", false, ["followed"]], // the page has others by now
+    ["?head=L3H1", "?head=L1H1", false, ["followed"]], // the page has other parameters by now
     ["?head=L3H1", "", true, ["followed"]],
     ["", "", false, ["followed"]],
   ]) {
-    done.length = 0;
+    actions.length = 0;
     globalThis.location = { pathname: "/about", search: "" };
     globalThis.document.body = globalThis.document.activeElement = { closest: () => null };
-    const arrival = new Arrival();
-    drawn[".st-key-leaving"] = link(asked);
-    arrival.arrive();
+    const follower = new LinkFollower();
+    drawn[".st-key-leaving"] = link(linkSearch);
+    follower.follow();
     drawn = {};
-    arrival.arrive(); // still on the page before
-    if (isActed) document.dispatchEvent(new Event("keydown"));
+    follower.follow(); // still on the previous page
+    if (hasUserActed) document.dispatchEvent(new Event("keydown"));
     globalThis.location = { pathname: "/", search: come };
-    arrival.arrive();
-    arrival.arrive();
-    assert.deepEqual(done, expected);
+    follower.follow();
+    follower.follow();
+    assert.deepEqual(actions, expected);
   }
 });
 
-test("on the page that a link leads to the keyboard goes on at the heading, until a person acts", () => {
-  const arrival = new Arrival();
+test("after following a link, the focus moves to the heading, unless the user acts first", () => {
+  const follower = new LinkFollower();
   document.body = document.activeElement = {};
   drawn[".st-key-leaving"] = link();
   drawn["h1.mha-heading"] = title("the heading");
-  arrival.arrive();
+  follower.follow();
   delete drawn[".st-key-leaving"];
-  arrival.arrive();
-  assert.deepEqual(done, ["followed"], "still on the page before");
+  follower.follow();
+  assert.deepEqual(actions, ["followed"], "still on the previous page");
   globalThis.location = { pathname: "/" };
-  arrival.arrive();
-  document.activeElement = { closest: () => null }; // something below the navigation has the keyboard
-  arrival.arrive();
-  assert.deepEqual(done, ["followed", "keyboard on the heading"]);
+  follower.follow();
+  document.activeElement = { closest: () => null }; // an element below the navigation has the focus
+  follower.follow();
+  assert.deepEqual(actions, ["followed", "focus on the heading"]);
   document.activeElement = { closest: (/** @type {string} */ part) => (part === ".st-key-mast" ? {} : null) };
-  arrival.arrive();
-  assert.deepEqual(done.splice(2), ["keyboard on the heading"], "the search field stays from page to page");
+  follower.follow();
+  assert.deepEqual(actions.splice(2), ["focus on the heading"], "the search field stays from page to page");
   document.activeElement = document.body;
   document.dispatchEvent(new Event("pointerdown"));
-  arrival.arrive();
-  assert.equal(done.length, 2);
+  follower.follow();
+  assert.equal(actions.length, 2);
 });
 
-test("a row of all numbers brings the card that opens, but not the one that is open", () => {
+test("a click on a table row scrolls to the new card, not to the previous one", () => {
   globalThis.HTMLAnchorElement = class {};
   globalThis.Element = class {
     closest = (/** @type {string} */ part) => (part === "[data-testid=stDataFrame]" ? this : null);
@@ -139,13 +139,13 @@ test("a row of all numbers brings the card that opens, but not the one that is o
   Object.defineProperty(click, "target", { value: new Element() });
   document.dispatchEvent(click);
   links.arrive();
-  assert.deepEqual(done, []);
+  assert.deepEqual(actions, []);
   drawn[".st-key-head_card"] = { ...title("its card"), textContent: "L0H3 (1-4)" };
   links.arrive();
-  assert.deepEqual(done, ["keyboard on its card", "its card"]);
+  assert.deepEqual(actions, ["focus on its card", "its card"]);
 });
 
-test("the card that a click asks for takes the keyboard however late it comes, unless a person acts before", () => {
+test("a requested card gets the focus however late it appears, unless the user acts first", () => {
   globalThis.Element = globalThis.HTMLAnchorElement = class {
     search = "?head=L0H2";
     hash = "";
@@ -154,26 +154,26 @@ test("the card that a click asks for takes the keyboard however late it comes, u
   };
   const links = new HeadLinks();
   links.watch(() => {});
-  const [appears, ask] = [
+  const [showCard, click] = [
     () => (drawn[".st-key-head_card"] = { ...title("its card"), textContent: "L0H2 (1-3)" }),
     () => {
       drawn = {};
-      done.length = 0;
-      const click = Object.assign(new Event("click"), { ctrlKey: false });
-      Object.defineProperty(click, "target", { value: new Element() });
-      document.dispatchEvent(click);
+      actions.length = 0;
+      const event = Object.assign(new Event("click"), { ctrlKey: false });
+      Object.defineProperty(event, "target", { value: new Element() });
+      document.dispatchEvent(event);
     },
   ];
-  ask();
+  click();
   mock.timers.tick(60_000);
   links.arrive();
-  assert.deepEqual(done, []);
-  appears();
+  assert.deepEqual(actions, []);
+  showCard();
   links.arrive();
-  assert.deepEqual(done, ["keyboard on its card", "its card"]);
-  ask();
+  assert.deepEqual(actions, ["focus on its card", "its card"]);
+  click();
   document.dispatchEvent(new Event("wheel"));
-  appears();
+  showCard();
   links.arrive();
-  assert.deepEqual(done, []);
+  assert.deepEqual(actions, []);
 });

@@ -1,4 +1,4 @@
-// Arrows between heads: from one square's centre to another's, bent to the other side for queries.
+// Composition arrows between the centres of squares; arrows to queries bend the other way.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { drawPath } from "../../mha_viz/browser/explorer/overview.js";
@@ -21,14 +21,14 @@ const lineOf = (side, share) => {
   return group.children[1].attributes;
 };
 
-test("an arrow begins in the centre of its first head, and is as thick as its share", () => {
+test("an arrow starts at the centre of its first head; its share sets its width", () => {
   const { d, "stroke-width": width } = lineOf("key", 0.5);
   assert.match(d, /^M52\.0 32\.0Q/);
   assert.equal(width, "5.5");
   assert.ok(+lineOf("key", 0.1)["stroke-width"] < +width);
 });
 
-test("arrows of queries and keys bend to different sides", () => {
-  const across = (side) => +/Q([\d.-]+)/.exec(lineOf(side, 0.2).d)[1];
-  assert.ok(Math.sign(across("key") - 52) === -Math.sign(across("query") - 52));
+test("arrows to queries and to keys bend to opposite sides", () => {
+  const bendX = (side) => +/Q([\d.-]+)/.exec(lineOf(side, 0.2).d)[1];
+  assert.ok(Math.sign(bendX("key") - 52) === -Math.sign(bendX("query") - 52));
 });

@@ -1,59 +1,62 @@
-// Several heads at once: what corresponds, one scale, differences, and the address.
+// The comparison of heads: correspondence, the shared scale, differences, and the address.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { getFirstValues } from "../../mha_viz/browser/view.js";
+import { getDefaults } from "../../mha_viz/browser/view.js";
 import {
   chooseColumnCount,
   findCounterparts,
   subtract,
-  encodeTogether,
+  encodePanelsView,
   findLargestCells,
   namePanel,
   updateOpening,
-  parseTogether,
+  parsePanelsView,
   findPartners,
   updatePlace,
   computeSharedShades,
   computeSignedShades,
   distinguishPanels,
-  findTop,
+  findLargestWeight,
   computeTextUnits,
   unpackPanels,
   updateView,
 } from "../../mha_viz/browser/compare/together.js";
 import { describeScale } from "../../mha_viz/browser/words.js";
 import { formatSigned } from "../../mha_viz/browser/numerals.js";
-import { chance, matrix, packed } from "./made.mjs";
+import { makeRandom, matrix, makePacket } from "./made.mjs";
 
-const START = getFirstValues("compare");
+const START = getDefaults("compare");
 const view = (fields = {}) => ({ ...START, pin: null, diff: null, ...fields });
 const query = (fields) => new URLSearchParams(fields);
 const texts = (units) => units.map((unit) => unit.text);
 
-// A reading of words, each a list of its pieces, with "[CLS]" and "[SEP]" around them by default.
-function read(words, { special = ["[CLS]", "[SEP]"], typed = words.map((pieces) => pieces.join("")).join(" ") } = {}) {
+// Make a reading of words, each a list of its tokens, by default between "[CLS]" and "[SEP]".
+function makeReading(
+  words,
+  { special = ["[CLS]", "[SEP]"], typed = words.map((pieces) => pieces.join("")).join(" ") } = {},
+) {
   const groups = [];
-  const [tokens, spans, special_] = [[], [], []];
+  const [tokens, spans, specialFlags] = [[], [], []];
   const add = (text, span) => {
     tokens.push(text);
     spans.push(span);
-    special_.push(span ? 0 : 1);
+    specialFlags.push(span ? 0 : 1);
   };
-  const one = (text) => {
+  const addSpecial = (text) => {
     groups.push([tokens.length]);
     add(text, null);
   };
-  if (special[0]) one(special[0]);
-  let at = 0;
+  if (special[0]) addSpecial(special[0]);
+  let position = 0;
   for (const pieces of words) {
     groups.push(pieces.map((_, i) => tokens.length + i));
     for (const piece of pieces) {
-      add(piece, [at, at + piece.length]);
-      at += piece.length;
+      add(piece, [position, position + piece.length]);
+      position += piece.length;
     }
-    at += 1;
+    position += 1;
   }
-  if (special[1]) one(special[1]);
+  if (special[1]) addSpecial(special[1]);
   return {
     key: typed,
     model: "m",
@@ -67,7 +70,7 @@ function read(words, { special = ["[CLS]", "[SEP]"], typed = words.map((pieces) 
     n: tokens.length,
     tokens,
     spans,
-    special: special_,
+    special: specialFlags,
     groups,
     segments: tokens.map(() => 0),
     words: groups.map((g) => g.map((t) => tokens[t]).join("")),
@@ -75,10 +78,10 @@ function read(words, { special = ["[CLS]", "[SEP]"], typed = words.map((pieces) 
   };
 }
 
-// A set as unpackPanels returns it: one panel for each [reading number, head].
+// Make panels as unpackPanels returns them: one for each [reading number, head].
 function setOf(readings, panels, { aligned = {}, place = aligned } = {}) {
   const table = (of) => readings.map((_, i) => readings.map((__, j) => of[`${i}-${j}`] ?? null));
-  const made = readings.map((reading) => {
+  const unpackedReadings = readings.map((reading) => {
     const wordOf = [];
     reading.groups.forEach((tokens, word) =>
       tokens.forEach((token) => {
@@ -90,15 +93,15 @@ function setOf(readings, panels, { aligned = {}, place = aligned } = {}) {
   return {
     key: "k",
     panels: panels.map(([reading, head]) => ({ reading, head, name: "" })),
-    readings: made,
+    readings: unpackedReadings,
     aligned: table(aligned),
     place: table(place),
   };
 }
 
-const same = (n) => Array.from({ length: n }, (_, i) => i);
-const tired = () => read([["it"], ["was"], ["tired"]]);
-const wide = () => read([["it"], ["was"], ["wide"]]);
+const makeRange = (n) => Array.from({ length: n }, (_, i) => i);
+const tired = () => makeReading([["it"], ["was"], ["tired"]]);
+const wide = () => makeReading([["it"], ["was"], ["wide"]]);
 const twins = (
   panels = [
     [0, 0],
@@ -107,15 +110,15 @@ const twins = (
 ) =>
   setOf([tired(), wide()], panels, {
     aligned: { "0-1": [0, 1, 2, null, 4], "1-0": [0, 1, 2, null, 4] },
-    place: { "0-1": same(5), "1-0": same(5) },
+    place: { "0-1": makeRange(5), "1-0": makeRange(5) },
   });
 
 // ---- Bytes ------------------------------------------------------------------------------------------------
 
-test("each reading lies behind the one before, wherever the bytes begin", () => {
-  const one = packed({ n: 1, full: [0], special: [0], groups: [[0]] }, Float32Array.of(0.5, 1), Uint16Array.of(3));
-  const two = packed({ n: 1, full: [4], special: [1], groups: [[0]] }, Float32Array.of(1, 0.25), Uint16Array.of(8));
-  const header = packed({ sizes: [one.length, two.length], panels: [] });
+test("consecutive readings are unpacked at any byte offset", () => {
+  const one = makePacket({ n: 1, full: [0], special: [0], groups: [[0]] }, Float32Array.of(0.5, 1), Uint16Array.of(3));
+  const two = makePacket({ n: 1, full: [4], special: [1], groups: [[0]] }, Float32Array.of(1, 0.25), Uint16Array.of(8));
+  const header = makePacket({ sizes: [one.length, two.length], panels: [] });
   for (const shift of [0, 1, 2, 3]) {
     const bytes = new Uint8Array(shift + header.length + one.length + two.length);
     [
@@ -131,65 +134,65 @@ test("each reading lies behind the one before, wherever the bytes begin", () => 
   }
 });
 
-test("a panel has the name of its head", () => {
+test("a panel is named after its head", () => {
   const set = setOf([tired()], [[0, 4]]);
   assert.deepEqual(namePanel(set, 0), { name: "L1H1", paper: "2-2" });
 });
 
-test("a panel of rollout has the name of its layer, and the address that of the map", () => {
+test("a rollout panel is named after its layer; its address names the map", () => {
   const set = setOf([{ ...tired(), heads: 1, quantity: "rollout" }], [[0, 1]]);
   assert.deepEqual(namePanel(set, 0), { name: "layer 1", paper: "2" });
 });
 
 // ---- The address ------------------------------------------------------------------------------------------
 
-test("an empty address shows the defaults, and the defaults leave the address", () => {
+test("an empty address gives the defaults, and defaults are left out of the address", () => {
   const set = twins();
-  assert.deepEqual(parseTogether(query(""), set), view());
-  assert.deepEqual(new Set(Object.values(encodeTogether(view(), set))), new Set([null]));
+  assert.deepEqual(parsePanelsView(query(""), set), view());
+  assert.deepEqual(new Set(Object.values(encodePanelsView(view(), set))), new Set([null]));
   for (const name of ["unit", "special", "links", "scale"])
-    assert.equal(START[name], getFirstValues("explorer")[name], "as the explorer's");
+    assert.equal(START[name], getDefaults("explorer")[name], "as the explorer's");
 });
 
-test("a long text begins with what is strongest, on one scale", () => {
+test("a long text initially shows the strongest links on one scale", () => {
   const set = setOf(
-    [tired(), read(Array.from({ length: 40 }, () => ["it"]))],
+    [tired(), makeReading(Array.from({ length: 40 }, () => ["it"]))],
     [
       [0, 0],
       [1, 0],
     ],
   );
   const first = { special: "hide", links: "top3", scale: "head" };
-  assert.deepEqual(parseTogether(query(""), set), view(first));
-  assert.deepEqual(parseTogether(query("scale=row"), set).scale, "head");
-  const { special, links, scale } = encodeTogether(view(), set);
+  assert.deepEqual(parsePanelsView(query(""), set), view(first));
+  assert.deepEqual(parsePanelsView(query("scale=row"), set).scale, "head");
+  const { special, links, scale } = encodePanelsView(view(), set);
   assert.deepEqual([special, links, scale], ["keep", "all", "fixed"], "all that is shown is in the address");
-  assert.deepEqual(new Set(Object.values(encodeTogether(view(first), set))), new Set([null]));
+  assert.deepEqual(new Set(Object.values(encodePanelsView(view(first), set))), new Set([null]));
 });
 
-test("panels may open with a difference, and say when it is closed", () => {
+test("panels can open with a difference; the address says when it is closed", () => {
   const set = { ...twins(), start: { diff: "0-1" } };
-  assert.deepEqual(parseTogether(query(""), set).diff, [0, 1]);
-  assert.deepEqual(parseTogether(query("diff=1-0"), set).diff, [1, 0]);
-  assert.equal(parseTogether(query("diff=none"), set).diff, null);
-  assert.equal(encodeTogether(view(), set).diff, "none");
-  const holding = { ...set, start: { diff: "0-1", pin: "q2" } };
-  const held = { at: 0, query: 2, key: null };
-  assert.deepEqual(parseTogether(query(""), holding).pin, held);
-  assert.equal(parseTogether(query("pin=none"), holding).pin, null);
+  assert.deepEqual(parsePanelsView(query(""), set).diff, [0, 1]);
+  assert.deepEqual(parsePanelsView(query("diff=1-0"), set).diff, [1, 0]);
+  assert.equal(parsePanelsView(query("diff=none"), set).diff, null);
+  assert.equal(encodePanelsView(view(), set).diff, "none");
+  const setWithPin = { ...set, start: { diff: "0-1", pin: "q2" } };
+  const pinned = { at: 0, query: 2, key: null };
+  assert.deepEqual(parsePanelsView(query(""), setWithPin).pin, pinned);
+  assert.equal(parsePanelsView(query("pin=none"), setWithPin).pin, null);
   assert.deepEqual(
-    [held, { ...held, at: 1 }, null].map((pin) => encodeTogether(view({ pin }), holding).pin),
+    [pinned, { ...pinned, at: 1 }, null].map((pin) => encodePanelsView(view({ pin }), setWithPin).pin),
     [null, "q2", "none"],
   );
-  assert.equal(encodeTogether(view({ diff: [0, 1] }), set).diff, "0-1");
+  assert.equal(encodePanelsView(view({ diff: [0, 1] }), set).diff, "0-1");
   assert.equal(
-    parseTogether(query(""), { ...set, panels: set.panels.slice(0, 1) }).diff,
+    parsePanelsView(query(""), { ...set, panels: set.panels.slice(0, 1) }).diff,
     null,
-    "of one panel there is none",
+    "one panel has no difference",
   );
 });
 
-test("every view that can be made reads back from its own address", () => {
+test("every possible view survives a round trip through the address", () => {
   const set = setOf(
     [tired(), wide()],
     [
@@ -199,7 +202,7 @@ test("every view that can be made reads back from its own address", () => {
       [1, 2],
     ],
   );
-  const random = chance(7);
+  const random = makeRandom(7);
   const of = (list) => list[Math.floor(random() * list.length)];
   for (let i = 0; i < 300; i++) {
     const made = view({
@@ -211,12 +214,12 @@ test("every view that can be made reads back from its own address", () => {
       diff: of([null, [0, 1], [3, 2]]),
       pin: of([null, { at: 0, query: 1, key: null }, { at: 3, query: 0, key: 4 }]),
     });
-    const said = Object.entries(encodeTogether(made, set)).filter(([, value]) => value !== null);
-    assert.deepEqual(parseTogether(query(said), set), made);
+    const said = Object.entries(encodePanelsView(made, set)).filter(([, value]) => value !== null);
+    assert.deepEqual(parsePanelsView(query(said), set), made);
   }
 });
 
-test("what an address may not say is left aside", () => {
+test("invalid values in the address are ignored", () => {
   const set = twins();
   for (const odd of [
     "scale=row",
@@ -240,22 +243,22 @@ test("what an address may not say is left aside", () => {
     "diff=%F0",
     "pin=q٣",
   ])
-    assert.deepEqual(parseTogether(query(odd), set), view(), odd);
+    assert.deepEqual(parsePanelsView(query(odd), set), view(), odd);
   assert.deepEqual(
-    parseTogether(query("as=links&as=heatmap&diff=0-1&diff=1-0"), set),
+    parsePanelsView(query("as=links&as=heatmap&diff=0-1&diff=1-0"), set),
     view({ diff: [1, 0] }),
     "the last of several",
   );
 });
 
-test("a pin without a panel is of the first", () => {
-  assert.deepEqual(parseTogether(query("pin=q2k1"), twins()).pin, { at: 0, query: 2, key: 1 });
-  assert.equal(encodeTogether(view({ pin: { at: 0, query: 2, key: 1 } }), twins()).at, null);
+test("a pin without a panel belongs to the first one", () => {
+  assert.deepEqual(parsePanelsView(query("pin=q2k1"), twins()).pin, { at: 0, query: 2, key: 1 });
+  assert.equal(encodePanelsView(view({ pin: { at: 0, query: 2, key: 1 } }), twins()).at, null);
 });
 
 // ---- Changes of the compared heads ------------------------------------------------------------------------
 
-test("panels are found again after a change, whichever it is", () => {
+test("panel numbers are updated after every kind of edit", () => {
   const after = (edit, list) => {
     const rest = [...list];
     if (edit.action === "remove") rest.splice(edit.index, 1);
@@ -282,7 +285,7 @@ test("panels are found again after a change, whichever it is", () => {
   }
 });
 
-test("difference and pin go with their panels, or with the panel that is removed", () => {
+test("the difference and the pin follow their panels, and disappear with a removed one", () => {
   const before = view({ diff: [0, 2], pin: { at: 2, query: 1, key: null } });
   assert.deepEqual(updateView({ action: "move", index: 2, to: 0 }, before), {
     ...before,
@@ -297,8 +300,8 @@ test("difference and pin go with their panels, or with the panel that is removed
   });
 });
 
-test("a change of the compared heads knows the address with which the panels open after it", () => {
-  const long = read(Array.from({ length: 40 }, () => ["it"]));
+test("an edit contains the address with which the panels open after it", () => {
+  const long = makeReading(Array.from({ length: 40 }, () => ["it"]));
   const set = (...readings) => ({
     ...setOf(
       [tired(), wide(), long],
@@ -312,7 +315,7 @@ test("a change of the compared heads knows the address with which the panels ope
     ],
   });
   const told = (panels, action, index, fields = {}) =>
-    encodeTogether(view(fields), updateOpening({ action, index, to: 0 }, panels));
+    encodePanelsView(view(fields), updateOpening({ action, index, to: 0 }, panels));
   assert.equal(told(set(0, 1), "remove", 0).diff, null, "one panel has no difference that could be closed");
   assert.equal(told(set(0), "duplicate", 0).diff, "none");
   assert.equal(told(set(0, 1), "duplicate", 0).diff, null);
@@ -337,9 +340,9 @@ const met = (set, i, j, v) => {
   ]);
 };
 
-test("one text cut by two tokenizers: pieces meet where they cover the same characters", () => {
-  const one = read([["didn", "'", "t"], ["sleep"]]);
-  const other = read(
+test("one text, two tokenizers: tokens correspond if they cover the same characters", () => {
+  const one = makeReading([["didn", "'", "t"], ["sleep"]]);
+  const other = makeReading(
     [
       ["did", "n't"],
       ["sl", "eep"],
@@ -352,7 +355,7 @@ test("one text cut by two tokenizers: pieces meet where they cover the same char
       [0, 0],
       [1, 0],
     ],
-    { aligned: { "0-1": same(4), "1-0": same(4) } },
+    { aligned: { "0-1": makeRange(4), "1-0": makeRange(4) } },
   );
   assert.deepEqual(met(set, 0, 1, view({ unit: "pieces" })), [
     ["[CLS]", ["<s>"]],
@@ -370,10 +373,10 @@ test("one text cut by two tokenizers: pieces meet where they cover the same char
   ]);
 });
 
-test("a special token that the other lacks stands for nothing", () => {
-  const bare = read([["it"]], { special: [null, null] });
+test("a special token that the other reading lacks has no counterpart", () => {
+  const bare = makeReading([["it"]], { special: [null, null] });
   const set = setOf(
-    [read([["it"]]), bare],
+    [makeReading([["it"]]), bare],
     [
       [0, 0],
       [1, 0],
@@ -387,9 +390,9 @@ test("a special token that the other lacks stands for nothing", () => {
   ]);
 });
 
-test("two texts: the same word, piece by piece where it is cut alike, and nothing for another word", () => {
-  const one = read([["ti", "red"], ["dogs"], ["bark", "ed"]]);
-  const other = read([["Ti", "red"], ["cats"], ["bar", "k", "ed"]]);
+test("two texts: equal words correspond, token by token if split alike; other words do not", () => {
+  const one = makeReading([["ti", "red"], ["dogs"], ["bark", "ed"]]);
+  const other = makeReading([["Ti", "red"], ["cats"], ["bar", "k", "ed"]]);
   const set = setOf(
     [one, other],
     [
@@ -411,15 +414,15 @@ test("two texts: the same word, piece by piece where it is cut alike, and nothin
 
 // ---- One scale --------------------------------------------------------------------------------------------
 
-test("the largest weight of all panels is the top of the shared scale", () => {
+test("the shared scale ends at the largest weight of all panels", () => {
   const parts = [0.2, 0.5].map((max) => ({ w: Float32Array.of(max, 0), R: 1, C: 2, max }));
-  assert.equal(findTop(parts), 0.5);
+  assert.equal(findLargestWeight(parts), 0.5);
   assert.deepEqual(
-    parts.map((part) => computeSharedShades(part, "head", findTop(parts))[0]),
+    parts.map((part) => computeSharedShades(part, "head", findLargestWeight(parts))[0]),
     [102, 255],
   );
   assert.deepEqual(
-    parts.map((part) => computeSharedShades(part, "fixed", findTop(parts))[0]),
+    parts.map((part) => computeSharedShades(part, "fixed", findLargestWeight(parts))[0]),
     [51, 128],
   );
   assert.deepEqual(
@@ -449,7 +452,7 @@ test("two heads of one reading are subtracted cell by cell", () => {
   );
 });
 
-test("replaced words carry both names", () => {
+test("replaced words are labelled with both words", () => {
   for (const unit of ["words", "pieces"]) {
     assert.deepEqual(texts(subtract(twins(), view({ unit }), [0, 1]).rows), [
       "[CLS]",
@@ -461,9 +464,9 @@ test("replaced words carry both names", () => {
   }
 });
 
-test("rows that do not correspond are named, with the change that helps", () => {
+test("a refusal names the unmatched rows and a remedy", () => {
   const longer = setOf(
-    [tired(), read([["it"], ["was"], ["too"], ["tired"]])],
+    [tired(), makeReading([["it"], ["was"], ["too"], ["tired"]])],
     [
       [0, 0],
       [1, 0],
@@ -474,7 +477,7 @@ test("rows that do not correspond are named, with the change that helps", () => 
   assert.deepEqual([texts(added.ours), texts(added.theirs), added.remedy], [[], ["too"], null]);
 
   const bare = setOf(
-    [tired(), read([["it"], ["was"], ["tired"]], { special: [null, null] })],
+    [tired(), makeReading([["it"], ["was"], ["tired"]], { special: [null, null] })],
     [
       [0, 0],
       [1, 0],
@@ -485,12 +488,12 @@ test("rows that do not correspond are named, with the change that helps", () => 
   assert.deepEqual(texts(subtract(bare, view({ special: "hide" }), [0, 1]).rows), ["it", "was", "tired"]);
 
   const cut = setOf(
-    [tired(), read([["it"], ["was"], ["ti", "red"]])],
+    [tired(), makeReading([["it"], ["was"], ["ti", "red"]])],
     [
       [0, 0],
       [1, 0],
     ],
-    { aligned: { "0-1": same(5), "1-0": same(5) } },
+    { aligned: { "0-1": makeRange(5), "1-0": makeRange(5) } },
   );
   const pieces = subtract(cut, view({ unit: "pieces" }), [0, 1]);
   assert.deepEqual(
@@ -500,9 +503,9 @@ test("rows that do not correspond are named, with the change that helps", () => 
   assert.ok(subtract(cut, view(), [0, 1]).partner);
 });
 
-test("words of one text that another tokenizer joins are no pair", () => {
+test("words that another tokenizer joins cannot be subtracted", () => {
   const set = setOf(
-    [read([["did"], ["n't"]], { typed: "didn't" }), read([["didn't"]])],
+    [makeReading([["did"], ["n't"]], { typed: "didn't" }), makeReading([["didn't"]])],
     [
       [0, 0],
       [1, 0],
@@ -514,20 +517,20 @@ test("words of one text that another tokenizer joins are no pair", () => {
   assert.equal(subtract(set, view(), [1, 0]).partner, undefined);
 });
 
-test("one text cut otherwise into as many pieces is not subtracted by pieces", () => {
+test("tokens of one text split at other characters are not subtracted", () => {
   const set = setOf(
-    [read([["ti", "red"]]), read([["tir", "ed"]])],
+    [makeReading([["ti", "red"]]), makeReading([["tir", "ed"]])],
     [
       [0, 0],
       [1, 0],
     ],
-    { aligned: { "0-1": same(3), "1-0": same(3) } },
+    { aligned: { "0-1": makeRange(3), "1-0": makeRange(3) } },
   );
   const [ours, theirs] = [0, 1].map((i) => computeTextUnits(set.readings[i], view({ unit: "pieces" })));
   assert.equal(findPartners(set, 0, 1, ours, theirs, view({ unit: "pieces" })).partner, undefined);
 });
 
-test("no difference is the middle of the signed scale, the largest is its end", () => {
+test("zero is the middle of the signed scale, the largest difference its end", () => {
   const made = { d: Float32Array.of(0, -0.5, 0.25, 0.5), top: 0.5 };
   assert.deepEqual([...computeSignedShades(made)], [128, 1, 192, 255]);
   assert.deepEqual([...computeSignedShades({ d: new Float32Array(2), top: 0 })], [128, 128]);
@@ -538,7 +541,7 @@ test("no difference is the middle of the signed scale, the largest is its end", 
 
 // ---- Layout -----------------------------------------------------------------------------------------------
 
-test("panels stand in one to four columns, with the fewest holes", () => {
+test("panels are laid out in one to four columns with the fewest gaps", () => {
   assert.deepEqual(
     [1, 2, 3, 4, 5, 6, 7, 9, 12, 16].map((count) => chooseColumnCount(1400, count, 300, 30)),
     [1, 2, 3, 4, 3, 3, 4, 3, 4, 4],
@@ -547,8 +550,8 @@ test("panels stand in one to four columns, with the fewest holes", () => {
   assert.equal(chooseColumnCount(200, 3, 350, 30), 1);
 });
 
-test("panels that differ in what was done to one reading are told apart by that", () => {
-  const [raw, done] = [read([["cats"]]), { ...read([["cats"]]), steps: "by words, special hidden" }];
+test("panels that differ in their processing steps are distinguished by them", () => {
+  const [raw, done] = [makeReading([["cats"]]), { ...makeReading([["cats"]]), steps: "by words, special hidden" }];
   const same = { "0-1": [0, 1, 2], "1-0": [0, 1, 2] };
   const set = setOf([raw, done], [[0, 1], [1, 1]], { aligned: same }); // prettier-ignore
   assert.deepEqual(
@@ -561,10 +564,10 @@ test("panels that differ in what was done to one reading are told apart by that"
   );
 });
 
-test("panels that differ in their model or its revision are told apart by that", () => {
+test("panels that differ in model or revision are distinguished by it", () => {
   const same = { "0-1": [0, 1, 2], "1-0": [0, 1, 2] };
   const apart = (fields, heads = [1, 1]) => {
-    const readings = [read([["cats"]]), { ...read([["cats"]]), ...fields }];
+    const readings = [makeReading([["cats"]]), { ...makeReading([["cats"]]), ...fields }];
     const panels = heads.map((head, number) => [number, head]);
     return distinguishPanels(setOf(readings, panels, { aligned: same }), [0, 1]);
   };

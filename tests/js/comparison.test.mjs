@@ -1,4 +1,4 @@
-// Changes of the compared heads: one at a time, and answered by the next panels.
+// Edits of the compared heads are sent one at a time, and answered by the next panels.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { Comparison } from "../../mha_viz/browser/compare/comparison.js";
@@ -14,9 +14,9 @@ const setOf = (...heads) => ({
   compared: [["words"]],
 });
 
-function opened() {
+function makeComparison() {
   const seen = { sent: [], said: [], changed: 0, focused: [] };
-  const stage = { view: VIEW, quiet: () => {}, locate: () => "", change: () => seen.changed++ };
+  const stage = { view: VIEW, discardUnsent: () => {}, readAddress: () => "", change: () => seen.changed++ };
   const comparison = new Comparison(
     (name, value) => seen.sent.push([name, value]),
     stage,
@@ -29,37 +29,37 @@ function opened() {
   return { comparison, seen, stage, panels: [0, 1, 2, 3].map(panel) };
 }
 
-test("a second change waits for the answer to the first, whose panels have its view and its keyboard", () => {
-  const { comparison, seen, stage, panels } = opened();
+test("an edit is refused until the previous one is answered; the answer restores view and focus", () => {
+  const { comparison, seen, stage, panels } = makeComparison();
   comparison.edit(setOf(0, 1, 3), { action: "remove", index: 1 });
   comparison.edit(setOf(0, 1, 3), { action: "remove", index: 0 });
   assert.equal(seen.sent.length, 1);
   const [name, change] = seen.sent[0];
   assert.deepEqual([name, change.action, change.index, change.head, change.model], ["edit", "remove", 1, "L0H1", "m"]);
   const next = setOf(0, 3);
-  assert.equal(comparison.viewOf(setOf(0)), undefined);
-  assert.deepEqual(comparison.viewOf(next).diff, [0, 1]);
+  assert.equal(comparison.getView(setOf(0)), undefined);
+  assert.deepEqual(comparison.getView(next).diff, [0, 1]);
   stage.view = { ...VIEW, diff: null };
-  comparison.settle(next, panels);
+  comparison.finishEdit(next, panels);
   assert.deepEqual(seen.focused, [[1, '[data-tool="remove"]']]);
   assert.deepEqual(seen.said, ["Removed. The Back button restores it."]);
-  comparison.settle(next, panels);
+  comparison.finishEdit(next, panels);
   assert.equal(seen.focused.length, 1);
   comparison.edit(next, { action: "duplicate", index: 0 });
   assert.equal(seen.sent.length, 2);
 });
 
-test("the keyboard follows a panel that moves", () => {
-  const { comparison, seen, panels } = opened();
+test("the focus follows a moved panel", () => {
+  const { comparison, seen, panels } = makeComparison();
   comparison.edit(setOf(0, 1, 2), { action: "move", index: 2, to: 1 });
-  comparison.settle(setOf(0, 2, 1), panels);
+  comparison.finishEdit(setOf(0, 2, 1), panels);
   assert.deepEqual([seen.focused, seen.said], [[[1, '[data-tool="left"]']], ["Moved to place 2."]]);
 });
 
-test("opening a head and adding it to the compared heads leave the panels as they are", () => {
-  const { comparison, seen } = opened();
+test("opening a head or adding it to My heads leaves the panels unchanged", () => {
+  const { comparison, seen } = makeComparison();
   comparison.edit(setOf(0, 1), { action: "open", index: 0 });
   comparison.edit(setOf(0, 1), { action: "pin", index: 0 });
   assert.deepEqual([seen.sent.length, seen.said], [2, ["Added to My heads."]]);
-  assert.equal(comparison.viewOf(setOf(0, 1)), undefined);
+  assert.equal(comparison.getView(setOf(0, 1)), undefined);
 });

@@ -33,11 +33,11 @@ import {
   formatPercent,
   formatSigned,
 } from "../../mha_viz/browser/numerals.js";
-import { chance, matrix, packed, reading } from "./made.mjs";
+import { makeRandom, matrix, makePacket, reading } from "./made.mjs";
 import { formatHead, formatMapName, formatPaperName, unpack } from "../../mha_viz/browser/reading.js";
-import { getFirstValues } from "../../mha_viz/browser/view.js";
+import { getDefaults } from "../../mha_viz/browser/view.js";
 
-const DEFAULTS = getFirstValues("explorer");
+const DEFAULTS = getDefaults("explorer");
 const view = (fields = {}) => ({ ...DEFAULTS, ...fields });
 const query = (fields) => new URLSearchParams(fields);
 const near = (a, b, tolerance = 1e-4) => assert.ok(Math.abs(a - b) <= tolerance, `${a} is not ${b}`);
@@ -48,10 +48,10 @@ const part = (rows) => {
 
 // ---- Bytes ------------------------------------------------------------------------------------------------
 
-test("bytes are read wherever they lie in a buffer", () => {
+test("a packet is unpacked at any offset of a buffer", () => {
   const header = { n: 2, layers: 1, heads: 2, full: [0, 1], tokens: ["ü", "x"], special: [1, 0] };
   const scales = Float32Array.of(2, 0.5, 4, 1, 0.25, 1, 0.5, 0.125); // head 0: two rows of ordinary, special; head 1
-  const bytes = packed(header, scales, Uint16Array.of(1, 2, 3, 4, 5, 6, 7, 65535));
+  const bytes = makePacket(header, scales, Uint16Array.of(1, 2, 3, 4, 5, 6, 7, 65535));
   for (const shift of [0, 1, 2, 3]) {
     const buffer = new Uint8Array(bytes.length + shift);
     buffer.set(bytes, shift);
@@ -63,9 +63,9 @@ test("bytes are read wherever they lie in a buffer", () => {
   }
 });
 
-test("thumbnails lie behind the matrices", () => {
+test("thumbnails follow the matrices", () => {
   const header = { n: 1, layers: 1, heads: 2, full: [1], special: [0], bins: { starts: [0], special: [false] } };
-  const read = unpack(packed(header, Float32Array.of(1, 1), Uint16Array.of(9), Uint8Array.of(100, 200)));
+  const read = unpack(makePacket(header, Float32Array.of(1, 1), Uint16Array.of(9), Uint8Array.of(100, 200)));
   assert.deepEqual([...read.matrices.keys()], [1]);
   assert.deepEqual([...read.thumbs], [100, 200]);
 });
@@ -81,7 +81,7 @@ test("heads are counted from 0, and from 1 as in papers", () => {
   for (let head = 0; head < 384; head++) assert.equal(parseHead(formatHead(r, head), r), head);
 });
 
-test("layers keep the numbers of the model where a reading has some of them", () => {
+test("layers keep the model's numbers in a reading of only some layers", () => {
   const r = reading({ layers: 2, heads: 2, layer_numbers: [3, 7], start: {} });
   assert.deepEqual([formatHead(r, 3), formatMapName(r, 3), formatPaperName(r, 3)], ["L7H1", "L7H1", "8-2"]);
   assert.deepEqual([parseHead("L7H1", r), parseHead("L1H1", r), parseHead("L8H0", r)], [3, null, null]);
@@ -92,7 +92,7 @@ test("layers keep the numbers of the model where a reading has some of them", ()
   assert.equal(encodeView(parseView(query({}), r), r).head, null);
 });
 
-test("a map is called by its head, or by its layer where rollout joins the heads", () => {
+test("a map is named after its head or, for rollout, its layer", () => {
   const r = reading({ layers: 6, heads: 2 });
   assert.deepEqual([formatMapName(r, 7), formatPaperName(r, 7)], ["L3H1", "4-2"]);
   const rollout = reading({ layers: 6, heads: 1, quantity: "rollout" });
@@ -120,18 +120,18 @@ test("a map is called by its head, or by its layer where rollout joins the heads
   assert.deepEqual([formatMapName(heads, 0), formatPaperName(heads, 1), formatHead(heads, 1)], ["L3H1", "1-3", "L0H1"]);
 });
 
-test("a head that is not there has no number", () => {
+test("the name of a missing head is not parsed", () => {
   const r = reading({ layers: 2, heads: 3 });
   for (const name of ["L2H0", "L0H3", "L-1H0", "L0", "", null, undefined, "L0H0 ", "L1e1H0", "L٣H١"])
     assert.equal(parseHead(name, r), null);
   assert.equal(parseHead("l1h2", r), 5);
 });
 
-test("weights are written with three decimals, and a small one never as zero", () => {
+test("weights have three decimals, and small ones are not written as zero", () => {
   assert.deepEqual([0, 0.0004, 0.0005, 0.12345, 1].map(formatNumber), ["0.000", "<.001", "0.001", "0.123", "1.000"]);
 });
 
-test("differences have a real minus sign, shares one decimal and no space, entropies their unit", () => {
+test("differences have a minus sign, shares one decimal and no space, entropies their unit", () => {
   assert.deepEqual([-0.25, 0.25].map(formatSigned), ["−0.250", "+0.250"]);
   assert.deepEqual([0, 0.0123, 0.62, 1].map(formatPercent), ["0.0%", "1.2%", "62.0%", "100.0%"]);
   assert.equal(formatNats(2, 2), "2.00 nats");
@@ -140,21 +140,21 @@ test("differences have a real minus sign, shares one decimal and no space, entro
 
 // ---- The view in the URL ----------------------------------------------------------------------------------
 
-test("an empty address shows the start", () => {
+test("an empty address gives the initial view", () => {
   const r = reading({ start: { head: "L1H2", pin: "q3" } });
   const shown = parseView(query(""), r);
   assert.deepEqual(shown, { ...DEFAULTS, head: 5, on: [5], pin: { query: 3, key: null }, link: null });
   assert.deepEqual(new Set(Object.values(encodeView(shown, r))), new Set([null]));
 });
 
-test("the start's pin belongs to the start's head: a named head comes without it", () => {
+test("the initial pin is dropped if the address names a head", () => {
   const r = reading({ start: { head: "L1H2", pin: "q3" } });
   assert.equal(parseView(query({ head: "L0H1" }), r).pin, null);
   assert.deepEqual(parseView(query({ head: "L0H1", pin: "k2" }), r).pin, { query: null, key: 2 });
 });
 
-test("every view that can be made reads back from its own address", () => {
-  const random = chance(1);
+test("every possible view survives a round trip through the address", () => {
+  const random = makeRandom(1);
   const pick = (list) => list[Math.floor(random() * list.length)];
   const token = () => Math.floor(random() * 7);
   for (let i = 0; i < 2000; i++) {
@@ -186,7 +186,7 @@ test("every view that can be made reads back from its own address", () => {
   }
 });
 
-test("the start itself without its pin reads back too", () => {
+test("so does the initial view without its pin", () => {
   const r = reading({ start: { head: "L1H2", pin: "q3" } });
   const freed = { ...parseView(query(""), r), pin: null };
   const address = Object.entries(encodeView(freed, r)).filter(([, value]) => value !== null);
@@ -228,12 +228,12 @@ test("garbage becomes the default and never throws", () => {
   }
 });
 
-test("heads beside the opened one: those of its layer, each once", () => {
+test("heads next to the opened one belong to its layer, without duplicates", () => {
   const r = reading({ layers: 2, heads: 3 });
   assert.deepEqual(parseView(query({ head: "L1H0", on: "2.2.0.7.x.1.-1" }), r).on, [3, 5, 4]);
 });
 
-test("a pin is a query, a key or both", () => {
+test("a pin has a query, a key or both", () => {
   const r = reading();
   for (const [name, pin] of [
     ["q3", { query: 3, key: null }],
@@ -249,7 +249,7 @@ test("a pin is a query, a key or both", () => {
 
 // ---- Units and blocks ---------------------------------------------------------------------------------------
 
-test("units are words or pieces, with or without special tokens, of one side of a pair", () => {
+test("units are words or subwords, with or without special tokens, of one side of a pair", () => {
   const r = reading({ pair: true });
   const texts = (fields) =>
     Object.values(computeUnits(r, view(fields))).map((list) => list.map((u) => u.text).join(" "));
@@ -261,7 +261,7 @@ test("units are words or pieces, with or without special tokens, of one side of 
   assert.deepEqual(computeUnits(r, view()).rows[1], { text: "didn't", tokens: [1, 2], special: false, segment: 0 });
 });
 
-test("what the model wrote is marked, but for special tokens", () => {
+test("generated tokens are marked, except special ones", () => {
   const marked = ({ rows, cols }) =>
     [rows, cols].map((list) => list.map((u) => u.text + (u.written ? "_" : "")).join(" "));
   const r = { ...reading(), written: 3 };
@@ -269,14 +269,14 @@ test("what the model wrote is marked, but for special tokens", () => {
   assert.deepEqual(marked(computeUnits(r, view({ unit: "pieces" })))[0], "[CLS] did n't it_ [SEP]");
 });
 
-test("one sentence has no sides", () => {
+test("the side of a pair is ignored for a single sentence", () => {
   const r = reading();
   assert.equal(isPair(r), false);
   assert.equal(computeUnits(r, view({ side: "bb" })).rows.length, 4);
   assert.equal(isPair(reading({ pair: true })), true);
 });
 
-test("to a word the sum over its pieces, from a word the mean", () => {
+test("weights to a word are summed over its tokens, weights from a word averaged", () => {
   const r = reading({ layers: 1, heads: 1 });
   r.matrices.set(
     0,
@@ -301,7 +301,7 @@ test("to a word the sum over its pieces, from a word the mean", () => {
   near(max, 1);
 });
 
-test("hidden tokens: the rest as it is and the share said, or the rest rescaled", () => {
+test("hidden tokens: other weights unchanged with the hidden share, or rescaled", () => {
   const r = reading({ layers: 1, heads: 1 });
   const raw = r.matrices.get(0);
   for (const special of ["hide", "rescale"]) {
@@ -316,7 +316,7 @@ test("hidden tokens: the rest as it is and the share said, or the rest rescaled"
   }
 });
 
-test("with nothing but special tokens nothing is left, and nothing breaks", () => {
+test("a text of only special tokens gives empty blocks", () => {
   const r = reading({ special: [1, 1, 1, 1, 1] });
   const { R, C, max, w } = computeBlock(r, 0, view({ special: "rescale" }));
   assert.deepEqual([R, C, max, w.length], [0, 0, 0, 0]);
@@ -325,7 +325,7 @@ test("with nothing but special tokens nothing is left, and nothing breaks", () =
   assert.equal(chooseLinks({ w, R, C }, "top3").length, 0);
 });
 
-test("thumbnails hide their special rows and know the sides of a pair", () => {
+test("pooled thumbnails can hide special rows and show one side of a pair", () => {
   const r = reading({
     layers: 1,
     heads: 2,
@@ -354,7 +354,7 @@ const WEIGHTS = part([
   [0, 0, 0, 1],
 ]);
 
-test("a setting of links has a mode and a value", () => {
+test("the links setting is parsed into a mode and a value", () => {
   assert.deepEqual(parseLinkRule("all"), { mode: "all", value: 0 });
   assert.deepEqual(parseLinkRule("top10"), { mode: "top", value: 10 });
   assert.deepEqual(parseLinkRule("min0.05"), { mode: "min", value: 0.05 });
@@ -373,8 +373,8 @@ test("which links are drawn", () => {
   assert.deepEqual(rows("mass0.99"), ["1111", "1111", "0001"]);
 });
 
-test("cumulative mass is the fewest keys that hold the share", () => {
-  const random = chance(2);
+test("cumulative mass selects the fewest keys that reach the share", () => {
+  const random = makeRandom(2);
   for (let i = 0; i < 300; i++) {
     const raw = Array.from({ length: 9 }, () => random() ** 4);
     const total = raw.reduce((a, b) => a + b, 0);
@@ -430,7 +430,7 @@ test("shades on four scales", () => {
   assert.equal(computeShades(part([[1.0001]]), "fixed")[0], 255);
 });
 
-test("a heavier weight is never lighter", () => {
+test("shades increase with weights", () => {
   const values = Array.from({ length: 500 }, (_, i) => i / 499);
   for (const scale of ["fixed", "head", "row", "log"]) {
     const levels = computeShades(part([values]), scale);
@@ -442,7 +442,7 @@ test("a heavier weight is never lighter", () => {
 
 // ---- The ranking --------------------------------------------------------------------------------------------
 
-test("heads are ranked by the link between two words or two pieces", () => {
+test("heads are ranked by the link between two words or two subwords", () => {
   const r = reading({ layers: 1, heads: 3 });
   for (const [head, weight] of [
     [0, 100],
@@ -463,7 +463,7 @@ test("heads are ranked by the link between two words or two pieces", () => {
   near(rankHeads(r, view({ unit: "pieces", link: { query: 1, key: 3 } }))[0].weight, 0.3, 1e-6);
 });
 
-test("what the server ranked is used, another question waits", () => {
+test("the server's ranking is used for its own link only", () => {
   const r = reading({
     layers: 1,
     heads: 3,
@@ -487,7 +487,7 @@ const GRIDS = [
   [24, 16],
 ];
 
-test("where the width allows it a head takes 45 pixels and more, however high the grid becomes", () => {
+test("if the width allows it, heads have at least 45 pixels, however high the grid becomes", () => {
   for (const [layers, heads] of GRIDS) {
     const grid = computeGridLayout(30 + 45 * heads, layers, heads, 420);
     assert.equal(grid.step, 45);
@@ -500,7 +500,7 @@ test("where the width allows it a head takes 45 pixels and more, however high th
   assert.equal(computeGridLayout(2000, 6, 12, 22 + 6 * 60).step, 60);
 });
 
-test("on a narrow screen pictures stay readable and the grid is wider instead", () => {
+test("on a narrow screen, pictures stay readable and the grid becomes wider", () => {
   for (const [layers, heads] of GRIDS) {
     const grid = computeGridLayout(200, layers, heads, 10000);
     assert.ok(grid.size >= 17);
@@ -508,7 +508,7 @@ test("on a narrow screen pictures stay readable and the grid is wider instead", 
   }
 });
 
-test("the pointer finds the head whose picture it is on, and none on a label", () => {
+test("a point on a picture finds its head, a point on a label none", () => {
   for (const [layers, heads] of GRIDS) {
     const grid = computeGridLayout(430, layers, heads, 600);
     for (let head = 0; head < layers * heads; head++) {
@@ -544,7 +544,7 @@ test("token links: both columns inside the width, rows readable at any length", 
   assert.equal(computeLinksLayout(500, 5, 5, 560, 60, 50).rowHeight, 50, "where a text is alone, its rows are taller");
 });
 
-test("heatmap: the pointer finds its cell, and none on a label", () => {
+test("heatmap: a point on a cell finds it, a point on a label none", () => {
   for (const n of [1, 4, 14, 40, 128, 512]) {
     const heat = computeHeatmapLayout(560, n, n, 560, 80);
     assert.ok(heat.cell >= 2 && heat.cell <= 44);
@@ -568,7 +568,7 @@ test("heatmap: up to 200 tokens fit a panel, a larger one scrolls instead of blu
   assert.equal(computeHeatmapLayout(900, 12, 12, 730, 56, 56, 64).cell, 56, "where a panel is wide, cells are larger");
 });
 
-test("the matrix made for these tests sums to 1 in each row", () => {
+test("each row of the test matrix sums to 1", () => {
   for (let q = 0; q < 7; q++)
     near(
       matrix(7, 3)
@@ -578,7 +578,7 @@ test("the matrix made for these tests sums to 1 in each row", () => {
     );
 });
 
-test("heatmap: where labels are crowded, every third token has one, and what is held its own", () => {
+test("heatmap: if labels are crowded, every third token has one, and so do focused tokens", () => {
   const places = (own, count) => [...chooseLabelled(13, 3, own, count)].sort((a, b) => a - b);
   assert.deepEqual(places(null), [0, 3, 6, 9, 12]);
   assert.deepEqual(places(4, 1), [0, 4, 9, 12]);
@@ -592,7 +592,7 @@ test("heatmap: where labels are crowded, every third token has one, and what is 
   ]);
 });
 
-test("heatmap: each label has a tick where not all have one, and none otherwise", () => {
+test("heatmap: labels have ticks only if some are left out", () => {
   for (const [cell, every] of [
     [4, 3],
     [20, 1],
@@ -614,7 +614,7 @@ test("heatmap: each label has a tick where not all have one, and none otherwise"
   }
 });
 
-test("links: of many words the strongest between words are drawn, on one scale whatever the scale of rows", () => {
+test("links: for many words, only the strongest links between words are drawn, on one scale", () => {
   const names = ["[CLS]", ...Array.from({ length: 25 }, (_, i) => `w${i}`)];
   const units = names.map((text, i) => ({ text, tokens: [i], special: i === 0, segment: 0 }));
   const n = names.length;
@@ -623,15 +623,15 @@ test("links: of many words the strongest between words are drawn, on one scale w
   for (const rule of ["all", "top3", "min0.10", "mass0.70"])
     for (const scale of ["fixed", "head", "row", "log"]) {
       const [{ lines, ink }] = makeLinks([part], { rows: units, cols: units }, rule, scale);
-      const drawn = Array.from(lines.keys()).filter((i) => lines[i]);
-      assert.equal(drawn.length, 20);
-      assert.ok(drawn.every((i) => i % n && i >= n));
+      const drawnCells = Array.from(lines.keys()).filter((i) => lines[i]);
+      assert.equal(drawnCells.length, 20);
+      assert.ok(drawnCells.every((i) => i % n && i >= n));
       const sorted = Array.from(w.keys()).sort((a, b) => w[a] - w[b]);
       assert.ok(sorted.every((at, i) => !i || ink[at] >= ink[sorted[i - 1]]));
       if (rule === "all") {
         const between = Array.from(w.keys()).filter((i) => i % n && i >= n);
         const strongest = between.sort((a, b) => w[b] - w[a]).slice(0, 20);
-        assert.equal(Math.min(...drawn.map((i) => w[i])), Math.min(...strongest.map((i) => w[i])));
+        assert.equal(Math.min(...drawnCells.map((i) => w[i])), Math.min(...strongest.map((i) => w[i])));
       }
     }
 });

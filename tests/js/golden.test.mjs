@@ -1,14 +1,13 @@
-// The drawings on screen agree with the golden file (tests/golden): the same marks, positions, colours and opacities as
-// in files.
+// The drawings on screen have the same marks, positions, colours and opacities as those in files (tests/golden).
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 
-const wide = (font, text) => 0.5 * +/(\d+(?:\.\d+)?)px/.exec(font)[1] * text.length;
+const measureWidth = (font, text) => 0.5 * +/(\d+(?:\.\d+)?)px/.exec(font)[1] * text.length;
 
 class Recorder {
   constructor(canvas) {
-    Object.assign(this, { canvas, marks: [], at: [0, 0], turn: 0, kept: [], globalAlpha: 1, dash: [] });
+    Object.assign(this, { canvas, marks: [], at: [0, 0], turn: 0, saved: [], globalAlpha: 1, dash: [] });
   }
   setTransform() {}
   clearRect() {}
@@ -16,10 +15,10 @@ class Recorder {
     this.dash = dash;
   }
   save() {
-    this.kept.push([this.at, this.turn]);
+    this.saved.push([this.at, this.turn]);
   }
   restore() {
-    [this.at, this.turn] = this.kept.pop();
+    [this.at, this.turn] = this.saved.pop();
   }
   translate(x, y) {
     this.at = [this.at[0] + x, this.at[1] + y];
@@ -28,7 +27,7 @@ class Recorder {
     this.turn = -(angle * 180) / Math.PI;
   }
   measureText(text) {
-    return { width: wide(this.font, text) };
+    return { width: measureWidth(this.font, text) };
   }
   fillText(text, x, y) {
     const [, weight, size] = /^(\d+) (\d+(?:\.\d+)?)px/.exec(this.font);
@@ -47,7 +46,7 @@ class Recorder {
     });
   }
   fillRect(x, y, width, height) {
-    if (this.turn) [x, y, width, height] = [y, -x - width, height, width]; // a quarter to the left
+    if (this.turn) [x, y, width, height] = [y, -x - width, height, width]; // a quarter turn to the left
     [x, y] = [this.at[0] + x, this.at[1] + y];
     this.marks.push({
       mark: "rect",
@@ -149,7 +148,7 @@ const {
   findPartners,
   computeSharedShades,
   computeSignedShades,
-  findTop,
+  findLargestWeight,
   computeTextUnits,
   unpackPanels,
 } = await import("../../mha_viz/browser/compare/together.js");
@@ -169,12 +168,12 @@ const withSigns = {
   quantity: "gradient",
   matrices: new Map(golden.signed.matrices.map((m, i) => [i, Float32Array.from(m)])),
 };
-const every = [
+const allCases = [
   ...Object.entries(golden.cases).map(([name, expected]) => [name, expected, reading, golden.theme]),
   ...Object.entries(golden.signed.cases).map(([name, expected]) => [name, expected, withSigns, golden.grey]),
 ];
 const { theme } = golden;
-const lookOf = (theme) => ({
+const makeLook = (theme) => ({
   width: golden.width,
   height: 100_000,
   colours: makePalette(theme.ramp),
@@ -187,7 +186,7 @@ const lookOf = (theme) => ({
   textFont: (size, weight = 400) => `${weight} ${size}px sans`,
   numberFont: (size) => `600 ${size}px mono`,
 });
-const look = lookOf(theme);
+const look = makeLook(theme);
 const withEdge = (look) => ({ ...look, width: look.width + EDGE }); // of a canvas with room for half of a frame
 
 function scene({ pin, ...view }, reading, theme) {
@@ -206,17 +205,17 @@ function scene({ pin, ...view }, reading, theme) {
   return { ...axes, heads, focus, view };
 }
 
-// One list in one order: what is on top of what is not compared, only positions are.
-const sorted = (marks) => marks.map((m) => JSON.stringify(rounded(m), Object.keys(rounded(m)).sort())).sort();
-function rounded(value) {
-  if (Array.isArray(value)) return value.map(rounded);
+// Sort marks, because their stacking order is not compared.
+const sortMarks = (marks) => marks.map((m) => JSON.stringify(round(m), Object.keys(round(m)).sort())).sort();
+function round(value) {
+  if (Array.isArray(value)) return value.map(round);
   if (value && typeof value === "object")
-    return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, rounded(v)]));
+    return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, round(v)]));
   return typeof value === "number" ? Math.round(value * 1e5) / 1e5 + 0 : value;
 }
 
-// On screen, labels beside a held one, or without a link to it, are paler; in a file they are not.
-function asInFile(marks, { rows, cols, focus, heads }) {
+// Undo a difference between screen and file: on screen, labels near or not linked to a pinned one are paler.
+function matchFile(marks, { rows, cols, focus, heads }) {
   const isSide = heads ? { 0: focus } : { 0: focus?.row ?? null, 90: focus?.col ?? null };
   const special = new Set([...rows, ...cols].filter((unit) => unit.special).map((unit) => unit.text));
   return marks.map((mark) => {
@@ -225,33 +224,33 @@ function asInFile(marks, { rows, cols, focus, heads }) {
   });
 }
 
-for (const [name, expected, reading, theme] of every) {
+for (const [name, expected, reading, theme] of allCases) {
   test(`heatmap, ${name}`, () => {
     const { heads, ...axes } = scene(expected.view, reading, theme);
     const canvas = new Canvas();
-    drawHeatmap(canvas, { ...axes, head: heads[0] }, withEdge(lookOf(theme)));
-    assert.deepEqual(sorted(asInFile(canvas.getContext().marks, axes)), sorted(expected.heatmap));
+    drawHeatmap(canvas, { ...axes, head: heads[0] }, withEdge(makeLook(theme)));
+    assert.deepEqual(sortMarks(matchFile(canvas.getContext().marks, axes)), sortMarks(expected.heatmap));
   });
 }
 
-const many = Object.entries(golden.crowded.cases).map(([name, expected]) => [name, expected, crowded, theme]);
-for (const [name, expected, reading, theme] of [...every, ...many]) {
+const crowdedCases = Object.entries(golden.crowded.cases).map(([name, expected]) => [name, expected, crowded, theme]);
+for (const [name, expected, reading, theme] of [...allCases, ...crowdedCases]) {
   test(`links, ${name}`, () => {
     const canvas = new Canvas();
-    const drawn = scene(expected.view, reading, theme);
-    drawLinks(canvas, drawn, lookOf(theme), 0);
-    assert.deepEqual(sorted(asInFile(canvas.getContext().marks, drawn)), sorted(expected.links));
+    const linksScene = scene(expected.view, reading, theme);
+    drawLinks(canvas, linksScene, makeLook(theme), 0);
+    assert.deepEqual(sortMarks(matchFile(canvas.getContext().marks, linksScene)), sortMarks(expected.links));
   });
 }
 
-test("labels of cells of each size are as large in a file, as many, and described in the same words", () => {
+test("labels have the same size, number and description on screen as in a file", () => {
   for (const [cell, expected] of golden.labelled)
     assert.deepEqual([computeLabelSize(cell), computeLabelStep(cell), describeLabelStep(cell)], expected, String(cell));
 });
 
-test("beyond the last row and column there is room for half of a frame, on either canvas", () => {
-  const held = every.find(([, { view }]) => view.pin === "q6");
-  const { heads, ...axes } = scene(held[1].view, reading, theme);
+test("both canvases have room for half of a frame beyond the last row and column", () => {
+  const pinnedCase = allCases.find(([, { view }]) => view.pin === "q6");
+  const { heads, ...axes } = scene(pinnedCase[1].view, reading, theme);
   const drawn = { ...axes, head: heads[0], focus: { row: axes.rows.length - 1, col: axes.cols.length - 1 } };
   const [below, over] = [new Canvas(), new Canvas()];
   const layout = drawHeatmap(below, drawn, look);
@@ -264,36 +263,36 @@ test("beyond the last row and column there is room for half of a frame, on eithe
   assert.ok(below.width <= look.width);
 });
 
-test("words without a link to a held one are paler on screen", () => {
-  const held = every.find(([, { view }]) => view.pin === "q6");
+test("words without a link to a pinned one are paler on screen", () => {
+  const pinnedCase = allCases.find(([, { view }]) => view.pin === "q6");
   const canvas = new Canvas();
-  const drawn = scene(held[1].view, reading, theme);
-  drawLinks(canvas, drawn, look, 0);
+  const linksScene = scene(pinnedCase[1].view, reading, theme);
+  drawLinks(canvas, linksScene, look, 0);
   const pale = (marks) => marks.filter(({ mark, colour }) => mark === "text" && colour === theme.muted).length;
-  assert.ok(pale(canvas.getContext().marks) > pale(asInFile(canvas.getContext().marks, drawn)));
+  assert.ok(pale(canvas.getContext().marks) > pale(matchFile(canvas.getContext().marks, linksScene)));
 });
 
-test("labels beside a held one are paler on screen, and cells are not", () => {
-  const held = every.find(([, { view }]) => view.pin === "q6");
-  const { heads, ...axes } = scene(held[1].view, reading, theme);
-  const [pinned, free] = [axes.focus, null].map((focus) => {
+test("labels near a pinned one are paler on screen; cells are not", () => {
+  const pinnedCase = allCases.find(([, { view }]) => view.pin === "q6");
+  const { heads, ...axes } = scene(pinnedCase[1].view, reading, theme);
+  const [pinned, unpinned] = [axes.focus, null].map((focus) => {
     const canvas = new Canvas();
     drawHeatmap(canvas, { ...axes, focus, head: heads[0] }, look);
     return canvas.getContext().marks;
   });
   const rows = (marks) => marks.filter(({ mark, turn }) => mark === "text" && turn === 0).map(({ colour }) => colour);
-  assert.equal(rows(free).filter((colour) => colour === theme.muted).length, 0);
+  assert.equal(rows(unpinned).filter((colour) => colour === theme.muted).length, 0);
   assert.equal(rows(pinned).filter((colour) => colour === theme.muted).length, rows(pinned).length - 1);
   const cells = (marks) => marks.filter(({ mark, fill }) => mark === "cells" || fill);
-  assert.deepEqual(cells(pinned), cells(free));
+  assert.deepEqual(cells(pinned), cells(unpinned));
 });
 
-// ---- The grid: its pictures are painted by pixels, so each cell is read in its middle ----------------------------
+// ---- The grid: its pictures consist of pixels, so each cell is read in its middle --------------------------------
 
-for (const [name, expected, reading, theme] of every) {
+for (const [name, expected, reading, theme] of allCases) {
   test(`grid, ${name}`, () => {
     const canvas = new Canvas();
-    const layout = drawGrid(canvas, reading, expected.view, { ...lookOf(theme), small: "400 11px sans" });
+    const layout = drawGrid(canvas, reading, expected.view, { ...makeLook(theme), small: "400 11px sans" });
     const pictures = expected.grid.filter((mark) => mark.mark === "cells");
     const { R, C } = computeBlock(reading, 0, expected.view);
     assert.equal(pictures.length, R && C ? reading.heads : 0);
@@ -302,59 +301,59 @@ for (const [name, expected, reading, theme] of every) {
         [picture.x, picture.y, picture.width],
         [layout.left + head * layout.step, layout.top, layout.size],
       );
-      const at = (r, c) => [(r + 0.5) / R, (c + 0.5) / C].map((share) => Math.floor(share * picture.width));
+      const findPixel = (r, c) => [(r + 0.5) / R, (c + 0.5) / C].map((share) => Math.floor(share * picture.width));
       const found = Array.from({ length: R }, (_, r) =>
         Array.from({ length: C }, (_, c) => {
-          const [y, x] = at(r, c);
-          return colourAt(canvas, picture.x + x, picture.y + y);
+          const [y, x] = findPixel(r, c);
+          return getColour(canvas, picture.x + x, picture.y + y);
         }),
       );
       assert.deepEqual(found, picture.colours);
     });
-    const texts = (marks) => sorted(marks.filter((mark) => mark.mark === "text"));
+    const texts = (marks) => sortMarks(marks.filter((mark) => mark.mark === "text"));
     assert.deepEqual(texts(canvas.getContext().marks), texts(expected.grid));
   });
 }
 
-function colourAt({ image, width }, x, y) {
-  const at = 4 * (y * width + x);
-  return "#" + [0, 1, 2].map((k) => image.data[at + k].toString(16).padStart(2, "0")).join("");
+function getColour({ image, width }, x, y) {
+  const offset = 4 * (y * width + x);
+  return "#" + [0, 1, 2].map((k) => image.data[offset + k].toString(16).padStart(2, "0")).join("");
 }
 
 // ---- Panels side by side, and the difference of two, as compare.js draws them ---------------------------------------
 
 const set = unpackPanels(new Uint8Array(Buffer.from(golden.panels, "base64")));
-set.panels.forEach(({ reading: i, head }, at) =>
-  set.readings[i].matrices.set(head, Float32Array.from(golden.weights[at])),
+set.panels.forEach(({ reading: i, head }, panel) =>
+  set.readings[i].matrices.set(head, Float32Array.from(golden.weights[panel])),
 );
 
-function together({ view: { pin, ...view }, at, diff }) {
-  const units = set.readings.map((each) => computeTextUnits(each, view));
+function computePanels({ view: { pin, ...view }, at, diff }) {
+  const units = set.readings.map((reading) => computeTextUnits(reading, view));
   const parts = set.panels.map(({ reading: i, head }) =>
     computeBlock(set.readings[i], head, view, { rows: units[i], cols: units[i] }),
   );
   const subtracted = diff && subtract(set, view, diff);
-  const two = subtracted?.partner ? diff.map((panel) => set.panels[panel].reading) : [];
+  const diffReadings = subtracted?.partner ? diff.map((panel) => set.panels[panel].reading) : [];
   const from = set.panels[at].reading;
   const [, query, key] = /^(?:q(\d+))?(?:k(\d+))?$/.exec(pin);
-  const own = [query, key].map((token) =>
+  const pinnedUnits = [query, key].map((token) =>
     token === undefined ? null : units[from].findIndex((u) => u.tokens.includes(+token)),
   );
   const focusIn = (i) => {
-    // the same as there
-    if (!pin || own.includes(-1)) return null;
-    const standing =
-      from !== i && two.includes(from) && two.includes(i)
+    // as mapSpot does
+    if (!pin || pinnedUnits.includes(-1)) return null;
+    const counterparts =
+      from !== i && diffReadings.includes(from) && diffReadings.includes(i)
         ? findPartners(set, from, i, units[from], units[i], view).partner.map((unit) => [unit, 1])
         : findCounterparts(set, from, i, units[from], units[i]);
-    const [row, col] = own.map((unit) => (unit === null ? [null, 1] : standing[unit]));
+    const [row, col] = pinnedUnits.map((unit) => (unit === null ? [null, 1] : counterparts[unit]));
     return row && col ? { row: row[0], rows: row[1], col: col[0], cols: col[1] } : null;
   };
-  return { units, parts, subtracted, focusIn, top: findTop(parts) };
+  return { units, parts, subtracted, focusIn, top: findLargestWeight(parts) };
 }
 
-// What is on a separate canvas over a heatmap, combined with it: the labels of an axis with a focus are written again.
-function flattened(below, over) {
+// Combine the marks of a heatmap and of the canvas over it, which covers the labels of a focused axis with new ones.
+function combineMarks(below, over) {
   const covers = ({ x, y, width, height }, text) =>
     text.x >= x - 10 && text.x <= x + width + 10 && text.y >= y && text.y <= y + height + 10;
   const labels = over.filter((m) => m.mark === "rect" && m.fill && (m.x === 0 || m.y === 0)); // around the cells
@@ -362,28 +361,32 @@ function flattened(below, over) {
   return [...base, ...over.filter((mark) => !labels.includes(mark))];
 }
 
-function heatmapOf(scene, focus, dress) {
+function drawTwice(scene, focus, panelLook) {
   const [below, over] = [new Canvas(), new Canvas()];
-  const layout = drawHeatmap(below, { ...scene, focus: null }, withEdge(dress));
-  if (focus) drawHeatmapFocus(over, { ...scene, focus }, dress, layout);
-  return asInFile(flattened(below.getContext().marks, over.getContext().marks), { ...scene, focus });
+  const layout = drawHeatmap(below, { ...scene, focus: null }, withEdge(panelLook));
+  if (focus) drawHeatmapFocus(over, { ...scene, focus }, panelLook, layout);
+  return matchFile(combineMarks(below.getContext().marks, over.getContext().marks), { ...scene, focus });
 }
 
 for (const [name, expected] of Object.entries(golden.together)) {
   const { view } = expected;
-  const { units, parts, subtracted, focusIn, top } = together(expected);
-  const most = Math.max(...units.map((each) => each.length));
-  const room = (label) => ({
+  const { units, parts, subtracted, focusIn, top } = computePanels(expected);
+  const maxUnits = Math.max(...units.map((list) => list.length));
+  const makePanelLook = (measureLabel) => ({
     ...look,
-    most,
-    label: Math.max(...units.map((each) => label(each, each, look))),
+    maxUnits,
+    labelWidth: Math.max(...units.map((list) => measureLabel(list, list, look))),
   });
   set.panels.forEach(({ reading: i, head }, panel) => {
     const shade = computeSharedShades(parts[panel], view.scale, top);
     const axes = { rows: units[i], cols: units[i] };
     test(`heatmap of panel ${panel}, ${name}`, () => {
-      const marks = heatmapOf({ ...axes, head: { part: parts[panel], shade } }, focusIn(i), room(measureHeatmapLabel));
-      assert.deepEqual(sorted(marks), sorted(expected.heatmap[panel]));
+      const marks = drawTwice(
+        { ...axes, head: { part: parts[panel], shade } },
+        focusIn(i),
+        makePanelLook(measureHeatmapLabel),
+      );
+      assert.deepEqual(sortMarks(marks), sortMarks(expected.heatmap[panel]));
     });
     test(`links of panel ${panel}, ${name}`, () => {
       const canvas = new Canvas();
@@ -396,20 +399,20 @@ for (const [name, expected] of Object.entries(golden.together)) {
         dash: [],
       };
       const scene = { ...axes, heads: [drawn], focus: focusIn(i), view };
-      drawLinks(canvas, scene, room(measureLinksLabel), 0);
-      assert.deepEqual(sorted(asInFile(canvas.getContext().marks, scene)), sorted(expected.links[panel]));
+      drawLinks(canvas, scene, makePanelLook(measureLinksLabel), 0);
+      assert.deepEqual(sortMarks(matchFile(canvas.getContext().marks, scene)), sortMarks(expected.links[panel]));
     });
   });
   if (expected.diff) {
     test(`difference, ${name}`, () => {
-      const { rows, d, R, C, top: most } = subtracted;
-      const head = { part: { w: d, R, C }, shade: computeSignedShades(subtracted), largest: most };
+      const { rows, d, R, C, top } = subtracted;
+      const head = { part: { w: d, R, C }, shade: computeSignedShades(subtracted), largest: top };
       const scene = { rows, cols: rows, head };
-      const marks = heatmapOf(scene, focusIn(set.panels[expected.diff[0]].reading), {
+      const marks = drawTwice(scene, focusIn(set.panels[expected.diff[0]].reading), {
         ...look,
         colours: makePalette(theme.signed),
       });
-      assert.deepEqual(sorted(marks), sorted(expected.difference));
+      assert.deepEqual(sortMarks(marks), sortMarks(expected.difference));
     });
   }
 }

@@ -4,20 +4,20 @@ import { Heads } from "../../mha_viz/browser/explorer/heads.js";
 
 const reading = (model) => ({ model, layers: 6, heads: 12, quantity: "weight", made: [], metrics: [] });
 
-test("a head that was switched off is said to be so, and to be on again, but not of another model", () => {
+test("switching a head off and on again is announced, but not for another model", () => {
   const said = [];
-  const read = { reading: reading("minilm"), mode: null };
-  const heads = new Heads(read, { send: () => {} }, (words) => said.push(words));
-  const comes = (model, off) => {
-    Object.assign(read, { reading: reading(model), mode: off.length ? { off, moved: [] } : null });
-    heads.tell();
+  const data = { reading: reading("minilm"), mode: null };
+  const heads = new Heads(data, { send: () => {} }, (words) => said.push(words));
+  const receive = (model, off) => {
+    Object.assign(data, { reading: reading(model), mode: off.length ? { off, moved: [] } : null });
+    heads.announceSwitch();
     return said.splice(0);
   };
-  heads.turn(37);
+  heads.toggleOff(37);
   assert.deepEqual(said.splice(0), ["L3H1 is being switched off."]);
-  assert.deepEqual(comes("minilm", []), [], "not yet");
-  assert.deepEqual(comes("minilm", [37]), ["L3H1 is off."]);
-  assert.deepEqual(comes("toy", []), []);
-  assert.deepEqual(comes("minilm", [37]), []);
-  assert.deepEqual(comes("minilm", []), ["L3H1 is on."], "Back");
+  assert.deepEqual(receive("minilm", []), [], "not yet");
+  assert.deepEqual(receive("minilm", [37]), ["L3H1 is off."]);
+  assert.deepEqual(receive("toy", []), []);
+  assert.deepEqual(receive("minilm", [37]), []);
+  assert.deepEqual(receive("minilm", []), ["L3H1 is on."], "Back");
 });

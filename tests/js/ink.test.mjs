@@ -1,4 +1,4 @@
-// Colours and the painting of one small picture.
+// Palettes, painting of one picture, and cutting of texts.
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
@@ -13,7 +13,7 @@ import {
 
 const rgba = (word) => [word & 255, (word >> 8) & 255, (word >> 16) & 255, word >>> 24];
 
-test("a palette runs through its stops and is opaque", () => {
+test("a palette interpolates its stops and is opaque", () => {
   const colours = makePalette(["#000000", "#102030", "#ffffff"]);
   assert.equal(colours.length, 256);
   assert.deepEqual(rgba(colours[0]), [0, 0, 0, 255]);
@@ -21,33 +21,33 @@ test("a palette runs through its stops and is opaque", () => {
   assert.ok(rgba(colours[127]).every((v, i) => Math.abs(v - [16, 32, 48, 255][i]) <= 2));
 });
 
-const LEVELS = Uint32Array.from({ length: 256 }, (_, i) => i); // a colour that is its shade
+const LEVELS = Uint32Array.from({ length: 256 }, (_, i) => i); // each colour is its shade
 
-function paintedInto(target, stride, offset, w, [R, C], size, signed = false) {
+function paintInto(target, stride, offset, w, [R, C], size, signed = false) {
   const part = { w: Float32Array.from(w), R, C, signed };
   const shading = { factors: new Float64Array(R).fill(1), shade: (level) => level };
   paint(part, shading, [matchCellsToPixels(R, size), matchCellsToPixels(C, size)], LEVELS, target, stride, offset);
   return [...target];
 }
 
-const painted = (levels, R, C, size) => paintedInto(new Uint32Array(size * size), size, 0, levels, [R, C], size);
+const paintLevels = (levels, R, C, size) => paintInto(new Uint32Array(size * size), size, 0, levels, [R, C], size);
 
 test("a few cells fill the picture with hard edges", () => {
   assert.deepEqual(
-    painted([10, 20, 30, 40], 2, 2, 4),
+    paintLevels([10, 20, 30, 40], 2, 2, 4),
     [10, 10, 20, 20, 10, 10, 20, 20, 30, 30, 40, 40, 30, 30, 40, 40],
   );
 });
 
-test("in a crowded picture the strongest cell of each pixel stays visible", () => {
+test("if cells share a pixel, it shows the strongest one", () => {
   const cells = Array(64 * 64).fill(0);
   cells[37 * 64 + 11] = 255;
-  const picture = painted(cells, 64, 64, 8);
+  const picture = paintLevels(cells, 64, 64, 8);
   assert.equal(picture.filter((v) => v === 255).length, 1);
   assert.equal(picture[4 * 8 + 1], 255);
 });
 
-test("each row is shaded by its factor before pixels are shared", () => {
+test("rows are multiplied by their factors before cells share pixels", () => {
   const shading = { factors: Float64Array.of(1, 100), shade: (level) => level };
   const part = { w: Float32Array.of(9, 8, 1, 2), R: 2, C: 2 };
   const target = new Uint32Array(1);
@@ -55,35 +55,35 @@ test("each row is shaded by its factor before pixels are shared", () => {
   assert.equal(target[0], 200);
 });
 
-test("crowded in one direction only", () => {
-  assert.deepEqual(painted([1, 9, 2, 3, 4, 5, 8, 6], 1, 8, 2), [9, 8, 9, 8]);
-  assert.deepEqual(painted([1, 9, 2, 3, 4, 5, 8, 6], 8, 1, 2), [9, 9, 8, 8]);
+test("cells can share pixels in one direction only", () => {
+  assert.deepEqual(paintLevels([1, 9, 2, 3, 4, 5, 8, 6], 1, 8, 2), [9, 8, 9, 8]);
+  assert.deepEqual(paintLevels([1, 9, 2, 3, 4, 5, 8, 6], 8, 1, 2), [9, 9, 8, 8]);
 });
 
-test("no pixel is left unpainted at any size", () => {
+test("every pixel is painted at any size", () => {
   for (const [R, C] of [
     [1, 1],
     [3, 7],
     [14, 14],
     [100, 3],
   ]) {
-    for (const size of [1, 5, 17, 26]) assert.ok(painted(Array(R * C).fill(7), R, C, size).every((v) => v === 7));
+    for (const size of [1, 5, 17, 26]) assert.ok(paintLevels(Array(R * C).fill(7), R, C, size).every((v) => v === 7));
   }
 });
 
-test("a picture lies at its place in a larger one and touches nothing else", () => {
-  const target = paintedInto(new Uint32Array(6 * 5), 6, 2 * 6 + 3, [7], [1, 1], 2);
+test("a picture is painted at its offset in a larger one", () => {
+  const target = paintInto(new Uint32Array(6 * 5), 6, 2 * 6 + 3, [7], [1, 1], 2);
   const painted = [...target.keys()].filter((i) => target[i]);
   assert.deepEqual(painted, [15, 16, 21, 22]);
 });
 
-// A context whose letters are ten pixels wide, and which counts its measurements.
+// Make a context whose letters are ten pixels wide, and which counts its measurements.
 function ruler() {
   return {
     font: "10px test",
-    asked: 0,
+    measured: 0,
     measureText(text) {
-      this.asked += 1;
+      this.measured += 1;
       return { width: 10 * Array.from(text).length };
     },
   };
@@ -96,24 +96,24 @@ test("text is cut to the width, ellipsis included, between whole characters", ()
   assert.equal(cutText(ruler(), "narrow", 5), "…");
 });
 
-test("a token of thousands of letters is cut in a few steps", () => {
+test("a token of thousands of letters is cut with few measurements", () => {
   const context = ruler();
   assert.equal(cutText(context, "a".repeat(8000), 60), "aaaaa…");
-  assert.ok(context.asked < 20, `measured ${context.asked} times`);
+  assert.ok(context.measured < 20, `measured ${context.measured} times`);
 });
 
-test("numbers with a sign leave the middle of their scale on either side", () => {
+test("signed numbers have shades on both sides of the middle", () => {
   const part = { w: Float32Array.from([1, -1, 0, -0.5]), R: 2, C: 2 };
   assert.deepEqual([...computeDivergingShades(part, Uint8ClampedArray.from([255, 255, 0, 128]))], [255, 1, 128, 64]);
 });
 
-test("a crowded picture of numbers with a sign shows the largest of either", () => {
-  const [shade] = paintedInto(new Uint32Array(1), 1, 0, [0, -251, 145, 0], [2, 2], 1, true);
+test("if signed cells share a pixel, it shows the one farthest from zero", () => {
+  const [shade] = paintInto(new Uint32Array(1), 1, 0, [0, -251, 145, 0], [2, 2], 1, true);
   assert.equal(shade, 3);
 });
 
-// What `write` draws, as the text, the size of its letters and its height; letters are 1 pixel wide.
-function written(text, room) {
+// Return [text, font, y] of each line that `writeText` draws; letters are 1 pixel wide.
+function listLines(text, room) {
   const lines = [];
   const context = {
     font: "600 14px serif",
@@ -125,15 +125,15 @@ function written(text, room) {
   return lines;
 }
 
-test("a word that was read as [UNK] stands beneath that where there is room for two lines, else behind it", () => {
-  assert.deepEqual(written("dog", 20), [["dog", "600 14px serif", 50]]);
-  assert.deepEqual(written("[UNK] zebra", 17), [["[UNK] zebra", "600 14px serif", 50]]);
-  assert.deepEqual(written("[UNK] zebra", 20), [
+test("a word that was read as [UNK] is written below that if there is room, otherwise after it", () => {
+  assert.deepEqual(listLines("dog", 20), [["dog", "600 14px serif", 50]]);
+  assert.deepEqual(listLines("[UNK] zebra", 17), [["[UNK] zebra", "600 14px serif", 50]]);
+  assert.deepEqual(listLines("[UNK] zebra", 20), [
     ["[UNK]", "600 10px serif", 46],
     ["zebra", "600 8px serif", 55],
   ]);
   assert.deepEqual(
-    written("[UNK] zebra", 100).map(([, font]) => font),
+    listLines("[UNK] zebra", 100).map(([, font]) => font),
     ["600 14px serif", "600 11.200000000000001px serif"],
   );
   assert.deepEqual(["dog", "[UNK]", "[UNK] zebra"].map(getTypedPart), ["dog", "[UNK]", "zebra"]);

@@ -1,10 +1,10 @@
-// Readings for the tests, written by hand: the fields that figures/layout/packet.py sends, and bytes in its layout.
+// Make readings for tests: with the fields and the byte layout of figures/layout/packet.py.
 
-// [CLS] did|n't it [SEP] and, if `pair`, so [SEP]: one head per layer, with weights as given or counted up.
+// Make a reading of "[CLS] did|n't it [SEP]" and, if `pair` is set, "so [SEP]".
 export function reading({ layers = 2, heads = 3, pair = false, ...more } = {}) {
   const tokens = ["[CLS]", "did", "n't", "it", "[SEP]", ...(pair ? ["so", "[SEP]"] : [])];
   const n = tokens.length;
-  const made = {
+  const data = {
     key: "k",
     layers,
     heads,
@@ -19,20 +19,20 @@ export function reading({ layers = 2, heads = 3, pair = false, ...more } = {}) {
     matrices: new Map(),
     ...more,
   };
-  for (const head of made.full) made.matrices.set(head, matrix(n, head));
-  return made;
+  for (const head of data.full) data.matrices.set(head, matrix(n, head));
+  return data;
 }
 
-// Rows that sum to 1: weights proportional to 1, 2, 3 … rotated by `turn`.
-export function matrix(n, turn = 0) {
+// Make a matrix of rows that sum to 1: weights proportional to 1, 2, 3 …, rotated by `shift`.
+export function matrix(n, shift = 0) {
   const cells = new Float32Array(n * n);
-  const whole = (n * (n + 1)) / 2;
-  for (let q = 0; q < n; q++) for (let k = 0; k < n; k++) cells[q * n + k] = (1 + ((k + q + turn) % n)) / whole;
+  const total = (n * (n + 1)) / 2;
+  for (let q = 0; q < n; q++) for (let k = 0; k < n; k++) cells[q * n + k] = (1 + ((k + q + shift) % n)) / total;
   return cells;
 }
 
-// The bytes of a header and its body.
-export function packed(header, ...parts) {
+// Return the bytes of a packet with this header and body.
+export function makePacket(header, ...parts) {
   let text = JSON.stringify(header);
   while (new TextEncoder().encode(text).length % 4) text += " ";
   const head = new TextEncoder().encode(text);
@@ -42,16 +42,16 @@ export function packed(header, ...parts) {
     ...parts.map((p) => new Uint8Array(p.buffer)),
   ];
   const bytes = new Uint8Array(pieces.reduce((sum, p) => sum + p.length, 0));
-  let at = 0;
+  let offset = 0;
   for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
+    bytes.set(piece, offset);
+    offset += piece.length;
   }
   return bytes;
 }
 
-// The same numbers in every run.
-export function chance(seed) {
+// Return a generator of reproducible random numbers in [0, 1).
+export function makeRandom(seed) {
   let state = seed >>> 0;
   return () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;

@@ -1,4 +1,4 @@
-// What a browser stores from earlier visits, and that it can be deleted.
+// Sentences stored in the browser, and their deletion.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { forgetSentences, rememberSentence, loadSentences } from "../../mha_viz/browser/memory.js";
@@ -15,31 +15,31 @@ beforeEach(() => {
   globalThis.window = /** @type {any} */ ({ localStorage });
 });
 
-const typed = (text, pair = "") => ({ text, pair });
+const sentence = (text, pair = "") => ({ text, pair });
 
-test("the last sentence comes first, and none comes twice", () => {
-  for (const text of ["one", "two", "one"]) rememberSentence(typed(text));
-  assert.deepEqual(loadSentences(), [typed("one"), typed("two")]);
-  rememberSentence(typed("one", "and"));
-  assert.deepEqual(loadSentences()[0], typed("one", "and"));
+test("the latest sentence comes first, without duplicates", () => {
+  for (const text of ["one", "two", "one"]) rememberSentence(sentence(text));
+  assert.deepEqual(loadSentences(), [sentence("one"), sentence("two")]);
+  rememberSentence(sentence("one", "and"));
+  assert.deepEqual(loadSentences()[0], sentence("one", "and"));
 });
 
-test("twenty sentences are kept, none that is empty or very long", () => {
-  for (let i = 0; i < 30; i++) rememberSentence(typed(`sentence ${i}`));
-  rememberSentence(typed("  "));
-  rememberSentence(typed("a".repeat(2001)));
+test("at most twenty sentences are stored, and no empty or very long ones", () => {
+  for (let i = 0; i < 30; i++) rememberSentence(sentence(`sentence ${i}`));
+  rememberSentence(sentence("  "));
+  rememberSentence(sentence("a".repeat(2001)));
   assert.equal(loadSentences().length, 20);
   assert.equal(loadSentences()[0].text, "sentence 29");
 });
 
-test("what was forgotten is gone from the storage", () => {
-  rememberSentence(typed("one"));
+test("forgotten sentences are deleted from the storage", () => {
+  rememberSentence(sentence("one"));
   forgetSentences();
   assert.deepEqual(loadSentences(), []);
   assert.equal(stored.size, 0);
 });
 
-test("a storage that was spoilt or is refused counts as empty", () => {
+test("corrupt or refused storage counts as empty", () => {
   for (const value of ["{", "7", '[1, null, {"text": 2}]']) {
     stored.set("mha_viz.sentences", value);
     assert.deepEqual(loadSentences(), []);
@@ -49,7 +49,7 @@ test("a storage that was spoilt or is refused counts as empty", () => {
       throw new Error("refused");
     },
   });
-  rememberSentence(typed("one"));
+  rememberSentence(sentence("one"));
   forgetSentences();
   assert.deepEqual(loadSentences(), []);
 });

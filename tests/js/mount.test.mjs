@@ -1,4 +1,4 @@
-// A component on one of Streamlit's pages.
+// Mounting components on Streamlit's pages.
 import assert from "node:assert/strict";
 import test, { mock } from "node:test";
 import { mountComponent } from "../../mha_viz/browser/mount.js";
@@ -8,51 +8,51 @@ function component(data = 1) {
   return { root, data, setTriggerValue: () => {}, parentElement: { querySelector: () => root } };
 }
 
-test("a drawing is made once, shown at every change of its data, and made anew after it has left the page", () => {
+test("a drawing is created once, updated with its data, and created again after it has left the page", () => {
   const seen = [];
   const create = () => {
     seen.push("made");
     return { show: (data) => seen.push(data), stop: () => seen.push("stopped") };
   };
-  const one = component();
-  const leave = mountComponent(one, ".x", create);
-  mountComponent({ ...one, data: 2 }, ".x", create);
-  one.root.isConnected = false;
-  leave();
-  mountComponent({ ...one, data: 3 }, ".x", create);
+  const first = component();
+  const end = mountComponent(first, ".x", create);
+  mountComponent({ ...first, data: 2 }, ".x", create);
+  first.root.isConnected = false;
+  end();
+  mountComponent({ ...first, data: 3 }, ".x", create);
   assert.deepEqual(seen, ["made", 1, 2, "stopped", "made", 3]);
 });
 
-test("a call that ends because another has overtaken it ends no drawing that stands on the page", () => {
+test("the end of a call that was replaced does not stop a drawing on the page", () => {
   const seen = [];
-  const one = component();
+  const first = component();
   const create = () => ({ show: (data) => seen.push(data), stop: () => seen.push("stopped") });
-  const overtaken = mountComponent(one, ".x", create);
-  overtaken();
-  const leave = mountComponent({ ...one, data: 2 }, ".x", create);
-  overtaken();
+  const endFirst = mountComponent(first, ".x", create);
+  endFirst();
+  const end = mountComponent({ ...first, data: 2 }, ".x", create);
+  endFirst();
   assert.deepEqual(seen, [1, 2]);
-  one.root.isConnected = false;
-  leave();
+  first.root.isConnected = false;
+  end();
   assert.deepEqual(seen, [1, 2, "stopped"]);
 });
 
-test("a message goes where the latest call says, and two elements have two drawings", () => {
+test("messages use the function of the latest call; each element has its own drawing", () => {
   const sent = [];
   const sends = [];
   const create = (root, send) => {
     sends.push(send);
     return { show: () => {} };
   };
-  const [one, other] = [component(), component()];
-  mountComponent({ ...one, setTriggerValue: (...message) => sent.push(["first", ...message]) }, ".x", create);
-  mountComponent({ ...one, setTriggerValue: (...message) => sent.push(["second", ...message]) }, ".x", create);
+  const [first, other] = [component(), component()];
+  mountComponent({ ...first, setTriggerValue: (...message) => sent.push(["first", ...message]) }, ".x", create);
+  mountComponent({ ...first, setTriggerValue: (...message) => sent.push(["second", ...message]) }, ".x", create);
   mountComponent(other, ".x", create);
   sends[0]("view", 1);
   assert.deepEqual([sends.length, sent], [2, [["second", "view", 1]]]);
 });
 
-test("a drawing that fails stops, says so, and is made anew with the next data", () => {
+test("a failing drawing is stopped, shows a message, and is created again with the next data", () => {
   const seen = [];
   const create = () => ({
     show: (data) => {
@@ -65,11 +65,11 @@ test("a drawing that fails stops, says so, and is made anew with the next data",
     createElement: () => ({ setAttribute: () => {}, append: (text) => (document.text = text) }),
   };
   const logged = mock.method(console, "error", () => {});
-  const one = component();
-  mountComponent(one, ".x", create, "It failed.");
+  const first = component();
+  mountComponent(first, ".x", create, "It failed.");
   assert.deepEqual([document.text, seen], ["It failed.", ["stopped"]]);
   assert.equal(logged.mock.calls[0].arguments[0].message, "broken data");
-  mountComponent({ ...one, data: 2 }, ".x", create, "It failed.");
+  mountComponent({ ...first, data: 2 }, ".x", create, "It failed.");
   assert.deepEqual(seen, ["stopped", 2]);
   logged.mock.restore();
   assert.throws(() => mountComponent(component(), ".x", create), /broken data/);

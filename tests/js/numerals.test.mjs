@@ -1,4 +1,4 @@
-// Numbers in sentences: the same rules as mha_viz/numerals.py.
+// Formatting of numbers, by the rules of mha_viz/numerals.py.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
@@ -20,7 +20,7 @@ test("a small number is one digit times a power of ten", () => {
   assert.deepEqual([0, 5e-7, 4e-4].map(formatSmall), ["0", "5\u00a0·\u00a010⁻⁷", "4\u00a0·\u00a010⁻⁴"]);
 });
 
-test("a number of any size has three significant digits", () => {
+test("numbers of any size have three significant digits", () => {
   const values = [0, 0.0010449, -0.0625, 1.125, 0.9996, -12, 123456, 2.5e-7, 4e6];
   const written = [
     "0",

@@ -1,18 +1,18 @@
-// A head that is switched off is still drawn: what is said of it.
+// Descriptions of heads that are drawn although they are switched off.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { describeOff } from "../../mha_viz/browser/words.js";
 
 const reading = (fields = {}) => ({ layers: 2, heads: 4, request: { off: "L0H1.L1H2.L1H3", how: "zero" }, ...fields });
 
-test("a drawn head that is off is computed and not used, and the others are not spoken of", () => {
+test("only drawn heads that are off are described", () => {
   assert.equal(describeOff(reading(), [1]), "L0H1 is off: this pattern is computed, its output is not used.");
   assert.equal(describeOff(reading(), [0, 5]), "");
   const two = "L1H2 and L1H3 are off: their patterns are computed, their outputs are not used.";
   assert.equal(describeOff(reading(), [4, 6, 7]), two);
 });
 
-test("heads are named by their numbers in the model, and a map of a whole layer is none of them", () => {
+test("heads are named by their numbers in the model; maps of layers are not described", () => {
   assert.match(describeOff(reading({ heads: 1, in_model: [[1, 2]] }), [0]), /^L1H2 is off/);
   assert.equal(describeOff(reading({ quantity: "rollout" }), [1]), "");
   assert.equal(describeOff(reading({ request: undefined }), [1]), "");

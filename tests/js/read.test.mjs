@@ -1,15 +1,15 @@
-// What the explorer has read, from message to message.
+// The explorer's data over several messages.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Read } from "../../mha_viz/browser/explorer/read.js";
-import { packed } from "./made.mjs";
+import { ReadingData } from "../../mha_viz/browser/explorer/read.js";
+import { makePacket } from "./made.mjs";
 
-// The bytes of a reading of one token with these heads, whose one weight is 1.
+// Make the bytes of a reading of one token with these heads; its only weight is 1.
 function bytes(full, fields = {}) {
   const axis = { n: 1, tokens: ["a"], segments: [0], special: [0], groups: [[0]], words: ["a"] };
   const header = { key: "k", of: "t", model: "m", layers: 1, heads: 100, full, ...axis, ...fields };
   const scales = new Float32Array(2 * full.length).fill(1 / 65535);
-  return packed(header, scales, new Uint16Array(full.length).fill(65535));
+  return makePacket(header, scales, new Uint16Array(full.length).fill(65535));
 }
 
 const ROLES = {
@@ -23,47 +23,50 @@ const ROLES = {
   elsewhere: { head: 0, cases: [] },
 };
 
-test("a reading takes the place of another; one of the same tokens is known as such", () => {
-  const read = new Read();
+test("a new reading replaces the last one; equal tokens are recognized", () => {
+  const data = new ReadingData();
   assert.deepEqual(
-    read.receive(bytes([0]), null, () => []),
+    data.receive(bytes([0]), null, () => []),
     {
       isSame: false,
       isOfSameTokens: false,
       isStep: false,
-      isLed: false,
+      isViewReplaced: false,
     },
   );
-  const next = read.receive(bytes([1], { key: "other" }), null, () => []);
-  assert.deepEqual([next.isSame, next.isOfSameTokens, read.reading.key], [false, true, "other"]);
-  assert.deepEqual([...read.reading.matrices.keys()], [1]);
-  assert.equal(read.receive(bytes([1], { of: "another text", key: "third" }), null, () => []).isOfSameTokens, false);
+  const next = data.receive(bytes([1], { key: "other" }), null, () => []);
+  assert.deepEqual([next.isSame, next.isOfSameTokens, data.reading.key], [false, true, "other"]);
+  assert.deepEqual([...data.reading.matrices.keys()], [1]);
+  assert.equal(data.receive(bytes([1], { of: "another text", key: "third" }), null, () => []).isOfSameTokens, false);
 });
 
-test("more matrices of one reading join the others; the oldest are dropped, but none of an open head", () => {
-  const read = new Read();
-  read.receive(bytes([0, 1, 2]), null, () => []);
-  const size = { n: 1000, special: [0] }; // so that there is no room for more than 24
-  Object.assign(read.reading, size);
+test("matrices of the same reading are added; the oldest are dropped, except for open heads", () => {
+  const data = new ReadingData();
+  data.receive(bytes([0, 1, 2]), null, () => []);
+  const size = { n: 1000, special: [0] }; // so large that only 24 fit
+  Object.assign(data.reading, size);
   const more = Array.from({ length: 30 }, (_, i) => 10 + i);
-  const { isSame } = read.receive(bytes(more), null, () => [1]);
+  const { isSame } = data.receive(bytes(more), null, () => [1]);
   assert.ok(isSame);
-  assert.equal(read.reading.matrices.size, 24);
-  assert.ok(read.reading.matrices.has(1) && !read.reading.matrices.has(0));
+  assert.equal(data.reading.matrices.size, 24);
+  assert.ok(data.reading.matrices.has(1) && !data.reading.matrices.has(0));
 });
 
-test("a step of the tour, a head that the server opens and an answer that is hidden lead to another view, once", () => {
-  const read = new Read();
-  const come = (fields) => read.receive(bytes([0]), { ...ROLES, ...fields }, () => []);
-  come({});
-  assert.ok(read.roles.measured && read.quiet);
-  const step = come({ tour: "1" });
-  assert.deepEqual([step.isStep, step.isLed], [true, true]);
-  const same = come({ tour: "1" });
-  assert.deepEqual([same.isStep, same.isLed], [false, false]);
-  const opened = come({ tour: "1", opened: 1 });
-  assert.deepEqual([opened.isStep, opened.isLed], [false, true]);
-  const shown = come({ tour: "1", opened: 1, quiet: false });
-  const hidden = come({ tour: "1", opened: 1 });
-  assert.deepEqual([shown.isLed, hidden.isLed, come({ tour: "1", opened: 1 }).isLed], [true, true, false]);
+test("a tour step, a head opened by the server and a hidden answer each replace the view once", () => {
+  const data = new ReadingData();
+  const receive = (fields) => data.receive(bytes([0]), { ...ROLES, ...fields }, () => []);
+  receive({});
+  assert.ok(data.roles.measured && data.quiet);
+  const step = receive({ tour: "1" });
+  assert.deepEqual([step.isStep, step.isViewReplaced], [true, true]);
+  const same = receive({ tour: "1" });
+  assert.deepEqual([same.isStep, same.isViewReplaced], [false, false]);
+  const opened = receive({ tour: "1", opened: 1 });
+  assert.deepEqual([opened.isStep, opened.isViewReplaced], [false, true]);
+  const shown = receive({ tour: "1", opened: 1, quiet: false });
+  const hidden = receive({ tour: "1", opened: 1 });
+  assert.deepEqual(
+    [shown.isViewReplaced, hidden.isViewReplaced, receive({ tour: "1", opened: 1 }).isViewReplaced],
+    [true, true, false],
+  );
 });

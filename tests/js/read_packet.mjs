@@ -1,4 +1,4 @@
-// Reads packets as the page does, for tests/page_scripts.py: a JSON list of questions on stdin, answers on stdout.
+// Read packets like the page, for tests/page_scripts.py: a JSON list of questions on stdin, answers on stdout.
 // Question: {packet: base64, ask: "header" | "block" | "pooled" | "ranking" | "view", head, view, query}.
 import { readFileSync } from "node:fs";
 import {
@@ -13,7 +13,7 @@ import {
 import { unpack } from "../../mha_viz/browser/reading.js";
 
 const DEFAULT = { unit: "words", special: "keep", side: "all" };
-const plain = (part) => part && { ...part, w: Array.from(part.w), hidden: part.hidden && Array.from(part.hidden) };
+const makePlain = (part) => part && { ...part, w: Array.from(part.w), hidden: part.hidden && Array.from(part.hidden) };
 
 function header(reading) {
   const { matrices, thumbs, ...rest } = reading;
@@ -22,9 +22,9 @@ function header(reading) {
 
 const ANSWERS = {
   header: (reading) => header(reading),
-  block: (reading, { head, view }) => plain(computeBlock(reading, head, { ...DEFAULT, ...view })),
+  block: (reading, { head, view }) => makePlain(computeBlock(reading, head, { ...DEFAULT, ...view })),
   pooled: (reading, { head, view }) =>
-    plain(poolBlock(reading, head, listPooledUnits(reading, { ...DEFAULT, ...view }))),
+    makePlain(poolBlock(reading, head, listPooledUnits(reading, { ...DEFAULT, ...view }))),
   units: (reading, { view }) => computeUnits(reading, { ...DEFAULT, ...view }),
   ranking: (reading, { view }) => rankHeads(reading, { ...DEFAULT, ...view }),
   view: (reading, { query }) => parseView(new URLSearchParams(query), reading),

@@ -1,17 +1,17 @@
-// Reads the bytes of several panels as the page does, for tests/page_scripts.py: a JSON list of questions on stdin,
-// answers on stdout. Question: {packet: base64, ask, and what it needs}.
+// Read panels like the page, for tests/page_scripts.py: a JSON list of questions on stdin, answers on stdout.
+// Question: {packet: base64, ask, and its arguments}.
 import { readFileSync } from "node:fs";
 import { computeBlock } from "../../mha_viz/browser/geometry.js";
 import {
   findCounterparts,
   subtract,
-  encodeTogether,
+  encodePanelsView,
   findPinnedSpot,
-  parseTogether,
+  parsePanelsView,
   computeSharedShades,
   computeSignedShades,
   mapSpot,
-  findTop,
+  findLargestWeight,
   computeTextUnits,
   unpackPanels,
 } from "../../mha_viz/browser/compare/together.js";
@@ -19,7 +19,7 @@ import { getKeys } from "../../mha_viz/browser/reading.js";
 
 const VIEW = { unit: "words", special: "keep" };
 
-function parts(set, view) {
+function computeBlocks(set, view) {
   return set.panels.map(({ reading, head }) => {
     const [rows, cols] = [set.readings[reading], getKeys(set.readings[reading])].map((axis) =>
       computeTextUnits(axis, view),
@@ -29,10 +29,11 @@ function parts(set, view) {
 }
 
 const ANSWERS = {
-  blocks: (set, { view }) => parts(set, { ...VIEW, ...view }).map(({ w, R, C }) => ({ w: Array.from(w), R, C })),
+  blocks: (set, { view }) =>
+    computeBlocks(set, { ...VIEW, ...view }).map(({ w, R, C }) => ({ w: Array.from(w), R, C })),
   shades: (set, { view }) => {
-    const all = parts(set, { ...VIEW, ...view });
-    return all.map((part) => Array.from(computeSharedShades(part, view.scale, findTop(all))));
+    const all = computeBlocks(set, { ...VIEW, ...view });
+    return all.map((part) => Array.from(computeSharedShades(part, view.scale, findLargestWeight(all))));
   },
   difference: (set, { view, of }) => {
     const found = subtract(set, { ...VIEW, ...view }, of);
@@ -51,14 +52,14 @@ const ANSWERS = {
       found && theirs.slice(found[0], found[0] + found[1]).map((other) => other.text),
     ]);
   },
-  // The page's reading of an address: the settings, and the pinned tokens of every panel and of the difference.
+  // Parse an address like the page: the settings, and the pinned tokens of every panel and of the difference.
   shown: (set, { query }) => {
-    const view = parseTogether(new URLSearchParams(query), set);
+    const view = parsePanelsView(new URLSearchParams(query), set);
     const units = set.readings.map((reading) => computeTextUnits(reading, view));
     const diff = view.diff && subtract(set, view, view.diff);
     const columns = set.readings.map((reading) => computeTextUnits(getKeys(reading), view));
-    const stores = { read: { set, derived: { units, columns, diff, standing: {} } }, stage: { view } };
-    const inReading = (reading, rows, cols) => {
+    const stores = { data: { set, derived: { units, columns, diff, counterparts: {} } }, stage: { view } };
+    const listPinned = (reading, rows, cols) => {
       const place = mapSpot(stores, reading, findPinnedSpot(stores));
       if (!place || place.missing) return [];
       return [rows[place.row], cols[place.col]].filter((unit) => unit).map((unit) => unit.text);
@@ -68,11 +69,11 @@ const ANSWERS = {
       view: { as, unit, special, links, scale },
       diff: view.diff,
       at: view.pin ? view.pin.at : 0,
-      pinned: set.panels.map(({ reading }) => inReading(reading, units[reading], columns[reading])),
-      subtracted: diff?.partner ? inReading(set.panels[view.diff[0]].reading, diff.rows, diff.cols) : null,
+      pinned: set.panels.map(({ reading }) => listPinned(reading, units[reading], columns[reading])),
+      subtracted: diff?.partner ? listPinned(set.panels[view.diff[0]].reading, diff.rows, diff.cols) : null,
     };
   },
-  address: (set, { query }) => encodeTogether(parseTogether(new URLSearchParams(query), set), set),
+  address: (set, { query }) => encodePanelsView(parsePanelsView(new URLSearchParams(query), set), set),
 };
 
 const questions = JSON.parse(readFileSync(0, "utf8"));

@@ -1,4 +1,4 @@
-// Why a link is there and what it writes: the chosen link, the sentence, and the questions to the server.
+// Explanations of links: the choice of the link, the sentence, and the questions to the server.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { findExplainedLink, describeReasons, findStrongestTokens } from "../../mha_viz/browser/explorer/reasons.js";
@@ -6,7 +6,7 @@ import { CHANGED, openReasonStore, parseReasons } from "../../mha_viz/browser/re
 
 const GROUPS = ["word", "position", "earlier heads", "feed-forward", "constants"];
 
-// Elements that have nothing but their text.
+// Elements with text only.
 globalThis.document = Object.assign(new EventTarget(), {
   createElement: () => ({
     children: [],
@@ -16,7 +16,7 @@ globalThis.document = Object.assign(new EventTarget(), {
   }),
 });
 const textOf = (part) => (typeof part === "string" ? part : part.children.map(textOf).join(""));
-const said = (reasons, query, key) => describeReasons(reasons, "it", "animal", query, key).map(textOf).join("");
+const describe = (reasons, query, key) => describeReasons(reasons, "it", "animal", query, key).map(textOf).join("");
 
 const encoded = btoa(String.fromCharCode(0, 3 + 16 * 1, 2, 0));
 const words = [
@@ -24,25 +24,25 @@ const words = [
   ["beast", "breed", "pup"],
 ];
 
-test("a line says why a query attends to a key and what the key writes", () => {
+test("the sentence gives the reasons of a link and the words that its key writes", () => {
   const reasons = parseReasons({ groups: GROUPS, codes: encoded, words });
-  assert.equal(said(reasons, 0, 1), "it → animal: found by earlier heads and word; writes beast, breed, pup");
-  assert.equal(said(reasons, 1, 0), "it → animal: found by position; writes a, b, c");
-  assert.equal(said(reasons, 0, 0), "it → animal: writes a, b, c");
+  assert.equal(describe(reasons, 0, 1), "it → animal: found by earlier heads and word; writes beast, breed, pup");
+  assert.equal(describe(reasons, 1, 0), "it → animal: found by position; writes a, b, c");
+  assert.equal(describe(reasons, 0, 0), "it → animal: writes a, b, c");
 });
 
-test("a half that the model refuses is left out; without both there is no line", () => {
+test("a missing half of the sentence is left out; if both are missing, there is no sentence", () => {
   assert.equal(
-    said(parseReasons({ groups: GROUPS, codes: null, words }), 1, 1),
+    describe(parseReasons({ groups: GROUPS, codes: null, words }), 1, 1),
     "it → animal: writes beast, breed, pup",
   );
-  const found = parseReasons({ groups: GROUPS, codes: encoded, words: null });
-  assert.equal(said(found, 0, 1), "it → animal: found by earlier heads and word");
-  assert.equal(said(found, 0, 0), "");
-  assert.equal(said(parseReasons({ groups: GROUPS, codes: null, words: null }), 0, 1), "");
+  const withoutWords = parseReasons({ groups: GROUPS, codes: encoded, words: null });
+  assert.equal(describe(withoutWords, 0, 1), "it → animal: found by earlier heads and word");
+  assert.equal(describe(withoutWords, 0, 0), "");
+  assert.equal(describe(parseReasons({ groups: GROUPS, codes: null, words: null }), 0, 1), "");
 });
 
-test("the link is the focused cell or the strongest drawn link of a token, of at least 1 %", () => {
+test("the explained link is the focused cell or the strongest drawn link of a token, if at least 1 %", () => {
   const unit = (text, ...tokens) => ({ text, tokens });
   const axes = { rows: [unit("a", 0), unit("b", 1)], cols: [unit("a", 0), unit("b", 1)] };
   const head = { part: { w: new Float32Array([0.9, 0.1, 0.995, 0.005]), R: 2, C: 2 } };
@@ -55,12 +55,12 @@ test("the link is the focused cell or the strongest drawn link of a token, of at
   assert.deepEqual(findExplainedLink({ ...head, chosen }, axes, { row: 0, col: 0 }), { row: 0, col: 0 });
 });
 
-test("of words of several tokens, the strongest link is explained", () => {
+test("for words of several tokens, the strongest link between tokens is explained", () => {
   const matrix = new Float32Array([0, 0, 1, 0, 0.2, 0.8, 0.3, 0.6, 0.1]);
   assert.deepEqual(findStrongestTokens({ tokens: [1, 2] }, { tokens: [0, 1] }, matrix, 3), [2, 1]);
 });
 
-test("a head is asked about once, and again if no answer has come; answers are announced", ({ mock }) => {
+test("a question is sent once, and again if it is not answered; answers are announced", ({ mock }) => {
   mock.timers.enable({ apis: ["setTimeout"] });
   const store = openReasonStore();
   assert.equal(openReasonStore(), store);
@@ -70,7 +70,7 @@ test("a head is asked about once, and again if no answer has come; answers are a
   assert.equal(store.find("k", "L0H0", 0), null);
   const ask = ({ key, head }) => asked.push(`${key} ${head}`);
   store.open(ask);
-  assert.equal(announced, 1, "those who look at a link can ask now");
+  assert.equal(announced, 1, "questions can be asked now");
   store.find("k", "L0H0", 10);
   store.find("k", "L0H0", 20);
   assert.deepEqual(asked, ["k L0H0"]);
@@ -83,10 +83,10 @@ test("a head is asked about once, and again if no answer has come; answers are a
   assert.equal(announced, 2);
   assert.equal(store.find("k", "L0H1", 60_000), reasons);
   mock.timers.tick(5000);
-  assert.equal(announced, 2, "the answer is here");
+  assert.equal(announced, 2, "already answered");
   store.find("k", "L0H3", 70_000);
   mock.timers.tick(5000);
-  assert.equal(announced, 3, "no answer: whoever waits may ask again");
+  assert.equal(announced, 3, "unanswered: the question may be asked again");
   asked.pop();
   store.close(ask);
   store.find("k", "L0H2", 90_000);

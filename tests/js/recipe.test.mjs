@@ -30,18 +30,18 @@ const heads = [
 ];
 const recipes = { on: "A, scored on B", colours: { position: 0 }, rules, heads, here: [0.75, 0.7], annotated: false };
 
-test("cells of tokens are bits in rows; a unit has those of its tokens", () => {
+test("cells are decoded from bits; a unit combines the cells of its tokens", () => {
   // [query, key] of three tokens: 0 → 1, 1 → 2, and 2 → 1
   const token = (i) => ({ tokens: [i] });
-  const each = [0, 1, 2].map(token);
+  const tokens = [0, 1, 2].map(token);
   const marked = [false, true, false, false, false, true, false, true, false];
-  assert.deepEqual(findCells(rules[1], 3, { rows: each, cols: each }), marked);
+  assert.deepEqual(findCells(rules[1], 3, { rows: tokens, cols: tokens }), marked);
   const words = [token(0), { tokens: [1, 2] }];
   assert.deepEqual(findCells(rules[1], 3, { rows: words, cols: words }), [false, true, false, true]);
-  assert.equal(findCells(rules[0], 3, { rows: each, cols: each }), null);
+  assert.equal(findCells(rules[0], 3, { rows: tokens, cols: tokens }), null);
 });
 
-test("a remark says when a rule is left out; a head that is nearly even says so", () => {
+test("the remark mentions skipped rules, the description nearly even heads", () => {
   assert.equal(writeRemark(recipes, 0), "Measured on A, scored on B: described, not explained.");
   assert.match(writeRemark(recipes, 1), /needs annotation: left out here/);
   assert.doesNotMatch(writeRemark({ ...recipes, here: null }, 1), /annotat/);

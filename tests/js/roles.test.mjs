@@ -1,4 +1,4 @@
-// What heads are known for, on the page.
+// Roles of heads on the page.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { indexByHead, countKinds, describeRoles } from "../../mha_viz/browser/explorer/roles.js";
@@ -13,7 +13,7 @@ const message = {
   ],
 };
 
-test("roles are kept by head, in the order given", () => {
+test("roles are indexed by head, in their original order", () => {
   const { ofHead } = indexByHead(message);
   assert.deepEqual([...ofHead.keys()], [4, 7]);
   assert.deepEqual(
@@ -22,7 +22,7 @@ test("roles are kept by head, in the order given", () => {
   );
 });
 
-test("heads are counted once for each kind; kinds without a head are left out", () => {
+test("each head counts once per kind; kinds without heads are left out", () => {
   assert.deepEqual(countKinds(indexByHead(message)), [
     ["syntax", 2],
     ["coreference", 1],
@@ -30,7 +30,7 @@ test("heads are counted once for each kind; kinds without a head are left out", 
   assert.deepEqual(countKinds(indexByHead({ kinds: message.kinds, roles: [] })), []);
 });
 
-test("a screen reader hears each role and whether it shows", () => {
+test("the description for screen readers lists each role and whether it is active", () => {
   const list = indexByHead(message).ofHead.get(4);
   assert.equal(
     describeRoles(list),

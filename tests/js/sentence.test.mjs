@@ -1,76 +1,76 @@
-// A field in which a person types while the server reads.
+// A text field in which the user types while the server reads.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { TypedField, growField } from "../../mha_viz/browser/sentence/fields.js";
 
 const field = (value = "") => new TypedField({ value });
 
-test("the answer to what was sent leaves what is typed meanwhile, even if the link holds only its beginning", () => {
+test("an answer keeps newer typing, even if it contains only the beginning of the sent text", () => {
   const typed = field("The cat sat.");
-  typed.send();
+  typed.markSent();
   typed.area.value = "The cat sat. And";
-  typed.take("The cat");
-  assert.deepEqual([typed.value, typed.taken], ["The cat sat. And", "The cat sat."]);
-  typed.take("An example.");
-  assert.deepEqual([typed.value, typed.taken], ["An example.", "An example."]);
+  typed.receive("The cat");
+  assert.deepEqual([typed.value, typed.confirmed], ["The cat sat. And", "The cat sat."]);
+  typed.receive("An example.");
+  assert.deepEqual([typed.value, typed.confirmed], ["An example.", "An example."]);
 });
 
-test("what cannot be written in an address is compared as the server reads it", () => {
+test("characters that an address cannot contain are compared as the server reads them", () => {
   const typed = field("a\0b\ud800");
-  typed.send();
-  typed.take("a\ufffdb\ufffd");
+  typed.markSent();
+  typed.receive("a\ufffdb\ufffd");
   assert.equal(typed.value, "a\0b\ud800");
 });
 
-test("an empty text from elsewhere empties the field; one that was sent empty is answered", () => {
+test("an empty text from elsewhere clears the field; the answer to an empty text does not", () => {
   const typed = field("a");
-  typed.send();
-  typed.take("");
+  typed.markSent();
+  typed.receive("");
   assert.equal(typed.value, "");
-  typed.send();
+  typed.markSent();
   typed.area.value = "b";
-  typed.take("");
+  typed.receive("");
   assert.equal(typed.value, "b");
 });
 
-test("Back before the answer restores what the server knows", () => {
+test("Back before the answer restores the last confirmed text", () => {
   const typed = field();
-  typed.take("old");
+  typed.receive("old");
   typed.area.value = "new";
-  typed.takeBack();
+  typed.discardUnanswered();
   assert.equal(typed.value, "new");
-  typed.send();
-  typed.takeBack();
+  typed.markSent();
+  typed.discardUnanswered();
   assert.equal(typed.value, "old");
   typed.area.value = "newer";
-  typed.takeBack();
+  typed.discardUnanswered();
   assert.equal(typed.value, "newer");
 });
 
-test("what was typed and not read yet is in the same field of the next page, until another text is read", () => {
+test("a draft appears in the same field of the next page, until another text arrives", () => {
   const page = () => new TypedField({ value: "" }, "text");
   const here = page();
-  here.take("old");
+  here.receive("old");
   here.area.value = "old and new";
-  here.keep();
+  here.saveDraft();
   const there = page();
-  there.take("old");
-  assert.deepEqual([there.value, there.taken], ["old and new", "old"]);
+  there.receive("old");
+  assert.deepEqual([there.value, there.confirmed], ["old and new", "old"]);
   const ofAnotherText = page();
-  ofAnotherText.take("another");
+  ofAnotherText.receive("another");
   assert.equal(ofAnotherText.value, "another");
-  there.send();
-  there.take("old and new");
+  there.markSent();
+  there.receive("old and new");
   const last = page();
-  last.take("old and new");
+  last.receive("old and new");
   assert.equal(last.value, "old and new");
   const back = page();
-  back.take("old");
+  back.receive("old");
   assert.equal(back.value, "old");
 });
 
-// As Firefox has it: parts of a pixel are not counted while the height is free, and then a scroll bar makes the text
-// narrower.
+// A text area like Firefox's: it ignores fractions of a pixel while its height is "auto", and then adds a scroll bar,
+// which makes the text narrower.
 class Area {
   value = "The animal";
   dataset = {};
@@ -90,7 +90,7 @@ class Area {
   }
 }
 
-test("a field is as high as its text, with parts of a pixel and without what a scroll bar would need", () => {
+test("a field is as high as its text, including fractions of a pixel, without a scroll bar", () => {
   globalThis.CSS = { supports: () => false };
   const area = new Area();
   growField(area);

@@ -1,4 +1,4 @@
-// What interactive drawings share: pointing, holding, keys, the address, size and theme.
+// The stage of interactive drawings: pointer, pin, keys, address, size and theme.
 import assert from "node:assert/strict";
 import test, { beforeEach, mock } from "node:test";
 import { Stage, getArrowStep, moveSpot, readLook, revealRow, isSameSpot } from "../../mha_viz/browser/stage.js";
@@ -23,16 +23,16 @@ beforeEach(() => {
 const draw = () => frames.splice(0).forEach((frame) => frame());
 const happens = (target, type, fields = {}) => target.dispatchEvent(Object.assign(new Event(type), fields));
 
-// A drawing of 3 × 4 cells that only records its calls.
-function staged({ address = "", isReady = true } = {}) {
+// Make a stage with a drawing of 3 × 4 cells that records its calls.
+function makeStage({ address = "", isReady = true } = {}) {
   const seen = { drawn: 0, focused: [], sent: [], address };
   const drawing = {
     isReady: () => isReady,
     parse: (params) => ({ unit: params.get("unit") ?? "words", pin: null }),
-    adopted: () => {},
-    message: (view) => ({ unit: view.unit, pin: view.pin }),
-    pinned: () => stage.view.pin,
-    pin: ({ row, col }) => ({ row, col }),
+    onAdopt: () => {},
+    makeMessage: (view) => ({ unit: view.unit, pin: view.pin }),
+    findPinned: () => stage.view.pin,
+    makePin: ({ row, col }) => ({ row, col }),
     draw: () => seen.drawn++,
     drawFocus: (now) => seen.focused.push([stage.focused(), now]),
   };
@@ -45,26 +45,26 @@ function staged({ address = "", isReady = true } = {}) {
   return { stage, seen };
 }
 
-// A canvas on which `where` returns what the pointer is on.
-function attended(stage, { isHeat = true, R = 3, C = 4 } = {}) {
+// A canvas whose events name their spots.
+function listening(stage, { isHeatmap = true, R = 3, C = 4 } = {}) {
   const canvas = {};
-  const walked = [];
-  const about = () => ({ from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => walked.push(spot) });
-  stage.attend(canvas, (event) => event.on, about);
+  const moves = [];
+  const getWalk = () => ({ from: stage.focused(), isHeatmap, R, C, start: {}, onMove: (spot) => moves.push(spot) });
+  stage.listenTo(canvas, (event) => event.on, getWalk);
   const key = (name, fields = {}) => {
     const event = { key: name, prevented: 0, preventDefault: () => event.prevented++, ...fields };
     canvas.onkeydown(event);
     return event.prevented;
   };
-  return { canvas, walked, key };
+  return { canvas, moves, key };
 }
 
 // ---- What is focused ----------------------------------------------------------------------------------------
 
-test("what the pointer is on is focused, else what is pinned", () => {
-  const { stage, seen } = staged();
+test("the focus is the hovered spot or, by default, the pinned one", () => {
+  const { stage, seen } = makeStage();
   assert.equal(stage.focused(), null);
-  stage.press({ row: 1, col: 2 });
+  stage.togglePin({ row: 1, col: 2 });
   assert.deepEqual(stage.focused(), { row: 1, col: 2 });
   stage.hover({ row: 0, col: null });
   assert.deepEqual(stage.focused(), { row: 0, col: null });
@@ -79,26 +79,26 @@ test("what the pointer is on is focused, else what is pinned", () => {
   );
 });
 
-test("what is pinned is let go by pressing it again, and by no other", () => {
-  const { stage } = staged();
-  stage.press({ row: 1, col: 2 });
-  stage.press({ row: 1, col: null });
+test("a pinned spot is unpinned only by pressing it again", () => {
+  const { stage } = makeStage();
+  stage.togglePin({ row: 1, col: 2 });
+  stage.togglePin({ row: 1, col: null });
   assert.deepEqual(stage.view.pin, { row: 1, col: null });
-  stage.press(null);
+  stage.togglePin(null);
   assert.deepEqual(stage.view.pin, { row: 1, col: null });
-  stage.press({ row: 1, col: null });
+  stage.togglePin({ row: 1, col: null });
   assert.equal(stage.view.pin, null);
 });
 
-test("a pointer that stays on its spot draws nothing", () => {
-  const { stage, seen } = staged();
+test("moving the pointer within a spot redraws nothing", () => {
+  const { stage, seen } = makeStage();
   stage.hover(null);
   stage.hover({ row: 1, col: 2 });
   stage.hover({ row: 1, col: 2 });
   assert.equal(seen.focused.length, 1);
 });
 
-test("two spots are the same in one panel, row and column", () => {
+test("spots are equal if panel, row and column are", () => {
   assert.ok(isSameSpot(null, null));
   assert.ok(isSameSpot({ row: 1, col: null }, { row: 1, col: null }));
   assert.ok(!isSameSpot({ row: 1, col: null }, null));
@@ -106,8 +106,8 @@ test("two spots are the same in one panel, row and column", () => {
   assert.ok(!isSameSpot({ at: 0, row: 1, col: 1 }, { at: 1, row: 1, col: 1 }));
 });
 
-test("a change that counts rows anew forgets the pointer, another does not", () => {
-  const { stage } = staged();
+test("only changes that affect the rows clear the hovered spot", () => {
+  const { stage } = makeStage();
   for (const [fields, left] of [
     [{ scale: "log" }, { row: 1, col: 2 }],
     [{ unit: "pieces" }, null],
@@ -122,7 +122,7 @@ test("a change that counts rows anew forgets the pointer, another does not", () 
 
 // ---- Keys -----------------------------------------------------------------------------------------------------
 
-test("arrows go from cell to cell of a heatmap and stop at its edges", () => {
+test("arrow keys move between cells of a heatmap and stop at its edges", () => {
   const walk = (spot, step) => moveSpot(spot, step, true, 3, 4);
   assert.deepEqual(walk({ at: 2, row: 1, col: 1 }, [-1, 0]), { at: 2, row: 0, col: 1 });
   assert.deepEqual(walk({ row: 0, col: 3 }, [-1, 0]), { row: 0, col: 3 });
@@ -131,7 +131,7 @@ test("arrows go from cell to cell of a heatmap and stop at its edges", () => {
   assert.deepEqual(walk({ row: null, col: 2 }, [0, -1]), { row: 0, col: 1 });
 });
 
-test("arrows go along a column of tokens and from one to the other", () => {
+test("arrow keys move within a column of tokens and between the two columns", () => {
   const walk = (spot, step) => moveSpot(spot, step, false, 3, 4);
   assert.deepEqual(walk({ row: 1, col: null }, [1, 0]), { row: 2, col: null });
   assert.deepEqual(walk({ row: 2, col: null }, [1, 0]), { row: 2, col: null });
@@ -153,12 +153,12 @@ test("Home and End go to the ends of a row or of a column of tokens, with Ctrl t
   assert.equal(getArrowStep({ key: "Home", altKey: true }), undefined); // the browser's own
 });
 
-test("keys walk, hold and let go", () => {
-  const { stage, seen } = staged();
-  const { key, walked } = attended(stage);
+test("keys move, pin and unpin", () => {
+  const { stage, seen } = makeStage();
+  const { key, moves } = listening(stage);
   assert.equal(key("ArrowDown"), 1);
   assert.equal(key("ArrowRight"), 1);
-  assert.deepEqual(walked, [
+  assert.deepEqual(moves, [
     { row: 1, col: 0 },
     { row: 1, col: 1 },
   ]);
@@ -169,30 +169,30 @@ test("keys walk, hold and let go", () => {
   assert.equal(stage.view.pin, null);
 });
 
-test("a walk begins at the first cell, in links at the first query", () => {
-  for (const [isHeat, first] of [
+test("keys start at the first cell or, in links, at the first query", () => {
+  for (const [isHeatmap, first] of [
     [true, { row: 0, col: 0 }],
     [false, { row: 0, col: null }],
   ]) {
-    const { stage } = staged();
-    attended(stage, { isHeat }).key("Enter");
+    const { stage } = makeStage();
+    listening(stage, { isHeatmap }).key("Enter");
     assert.deepEqual(stage.view.pin, first);
   }
 });
 
-test("other keys, keys of the browser and empty drawings are left alone", () => {
-  const { stage, seen } = staged();
-  const { key } = attended(stage);
+test("other keys, browser shortcuts and empty drawings are ignored", () => {
+  const { stage, seen } = makeStage();
+  const { key } = listening(stage);
   assert.equal(key("x") + key("Tab"), 0);
-  for (const held of ["altKey", "ctrlKey", "metaKey"]) assert.equal(key("ArrowLeft", { [held]: true }), 0);
-  assert.equal(attended(stage, { R: 0 }).key("Enter"), 0);
-  assert.equal(attended(stage, { C: 0 }).key("ArrowDown"), 0);
+  for (const modifier of ["altKey", "ctrlKey", "metaKey"]) assert.equal(key("ArrowLeft", { [modifier]: true }), 0);
+  assert.equal(listening(stage, { R: 0 }).key("Enter"), 0);
+  assert.equal(listening(stage, { C: 0 }).key("ArrowDown"), 0);
   assert.deepEqual([stage.hovered, stage.view.pin, seen.focused], [null, null, []]);
 });
 
-test("the pointer hovers and presses, and leaves", () => {
-  const { stage } = staged();
-  const { canvas } = attended(stage);
+test("the pointer hovers over, presses and leaves spots", () => {
+  const { stage } = makeStage();
+  const { canvas } = listening(stage);
   canvas.onpointermove({ on: { row: 1, col: 2 } });
   assert.deepEqual(stage.hovered, { row: 1, col: 2 });
   canvas.onclick({ on: { row: 1, col: 2 } });
@@ -203,11 +203,11 @@ test("the pointer hovers and presses, and leaves", () => {
   assert.equal(stage.hovered, null);
 });
 
-test("Escape lets go of what is pointed at and of what is pinned, but not while somebody types", () => {
-  const { stage, seen } = staged();
+test("Escape clears the hovered and the pinned spot, except in text fields", () => {
+  const { stage, seen } = makeStage();
   const escape = (isText) =>
     happens(document, "keydown", { key: "Escape", composedPath: () => [{ matches: () => isText }] });
-  stage.press({ row: 1, col: 2 });
+  stage.togglePin({ row: 1, col: 2 });
   stage.hover({ row: 0, col: 0 });
   escape(true);
   assert.deepEqual(
@@ -223,13 +223,13 @@ test("Escape lets go of what is pointed at and of what is pinned, but not while 
   const { drawn } = seen;
   escape(false);
   assert.deepEqual(seen.focused.at(-1), [null, true]);
-  assert.equal(seen.drawn, drawn, "nothing was held: only the focus is drawn");
+  assert.equal(seen.drawn, drawn, "nothing was pinned: only the focus is drawn");
 });
 
 // ---- The address, the size --------------------------------------------------------------------------------------
 
-test("the server hears of quick changes once, when they are over", () => {
-  const { stage, seen } = staged();
+test("quick changes are sent once, after the last one", () => {
+  const { stage, seen } = makeStage();
   stage.change({ unit: "pieces" });
   mock.timers.tick(50);
   stage.change({ pin: { row: 1, col: 1 } });
@@ -242,8 +242,8 @@ test("the server hears of quick changes once, when they are over", () => {
   assert.equal(seen.sent.length, 1);
 });
 
-test("Back shows what the address says, and what was not sent yet never is", () => {
-  const { stage, seen } = staged();
+test("Back adopts the address and discards unsent changes", () => {
+  const { stage, seen } = makeStage();
   stage.change({ unit: "words", pin: { row: 1, col: 1 } });
   stage.hover({ row: 0, col: 0 });
   seen.address = "?unit=pieces";
@@ -253,8 +253,8 @@ test("Back shows what the address says, and what was not sent yet never is", () 
   assert.deepEqual([seen.sent, seen.drawn], [[], 2]);
 });
 
-test("another drawing of the same text keeps what the server may not know yet", () => {
-  const { stage, seen } = staged({ address: "?unit=words" });
+test("another drawing of the same text keeps unsent changes", () => {
+  const { stage, seen } = makeStage({ address: "?unit=words" });
   stage.change({ unit: "pieces", pin: { row: 1, col: 1 } });
   mock.timers.tick(79);
   stage.adopt(undefined, true);
@@ -265,8 +265,8 @@ test("another drawing of the same text keeps what the server may not know yet", 
   assert.deepEqual(stage.view, { unit: "words", pin: null });
 });
 
-test("a change that waits for its answer is made again where the address does not have it", () => {
-  const { stage, seen } = staged({ address: "?unit=words" });
+test("an unanswered change is repeated if the address lacks it", () => {
+  const { stage, seen } = makeStage({ address: "?unit=words" });
   stage.change({ unit: "pieces" });
   mock.timers.tick(80);
   globalThis.mhaVizQueue = { waiting: new Map(), sent: "view", turn: 1 };
@@ -280,29 +280,29 @@ test("a change that waits for its answer is made again where the address does no
   assert.deepEqual([stage.view.unit, seen.sent.length], ["pieces", 2]);
 });
 
-test("a view that is known already need not be read from the address", () => {
-  const { stage } = staged({ address: "?unit=pieces" });
+test("a given view is adopted without reading the address", () => {
+  const { stage } = makeStage({ address: "?unit=pieces" });
   stage.adopt({ unit: "words", pin: null });
   assert.equal(stage.view.unit, "words");
 });
 
-test("many changes of size are one drawing", () => {
-  const { seen } = staged();
+test("several resize events cause one redraw", () => {
+  const { seen } = makeStage();
   for (let i = 0; i < 5; i++) happens(window, "resize");
   draw();
   assert.equal(seen.drawn, 1);
 });
 
-test("before anything arrived, Escape and Back do nothing", () => {
-  const { stage, seen } = staged({ isReady: false });
+test("Escape and Back do nothing before data arrive", () => {
+  const { stage, seen } = makeStage({ isReady: false });
   stage.view = null;
   happens(document, "keydown", { key: "Escape", composedPath: () => [{}] });
   happens(window, "popstate");
   assert.deepEqual([stage.view, seen.drawn, seen.focused], [null, 0, []]);
 });
 
-test("a stage that stopped hears and says nothing", () => {
-  const { stage, seen } = staged();
+test("a stopped stage ignores events and sends nothing", () => {
+  const { stage, seen } = makeStage();
   stage.change({ unit: "pieces" });
   happens(window, "resize");
   stage.stop();
@@ -314,7 +314,7 @@ test("a stage that stopped hears and says nothing", () => {
   assert.deepEqual([seen.sent, seen.drawn, seen.focused], [[], 1, []]);
 });
 
-test("a box scrolls no further than a row needs to be seen", () => {
+test("a box scrolls no further than necessary to show a row", () => {
   for (const [y, from, to] of [
     [100, 50, 50],
     [30, 50, 30],
@@ -333,7 +333,7 @@ const THEMES = {
   dark: { ramp: ["#000000", "#ffffff"], signed: ["#00ffff", "#ffff00"], heads: ["#eeeeee"] },
 };
 
-test("where colours are forced, words and what is below numbers have them", () => {
+test("forced colours are used for text and backgrounds", () => {
   window.matchMedia = () => ({ matches: true });
   const look = {};
   readLook(look, { style: { ...PAGE } }, THEMES, { style: { color: "CanvasText" } });
@@ -341,7 +341,7 @@ test("where colours are forced, words and what is below numbers have them", () =
   delete window.matchMedia;
 });
 
-test("colours follow the page, and palettes are made once for each theme", () => {
+test("colours follow the page; palettes are computed once per theme", () => {
   const look = {};
   const root = { style: { ...PAGE } };
   const quiet = { style: { color: "grey" } };

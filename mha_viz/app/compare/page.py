@@ -454,7 +454,7 @@ def _draw(
 def parse_panel_view(
     parameters: Mapping[str, str], panels: Sequence[Panel], opening: OpeningState = NOTHING_OPEN
 ) -> PanelView:
-    """Return the panels as a URL shows them, like ``parseTogether`` of ``browser/compare/together.js``."""
+    """Return the panels as a URL shows them, like ``parsePanelsView`` of ``browser/compare/together.js``."""
     parameters = {"pin": opening.pin, **parameters}
     view_parameters = {name: value for name, value in parameters.items() if name in address.PANEL_PATTERNS}
     tokens = max((len(axis) for panel in panels for axis in (panel.attention.queries, panel.attention.keys)), default=0)

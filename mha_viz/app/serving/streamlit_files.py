@@ -18,14 +18,14 @@ from streamlit import file_util
 
 from mha_viz.app.serving.first_paint import draw_first_paint
 from mha_viz.app.serving.paths import get_relative_path, list_paths
-from mha_viz.browser.promise import render_older_note_with_style
+from mha_viz.browser.supported import render_old_browser_note_with_style
 
 _CODE_PATTERNS = ("static/js/*", "static/css/*")
 # Tells the frontend the address of its server. Otherwise it would first try the address of the page.
 BASE_URL_SCRIPT = (
     'window.__streamlit = { BACKEND_BASE_URL: new URL("../..", document.querySelector("script[src]").src).href };'
 )
-_ADDED_HTML = f"<script>{BASE_URL_SCRIPT}</script>{render_older_note_with_style()}".encode()
+_ADDED_HTML = f"<script>{BASE_URL_SCRIPT}</script>{render_old_browser_note_with_style()}".encode()
 # Elements on every page. Streamlit loads their code only when the first of them is drawn.
 _COMMON_ELEMENTS = (
     "PageLink",

@@ -4,9 +4,9 @@ import { mountComponent, queueMessages } from "../mount.js";
 import { Stage, readLook } from "../stage.js";
 import { Comparison } from "./comparison.js";
 import { drawDifference, isBetween, listenToDifference } from "./difference.js";
-import { derive, drawScale, drawTable, listenToPanel, measure, refresh } from "./panels.js";
+import { computeVisiblePart, drawScale, drawTable, listenToPanel, layOutPanels, refresh } from "./panels.js";
 import { makePage, makePanel, showLongTextNote, setControls } from "./parts.js";
-import { encodeTogether, findPinnedSpot, parseTogether, makePin, unpackPanels } from "./together.js";
+import { encodePanelsView, findPinnedSpot, parsePanelsView, makePin, unpackPanels } from "./together.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Drawing, Look } from "../stage.js" */
 /** @import { Derived } from "./panels.js" */
@@ -17,16 +17,16 @@ import { encodeTogether, findPinnedSpot, parseTogether, makePin, unpackPanels } 
  * colours and fonts.
  *
  * @typedef {object} Stores
- * @property {{ set: Panels, derived: Derived }} read
+ * @property {{ set: Panels, derived: Derived }} data
  * @property {Stage<PanelsView>} stage
  * @property {Look} look
  */
 
 const EMPTY = "No heads chosen yet. Press + Compare in Explore.";
-const ALONE = "Add a second head with + Compare in Explore, or duplicate this one, to see both side by side.";
+const ONE_HEAD = "Add a second head with + Compare in Explore, or duplicate this one, to see both side by side.";
 
-/** @type {(root: HTMLElement, send: Send, locate?: () => string) => Compare} */
-export const compare = (root, send, locate = () => window.location.search) => new Compare(root, send, locate);
+/** @type {(root: HTMLElement, send: Send, readAddress?: () => string) => Compare} */
+export const compare = (root, send, readAddress = () => window.location.search) => new Compare(root, send, readAddress);
 
 class Compare {
   #frame = 0;
@@ -35,17 +35,17 @@ class Compare {
   #comparison;
   #part;
 
-  /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
-  constructor(root, send, locate) {
-    const stage = new Stage(send, locate, this.#makeDrawing());
-    const read = /** @type {Stores["read"]} */ (/** @type {unknown} */ ({ set: null, derived: null })); // no data yet
+  /** @param {HTMLElement} root @param {Send} send @param {() => string} readAddress */
+  constructor(root, send, readAddress) {
+    const stage = new Stage(send, readAddress, this.#makeDrawing());
+    const data = /** @type {Stores["data"]} */ (/** @type {unknown} */ ({ set: null, derived: null })); // no data yet
     const look = /** @type {Look} */ ({});
     this.#root = root;
-    this.#stores = { read, stage, look };
+    this.#stores = { data, stage, look };
     this.#part = makePage({
       change: (fields, delay) => stage.change(fields, delay),
       subtract: (ofSecond) => this.#subtract(ofSecond),
-      edit: (change) => this.#comparison.edit(read.set, change),
+      edit: (change) => this.#comparison.edit(data.set, change),
       table: () => drawTable(this.#stores, this.#part),
     });
     this.#comparison = new Comparison(send, stage, (words) => {
@@ -57,28 +57,28 @@ class Compare {
 
   /** @type {() => Drawing<PanelsView>} */
   #makeDrawing() {
-    const set = () => this.#stores.read.set;
+    const set = () => this.#stores.data.set;
     return {
       isReady: () => !!set(),
-      parse: (params) => parseTogether(params, set()),
-      adopted: () => {},
-      message: (view) => ({ of: set().key, ...encodeTogether(view, set()) }),
-      pinned: () => findPinnedSpot(this.#stores),
-      pin: (spot) => makePin(this.#stores, spot),
+      parse: (params) => parsePanelsView(params, set()),
+      onAdopt: () => {},
+      makeMessage: (view) => ({ of: set().key, ...encodePanelsView(view, set()) }),
+      findPinned: () => findPinnedSpot(this.#stores),
+      makePin: (spot) => makePin(this.#stores, spot),
       draw: () => this.#draw(),
       drawFocus: (now) => (now ? refresh(this.#stores, this.#part) : this.#refreshSoon()),
     };
   }
 
-  // Show the panels in these bytes.
+  // Show the panels of a packet.
   /** @type {(bytes: Uint8Array) => void} */
   show(bytes) {
-    const { read } = this.#stores;
+    const { data } = this.#stores;
     const panels = unpackPanels(bytes);
-    const isSame = read.set?.key === panels.key;
-    if (!isSame) this.#arrive(panels);
+    const isSame = data.set?.key === panels.key;
+    if (!isSame) this.#replacePanels(panels);
     this.#draw();
-    if (!isSame) this.#comparison.settle(read.set, this.#part.panels);
+    if (!isSame) this.#comparison.finishEdit(data.set, this.#part.panels);
   }
 
   stop() {
@@ -86,7 +86,7 @@ class Compare {
     cancelAnimationFrame(this.#frame);
   }
 
-  // Draw once for many moves of the pointer.
+  // Redraw in the next frame, once for many moves of the pointer.
   #refreshSoon() {
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
@@ -95,19 +95,19 @@ class Compare {
   }
 
   #draw() {
-    const { read, stage, look } = this.#stores;
-    const [{ set }, part] = [read, this.#part];
+    const { data, stage, look } = this.#stores;
+    const [{ set }, part] = [data, this.#part];
     if (!set) return;
     readLook(look, this.#root, set.themes, part.hint);
     part.all.classList.toggle("empty", !set.panels.length);
-    part.hint.textContent = writeHint(set);
+    part.hint.textContent = getHint(set);
     part.how.hidden = set.panels.length < 2 || !!set.start?.pin; // a pinned word is explanation enough
     if (set.panels.length) {
-      derive(this.#stores);
+      computeVisiblePart(this.#stores);
       setControls(part, set, stage.view);
       showLongTextNote(part, set, stage.view, { change: (fields) => stage.change(fields) });
       drawScale(this.#stores, part);
-      measure(this.#stores, part);
+      layOutPanels(this.#stores, part);
     }
     drawDifference(this.#stores, part);
     refresh(this.#stores, part, true);
@@ -115,10 +115,10 @@ class Compare {
   }
 
   /** @type {(next: Panels) => void} */
-  #arrive(next) {
-    const [{ read, stage }, part] = [this.#stores, this.#part];
-    Object.assign(read, { set: next, derived: null });
-    stage.adopt(this.#comparison.viewOf(next));
+  #replacePanels(next) {
+    const [{ data, stage }, part] = [this.#stores, this.#part];
+    Object.assign(data, { set: next, derived: null });
+    stage.adopt(this.#comparison.getView(next));
     part.panels = next.panels.map((_, index) =>
       makePanel(next, index, {
         edit: (change) => this.#comparison.edit(next, change),
@@ -129,12 +129,12 @@ class Compare {
   }
 
   // Choose the two panels to subtract; if the same panel is chosen twice, use its neighbour.
-  /** @type {(ofSecond: boolean) => void} */
-  #subtract(ofSecond) {
+  /** @type {(isSecond: boolean) => void} */
+  #subtract(isSecond) {
     const { first, second } = this.#part;
-    const [firstPanel, secondPanel] = ofSecond ? [+second.value, +first.value] : [+first.value, +second.value];
+    const [firstPanel, secondPanel] = isSecond ? [+second.value, +first.value] : [+first.value, +second.value];
     const pair = [firstPanel, secondPanel === firstPanel ? (firstPanel ? firstPanel - 1 : 1) : secondPanel];
-    this.#showDifference(ofSecond ? pair.reverse() : pair);
+    this.#showDifference(isSecond ? pair.reverse() : pair);
   }
 
   // Show the difference of panel `index` and the next one, or hide it if it is already shown.
@@ -152,9 +152,9 @@ class Compare {
 }
 
 /** @type {(set: Panels) => string} */
-function writeHint({ panels, editable }) {
+function getHint({ panels, editable }) {
   if (!panels.length) return EMPTY;
-  return panels.length === 1 && editable ? ALONE : "";
+  return panels.length === 1 && editable ? ONE_HEAD : "";
 }
 
 const FAILURE =

@@ -1,6 +1,6 @@
 // Send edits of the compared heads to the server one at a time, and show their result when the panels arrive.
 import { formatHead } from "../reading.js";
-import { encodeTogether, updateOpening, updatePlace, getReading, updateView } from "./together.js";
+import { encodePanelsView, updateOpening, updatePlace, getReading, updateView } from "./together.js";
 /** @import { Send } from "../mount.js" */
 /** @import { Stage } from "../stage.js" */
 /** @import { PanelPart } from "./parts.js" */
@@ -12,14 +12,14 @@ import { encodeTogether, updateOpening, updatePlace, getReading, updateView } fr
  * @typedef {{ action: string, index: number, to?: number, name?: string }} Edit
  */
 
-const ANSWER_AFTER = 4000; // milliseconds after which an edit counts as lost
+const TIMEOUT = 4000; // milliseconds before an edit counts as lost
 /** @type {Record<string, string>} */
-const DONE = { remove: "Removed. The Back button restores it.", duplicate: "Duplicated.", rename: "Renamed." };
+const MESSAGES = { remove: "Removed. The Back button restores it.", duplicate: "Duplicated.", rename: "Renamed." };
 
 /**
- * An edit waiting for its panels: their number and view, and the element to focus.
+ * An edit waiting for its panels: the expected number of panels and their view, and the tool button to focus.
  *
- * @typedef {Edit & { count: number, view: PanelsView, tool: string, until: number }} Pending
+ * @typedef {Edit & { count: number, view: PanelsView, tool: string, deadline: number }} Pending
  */
 
 export class Comparison {
@@ -35,15 +35,14 @@ export class Comparison {
     this.#say = say;
   }
 
-  // Make one edit at a time, because a second one would refer to panel numbers that no longer exist. `index` and `to`
-  // are positions among the compared heads.
+  // Send an edit, unless another one is unanswered, because it would refer to panel numbers that no longer exist.
   /** @type {(set: Panels, change: Edit) => void} */
   edit(set, change) {
     const { action, index } = change;
-    if (this.#pending && performance.now() < this.#pending.until) return;
+    if (this.#pending && performance.now() < this.#pending.deadline) return;
     const newView = updateView(change, this.#stage.view);
-    this.#stage.quiet();
-    const view = encodeTogether(newView, updateOpening(change, set));
+    this.#stage.discardUnsent();
+    const view = encodePanelsView(newView, updateOpening(change, set));
     this.#send("edit", { ...describePanel(set, index), ...toComparedPositions(set, change), view });
     if (action === "pin") this.#say("Added to My heads.");
     if (action === "open" || action === "pin") return;
@@ -52,13 +51,13 @@ export class Comparison {
 
   // Return the view of the panels that arrived, or undefined if they do not answer an edit.
   /** @type {(set: Panels) => PanelsView | undefined} */
-  viewOf(set) {
+  getView(set) {
     return this.#pending?.count === set.panels.length ? this.#pending.view : undefined;
   }
 
   // Restore the keyboard focus after an edit, and make the address match the panels.
   /** @type {(set: Panels, panels: PanelPart[]) => void} */
-  settle(set, panels) {
+  finishEdit(set, panels) {
     if (!this.#pending) return;
     const { index, action, tool } = this.#pending;
     const place = Math.min(set.panels.length - 1, updatePlace(this.#pending, index) ?? index);
@@ -66,9 +65,9 @@ export class Comparison {
     const panel = panels[place];
     const button = action === "rename" ? panel?.rename : panel?.tools.querySelector(`[data-tool="${tool}"]`);
     /** @type {HTMLElement | undefined} */ (button)?.focus();
-    this.#say(action === "move" ? `Moved to place ${place + 1}.` : DONE[action] || "");
-    const address = new URLSearchParams(this.#stage.locate());
-    const fields = Object.entries(encodeTogether(this.#stage.view, set));
+    this.#say(action === "move" ? `Moved to place ${place + 1}.` : MESSAGES[action] || "");
+    const address = new URLSearchParams(this.#stage.readAddress());
+    const fields = Object.entries(encodePanelsView(this.#stage.view, set));
     if (fields.some(([name, value]) => address.get(name) !== value)) this.#stage.change({});
   }
 }
@@ -85,9 +84,9 @@ function describePanel(set, index) {
 /** @type {(set: Panels, change: Edit) => Edit} */
 function toComparedPositions(set, change) {
   /** @type {(panel: number) => number} */
-  const place = (panel) => set.panels[panel].source ?? panel;
-  const to = change.to === undefined ? {} : { to: place(change.to) };
-  return { ...change, index: place(change.index), ...to };
+  const getPosition = (panel) => set.panels[panel].source ?? panel;
+  const to = change.to === undefined ? {} : { to: getPosition(change.to) };
+  return { ...change, index: getPosition(change.index), ...to };
 }
 
 // Describe the result of an edit, to recognize the panels that answer it.
@@ -96,5 +95,5 @@ function predictResult(set, change, view) {
   const { action, index, to } = change;
   const count = set.panels.length + ({ remove: -1, duplicate: 1 }[action] || 0);
   const tool = action === "move" ? ((to ?? index) < index ? "left" : "right") : action;
-  return { ...change, count, view, tool, until: performance.now() + ANSWER_AFTER };
+  return { ...change, count, view, tool, deadline: performance.now() + TIMEOUT };
 }

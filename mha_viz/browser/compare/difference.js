@@ -17,7 +17,7 @@ import {
 import { subtract, findLargestCells, getReading, computeSignedShades, mapSpot, distinguishPanels } from "./together.js";
 /** @import { Children, Parts } from "../dom.js" */
 /** @import { Unit } from "../geometry.js" */
-/** @import { HeatScene, Pictured } from "../heatmap.js" */
+/** @import { HeatScene, HeatmapData } from "../heatmap.js" */
 /** @import { Span, Spot } from "../layouts.js" */
 /** @import { Stage } from "../stage.js" */
 /** @import { Settings } from "../view.js" */
@@ -28,14 +28,14 @@ import { subtract, findLargestCells, getReading, computeSignedShades, mapSpot, d
 /**
  * A difference ready to be drawn, with its largest cells.
  *
- * @typedef {Difference & { head: Pictured, largest: number[] }} DrawnDifference
+ * @typedef {Difference & { head: HeatmapData, largest: number[] }} DrawnDifference
  */
 
-const LARGEST = 12;
+const LIST_LENGTH = 12;
 const NO_DIVERGENCE =
   "Only visible cells are subtracted. There is no divergence: the special tokens do not correspond.";
 const MIXED = "These two cannot be subtracted: one is attention between two texts, the other within one text.";
-const REPLACED = "Compare two sentences of equal length that differ only in some words.";
+const REPLACED_HINT = "Compare two sentences of equal length that differ only in some words.";
 
 // Return the difference that a view asks for, ready to draw, or null if it asks for none.
 /** @type {(set: Panels, view: PanelsView) => DrawnDifference | Refusal | null} */
@@ -47,17 +47,17 @@ export function subtractPanels(set, view) {
     shade: computeSignedShades(result),
     largest: result.top,
   };
-  return { ...result, head, largest: findLargestCells(result, LARGEST) };
+  return { ...result, head, largest: findLargestCells(result, LIST_LENGTH) };
 }
 
 // Whether a difference is between panel `index` and the next one.
 /** @type {(diff: number[] | null, index: number) => boolean} */
 export const isBetween = (diff, index) => !!diff && Math.min(...diff) === index && Math.max(...diff) === index + 1;
 
-// Draw everything except the heatmap, which depends on the hovered spot.
+// Draw everything that does not depend on the hovered spot: all except the heatmap.
 /** @type {(stores: Stores, part: Parts & { panels: PanelPart[] }) => void} */
-export function drawDifference({ read, stage, look }, part) {
-  const { set, derived } = read;
+export function drawDifference({ data, stage, look }, part) {
+  const { set, derived } = data;
   const { diff } = stage.view;
   part.panels.forEach(({ pill }, index) => pill?.setAttribute("aria-pressed", String(isBetween(diff, index))));
   const result = /** @type {DrawnDifference | Refusal} */ (derived?.diff);
@@ -66,7 +66,7 @@ export function drawDifference({ read, stage, look }, part) {
   part.diffTitle.replaceChildren(...makeTitle(set, diff));
   part.diffTitle.title = part.diffTitle.textContent ?? "";
   part.diff.classList.toggle("refused", !result.partner);
-  for (const each of [part.diffScale, part.map.box, part.diffSays]) each.hidden = !result.partner;
+  for (const element of [part.diffScale, part.map.box, part.diffSays]) element.hidden = !result.partner;
   part.diffText.replaceChildren(...(result.partner ? describeMeaning(set, diff) : explainRefusal(stage, diff, result)));
   if (!result.partner) return;
   part.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;
@@ -74,7 +74,7 @@ export function drawDifference({ read, stage, look }, part) {
   const minusNote = look.hasMinus ? ", marked −" : "";
   part.diffLess.replaceChildren(`more in ${diff[0] + 1}${minusNote}  `, makeAmount(`−${end}`));
   part.diffMore.replaceChildren(makeAmount(`+${end}`), `  more in ${diff[1] + 1}`);
-  part.list.replaceChildren(...result.largest.map((cell) => listDifferences(stage, diff, result, cell)));
+  part.list.replaceChildren(...result.largest.map((cell) => makeDifferenceItem(stage, diff, result, cell)));
   if (!result.largest.length) part.list.append(make("li", { class: "soft" }, "None: the two are identical."));
 }
 
@@ -92,8 +92,8 @@ function describeMeaning(set, [p, q]) {
   const nats = set.divergence[p][q];
   if (nats === null) return [NO_DIVERGENCE];
   const unit = set.compared[set.panels[p].reading][set.panels[q].reading] === "words" ? "words" : "tokens";
-  const how = `Jensen–Shannon divergence over all ${unit}, special tokens included`;
-  const ends = make("span", { title: how }, "(0% = identical, 100% = no overlap)");
+  const measure = `Jensen–Shannon divergence over all ${unit}, special tokens included`;
+  const ends = make("span", { title: measure }, "(0% = identical, 100% = no overlap)");
   return ["Difference ", makeBold(formatDivergence(nats)), " ", ends, "."];
 }
 
@@ -103,11 +103,15 @@ function explainRefusal(stage, [p, q], { ours, theirs, remedy, isMixed }) {
   if (isMixed) return [MIXED];
   if (!remedy) {
     const list = [...listUnmatched(ours, p), ...listUnmatched(theirs, q)].flatMap((span, i) => [i ? "; " : "", span]);
-    return ["These two cannot be subtracted: their words do not correspond one to one. ", ...list, `. ${REPLACED}`];
+    return [
+      "These two cannot be subtracted: their words do not correspond one to one. ",
+      ...list,
+      `. ${REPLACED_HINT}`,
+    ];
   }
-  const [does, why] = describeRemedy(remedy);
-  const button = make("button", { type: "button", class: "quiet", onclick: () => stage.change(remedy) }, does);
-  return [`With these settings, these two cannot be subtracted: ${why}. `, button];
+  const [label, reason] = describeRemedy(remedy);
+  const button = make("button", { type: "button", class: "quiet", onclick: () => stage.change(remedy) }, label);
+  return [`With these settings, these two cannot be subtracted: ${reason}. `, button];
 }
 
 /** @type {(units: Unit[], panel: number) => HTMLElement[]} */
@@ -120,35 +124,35 @@ function listUnmatched(units, panel) {
 
 /** @type {(remedy: Partial<Settings>) => [string, string]} */
 function describeRemedy({ unit, special }) {
-  const [pieces, tokens] = ["their words are split differently", "their special tokens differ"];
-  if (unit && special) return ["Compare by words, without special tokens", `${pieces}, and ${tokens}`];
-  return unit ? ["Compare by words", pieces] : ["Hide special tokens", tokens];
+  const [splitReason, tokensReason] = ["their words are split differently", "their special tokens differ"];
+  if (unit && special) return ["Compare by words, without special tokens", `${splitReason}, and ${tokensReason}`];
+  return unit ? ["Compare by words", splitReason] : ["Hide special tokens", tokensReason];
 }
 
 /** @type {(stage: Stage<PanelsView>, diff: [number, number], result: DrawnDifference, cell: number) => HTMLElement} */
-function listDifferences(stage, [at], { rows, cols, d, C, first, second, top, kind }, cell) {
+function makeDifferenceItem(stage, [at], { rows, cols, d, C, first, second, top, kind }, cell) {
   const spot = { at, row: Math.floor(cell / C), col: cell % C };
-  const [come, leave] = [() => stage.hover(spot), () => stage.hover(null)];
+  const [enter, leave] = [() => stage.hover(spot), () => stage.hover(null)];
   const numbers = [formatNumber(first[cell], kind), formatNumber(second[cell], kind), formatSigned(d[cell], kind)];
   const handlers = {
-    onclick: () => stage.press(spot),
-    onpointerenter: come,
+    onclick: () => stage.togglePin(spot),
+    onpointerenter: enter,
     onpointerleave: leave,
-    onfocus: come,
+    onfocus: enter,
     onblur: leave,
   };
   return makeEntry(rows[spot.row].text, cols[spot.col].text, numbers, d[cell] / top, handlers);
 }
 
 // Make an entry of the list: "it → animal 0.677 → 0.051 −0.626", with a bar for its size and sign.
-/** @type {(from: string, to: string, numbers: string[], share: number, on: object) => HTMLElement} */
-function makeEntry(from, to, numbers, share, on) {
+/** @type {(from: string, to: string, numbers: string[], share: number, handlers: object) => HTMLElement} */
+function makeEntry(from, to, numbers, share, handlers) {
   const strip = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
   strip.style.setProperty("--share", `${Math.abs(share) * 50}%`);
   const [first, second, change] = numbers;
   const button = make(
     "button",
-    { type: "button", ...on },
+    { type: "button", ...handlers },
     make("span", { class: "link" }, isolateText(from), " → ", isolateText(to)),
     make("span", { class: "soft" }, `${first} → ${second}`),
     strip,
@@ -165,8 +169,8 @@ const getReferencePanel = (stage) => stage.view.diff?.[0] ?? 0;
 
 /** @type {(stores: Stores, part: Parts, spot: Spot | null, all: boolean) => void} */
 export function refreshDifference(stores, part, spot, all) {
-  const { read, stage, look } = stores;
-  const { set, derived } = read;
+  const { data, stage, look } = stores;
+  const { set, derived } = data;
   const result = derived?.diff;
   if (!result?.partner) return;
   const place = mapSpot(stores, set.panels[getReferencePanel(stage)].reading, spot);
@@ -193,29 +197,29 @@ function markEntries(list, { largest: cells, C }, focus) {
 
 /** @type {(stores: Stores, part: Parts & { panels: PanelPart[] }) => void} */
 export function listenToDifference(stores, part) {
-  const { read, stage } = stores;
+  const { data, stage } = stores;
   /** @type {(event: MouseEvent) => Spot | null} */
-  const cell = (event) => {
-    const result = read.derived?.diff;
+  const findSpot = (event) => {
+    const result = data.derived?.diff;
     if (!part.map.layout || !result?.partner) return null;
     const spot = findHeatmapSpot(part.map.layout, result.R, result.C, ...getPoint(part.map.canvas, event));
     return spot && { ...spot, at: getReferencePanel(stage) };
   };
-  const about = () => {
+  const getWalk = () => {
     const reference = getReferencePanel(stage);
-    const spot = mapSpot(stores, read.set.panels[reference].reading, stage.focused());
+    const spot = mapSpot(stores, data.set.panels[reference].reading, stage.focused());
     const from = spot && !spot.missing ? /** @type {Spot} */ ({ at: reference, row: spot.row, col: spot.col }) : null;
-    const { R, C } = /** @type {DrawnDifference} */ (read.derived.diff);
-    return { from, isHeat: true, R, C, start: { at: reference }, walked };
+    const { R, C } = /** @type {DrawnDifference} */ (data.derived.diff);
+    return { from, isHeatmap: true, R, C, start: { at: reference }, onMove };
   };
-  const walked = () => {
-    part.announcement.textContent = `${part.diffSays.textContent}. ${joinPanelTexts(read.set, part.panels)}`;
+  const onMove = () => {
+    part.announcement.textContent = `${part.diffSays.textContent}. ${joinPanelTexts(data.set, part.panels)}`;
   };
-  stage.attend(part.map.canvas, cell, about);
+  stage.listenTo(part.map.canvas, findSpot, getWalk);
 }
 
 /** @type {(stores: Stores, spot: Place | null) => Children} */
-function describeFocus({ read: { derived }, stage }, spot) {
+function describeFocus({ data: { derived }, stage }, spot) {
   const { rows, cols, d, C, first, second, kind } = /** @type {DrawnDifference} */ (derived.diff);
   if (spot?.missing) return describeMissing(stage.view, spot.missing);
   if (!spot) return [makeSoft("Hover over a cell for its numbers.")];
@@ -223,11 +227,11 @@ function describeFocus({ read: { derived }, stage }, spot) {
     return [describeWord(/** @type {DrawnDifference} */ (derived.diff), spot)];
   const cell = spot.row * C + spot.col;
   const link = makeLinkText(makeBold(rows[spot.row].text), " → ", makeBold(cols[spot.col].text));
-  const both = `${formatNumber(first[cell], kind)} → ${formatNumber(second[cell], kind)}`;
-  return [link, " ", makeSoft(both), " ", makeAmount(formatSigned(d[cell], kind))];
+  const values = `${formatNumber(first[cell], kind)} → ${formatNumber(second[cell], kind)}`;
+  return [link, " ", makeSoft(values), " ", makeAmount(formatSigned(d[cell], kind))];
 }
 
-const NAMED = 3; // maximum number of differences listed for a word
+const MAX_NAMED = 3; // maximum number of differences listed for a word
 
 // List the largest differences of a row or a column.
 /** @type {(result: DrawnDifference, spot: Span) => HTMLElement} */
@@ -235,7 +239,7 @@ function describeWord({ rows, cols, d, C, kind }, { row, col }) {
   const isQuery = row !== null;
   const units = isQuery ? cols : rows;
   const cells = units.map((_, i) => (row !== null ? row * C + i : i * C + (col ?? 0)));
-  const strongestCells = findLargestCells({ d: Float32Array.from(cells, (cell) => d[cell]) }, NAMED);
+  const strongestCells = findLargestCells({ d: Float32Array.from(cells, (cell) => d[cell]) }, MAX_NAMED);
   const entries = strongestCells.flatMap((i, index) => [
     index ? ", " : "",
     isolateText(units[i].text),
@@ -247,7 +251,7 @@ function describeWord({ rows, cols, d, C, kind }, { row, col }) {
 
 // ---- As a table ---------------------------------------------------------------------------------------------
 
-const TABLED = 300;
+const MAX_ROWS = 300;
 
 /** @type {(set: Panels, diff: [number, number], result: DrawnDifference) => HTMLElement} */
 export function makeDifferenceTable(set, diff, result) {
@@ -258,25 +262,25 @@ export function makeDifferenceTable(set, diff, result) {
     return `${formatMapName(reading, head)} (${formatPaperName(reading, head)})`;
   };
   const [p, q] = diff.map(describeMap);
-  const cells = findLargestCells(result, TABLED);
+  const cells = findLargestCells(result, MAX_ROWS);
   /** @type {(cell: number) => string[]} */
-  const line = (cell) => {
+  const makeRow = (cell) => {
     const words = [rows[Math.floor(cell / C)].text, cols[cell % C].text];
     return [...words, formatNumber(first[cell], kind), formatNumber(second[cell], kind), formatSigned(d[cell], kind)];
   };
-  return makeTable(`${q} minus ${p}: the ${cells.length} largest of ${d.length} differences`, cells.map(line));
+  return makeTable(`${q} minus ${p}: the ${cells.length} largest of ${d.length} differences`, cells.map(makeRow));
 }
 
 /** @type {(caption: string, rows: string[][]) => HTMLElement} */
 function makeTable(caption, rows) {
   /** @type {(tag: "th" | "td", cells: string[]) => HTMLElement} */
-  const line = (tag, cells) =>
+  const makeRow = (tag, cells) =>
     make("tr", {}, ...cells.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, isolateText(cell))));
   return make(
     "table",
     {},
     make("caption", {}, caption),
-    make("thead", {}, line("th", ["from", "to", "first", "second", "difference"])),
-    make("tbody", {}, ...rows.map((row) => line("td", row))),
+    make("thead", {}, makeRow("th", ["from", "to", "first", "second", "difference"])),
+    make("tbody", {}, ...rows.map((row) => makeRow("td", row))),
   );
 }

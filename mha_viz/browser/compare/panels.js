@@ -1,5 +1,4 @@
-// Draw the panels, all with one size, layout and scale, show the focus of any panel in each, and make a table of
-// weights.
+// Draw the panels with one size, layout and scale, show the focused spot in each of them, and make a table of weights.
 import { make, isolateText } from "../dom.js";
 import { computeBlock } from "../geometry.js";
 import { EDGE, measureHeatmapLabel, describeLabelStep } from "../heatmap.js";
@@ -28,7 +27,7 @@ import {
   getReading,
   computeSharedShades,
   mapSpot,
-  findTop,
+  findLargestWeight,
   computeTextUnits,
 } from "./together.js";
 /** @import { Children, Parts } from "../dom.js" */
@@ -45,22 +44,22 @@ import {
 /**
  * The visible part of every panel.
  *
- * @typedef {{ key: string, units: Unit[][], columns: Unit[][], heads: ShownHead[], top: number, standing:
+ * @typedef {{ key: string, units: Unit[][], columns: Unit[][], heads: ShownHead[], top: number, counterparts:
  *   Record<string, ([number, number] | null)[]>, diff: DrawnDifference | Refusal | null }} Derived
  */
 
-const GAP = 32; // between panels, pixels
-const FEW = 4; // with up to this many panels, there is room for words between maps
-const MANY = 40; // with more tokens than this, the cells need that room
+const GAP = 32; // pixels between panels
+const FEW_PANELS = 4; // up to this many panels get a wide gap
+const MANY_TOKENS = 40; // with more tokens than this, the gap is narrow, to leave room for cells
 const WIDE_GAP = 64;
-const LEGIBLE = 14; // pixels of a row; panels exceed the window only to keep rows this tall
-const LEAST = 292; // minimum width of a panel, pixels
+const MIN_ROW_HEIGHT = 14; // pixels; panels exceed the window only to keep rows this high
+const MIN_WIDTH = 292; // minimum width of a panel, pixels
 const LINKS_WIDTH = 560; // maximum width of a link diagram, pixels
 
 // Compute the visible part of every panel, once per view.
 /** @type {(stores: Stores) => void} */
-export function derive({ read, stage: { view }, look }) {
-  const { set, derived } = read;
+export function computeVisiblePart({ data, stage: { view }, look }) {
+  const { set, derived } = data;
   const { links, scale, as } = view;
   const key = JSON.stringify([set.key, serializeSettings(view, "compare"), view.diff, look.theme]);
   if (derived?.key === key) return;
@@ -69,7 +68,7 @@ export function derive({ read, stage: { view }, look }) {
   const parts = set.panels.map(({ reading, head }) =>
     computeBlock(set.readings[reading], head, view, { rows: units[reading], cols: cols[reading] }),
   );
-  const top = findTop(parts);
+  const top = findLargestWeight(parts);
   const heads = set.panels.map(({ reading, head }, index) => {
     const [part, axes] = [parts[index], { rows: units[reading], cols: cols[reading] }];
     return {
@@ -82,10 +81,10 @@ export function derive({ read, stage: { view }, look }) {
       ...(part.signed ? getSignColours(look) : {}),
     };
   });
-  read.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtractPanels(set, view) };
+  data.derived = { key, units, columns: cols, heads, top, counterparts: {}, diff: subtractPanels(set, view) };
 }
 
-// Return the common kind of numbers: from the first signed panel, or else the first whose numbers are not shares.
+// Choose the kind of numbers of the scale: that of the first signed panel or, if none is, of the first without shares.
 /** @type {(heads: ShownHead[]) => Kind} */
 const chooseKind = (heads) => {
   const parts = heads.map(({ part }) => part);
@@ -93,25 +92,25 @@ const chooseKind = (heads) => {
 };
 
 /** @type {(stores: Stores, part: Parts) => void} */
-export function drawScale({ read: { set, derived }, stage, look }, part) {
+export function drawScale({ data: { set, derived }, stage, look }, part) {
   const { as, scale } = stage.view;
   const isSigned = derived.heads.some((head) => head.part.signed);
   const { colour, below } = isSigned ? getSignColours(look) : { colour: look.ink };
   const colours = `linear-gradient(90deg, ${(isSigned ? look.signed : look.ramp).join()})`;
   part.ramp.style.background = as === "links" ? makeLineRamp(colour, below) : colours;
-  const whose = set.panels.length > 1 ? "All panels share one scale" : "Scale";
-  const few = derived.units
+  const subject = set.panels.length > 1 ? "All panels share one scale" : "Scale";
+  const fewText = derived.units
     .map((rows, i) => describeFewLinks({ rows, cols: derived.columns[i] }, stage.view.unit))
     .find(Boolean);
-  const which = few ? `. Without a pinned word, ${few}${set.panels.length > 1 ? " of each panel" : ""}` : "";
-  const how = as === "links" ? `, as width and darkness of the line${which}` : "";
-  part.scaleText.textContent = `${whose}: ${describeScale(scale, derived.top, chooseKind(derived.heads))}${how}`;
+  const fewNote = fewText ? `. Without a pinned word, ${fewText}${set.panels.length > 1 ? " of each panel" : ""}` : "";
+  const lineNote = as === "links" ? `, as width and darkness of the line${fewNote}` : "";
+  part.scaleText.textContent = `${subject}: ${describeScale(scale, derived.top, chooseKind(derived.heads))}${lineNote}`;
 }
 
-// Give all panels and their difference one size and one layout, so that cells can be compared by position. With two
-// panels, the difference has a column of its own, so that nothing moves when it opens.
+// Give all panels and their difference one size and one layout, so that cells can be compared by position. Two panels
+// leave a third column for the difference, so that nothing moves when it opens.
 /** @type {(stores: Stores, part: Sheet) => void} */
-export function measure({ read: { set, derived }, stage, look }, part) {
+export function layOutPanels({ data: { set, derived }, stage, look }, part) {
   const isLinks = stage.view.as === "links";
   const { units, columns: others } = derived;
   const maxUnits = Math.max(1, ...[...units, ...others].map((list) => list.length));
@@ -121,48 +120,48 @@ export function measure({ read: { set, derived }, stage, look }, part) {
     ...axes.map(({ rows, cols }) => (isLinks ? measureLinksLabel : measureHeatmapLabel)(rows, cols, look)),
   );
   const width = part.sheet.clientWidth;
-  const wanted = isLinks ? LEAST : Math.max(LEAST, Math.min(width, label + 2 * maxUnits));
+  const minWidth = isLinks ? MIN_WIDTH : Math.max(MIN_WIDTH, Math.min(width, label + 2 * maxUnits));
   const count = set.panels.length;
-  const gap = count > FEW || maxUnits > MANY || width < 600 ? GAP : WIDE_GAP;
-  const across = chooseColumnCount(width, count === 2 ? 3 : count, width < 600 ? width : wanted, gap);
-  const column = Math.floor((width - (across - 1) * gap) / across);
-  const tallest = Math.max(300, Math.min(Math.max(680, window.innerHeight - 370), window.innerHeight - 230));
-  const height = Math.min(tallest, Math.max(300, window.innerHeight - 360, label + LEGIBLE * maxUnits));
-  const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / maxUnits)); // in a large window
-  const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest };
-  Object.assign(look, { most: maxUnits, label, ...size });
+  const gap = count > FEW_PANELS || maxUnits > MANY_TOKENS || width < 600 ? GAP : WIDE_GAP;
+  const columnCount = chooseColumnCount(width, count === 2 ? 3 : count, width < 600 ? width : minWidth, gap);
+  const column = Math.floor((width - (columnCount - 1) * gap) / columnCount);
+  const maxHeight = Math.max(300, Math.min(Math.max(680, window.innerHeight - 370), window.innerHeight - 230));
+  const height = Math.min(maxHeight, Math.max(300, window.innerHeight - 360, label + MIN_ROW_HEIGHT * maxUnits));
+  const maxCell = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / maxUnits)); // in a large window
+  const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, maxCell };
+  Object.assign(look, { maxUnits, labelWidth: label, ...size });
   const drawnWidth = isLinks
     ? look.width
-    : computeHeatmapLayout(column - EDGE, maxUnits, maxUnits, height - EDGE, label, label, largest).width + EDGE;
+    : computeHeatmapLayout(column - EDGE, maxUnits, maxUnits, height - EDGE, label, label, maxCell).width + EDGE;
   for (const { box } of part.panels) box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;
-  const panelWidth = Math.min(column, Math.max(drawnWidth, LEAST)); // the tools are above the right edge of the drawing
-  part.sheet.style.cssText = `grid-template-columns: repeat(${across}, ${panelWidth}px); --gap: ${gap}px`;
-  part.sheet.classList.toggle("single", across === 1);
-  part.sheet.classList.toggle("few", gap === WIDE_GAP || across === 1);
-  placeDifference(part, stage.view.diff, across);
+  const panelWidth = Math.min(column, Math.max(drawnWidth, MIN_WIDTH)); // tools are above its right edge
+  part.sheet.style.cssText = `grid-template-columns: repeat(${columnCount}, ${panelWidth}px); --gap: ${gap}px`;
+  part.sheet.classList.toggle("single", columnCount === 1);
+  part.sheet.classList.toggle("few", gap === WIDE_GAP || columnCount === 1);
+  placeDifference(part, stage.view.diff, columnCount);
 }
 
-// Place the difference after the second of its panels, or at the end of the row of the first.
-/** @type {(part: Sheet, diff: [number, number] | null, across: number) => void} */
-function placeDifference({ panels, sheet, diff: drawn }, diff, across) {
+// Place the difference after the second of its panels, or at the end of the first one's row if that comes earlier.
+/** @type {(part: Sheet, diff: [number, number] | null, columnCount: number) => void} */
+function placeDifference({ panels, sheet, diff: box }, diff, columnCount) {
   const boxes = panels.map((panel) => panel.all);
   if (diff) {
     const first = Math.min(...diff);
-    const rowEnd = (Math.floor(first / across) + 1) * across - 1;
-    boxes.splice(Math.max(first + 1, Math.min(Math.max(...diff) + 1, rowEnd)), 0, drawn);
+    const rowEnd = (Math.floor(first / columnCount) + 1) * columnCount - 1;
+    boxes.splice(Math.max(first + 1, Math.min(Math.max(...diff) + 1, rowEnd)), 0, box);
   }
-  if (boxes.length !== sheet.children.length || boxes.some((each, i) => each !== sheet.children[i]))
+  if (boxes.length !== sheet.children.length || boxes.some((panelBox, i) => panelBox !== sheet.children[i]))
     sheet.replaceChildren(...boxes);
   panels.forEach(({ all: panel, pill }) => {
     const index = boxes.indexOf(panel);
-    if (pill) pill.hidden = across > 1 && index % across === across - 1;
+    if (pill) pill.hidden = columnCount > 1 && index % columnCount === columnCount - 1;
   });
 }
 
-// Redraw what has changed. A panel with an unchanged focus keeps its picture.
+// Redraw panels whose focus has changed, or all of them.
 /** @type {(stores: Stores, part: Sheet, all?: boolean) => void} */
 export function refresh(stores, part, all = false) {
-  const { set } = stores.read;
+  const { set } = stores.data;
   if (!set) return;
   const spot = stores.stage.focused();
   part.panels.forEach((panel, index) => {
@@ -177,7 +176,7 @@ export function refresh(stores, part, all = false) {
 
 /** @type {(stores: Stores, panel: PanelPart, index: number, here: Place | null, all: boolean) => void} */
 function drawPanel(stores, panel, index, here, all) {
-  const { set, derived } = stores.read;
+  const { set, derived } = stores.data;
   const { stage, look } = stores;
   const { view } = stage;
   const { reading } = set.panels[index];
@@ -194,41 +193,41 @@ function drawPanel(stores, panel, index, here, all) {
     .join(" ");
   if (panel.note.textContent !== note) panel.note.textContent = note;
   const kind = view.as === "links" ? "Token links" : "Heatmap";
-  const what = `${kind} of panel ${index + 1}, ${namePanel(set, index).name}`;
-  panel.canvas.setAttribute("aria-label", `${what}. ${panel.says.textContent}`);
+  const label = `${kind} of panel ${index + 1}, ${namePanel(set, index).name}`;
+  panel.canvas.setAttribute("aria-label", `${label}. ${panel.says.textContent}`);
 }
 
 // ---- Pointer and keys -----------------------------------------------------------------------------------------
 
 /** @type {(stores: Stores, part: Sheet, index: number) => void} */
 export function listenToPanel(stores, part, index) {
-  const { read, stage } = stores;
+  const { data, stage } = stores;
   const panel = part.panels[index];
-  const { reading } = read.set.panels[index];
+  const { reading } = data.set.panels[index];
   const isLinks = () => stage.view.as === "links";
   /** @type {() => [number, number]} */
-  const counts = () => [read.derived.units[reading].length, read.derived.columns[reading].length];
+  const counts = () => [data.derived.units[reading].length, data.derived.columns[reading].length];
   /** @type {(event: MouseEvent) => Spot | null} */
-  const where = (event) => {
-    if (!panel.layout || !read.derived) return null;
+  const findSpot = (event) => {
+    if (!panel.layout || !data.derived) return null;
     const [x, y] = getPoint(panel.canvas, event);
     const spot = isLinks()
       ? findLinksSpot(panel.layout, ...counts(), x, y + panel.box.scrollTop)
       : findHeatmapSpot(panel.layout, ...counts(), x, y);
     return spot && { at: index, ...spot };
   };
-  const about = () => {
+  const getWalk = () => {
     const place = mapSpot(stores, reading, stage.focused());
     const from = place && !place.missing ? /** @type {Spot} */ ({ at: index, row: place.row, col: place.col }) : null;
     const [R, C] = counts();
-    return { from, isHeat: !isLinks(), R, C, start: { at: index }, walked };
+    return { from, isHeatmap: !isLinks(), R, C, start: { at: index }, onMove };
   };
   /** @type {(spot: Spot) => void} */
-  const walked = (spot) => {
-    part.announcement.textContent = joinPanelTexts(read.set, part.panels);
+  const onMove = (spot) => {
+    part.announcement.textContent = joinPanelTexts(data.set, part.panels);
     if (isLinks()) revealRow(panel.box, (spot.row ?? spot.col) * panel.layout.rowHeight);
   };
-  stage.attend(panel.canvas, where, about);
+  stage.listenTo(panel.canvas, findSpot, getWalk);
   panel.box.onscroll = () => linkScrolling(stores, part, index);
 }
 
@@ -249,7 +248,7 @@ function linkScrolling(stores, part, index) {
 
 // Describe one link with its exact weight, or the largest links of a word; if nothing is focused, the strongest link.
 /** @type {(stores: Stores, index: number, spot: Place | null) => Children} */
-function describePanel({ read: { set, derived }, stage }, index, spot) {
+function describePanel({ data: { set, derived }, stage }, index, spot) {
   const { reading } = set.panels[index];
   const { part } = derived.heads[index];
   const axes = { rows: derived.units[reading], cols: derived.columns[reading] };
@@ -284,9 +283,9 @@ function describeLink(axes, { row, rows, col, cols }, weight, kind) {
 function describeWord(part, axes, spot) {
   const isQuery = spot.row !== null;
   /** @type {(i: number) => Cells} */
-  const linked = (i) => (spot.row === null ? { ...spot, row: i, rows: 1 } : { ...spot, col: i, cols: 1 });
+  const makeCells = (i) => (spot.row === null ? { ...spot, row: i, rows: 1 } : { ...spot, col: i, cols: 1 });
   const units = isQuery ? axes.cols : axes.rows;
-  const weights = units.map((_, i) => computeSpanWeight(part, linked(i)));
+  const weights = units.map((_, i) => computeSpanWeight(part, makeCells(i)));
   const word = isQuery ? joinTexts(axes.rows, spot.row, spot.rows) : joinTexts(axes.cols, spot.col, spot.cols);
   const targets = findTopThree(weights).flatMap((i, index) => [
     index ? ", " : "",
@@ -319,16 +318,16 @@ const joinTexts = (units, from, count = 1) =>
 // ---- The weights of one panel, or the difference, as a table ------------------------------------------------
 
 /** @type {(stores: Stores, part: Parts) => void} */
-export function drawTable({ read, stage }, part) {
-  const { set, derived } = read;
+export function drawTable({ data, stage }, part) {
+  const { set, derived } = data;
   if (!set.panels.length || !part.table.open) return;
   const { diff } = stage.view;
   const result = derived.diff?.partner ? derived.diff : null;
   drawMenu(set, part, !!result);
-  const which = part.tableOf.value;
-  const isDifference = which === "diff" && diff && result;
+  const choice = part.tableOf.value;
+  const isDifference = choice === "diff" && diff && result;
   part.tableBox.replaceChildren(
-    ...(isDifference ? [makeDifferenceTable(set, diff, result)] : makePanelTable(read, stage.view, +which)),
+    ...(isDifference ? [makeDifferenceTable(set, diff, result)] : makePanelTable(data, stage.view, +choice)),
   );
 }
 
@@ -345,7 +344,7 @@ function drawMenu(set, part, hasDifference) {
   part.tableOf.value = options.some(([value]) => value === previous) ? previous : "0";
 }
 
-/** @type {(read: Stores["read"], view: Stores["stage"]["view"], index: number) => HTMLElement[]} */
+/** @type {(data: Stores["data"], view: Stores["stage"]["view"], index: number) => HTMLElement[]} */
 function makePanelTable({ set, derived }, view, index) {
   const { reading } = set.panels[index];
   const [rows, cols] = [derived.units[reading], derived.columns[reading]];

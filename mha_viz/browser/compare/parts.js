@@ -1,10 +1,10 @@
-// The page elements of the comparison. User actions are reported to the functions in `on`.
-import { showFirstSettings, makeControls, describeChanges, makeDrawingMenu, enableRoving } from "../controls.js";
+// Make the page elements of the comparison. `on` has the callbacks for user actions.
+import { showInitialSettings, makeControls, describeChanges, makeDrawingMenu, enableRoving } from "../controls.js";
 import { make, makeSvg, isolateText } from "../dom.js";
 import { drawHeatmap, drawHeatmapFocus } from "../heatmap.js";
 import { drawLinks } from "../links.js";
 import { getKeys } from "../reading.js";
-import { getFirstValues } from "../view.js";
+import { getDefaults } from "../view.js";
 import { areAlike, namePanel, getReading, isSameText, getSide, getInitialSettings } from "./together.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Children, Parts } from "../dom.js" */
@@ -70,31 +70,31 @@ function makeScale(p) {
 
 /** @type {(p: Parts, set: Panels, view: PanelsView) => void} */
 export function setControls(p, set, view) {
-  for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[/** @type {Setting} */ (name)]);
+  for (const [name, control] of Object.entries(p.choices)) control.set(view[/** @type {Setting} */ (name)]);
   const defaults = getInitialSettings(set);
   const links = view.as === "links" ? view.links : defaults.links; // a heatmap shows all links
   p.drawing.textContent = describeChanges({ ...view, links }, defaults, "compare");
   p.choices.links.box.hidden = view.as !== "links";
-  for (const [select, at] of [
+  for (const [select, index] of [
     [p.second, 1],
     [p.first, 0],
   ]) {
     const options = () => set.panels.map((_, i) => make("option", { value: i, textContent: i + 1 }));
     if (p.offered !== set.key) select.replaceChildren(...options());
     select.disabled = set.panels.length < 3; // with two panels there is nothing to choose
-    select.value = view.diff ? view.diff[at] : "";
+    select.value = view.diff ? view.diff[index] : "";
   }
   p.offered = set.key;
 }
 
-// Long texts first show only the strongest links; a line says so.
+// Show a line that says that only the strongest links of a long text are shown.
 /** @type {(p: Parts, set: Panels, view: PanelsView, on: Actions) => void} */
 export function showLongTextNote(p, set, view, on) {
   const { special } = getInitialSettings({ readings: [], start: set.start }); // the initial setting for any text
-  showFirstSettings(
+  showInitialSettings(
     p.begun,
     getInitialSettings(set),
-    { ...getFirstValues("compare", set.readings), special },
+    { ...getDefaults("compare", set.readings), special },
     view,
     on.change,
     [
@@ -104,16 +104,16 @@ export function showLongTextNote(p, set, view, on) {
   );
 }
 
-const LETTERS = 24; // length of a name in a menu, in characters
+const MAX_NAME = 24; // characters of a name in a menu
 
 /** @type {(set: Panels, panel: number) => string} */
 export function shortenName(set, panel) {
   const letters = Array.from(set.panels[panel].name);
   const start = letters
-    .slice(0, LETTERS - 1)
+    .slice(0, MAX_NAME - 1)
     .join("")
     .trimEnd();
-  const name = letters.length > LETTERS ? `${start}…` : letters.join("");
+  const name = letters.length > MAX_NAME ? `${start}…` : letters.join("");
   return [`${panel + 1} `, namePanel(set, panel).name, name].filter(Boolean).join(" ");
 }
 
@@ -129,7 +129,7 @@ export function makePanel(set, index, on) {
   const title = make("h2", {}, number, make("code", {}, name), makeSoft(` (${paper})`));
   p.says = make("p", { class: "says" });
   p.note = make("p", { class: "note soft" });
-  const whose = makeReadingNote(set, index);
+  const readingNote = makeReadingNote(set, index);
   p.all = make(
     "article",
     {
@@ -137,7 +137,7 @@ export function makePanel(set, index, on) {
       "aria-label": `Panel ${index + 1}: ${name}${set.panels[index].name ? `, ${set.panels[index].name}` : ""}`,
     },
     make("header", {}, make("div", { class: "title" }, title, p.name), p.tools),
-    whose ?? make("p", { class: "whose" }),
+    readingNote ?? make("p", { class: "whose" }),
     p.box,
     p.says,
     p.note,
@@ -167,8 +167,8 @@ function makeNameParts(p, set, index, on) {
   return [rename];
 }
 
-/** @type {(p: Parts, button: HTMLElement, name: string, done: (name: string) => void) => void} */
-function askForName(p, button, name, done) {
+/** @type {(p: Parts, button: HTMLElement, name: string, onDone: (name: string) => void) => void} */
+function askForName(p, button, name, onDone) {
   const field = make("input", { type: "text", value: name, maxLength: 60, "aria-label": "Name of this panel" });
   let open = true;
   /** @type {(value: string | null) => void} */
@@ -176,7 +176,7 @@ function askForName(p, button, name, done) {
     if (!open) return;
     open = false;
     field.replaceWith(button);
-    if (value !== null && value.trim() !== name) done(value.trim());
+    if (value !== null && value.trim() !== name) onDone(value.trim());
   };
   field.onkeydown = (event) => {
     if (event.key !== "Enter" && event.key !== "Escape") return;
@@ -196,43 +196,43 @@ function askForName(p, button, name, done) {
 function makeReadingNote(set, index) {
   const reading = getReading(set, index);
   const others = set.readings.filter((other) => other !== reading);
-  const model = others.some((other) => other.model !== reading.model || other.revision !== reading.revision);
+  const hasOtherModel = others.some((other) => other.model !== reading.model || other.revision !== reading.revision);
   const isOtherText = others.some(
     (other) => !isSameText(other, reading) || !isSameText(getKeys(other), getKeys(reading)),
   );
-  const done = others.some((other) => other.steps !== reading.steps);
-  if (!model && !isOtherText && !done) return null;
+  const hasOtherSteps = others.some((other) => other.steps !== reading.steps);
+  if (!hasOtherModel && !isOtherText && !hasOtherSteps) return null;
   const isOneModel = others.every((other) => other.model === reading.model);
   const modelName = isOneModel ? `${reading.label} (${reading.revision || "no revision"})` : reading.label;
-  const parts = model ? [make("span", { class: "model" }, isolateText(modelName))] : [];
-  const number = set.panels[index].reading;
-  const target = reading.keys ? [" → ", ...makeSentence(getSide(set, "cols"), number)] : [];
-  if (isOtherText) parts.push(make("span", { class: "sentence" }, ...makeSentence(set, number), ...target));
-  if (done) parts.push(make("span", { class: "steps" }, isolateText(reading.steps || "as read")));
+  const parts = hasOtherModel ? [make("span", { class: "model" }, isolateText(modelName))] : [];
+  const readingIndex = set.panels[index].reading;
+  const target = reading.keys ? [" → ", ...makeSentence(getSide(set, "cols"), readingIndex)] : [];
+  if (isOtherText) parts.push(make("span", { class: "sentence" }, ...makeSentence(set, readingIndex), ...target));
+  if (hasOtherSteps) parts.push(make("span", { class: "steps" }, isolateText(reading.steps || "as read")));
   return make("p", { class: "whose" }, ...parts);
 }
 
-const ROOM = 90; // visible characters of a sentence on a narrow panel
-const BEFORE = 40; // of these, before the first different word of a longer sentence
+const VISIBLE_LENGTH = 90; // characters of a sentence on a narrow panel
+const CONTEXT = 40; // of these, characters before the first different word of a longer sentence
 
 /** @type {(set: Sides, number: number) => Children} */
 function makeSentence(set, number) {
   const reading = set.readings[number];
-  const alike = set.readings.flatMap((other, j) =>
+  const similar = set.readings.flatMap((other, j) =>
     j !== number && !isSameText(other, reading) && areAlike(set, number, j) ? [j] : [],
   );
   /** @type {(word: number) => boolean} */
-  const differs = (word) => alike.some((j) => (set.aligned[number][j][word] ?? null) === null);
-  const unlike = reading.groups.flatMap((tokens, word) => {
+  const isUnmatched = (word) => similar.some((j) => (set.aligned[number][j][word] ?? null) === null);
+  const differingSpans = reading.groups.flatMap((tokens, word) => {
     const spans = tokens.flatMap((t) => reading.spans[t] ?? []); // where each token begins and ends
-    return spans.length && differs(word) ? [[reading.segments[tokens[0]], spans[0], spans[spans.length - 1]]] : [];
+    return spans.length && isUnmatched(word) ? [[reading.segments[tokens[0]], spans[0], spans[spans.length - 1]]] : [];
   });
-  const first = unlike.length ? unlike[0] : [0, 0, 0];
+  const first = differingSpans.length ? differingSpans[0] : [0, 0, 0];
   const codePoints = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points
   const sentences = reading.pair ? [0, 1] : [0];
-  const start = first[0] === 0 && first[2] > ROOM ? codePoints[0].indexOf(" ", first[1] - BEFORE) + 1 : 0;
+  const start = first[0] === 0 && first[2] > VISIBLE_LENGTH ? codePoints[0].indexOf(" ", first[1] - CONTEXT) + 1 : 0;
   return sentences.flatMap((segment) => {
-    const spans = unlike.filter((span) => span[0] === segment);
+    const spans = differingSpans.filter((span) => span[0] === segment);
     return [segment ? " · " : start ? "…" : "", ...highlightSpans(codePoints[segment], spans, segment ? 0 : start)];
   });
 }
@@ -240,15 +240,15 @@ function makeSentence(set, number) {
 /** @type {(letters: string[], spans: number[][], start: number) => Children} */
 function highlightSpans(letters, spans, start) {
   const parts = [];
-  let at = start;
+  let position = start;
   for (const [, from, to] of spans) {
     parts.push(
-      isolateText(letters.slice(at, from).join("")),
+      isolateText(letters.slice(position, from).join("")),
       make("b", {}, isolateText(letters.slice(from, to).join(""))),
     );
-    at = to;
+    position = to;
   }
-  return [...parts, isolateText(letters.slice(at, at + 600).join(""))];
+  return [...parts, isolateText(letters.slice(position, position + 600).join(""))];
 }
 
 // ---- The difference, and the table --------------------------------------------------------------------------
@@ -257,13 +257,13 @@ function highlightSpans(letters, spans, start) {
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
 function makeDifference(p, on) {
   /** @type {(label: string) => HTMLSelectElement} */
-  const pick = (label) =>
+  const makePanelMenu = (label) =>
     make("select", {
       "aria-label": label,
       onchange: (/** @type {Event} */ event) => on.subtract(event.target === p.second),
     });
-  [p.second, p.first] = [pick("Panel to subtract from"), pick("Subtracted panel")];
-  const which = make("span", { class: "which" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first);
+  [p.second, p.first] = [makePanelMenu("Panel to subtract from"), makePanelMenu("Subtracted panel")];
+  const menus = make("span", { class: "which" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first);
   p.diffTitle = make("h2");
   p.close = makeToolButton("remove", "Close", () => on.change({ diff: null }));
   p.diffText = make("p", { class: "note soft meaning" });
@@ -276,7 +276,7 @@ function makeDifference(p, on) {
   p.diff = make(
     "section",
     { class: "difference", "aria-label": "Difference" },
-    make("header", {}, which, make("div", { class: "title" }, p.diffTitle), make("div", { class: "tools" }, p.close)),
+    make("header", {}, menus, make("div", { class: "title" }, p.diffTitle), make("div", { class: "tools" }, p.close)),
     p.diffScale,
     p.map.box,
     p.diffSays,
@@ -309,7 +309,7 @@ function makeTableBox(p, on) {
 // The buttons that edit the compared heads form one tab stop.
 
 /**
- * A button of a panel: its action on the compared heads, where it is possible.
+ * A button of a panel: its edit of the compared heads, if possible.
  *
  * @typedef {{ name: string, label: string, change?: Omit<Edit, "index"> }} Tool
  */
@@ -357,9 +357,9 @@ function makePanelButton({ name, label, change }, index, on) {
   return button;
 }
 
-/** @type {(name: string, label: string, onclick?: () => void, whose?: string) => HTMLElement} */
-function makeToolButton(name, label, onclick, whose = "") {
-  const button = make("button", { type: "button", title: label, "aria-label": label + whose }, makeIcon(name));
+/** @type {(name: string, label: string, onclick?: () => void, suffix?: string) => HTMLElement} */
+function makeToolButton(name, label, onclick, suffix = "") {
+  const button = make("button", { type: "button", title: label, "aria-label": label + suffix }, makeIcon(name));
   button.dataset.tool = name;
   if (onclick) button.onclick = onclick;
   return button;
@@ -375,19 +375,19 @@ const makeIcon = (name) =>
 
 // ---- Two canvases on top of each other ----------------------------------------------------------------------
 
-// The lower canvas holds a drawing that is made once, the upper one its focus.
+// The lower canvas holds a drawing, the upper one its focus, which is redrawn more often.
 
 /**
- * @typedef {{ canvas: HTMLCanvasElement, over: HTMLCanvasElement, tall: HTMLElement, box: HTMLElement, layout?: any }}
- *   CanvasPair
+ * @typedef {{ canvas: HTMLCanvasElement, overlay: HTMLCanvasElement, tall: HTMLElement, box: HTMLElement,
+ *   layout?: any }} CanvasPair
  */
 
 /** @type {() => CanvasPair} */
 function makeCanvasPair() {
   const canvas = make("canvas", { tabIndex: 0, role: "application" });
-  const over = make("canvas", { class: "over", "aria-hidden": true });
-  const wrapper = make("div", { class: "tall" }, canvas, over);
-  return { canvas, over, tall: wrapper, box: make("div", { class: "box" }, wrapper) };
+  const overlay = make("canvas", { class: "over", "aria-hidden": true });
+  const wrapper = make("div", { class: "tall" }, canvas, overlay);
+  return { canvas, overlay, tall: wrapper, box: make("div", { class: "box" }, wrapper) };
 }
 
 // Draw `scene`, which contains `heads` for links or `head` for a heatmap. Unless `all`, draw only the focus: over a
@@ -402,11 +402,11 @@ export function drawCanvasPair(sheet, scene, focus, all, look) {
     sheet.layout = drawHeatmap(sheet.canvas, scene, look);
     sheet.tall.style.height = "";
   }
-  sheet.over.hidden = !focus;
+  sheet.overlay.hidden = !focus;
   sheet.tall.classList.toggle("replaced", isLinks && !!focus);
   if (!focus) return;
-  if (isLinks) drawLinks(sheet.over, { ...scene, focus }, look, sheet.box.scrollTop);
-  else drawHeatmapFocus(sheet.over, { ...scene, focus }, look, sheet.layout);
+  if (isLinks) drawLinks(sheet.overlay, { ...scene, focus }, look, sheet.box.scrollTop);
+  else drawHeatmapFocus(sheet.overlay, { ...scene, focus }, look, sheet.layout);
 }
 
 // ---- Sentences about the spot under the pointer -------------------------------------------------------------

@@ -2,7 +2,7 @@
 // differences, and read and write the address. No DOM access. Tested with `node --test`.
 import { computeBlock, isLong, formatPin, parsePin, computeShades, computeUnits } from "../geometry.js";
 import { getKeys, formatMapName, formatPaperName, unpack } from "../reading.js";
-import { getFirstValues, getLast, parseSettings, encodeSettings } from "../view.js";
+import { getDefaults, getLastParameter, parseSettings, encodeSettings } from "../view.js";
 /** @import { Axes, Block, Pin, Unit } from "../geometry.js" */
 /** @import { Span, Spot } from "../layouts.js" */
 /** @import { Axis, Reading, Themes, TypedAxis } from "../reading.js" */
@@ -40,7 +40,7 @@ import { getFirstValues, getLast, parseSettings, encodeSettings } from "../view.
  */
 
 /**
- * The one partner of each unit, or the units that have none.
+ * The index of each unit's only partner, or the units on both sides that have none.
  *
  * @typedef {{ partner: number[]; ours?: undefined; theirs?: undefined } | { partner?: undefined; ours: Unit[]; theirs:
  *   Unit[] }} Partners
@@ -121,29 +121,29 @@ export const namePanel = (set, panel) => {
 // Return the initial settings. If any text is long, show only the strongest links, on one scale.
 /** @type {(set: Opening) => Record<string, string>} */
 export const getInitialSettings = (set) => ({
-  ...getFirstValues("compare", set.readings, set.readings.some(isLong)),
+  ...getDefaults("compare", set.readings, set.readings.some(isLong)),
   ...(set.start?.special && { special: set.start.special }),
 });
 
 // Parse URLSearchParams into a view. Unknown or out-of-range values become the default; never throws.
 /** @type {(params: URLSearchParams, set: Panels) => PanelsView} */
-export function parseTogether(params, set) {
+export function parsePanelsView(params, set) {
   /** @type {(name: string) => string} */
-  const last = (name) => getLast(params, name) ?? "";
+  const getParameter = (name) => getLastParameter(params, name) ?? "";
   /** @type {PanelsView} */
   const view = { ...parseSettings(params, getInitialSettings(set), "compare"), pin: null, diff: null };
   const count = set.panels.length;
-  const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff || "") || [];
+  const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(getParameter("diff") || set.start?.diff || "") || [];
   if (first !== undefined && +first !== +second && +first < count && +second < count) view.diff = [+first, +second];
-  const pinPanel = /^\d{1,2}$/.test(last("at")) ? +last("at") : 0;
-  const pin = pinPanel < count && parsePin(last("pin") || set.start?.pin, getReading(set, pinPanel));
+  const pinPanel = /^\d{1,2}$/.test(getParameter("at")) ? +getParameter("at") : 0;
+  const pin = pinPanel < count && parsePin(getParameter("pin") || set.start?.pin, getReading(set, pinPanel));
   return { ...view, pin: pin ? { ...pin, at: pinPanel } : null };
 }
 
 // Return the URL parameters of a view that differ from the defaults; null removes a parameter. If the panels open with
 // a difference or a pinned word, a view without it must say so.
 /** @type {(view: PanelsView, set: Opening) => Record<string, string | null>} */
-export function encodeTogether(view, set) {
+export function encodePanelsView(view, set) {
   const fields = encodeSettings(view, getInitialSettings(set));
   fields.diff = view.diff ? view.diff.join("-") : set.start?.diff ? "none" : null;
   const pin = formatPin(view.pin) ?? (set.start?.pin ? "none" : null);
@@ -176,18 +176,18 @@ export function updateView(edit, view) {
   };
 }
 
-// Return the settings with which the panels open after an edit, so that the server learns of the edit and of the
-// address at once. Two panels whose readings correspond open with their difference.
+// Return the data that determine the initial settings after an edit, so that one message can contain both the edit and
+// the address. Two panels whose readings correspond open with their difference.
 /** @type {(edit: Edit, set: Panels) => Opening} */
 export function updateOpening(edit, set) {
   if (!set.editable) return set;
-  const places = set.panels.map(({ reading }, panel) => ({ reading, place: updatePlace(edit, panel) }));
-  const readings = places.filter(({ place }) => place !== null).map(({ reading }) => reading);
+  const newPlaces = set.panels.map(({ reading }, panel) => ({ reading, place: updatePlace(edit, panel) }));
+  const readings = newPlaces.filter(({ place }) => place !== null).map(({ reading }) => reading);
   if (edit.action === "duplicate") readings.push(set.panels[edit.index].reading);
-  const isPair = readings.length === 2 && set.compared[readings[0]][readings[1]] !== null;
+  const opensDifference = readings.length === 2 && set.compared[readings[0]][readings[1]] !== null;
   return {
     readings: readings.map((reading) => set.readings[reading]),
-    start: { ...set.start, diff: isPair ? "0-1" : "" },
+    start: { ...set.start, diff: opensDifference ? "0-1" : "" },
   };
 }
 
@@ -205,13 +205,13 @@ export const isSameText = (a, b) => a.text === b.text && a.pair === b.pair;
 /** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[]) => ([number, number] | null)[]} */
 export function findCounterparts(set, i, j, ours, theirs) {
   if (i === j) return ours.map((_, unit) => [unit, 1]);
-  const where = new Map(); // token of j → unit of j
-  theirs.forEach((unit, place) => unit.tokens.forEach((token) => where.set(token, place)));
+  const unitOfToken = new Map(); // token of j → unit of j
+  theirs.forEach((unit, place) => unit.tokens.forEach((token) => unitOfToken.set(token, place)));
   const [a, b] = [set.readings[i], set.readings[j]];
   const tokensFor = isSameText(a, b) ? matchBySpan(a, b, set.aligned[i][j]) : matchByWord(a, b, set.aligned[i][j]);
   return ours.map((unit) => {
     const places = tokensFor(unit)
-      .map((token) => where.get(token))
+      .map((token) => unitOfToken.get(token))
       .filter((place) => place !== undefined);
     return places.length ? [Math.min(...places), new Set(places).size] : null;
   });
@@ -220,12 +220,12 @@ export function findCounterparts(set, i, j, ours, theirs) {
 /** @type {(a: TypedAxis, b: TypedAxis, aligned: (number | null)[]) => (unit: Unit) => number[]} */
 function matchBySpan(a, b, aligned) {
   return ({ tokens, segment }) => {
-    const typed = tokens.flatMap((t) => (a.spans[t] ? [a.spans[t]] : []));
-    if (!typed.length) return b.groups[aligned[a.wordOf[tokens[0]]] ?? -1] || [];
-    const [start, end] = [Math.min(...typed.map((s) => s[0])), Math.max(...typed.map((s) => s[1]))];
+    const spans = tokens.flatMap((t) => (a.spans[t] ? [a.spans[t]] : []));
+    if (!spans.length) return b.groups[aligned[a.wordOf[tokens[0]]] ?? -1] || [];
+    const [start, end] = [Math.min(...spans.map((s) => s[0])), Math.max(...spans.map((s) => s[1]))];
     /** @type {(span: [number, number] | null, t: number) => boolean} */
-    const meets = (span, t) => !!span && b.segments[t] === segment && span[0] < end && start < span[1];
-    return b.spans.flatMap((span, t) => (meets(span, t) ? [t] : []));
+    const overlaps = (span, t) => !!span && b.segments[t] === segment && span[0] < end && start < span[1];
+    return b.spans.flatMap((span, t) => (overlaps(span, t) ? [t] : []));
   };
 }
 
@@ -234,13 +234,13 @@ function matchByWord(a, b, aligned) {
   return ({ tokens }) => {
     const word = a.wordOf[tokens[0]];
     const [ours, theirs] = [a.groups[word], b.groups[aligned[word] ?? -1] || []];
-    const isWholeWord = tokens.length === ours.length || !isCutAlike(a, b, ours, theirs);
+    const isWholeWord = tokens.length === ours.length || !isSplitAlike(a, b, ours, theirs);
     return isWholeWord ? theirs : [theirs[ours.indexOf(tokens[0])]];
   };
 }
 
 /** @type {(a: TypedAxis, b: TypedAxis, ours: number[], theirs: number[]) => boolean} */
-const isCutAlike = (a, b, ours, theirs) =>
+const isSplitAlike = (a, b, ours, theirs) =>
   ours.length === theirs.length && ours.every((t, index) => isSameWord(a.tokens[t], b.tokens[theirs[index]]));
 /** @type {(a: string, b: string) => boolean} */
 const isSameWord = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
@@ -250,8 +250,8 @@ const isSameWord = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 /** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
 export function distinguishPanels(set, pair) {
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
-  const differing = [nameModels(set, i, j), findDifferingWords(set, i, j), describeHistory(set, i, j)];
-  const phrases = differing.filter(([one, other]) => one !== other);
+  const differences = [nameModels(set, i, j), findDifferingWords(set, i, j), describeHistory(set, i, j)];
+  const phrases = differences.filter(([one, other]) => one !== other);
   return pair.map((panel, index) => ({
     name: namePanel(set, panel).name,
     more: phrases.map((words) => words[index]).join(" "),
@@ -288,7 +288,7 @@ function listOwnWords(set, i, j) {
   return unmatched.length && unmatched.length <= 3 ? `with “${unmatched.join(" ")}”` : `of “${text}”`;
 }
 
-// Whether two sentences have most words in common, so that each can show which words differ.
+// Whether two sentences have most words in common, so that differing words can be highlighted.
 /** @type {(set: Sides, i: number, j: number) => boolean} */
 export function areAlike(set, i, j) {
   const [ours, theirs] = [
@@ -298,28 +298,28 @@ export function areAlike(set, i, j) {
   return [ours, theirs].every((matches) => matches.filter((same) => !same).length <= Math.min(8, matches.length / 2));
 }
 
-// Find the one partner in reading j of each unit of reading i, including replaced words, so that the matrices can be
-// subtracted. Return {partner: [unit]}, or {ours, theirs} with the units that have none.
+// Find the partner in reading j of each unit of reading i, including replaced words, so that the matrices can be
+// subtracted. Return {partner: [unit]} or, if some units have none, {ours, theirs} with these units.
 /** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[], view: Settings) => Partners} */
 export function findPartners(set, i, j, ours, theirs, view) {
   const [a, b] = [set.readings[i], set.readings[j]];
-  const place = i === j ? a.groups.map((_, word) => word) : set.place[i][j];
-  const where = new Map();
-  theirs.forEach((unit, index) => where.set(unit.tokens.join(), index));
+  const partnerWords = i === j ? a.groups.map((_, word) => word) : set.place[i][j];
+  const unitOfTokens = new Map();
+  theirs.forEach((unit, index) => unitOfTokens.set(unit.tokens.join(), index));
   const partner = ours.map(({ tokens }) => {
     const word = a.wordOf[tokens[0]];
-    const other = b.groups[place[word] ?? -1];
-    if (!other) return null;
-    if (view.unit === "words") return where.get(other.join()) ?? null;
-    return canSubtractTokens(a, b, a.groups[word], other)
-      ? (where.get(String(other[a.groups[word].indexOf(tokens[0])])) ?? null)
+    const partnerTokens = b.groups[partnerWords[word] ?? -1];
+    if (!partnerTokens) return null;
+    if (view.unit === "words") return unitOfTokens.get(partnerTokens.join()) ?? null;
+    return canSubtractTokens(a, b, a.groups[word], partnerTokens)
+      ? (unitOfTokens.get(String(partnerTokens[a.groups[word].indexOf(tokens[0])])) ?? null)
       : null;
   });
-  const takenUnits = new Set(partner);
-  if (!takenUnits.has(null) && takenUnits.size === ours.length && ours.length === theirs.length) return { partner };
+  const partners = new Set(partner);
+  if (!partners.has(null) && partners.size === ours.length && ours.length === theirs.length) return { partner };
   return {
     ours: ours.filter((_, unit) => partner[unit] === null || partner.indexOf(partner[unit]) !== unit),
-    theirs: theirs.filter((_, unit) => !takenUnits.has(unit)),
+    theirs: theirs.filter((_, unit) => !partners.has(unit)),
   };
 }
 
@@ -331,14 +331,14 @@ function canSubtractTokens(a, b, ours, theirs) {
   if (isSameText(a, b)) return ours.every((t, index) => String(a.spans[t]) === String(b.spans[theirs[index]]));
   /** @type {(reading: TypedAxis, tokens: number[]) => string} */
   const word = (reading, tokens) => reading.words[reading.wordOf[tokens[0]]];
-  return !isSameWord(word(a, ours), word(b, theirs)) || isCutAlike(a, b, ours, theirs) || !!a.special[ours[0]];
+  return !isSameWord(word(a, ours), word(b, theirs)) || isSplitAlike(a, b, ours, theirs) || !!a.special[ours[0]];
 }
 
 // ---- One scale ----------------------------------------------------------------------------------------------
 
-// Return the largest weight of all parts: the end of the common scale "0 to the largest shown".
+// Return the largest weight of all parts: the end of the scale that panels share.
 /** @type {(parts: (Block | null)[]) => number} */
-export const findTop = (parts) => parts.reduce((top, part) => Math.max(top, part?.max ?? 0), 0);
+export const findLargestWeight = (parts) => parts.reduce((top, part) => Math.max(top, part?.max ?? 0), 0);
 /** @type {(part: Block, scale: string, top: number) => Uint8ClampedArray} */
 export const computeSharedShades = (part, scale, top) => computeShades({ ...part, max: top }, scale);
 
@@ -348,24 +348,24 @@ const REMEDIES = [{ special: "hide" }, { unit: "words" }, { unit: "words", speci
 
 // Subtract the first of two panels from the second: {rows, cols, partner, d, R, C, top, first, second}. Where their
 // words differ, rows and columns name both: "tired / wide". If the panels do not correspond, return {ours, theirs,
-// remedy}: the units concerned and, if there is one, a change of the view that would help.
+// remedy}: the units without a partner and, if there is one, a change of the view that would help.
 /** @type {(set: Panels, view: Settings, pair: [number, number]) => Difference | Refusal} */
 export function subtract(set, view, [p, q]) {
   const [i, j] = [set.panels[p].reading, set.panels[q].reading];
   const [a, b] = [set.readings[i], set.readings[j]];
   if (!a.keys !== !b.keys) return { ours: [], theirs: [], remedy: null, isMixed: true };
-  const down = pairUnits(set, i, j, view);
-  const across = set.columns ? pairUnits(set.columns, i, j, view) : down;
-  if (!down.partner || !across.partner) {
+  const rowPairs = pairUnits(set, i, j, view);
+  const columnPairs = set.columns ? pairUnits(set.columns, i, j, view) : rowPairs;
+  if (!rowPairs.partner || !columnPairs.partner) {
     const remedy = REMEDIES.find((change) => corresponds(set, i, j, { ...view, ...change })) ?? null;
-    const { ours = [], theirs = [] } = down.partner ? across : down;
+    const { ours = [], theirs = [] } = rowPairs.partner ? columnPairs : rowPairs;
     return { ours, theirs, remedy };
   }
-  const first = computeBlock(a, set.panels[p].head, view, { rows: down.units, cols: across.units });
-  const other = computeBlock(b, set.panels[q].head, view, { rows: down.others, cols: across.others });
+  const first = computeBlock(a, set.panels[p].head, view, { rows: rowPairs.units, cols: columnPairs.units });
+  const second = computeBlock(b, set.panels[q].head, view, { rows: rowPairs.others, cols: columnPairs.others });
   const kind = { quantity: a.quantity, signed: a.signed };
-  const [rows, cols] = [joinUnits(down, down.partner), joinUnits(across, across.partner)];
-  return { ...subtractBlocks(first, other, down.partner, across.partner), rows, cols, kind };
+  const [rows, cols] = [joinUnits(rowPairs, rowPairs.partner), joinUnits(columnPairs, columnPairs.partner)];
+  return { ...subtractBlocks(first, second, rowPairs.partner, columnPairs.partner), rows, cols, kind };
 }
 
 // Return the units of two readings along one axis and how they correspond.
@@ -375,19 +375,19 @@ function pairUnits(side, i, j, view) {
   return { ...findPartners(side, i, j, ours, theirs, view), units: ours, others: theirs };
 }
 
-/** @type {(first: Block, other: Block, down: number[], across: number[]) => Subtraction} */
-function subtractBlocks(first, other, down, across) {
-  const [R, C] = [down.length, across.length];
+/** @type {(first: Block, other: Block, rowPartners: number[], columnPartners: number[]) => Subtraction} */
+function subtractBlocks(first, other, rowPartners, columnPartners) {
+  const [R, C] = [rowPartners.length, columnPartners.length];
   const [d, second] = [new Float32Array(R * C), new Float32Array(R * C)];
   let top = 0;
   for (let r = 0, cell = 0; r < R; r++) {
     for (let c = 0; c < C; c++, cell++) {
-      second[cell] = other.w[down[r] * C + across[c]];
+      second[cell] = other.w[rowPartners[r] * C + columnPartners[c]];
       d[cell] = second[cell] - first.w[cell];
       if (Math.abs(d[cell]) > top) top = Math.abs(d[cell]);
     }
   }
-  return { partner: down, d, R, C, top, first: first.w, second };
+  return { partner: rowPartners, d, R, C, top, first: first.w, second };
 }
 
 /** @type {(set: Panels, i: number, j: number, view: Settings) => boolean} */
@@ -400,8 +400,8 @@ const joinUnits = ({ units: ours, others }, partner) =>
 const nameUnit = (unit, other) =>
   unit.special || isSameWord(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
 
-// Convert each difference to a level of the signed scale, 0…255, where 128 is zero. Keep in step with `levels` in
-// figures/layout/difference.py.
+// Convert each difference to a level of the signed scale, 0…255, where 128 is zero. Keep in step with
+// `quantise_levels` in figures/layout/difference.py.
 /** @type {(difference: Subtraction) => Uint8ClampedArray} */
 export function computeSignedShades({ d, top }) {
   const out = new Uint8ClampedArray(d.length);
@@ -419,11 +419,11 @@ export const findLargestCells = ({ d }, count) =>
 
 // ---- Layout -------------------------------------------------------------------------------------------------
 
-// Return the number of columns for `count` panels of at least `least` pixels: at most four, with as few gaps in the
+// Return the number of columns for `count` panels of at least `minWidth` pixels: at most four, with as few gaps in the
 // last row as possible.
-/** @type {(width: number, count: number, least: number, gap: number) => number} */
-export function chooseColumnCount(width, count, least, gap) {
-  const fit = Math.max(1, Math.min(4, count, Math.floor((width + gap) / (least + gap))));
+/** @type {(width: number, count: number, minWidth: number, gap: number) => number} */
+export function chooseColumnCount(width, count, minWidth, gap) {
+  const fit = Math.max(1, Math.min(4, count, Math.floor((width + gap) / (minWidth + gap))));
   return Math.max(1, Math.ceil(count / Math.ceil(count / fit)));
 }
 
@@ -440,49 +440,50 @@ export function chooseColumnCount(width, count, least, gap) {
 /**
  * The data needed to map a spot to other panels.
  *
- * @typedef {{ read: { set: Panels, derived: Pick<Derived, "units" | "standing"> & { columns?: Unit[][], diff: {
- *   partner?: number[] } | null } }, stage: { view: PanelsView } }} Pointed
+ * @typedef {{ data: { set: Panels, derived: Pick<Derived, "units" | "counterparts"> & { columns?: Unit[][], diff: {
+ *   partner?: number[] } | null } }, stage: { view: PanelsView } }} SpotContext
  */
 
 // Return the rows or the columns of every reading.
-/** @type {(derived: Pointed["read"]["derived"], side: "rows" | "cols") => Unit[][]} */
+/** @type {(derived: SpotContext["data"]["derived"], side: "rows" | "cols") => Unit[][]} */
 const getUnits = (derived, side) => (side === "cols" && derived.columns) || derived.units;
 
 // Return the units of reading j that correspond to each unit of reading i along one axis. While the two are subtracted,
 // replaced words correspond too.
-/** @type {(stores: Pointed, side: "rows" | "cols", i: number, j: number) => ([number, number] | null)[]} */
-function mapUnits({ read: { set, derived }, stage }, side, i, j) {
+/** @type {(stores: SpotContext, side: "rows" | "cols", i: number, j: number) => ([number, number] | null)[]} */
+function mapUnits({ data: { set, derived }, stage }, side, i, j) {
   const key = `${side} ${i}-${j}`;
-  if (derived.standing[key]) return derived.standing[key];
+  if (derived.counterparts[key]) return derived.counterparts[key];
   const [ours, theirs] = [i, j].map((reading) => getUnits(derived, side)[reading]);
   /** @type {(reading: number) => boolean} */
   const isSubtracted = (reading) => !!stage.view.diff?.some((panel) => set.panels[panel].reading === reading);
-  const replaces = derived.diff?.partner && i !== j && isSubtracted(i) && isSubtracted(j);
-  const { partner } = replaces ? findPartners(getSide(set, side), i, j, ours, theirs, stage.view) : {};
-  derived.standing[key] = partner?.map((unit) => [unit, 1]) ?? findCounterparts(getSide(set, side), i, j, ours, theirs);
-  return derived.standing[key];
+  const includesReplaced = derived.diff?.partner && i !== j && isSubtracted(i) && isSubtracted(j);
+  const { partner } = includesReplaced ? findPartners(getSide(set, side), i, j, ours, theirs, stage.view) : {};
+  derived.counterparts[key] =
+    partner?.map((unit) => [unit, 1]) ?? findCounterparts(getSide(set, side), i, j, ours, theirs);
+  return derived.counterparts[key];
 }
 
 // Map a spot to another reading: {row, rows, col, cols}, or {missing: the unit that it lacks}.
-/** @type {(stores: Pointed, reading: number, spot: Spot | null) => Place | null} */
+/** @type {(stores: SpotContext, reading: number, spot: Spot | null) => Place | null} */
 export function mapSpot(stores, reading, spot) {
   if (!spot) return null;
-  const { set, derived } = stores.read;
+  const { set, derived } = stores.data;
   const from = set.panels[spot.at ?? 0].reading;
   /** @type {(side: "rows" | "cols", index: number | null) => [number | null, number] | null} */
-  const place = (side, index) => (index === null ? [null, 1] : mapUnits(stores, side, from, reading)[index]);
-  const [rows, cols] = [place("rows", spot.row), place("cols", spot.col)];
+  const mapIndex = (side, index) => (index === null ? [null, 1] : mapUnits(stores, side, from, reading)[index]);
+  const [rows, cols] = [mapIndex("rows", spot.row), mapIndex("cols", spot.col)];
   if (!rows) return { missing: getUnits(derived, "rows")[from][spot.row ?? 0] };
   if (!cols) return { missing: getUnits(derived, "cols")[from][spot.col ?? 0] };
   return /** @type {Span} */ ({ row: rows[0], rows: rows[1], col: cols[0], cols: cols[1] });
 }
 
 /** @type {(stores: Stores) => Spot | null} */
-export function findPinnedSpot({ read: { set, derived }, stage }) {
+export function findPinnedSpot({ data: { set, derived }, stage }) {
   if (!stage.view.pin || !derived) return null;
   const { at, query, key } = stage.view.pin;
   const [rows, cols] = [getUnits(derived, "rows"), getUnits(derived, "cols")].map(
-    (every) => every[set.panels[at ?? 0].reading],
+    (units) => units[set.panels[at ?? 0].reading],
   );
   /** @type {(list: Unit[], token: number | null) => number | null} */
   const find = (list, token) => (token === null ? null : list.findIndex((unit) => unit.tokens.includes(token)));
@@ -491,7 +492,7 @@ export function findPinnedSpot({ read: { set, derived }, stage }) {
 }
 
 /** @type {(stores: Stores, spot: Spot) => Pin} */
-export function makePin({ read: { set, derived } }, { at = 0, row, col }) {
+export function makePin({ data: { set, derived } }, { at = 0, row, col }) {
   const { reading } = set.panels[at];
   /** @type {(list: Unit[], unit: number | null) => number | null} */
   const token = (list, unit) => (unit === null ? null : list[unit].tokens[0]);

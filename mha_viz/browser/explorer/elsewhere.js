@@ -7,9 +7,9 @@ import { getHeadColour } from "./heads.js";
 /** @import { Case } from "./roles.js" */
 
 const TITLE = "Other sentences";
-const DEEP = 14; // pixels of the deepest arc
+const MAX_DEPTH = 14; // pixels of an arc
 
-export class ElsewhereView {
+export class OtherSentences {
   #list = make("div", { class: "cases", role: "toolbar", "aria-label": TITLE });
   box = make("section", { class: "elsewhere" }, make("h3", {}, TITLE), this.#list);
   #drawn = "";
@@ -24,21 +24,21 @@ export class ElsewhereView {
   }
 
   draw() {
-    const { read, stage, look } = this.#stores;
-    const { head, cases } = read.elsewhere;
+    const { data, stage, look } = this.#stores;
+    const { head, cases } = data.elsewhere;
     const isOfHead = head === stage.view.head;
-    this.box.hidden = !cases.length || !!read.mode;
+    this.box.hidden = !cases.length || !!data.mode;
     this.box.style.visibility = isOfHead ? "" : "hidden"; // keep its room until the next head is read
-    const key = JSON.stringify([read.elsewhere, look.theme]);
+    const key = JSON.stringify([data.elsewhere, look.theme]);
     if (this.box.hidden || !isOfHead || key === this.#drawn) return;
     this.#drawn = key;
-    this.#list.style.setProperty("--colour", getHeadColour(look, read.reading, head));
+    this.#list.style.setProperty("--colour", getHeadColour(look, data.reading, head));
     this.#list.replaceChildren(...cases.map((sentence, i) => this.#makeItem(sentence, i)));
     setTabStop(this.#list);
     this.#drawArcs();
   }
 
-  /** @type {(one: Case, number: number) => HTMLElement} */
+  /** @type {(sentence: Case, number: number) => HTMLElement} */
   #makeItem({ words, from, to, weight, right }, number) {
     const { stage } = this.#stores;
     const title = `${right ? "Right" : "Wrong"}, weight ${weight.toFixed(2)}. Open this sentence`;
@@ -53,7 +53,7 @@ export class ElsewhereView {
 
   // Draw arcs at the current positions of the words.
   #drawArcs() {
-    const { cases } = this.#stores.read.elsewhere;
+    const { cases } = this.#stores.data.elsewhere;
     [...this.#list.children].forEach((button, i) => {
       const words = [...button.querySelectorAll("bdi")];
       const sentence = cases[i];
@@ -63,7 +63,7 @@ export class ElsewhereView {
         const box = words[at].getBoundingClientRect();
         return { x: box.x + box.width / 2 - left, y: Math.round(box.bottom - top) };
       });
-      const arcs = drawArc(from, to, sentence.weight, "var(--colour)", DEEP, { left: 0, right: width });
+      const arcs = drawArc(from, to, sentence.weight, "var(--colour)", MAX_DEPTH, { left: 0, right: width });
       button.lastElementChild?.replaceChildren(...arcs);
       button.lastElementChild?.classList.toggle("wrong", !sentence.right);
     });

@@ -5,13 +5,13 @@ import { encodeView, parseView } from "../geometry.js";
 import { mountComponent, queueMessages } from "../mount.js";
 import { isShortcut } from "../shortcuts.js";
 import { Stage, readLook } from "../stage.js";
-import { ElsewhereView } from "./elsewhere.js";
-import { Turns } from "./first_visit.js";
+import { OtherSentences } from "./elsewhere.js";
+import { FirstVisit } from "./first_visit.js";
 import { HeadView } from "./head.js";
 import { Heads } from "./heads.js";
 import { Overview } from "./overview.js";
-import { Ranks } from "./preview.js";
-import { Read, Shown, publishArcs } from "./read.js";
+import { Ranking } from "./preview.js";
+import { ReadingData, VisiblePart, publishArcs } from "./read.js";
 /** @import { Pin, ReadingView } from "../geometry.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Reading } from "../reading.js" */
@@ -20,22 +20,23 @@ import { Read, Shown, publishArcs } from "./read.js";
 
 /**
  * State shared by the drawings of the explorer: the reading, its visible part, and the hovered spot. `say` announces
- * text to screen readers; `isAlone`: in a file, without a server.
+ * text to screen readers; `isAlone`: whether this is a file without a server.
  *
  * @typedef {object} Stores
- * @property {Read} read
+ * @property {ReadingData} data
  * @property {Stage<ReadingView>} stage
- * @property {Shown} shown
+ * @property {VisiblePart} visible
  * @property {Heads} heads
  * @property {Look} look
  * @property {(words: string) => void} say
  * @property {boolean} isAlone
  */
 
-const REMEDY = "Delete everything from the first “&” in the address, and reload the page, or read another text.";
+const REMEDY = "Delete everything from the first “&” in the address, and reload the page, or data another text.";
 
-/** @type {(root: HTMLElement, send: Send, locate?: () => string) => Explorer} */
-export const explorer = (root, send, locate = () => window.location.search) => new Explorer(root, send, locate);
+/** @type {(root: HTMLElement, send: Send, readAddress?: () => string) => Explorer} */
+export const explorer = (root, send, readAddress = () => window.location.search) =>
+  new Explorer(root, send, readAddress);
 
 class Explorer {
   #announcement = make("p", { class: "said", "aria-live": "polite" });
@@ -45,55 +46,55 @@ class Explorer {
   #findings;
   #overview;
   #head;
-  #ranks;
-  #elsewhere;
-  #turns;
-  #isWhole = false; // class mode shows one drawing at a time: all heads, or the opened one
-  #turn = make("button", { type: "button", class: "turn" });
-  #opened = -1;
+  #ranking;
+  #otherSentences;
+  #firstVisit;
+  #showsAllHeads = false; // class mode shows one drawing at a time: all heads, or the opened one
+  #viewButton = make("button", { type: "button", class: "turn" });
+  #drawnHead = -1;
 
-  /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
-  constructor(root, send, locate) {
-    const [read, look] = [new Read(), /** @type {Look} */ ({})];
-    const stage = new Stage(send, locate, this.#makeDrawing());
+  /** @param {HTMLElement} root @param {Send} send @param {() => string} readAddress */
+  constructor(root, send, readAddress) {
+    const [data, look] = [new ReadingData(), /** @type {Look} */ ({})];
+    const stage = new Stage(send, readAddress, this.#makeDrawing());
     /** @type {(words: string) => void} */
     const say = (words) => {
       this.#announcement.textContent = words;
     };
-    const heads = new Heads(read, stage, say);
+    const heads = new Heads(data, stage, say);
     this.#root = root;
     this.#stores = {
-      read,
+      data,
       stage,
-      shown: new Shown(read, stage, look),
+      visible: new VisiblePart(data, stage, look),
       heads,
       look,
       say,
       isAlone: !!root.dataset.alone,
     };
     this.#findings = new Findings(this.#stores);
-    this.#ranks = new Ranks(this.#stores);
-    this.#turns = new Turns(this.#stores);
+    this.#ranking = new Ranking(this.#stores);
+    this.#firstVisit = new FirstVisit(this.#stores);
     this.#head = new HeadView(this.#stores);
-    this.#overview = new Overview(this.#stores, this.#head.box, this.#ranks.box);
-    this.#elsewhere = new ElsewhereView(this.#stores);
-    this.#head.box.append(this.#elsewhere.box);
-    this.#turn.onclick = () => this.#turnTo(!this.#isWhole);
-    this.#head.menu.append(this.#overview.roles.box, this.#overview.roles.signs);
+    this.#overview = new Overview(this.#stores, this.#head.box, this.#ranking.box);
+    this.#otherSentences = new OtherSentences(this.#stores);
+    this.#head.box.append(this.#otherSentences.box);
+    this.#viewButton.onclick = () => this.#showAllHeads(!this.#showsAllHeads);
+    this.#head.menu.append(this.#overview.roles.box, this.#overview.roles.legend);
     this.#box = make("div", { class: "explorer" }, this.#overview.box, this.#head.box, this.#announcement);
     root.replaceChildren(this.#findings.box, this.#box);
     if (!root.dataset.alone) document.addEventListener("keydown", this.#onKey);
   }
 
-  // Handle the key that switches a head off, wherever the focus is. In the grid, the grid has already done it.
+  // Handle the key that switches a head off, wherever the focus is. The grid handles the key itself.
   #onKey = (/** @type {KeyboardEvent} */ event) => {
-    const { read, heads } = this.#stores;
-    if (!event.defaultPrevented && read.reading && isShortcut(event, "x")) heads.turn(heads.cursor);
+    const { data, heads } = this.#stores;
+    if (!event.defaultPrevented && data.reading && isShortcut(event, "x")) heads.toggleOff(heads.cursor);
   };
 
   /** @type {() => Drawing<ReadingView>} */
   #makeDrawing() {
-    const reading = () => this.#stores.read.reading;
+    const reading = () => this.#stores.data.reading;
     return {
       isReady: () => !!reading(),
       parse: (params) => {
@@ -102,76 +103,76 @@ class Explorer {
           roles: params.getAll("roles").at(-1) === "on",
           arrows: params.get("arrows") === "on",
         };
-        return this.#stores.read.quiet ? { ...view, pin: null } : view; // a pinned word would reveal the hidden answer
+        return this.#stores.data.quiet ? { ...view, pin: null } : view; // a pinned word would reveal the hidden answer
       },
-      adopted: () => {
+      onAdopt: () => {
         this.#stores.heads.cursor = this.#stores.stage.view.head;
       },
-      message: (view) => ({
+      makeMessage: (view) => ({
         of: reading().of,
         ...encodeView(view, reading()),
         roles: view.roles ? "on" : null,
         arrows: view.arrows ? "on" : null,
       }),
-      pinned: () => this.#stores.shown.pinned(),
-      pin: (spot) => this.#stores.shown.pinAt(spot),
+      findPinned: () => this.#stores.visible.findPinned(),
+      makePin: (spot) => this.#stores.visible.makePin(spot),
       draw: () => this.#draw(),
       drawFocus: () => this.#head.draw(),
     };
   }
 
   // Show a reading, given as an object or as bytes, with the roles of its heads and the step of the tour.
-  /** @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null) => void} */
-  show(data, headRoles = null) {
-    const { read, stage, heads } = this.#stores;
-    const { isSame, isOfSameTokens, isLed } = read.receive(data, headRoles, () => stage.view.on);
+  /** @type {(packet: Uint8Array | Reading, headRoles: HeadRoles | null) => void} */
+  show(packet, headRoles = null) {
+    const { data, stage, heads } = this.#stores;
+    const { isSame, isOfSameTokens, isViewReplaced } = data.receive(packet, headRoles, () => stage.view.on);
     if (!isSame) heads.hovered = null;
-    if (!isSame || isLed) stage.adopt(undefined, isOfSameTokens && !isLed);
+    if (!isSame || isViewReplaced) stage.adopt(undefined, isOfSameTokens && !isViewReplaced);
     this.#draw();
-    heads.tell();
-    this.#turns.begin();
+    heads.announceSwitch();
+    this.#firstVisit.begin();
   }
 
   stop() {
     document.removeEventListener("keydown", this.#onKey);
-    this.#turns.stop();
+    this.#firstVisit.stop();
     this.#head.stop();
     this.#stores.stage.stop();
   }
 
   // Show all heads in place of the opened one, or return to it.
-  /** @type {(isWhole: boolean) => void} */
-  #turnTo(isWhole) {
-    const wasFocused = this.#turn.matches(":focus");
-    this.#opened = this.#stores.stage.view.head;
-    this.#isWhole = isWhole;
-    this.#box.classList.toggle("whole", isWhole);
-    this.#turn.textContent = isWhole ? "One head" : "All heads";
-    (isWhole ? this.#overview : this.#head).box.querySelector("header")?.append(this.#turn);
-    if (wasFocused) this.#turn.focus();
-    if (this.#stores.look.letters) this.#draw(); // hidden elements had no size
+  /** @type {(showsAll: boolean) => void} */
+  #showAllHeads(showsAll) {
+    const wasFocused = this.#viewButton.matches(":focus");
+    this.#drawnHead = this.#stores.stage.view.head;
+    this.#showsAllHeads = showsAll;
+    this.#box.classList.toggle("whole", showsAll);
+    this.#viewButton.textContent = showsAll ? "One head" : "All heads";
+    (showsAll ? this.#overview : this.#head).box.querySelector("header")?.append(this.#viewButton);
+    if (wasFocused) this.#viewButton.focus();
+    if (this.#stores.look.minLabelSize) this.#draw(); // hidden elements have no size
   }
 
   #draw() {
-    const { read, stage, look } = this.#stores;
-    if (!read.reading) return;
-    readLook(look, this.#root, read.reading.themes, this.#head.note);
-    this.#box.classList.toggle("plain", new URLSearchParams(stage.locate()).get("class") === "1");
-    if (this.#opened !== stage.view.head) this.#turnTo(false);
-    this.#box.style.setProperty("--heads", String(read.reading.heads));
+    const { data, stage, look } = this.#stores;
+    if (!data.reading) return;
+    readLook(look, this.#root, data.reading.themes, this.#head.note);
+    this.#box.classList.toggle("plain", new URLSearchParams(stage.readAddress()).get("class") === "1");
+    if (this.#drawnHead !== stage.view.head) this.#showAllHeads(false);
+    this.#box.style.setProperty("--heads", String(data.reading.heads));
     this.#findings.draw();
     this.#overview.drawPictures(); // measure the page before changing it, for a single layout
     this.#head.draw();
     this.#overview.draw();
     this.#head.drawControls();
-    this.#ranks.draw();
+    this.#ranking.draw();
     this.#head.drawTable();
-    this.#elsewhere.draw();
-    publishArcs(this.#stores, this.#turns.says);
+    this.#otherSentences.draw();
+    publishArcs(this.#stores, this.#firstVisit.description);
   }
 }
 
-// Split the data into a packet and the roles, which follow as JSON preceded by their length.
+// Split the data into a packet and the roles, which follow as JSON and then its length.
 /** @type {(data: Uint8Array) => [Uint8Array, HeadRoles]} */
 function splitPacket(data) {
   const end = data.byteLength - 4;
@@ -187,16 +188,16 @@ function mountOnPage(root, send) {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  const leave = mountComponent(component, ".mha-explorer", mountOnPage, `This drawing could not be made. ${REMEDY}`);
+  const unmount = mountComponent(component, ".mha-explorer", mountOnPage, `This drawing could not be made. ${REMEDY}`);
   const { host } = /** @type {ShadowRoot} */ (/** @type {unknown} */ (component.parentElement));
   host?.toggleAttribute("data-drawn", true); // the placeholder can be hidden
-  return leave;
+  return unmount;
 }
 
 // ---- Findings in this text ----------------------------------------------------------------------------------
 
-// Describe the behaviour of heads in this text: first the referents of pronouns, then unusual findings. Each sentence
-// opens its head and pins the word that shows it.
+// Describe the behaviour of heads in this text: first the referents of pronouns, then unusual findings. Clicking a
+// sentence opens its head and pins the word that shows the finding.
 
 /**
  * A finding. Every second part of its `words` is quoted from the text. Findings that are not unusual come first.
@@ -204,9 +205,9 @@ export default function (component) {
  * @typedef {{ head: number, words: string[], pin: Pin, isUnusual: boolean }} Finding
  */
 
-const UNUSUAL = "Unusual here:"; // next to a head's readout, which names its strongest link
-const NAME = /(L\d+H\d+)/;
-const PLACE = /L(\d+)H(\d+)/;
+const UNUSUAL = "Unusual here:";
+const HEAD_NAME = /(L\d+H\d+)/;
+const NAME_PARTS = /L(\d+)H(\d+)/;
 
 class Findings {
   box = make("p", { class: "findings", role: "group", "aria-label": "Findings in this text" });
@@ -219,13 +220,13 @@ class Findings {
   }
 
   draw() {
-    const { unusual, mode } = this.#stores.read;
+    const { unusual, mode } = this.#stores.data;
     this.box.hidden = !unusual.length || !!mode; // heads that are off have their own sentence
     if (this.#drawn === unusual) return;
     this.#drawn = unusual;
-    const first = unusual.findIndex(({ isUnusual }) => isUnusual);
+    const firstUnusual = unusual.findIndex(({ isUnusual }) => isUnusual);
     const sentences = unusual.map((finding) => this.#makeSentence(finding));
-    if (first >= 0) sentences.splice(first, 0, make("span", { class: "soft" }, UNUSUAL));
+    if (firstUnusual >= 0) sentences.splice(firstUnusual, 0, make("span", { class: "soft" }, UNUSUAL));
     this.box.replaceChildren(...sentences);
   }
 
@@ -245,5 +246,7 @@ class Findings {
 /** @type {(text: string) => (string | HTMLElement)[]} */
 const markHeadNames = (text) =>
   text
-    .split(NAME)
-    .map((part) => (NAME.test(part) ? make("b", { title: part.replace(PLACE, "Layer $1, head $2") }, part) : part));
+    .split(HEAD_NAME)
+    .map((part) =>
+      HEAD_NAME.test(part) ? make("b", { title: part.replace(NAME_PARTS, "Layer $1, head $2") }, part) : part,
+    );

@@ -7,15 +7,15 @@ import { formatMapName } from "../reading.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Stores } from "./explorer.js" */
 
-const EACH = 3000; // milliseconds
-let ended = false; // the user has acted, on any page
+const TURN_DURATION = 3000; // milliseconds
+let hasUserActed = false; // on any page
 const ACTS = ["pointerdown", "keydown", "wheel", "touchstart", "scroll"];
 
-export class Turns {
+export class FirstVisit {
   #timer = /** @type {ReturnType<typeof setInterval> | undefined} */ (undefined);
-  #first = /** @type {ReadingView | null} */ (null); // the view before the first turn
-  #turn = -1;
-  #begun = false;
+  #initialView = /** @type {ReadingView | null} */ (null); // the view before the first turn
+  #index = -1;
+  #hasBegun = false;
   #stores;
 
   /** @param {Stores} stores */
@@ -23,16 +23,16 @@ export class Turns {
     this.#stores = stores;
   }
 
-  // Begin if there is something to show and the address asks for nothing else.
+  // Start if there are heads to show and the address has no parameters.
   begin() {
     const { stage, isAlone } = this.#stores;
-    if (this.#begun) return;
-    this.#begun = true;
-    if (ended || isAlone || hasActed()) return;
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
+    if (hasUserActed || isAlone || hasActed()) return;
     ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
-    if (prefersReducedMotion() || stage.locate() !== "" || this.#readyTurns.length < 2) return;
-    this.#first = stage.view;
-    this.#timer = setInterval(() => this.#show(), EACH);
+    if (prefersReducedMotion() || stage.readAddress() !== "" || this.#readyTurns.length < 2) return;
+    this.#initialView = stage.view;
+    this.#timer = setInterval(() => this.#show(), TURN_DURATION);
   }
 
   stop() {
@@ -41,41 +41,41 @@ export class Turns {
     ACTS.forEach((act) => document.removeEventListener(act, this.#end, { capture: true }));
   }
 
-  // The description of the head shown in this turn; empty once the user has acted.
-  get says() {
-    const { read, stage } = this.#stores;
-    const turn = this.#readyTurns[this.#turn];
+  // Return the description of the head shown now; "" once the user has acted.
+  get description() {
+    const { data, stage } = this.#stores;
+    const turn = this.#readyTurns[this.#index];
     return this.#timer !== undefined && turn?.head === stage.view.head
-      ? `${formatMapName(read.reading, turn.head)} ${turn.says}.`
+      ? `${formatMapName(data.reading, turn.head)} ${turn.says}.`
       : "";
   }
 
-  // The turns whose heads have been sent in full.
+  // Return the turns whose heads have been sent in full.
   get #readyTurns() {
-    const { turns, reading } = this.#stores.read;
+    const { turns, reading } = this.#stores.data;
     return turns.filter(({ head }) => reading.matrices.has(head));
   }
 
   #show() {
     const { stage, heads } = this.#stores;
-    const all = this.#readyTurns;
-    if (stage.locate() !== "" || all.length < 2) return this.stop();
-    this.#turn = (this.#turn + 1) % all.length;
-    const { head, pin } = all[this.#turn];
+    const turns = this.#readyTurns;
+    if (stage.readAddress() !== "" || turns.length < 2) return this.stop();
+    this.#index = (this.#index + 1) % turns.length;
+    const { head, pin } = turns[this.#index];
     heads.cursor = head;
     stage.view = { ...stage.view, head, on: [head], pin };
     stage.drawing.draw();
   }
 
-  // Stop at the current view. The address states it without a history entry, since the user did not ask for it; the
-  // server reads it with the next action.
+  // Stop at the current view and write it to the address, without a history entry, since the user did not ask for it.
+  // The server reads it with the next action.
   #end = () => {
-    ended = true;
+    hasUserActed = true;
     rememberActing();
     this.stop();
-    const { stage, read } = this.#stores;
-    if (!this.#first || stage.view.head === this.#first.head || stage.locate() !== "") return;
-    const { head, pin } = encodeView(stage.view, read.reading);
+    const { stage, data } = this.#stores;
+    if (!this.#initialView || stage.view.head === this.#initialView.head || stage.readAddress() !== "") return;
+    const { head, pin } = encodeView(stage.view, data.reading);
     const query = new URLSearchParams(
       Object.entries({ head, pin }).flatMap(([name, value]) => (value ? [[name, value]] : [])),
     );

@@ -1,5 +1,5 @@
 // Show one head as links, heatmap, text and table; the links can include other heads of its layer.
-import { showFirstSettings, makeControls, describeChanges, makeDrawingMenu, keepFitted } from "../controls.js";
+import { showInitialSettings, makeControls, describeChanges, makeDrawingMenu, keepMenusFitted } from "../controls.js";
 import { fadeOut, make } from "../dom.js";
 import { getDefaultView, isPair } from "../geometry.js";
 import { drawHeatmap, describeLabelStep } from "../heatmap.js";
@@ -8,7 +8,7 @@ import { drawLinks, describeFewLinks, makeLineRamp, chooseLinkScale } from "../l
 import { formatHead, getModelNumbers, getKeys, formatMapName, formatPaperName } from "../reading.js";
 import { CHANGED, openReasonStore } from "../reasons/store.js";
 import { getPoint, revealRow, isSameSpot } from "../stage.js";
-import { OF_STRENGTH, getFirstValues, isOfLayers, serializeSettings } from "../view.js";
+import { STRENGTH_SETTINGS, getDefaults, isOfLayers, serializeSettings } from "../view.js";
 import { describeHidden, describeOff, describeFocus, describeScale, makeTables } from "../words.js";
 import { HeadBar } from "./heads.js";
 import { hasArcs } from "./read.js";
@@ -25,18 +25,18 @@ import { Chips } from "./roles.js";
 /** @import { Setting } from "../view.js" */
 /** @import { Stores } from "./explorer.js" */
 
-const BEGUN = [
+const LONG_TEXT_NOTE = [
   "Long text: special tokens hidden, the three strongest links per word, colours per row.",
   "Show only the strongest links",
 ];
 
-const SWITCH = { on: "Switch on", off: "Switch off" }; // label of the action of a click
+const SWITCH_LABELS = { on: "Switch on", off: "Switch off" };
 
-const MOST_FADED = 128; // tokens
-const FEW = { tallest: 50, largest: 60 }; // maximum pixels of a row and of a cell of a short text
+const MAX_FADED = 128; // tokens
+const SHORT_TEXT = { maxRowHeight: 50, maxCell: 60 }; // maximum pixels of a row and of a cell of a short text
 
 /** @type {(label: string) => HTMLCanvasElement} */
-export const makeSurface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
+export const makeFocusableCanvas = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
 /** @type {(left: string, ...right: Children) => HTMLElement} */
 const makeEnds = (left, ...right) =>
   make("div", { class: "ends soft" }, make("span", { title: "from" }, left), ...right);
@@ -45,12 +45,12 @@ export class HeadView {
   #title = make("h2");
   #readout = make("p", { class: "readout" });
   #reason = make("p", { class: "reason", hidden: true });
-  // Whether the user has ever pointed at a drawing; until then, a word pinned by the address is not explained.
+  // Whether the user has pointed at a drawing; until then, a word pinned by the address is not explained.
   #hasActed = false;
-  #unexplained = /** @type {Spot | null} */ (null); // announced before its reasons arrived
-  #begun = make("p", { class: "begun", hidden: true });
+  #spotWithoutReason = /** @type {Spot | null} */ (null); // announced before its reason arrived
+  #longTextNote = make("p", { class: "begun", hidden: true });
   note = make("p", { class: "note soft" });
-  #links = makeSurface("Token links");
+  #links = makeFocusableCanvas("Token links");
   #tall = make("div", { class: "tall" }, this.#links);
   #scroller = make("div", { class: "scroller" }, this.#tall);
   #shownRows = make("span");
@@ -63,7 +63,7 @@ export class HeadView {
     this.#scroller,
     make("p", { class: "lines soft" }, this.#lineRamp, this.#lineWords),
   );
-  #heat = makeSurface("Heatmap");
+  #heat = makeFocusableCanvas("Heatmap");
   #heatBox = make(
     "div",
     { class: "heat" },
@@ -78,29 +78,29 @@ export class HeadView {
     make("summary", {}, "These weights as a table"),
     this.#tableBox,
   );
-  #scene = ""; // key of the current drawing, except for the hovered spot
+  #sceneKey = ""; // key of the current drawing, except for the hovered spot
   #layouts = /** @type {{ links: LinksLayout | null, heat: HeatmapLayout | null }} */ ({ links: null, heat: null });
   #stores;
-  #off = make(
+  #offButton = make(
     "button",
     { type: "button", class: "quiet off", title: "Key x, or drag its square out of the grid" },
-    SWITCH.off,
+    SWITCH_LABELS.off,
   );
-  #fan = make("input", { type: "checkbox", onchange: () => this.#toggleFan() });
-  #fanned = make(
+  #linksCheckbox = make("input", { type: "checkbox", onchange: () => this.#toggleLinks() });
+  #linksLabel = make(
     "label",
     { class: "known fan", title: "Draw lines from word to word next to the heatmap" },
-    this.#fan,
+    this.#linksCheckbox,
     "Token links",
   );
-  #wantsFan = /** @type {boolean | null} */ (null); // null until the user chooses
+  #wantsLinks = /** @type {boolean | null} */ (null); // null until the user chooses
   #offNote = make("p", { class: "off-note" });
-  #usual = make("summary");
-  #composition = make("input", { type: "checkbox" });
-  #composed = make(
+  #menuLabel = make("summary");
+  #arrowsCheckbox = make("input", { type: "checkbox" });
+  #arrowsLabel = make(
     "label",
     { class: "known", title: "Composition: which earlier heads contribute to a head’s scores on this text" },
-    this.#composition,
+    this.#arrowsCheckbox,
     "Arrows between heads",
   );
   menu; // of the drawing
@@ -121,97 +121,104 @@ export class HeadView {
     const title = "Add this head to My heads (in the grid: key c or Shift-click)";
     const onclick = () => heads.compare(stage.view.head);
     const compare = make("button", { type: "button", class: "quiet", title, onclick, hidden: isAlone }, "+ Compare");
-    this.#off.onclick = () => heads.turn(stage.view.head);
-    this.#composition.onchange = () => stage.change({ arrows: this.#composition.checked });
-    const top = make("header", {}, this.#title, compare, this.#off);
-    const texts = [this.#begun, this.#offNote, this.#readout, this.#reason, this.#panels, this.note];
+    this.#offButton.onclick = () => heads.toggleOff(stage.view.head);
+    this.#arrowsCheckbox.onchange = () => stage.change({ arrows: this.#arrowsCheckbox.checked });
+    const header = make("header", {}, this.#title, compare, this.#offButton);
+    const texts = [this.#longTextNote, this.#offNote, this.#readout, this.#reason, this.#panels, this.note];
     this.menu = makeDrawingMenu(
-      this.#usual,
+      this.#menuLabel,
       this.#controls.box,
       this.#bar.box,
       this.#table,
-      this.#fanned,
-      this.#composed,
+      this.#linksLabel,
+      this.#arrowsLabel,
     );
-    this.box = make("section", { class: "one" }, top, this.#chips.box, this.menu, ...texts);
+    this.box = make("section", { class: "one" }, header, this.#chips.box, this.menu, ...texts);
     this.#listen();
   }
 
-  // Whether the links fan out beside the heatmap: as chosen by the user, by default if arcs under the sentence cannot
+  // Whether token links are drawn beside the heatmap: as the user chose, by default if arcs under the sentence cannot
   // show them.
-  get #hasFan() {
-    const { stage, read } = this.#stores;
+  get #showsLinks() {
+    const { stage, data } = this.#stores;
     const { view } = stage;
-    const isPlain = hasArcs(this.#stores) && view.on.length < 2 && view.links === getDefaultView(read.reading).links;
-    return this.#wantsFan ?? !isPlain;
+    const isPlain = hasArcs(this.#stores) && view.on.length < 2 && view.links === getDefaultView(data.reading).links;
+    return this.#wantsLinks ?? !isPlain;
   }
 
-  #toggleFan() {
-    this.#wantsFan = this.#fan.checked;
+  #toggleLinks() {
+    this.#wantsLinks = this.#linksCheckbox.checked;
     this.#stores.stage.drawing.draw();
   }
 
   drawControls() {
-    const { read, stage, heads } = this.#stores;
-    const { reading } = read;
+    const { data, stage, heads } = this.#stores;
+    const { reading } = data;
     this.#title.replaceChildren(...makeHeading(reading, stage.view.head));
-    this.#off.hidden = this.#stores.isAlone || isOfLayers(reading);
-    this.#off.textContent = heads.isOff(stage.view.head) ? SWITCH.on : SWITCH.off;
-    this.#fanned.hidden = this.#stores.isAlone;
-    this.#fan.checked = this.#hasFan;
+    this.#offButton.hidden = this.#stores.isAlone || isOfLayers(reading);
+    this.#offButton.textContent = heads.isOff(stage.view.head) ? SWITCH_LABELS.on : SWITCH_LABELS.off;
+    this.#linksLabel.hidden = this.#stores.isAlone;
+    this.#linksCheckbox.checked = this.#showsLinks;
     this.#offNote.textContent = describeOff(reading, stage.view.on);
     this.#chips.draw(stage.view.head);
-    this.#controls.set(stage.view, isPair(reading), !!read.recipes);
-    this.#composition.checked = stage.view.arrows;
-    this.#composed.hidden = this.#stores.isAlone || !!read.mode || isOfLayers(reading);
-    const [usual, first] = [getFirstValues("explorer", [reading]), getDefaultView(reading)];
+    this.#controls.set(stage.view, isPair(reading), !!data.recipes);
+    this.#arrowsCheckbox.checked = stage.view.arrows;
+    this.#arrowsLabel.hidden = this.#stores.isAlone || !!data.mode || isOfLayers(reading);
+    const [usual, first] = [getDefaults("explorer", [reading]), getDefaultView(reading)];
     const quantity = reading.quantity ?? usual.shown; // weights, if the requested quantity could not be read
     const more = [
       ...(stage.view.on.length > 1 ? [`${stage.view.on.length} heads`] : []),
-      ...(read.roles.ofHead.size && stage.view.roles ? ["known roles"] : []),
-      ...(stage.view.arrows && !this.#composed.hidden ? ["composition"] : []),
+      ...(data.roles.ofHead.size && stage.view.roles ? ["known roles"] : []),
+      ...(stage.view.arrows && !this.#arrowsLabel.hidden ? ["composition"] : []),
     ];
-    const side = isPair(reading) ? stage.view.side : first.side; // the second text may be gone
-    this.#usual.textContent = describeChanges({ ...stage.view, shown: quantity, side }, first, "explorer", more);
-    showFirstSettings(this.#begun, first, usual, stage.view, (settings) => stage.change(settings), BEGUN);
+    const side = isPair(reading) ? stage.view.side : first.side; // the pair may be gone
+    this.#menuLabel.textContent = describeChanges({ ...stage.view, shown: quantity, side }, first, "explorer", more);
+    showInitialSettings(
+      this.#longTextNote,
+      first,
+      usual,
+      stage.view,
+      (settings) => stage.change(settings),
+      LONG_TEXT_NOTE,
+    );
     this.#bar.draw();
   }
 
   draw() {
-    const { read, stage, shown } = this.#stores;
-    const { axes, heads, opened } = shown;
-    const wanted = Math.min(stage.view.on.length, read.reading.together);
-    this.#panels.classList.toggle("waiting", heads.length < wanted);
+    const { data, stage, visible } = this.#stores;
+    const { axes, heads, opened } = visible;
+    const headCount = Math.min(stage.view.on.length, data.reading.together);
+    this.#panels.classList.toggle("waiting", heads.length < headCount);
     const focus = stage.focused();
     if (!opened) return this.#drawNothing();
     this.#fade(opened.head);
-    this.#drawDrawings({ ...axes, heads, focus, quiet: read.quiet, view: stage.view }, opened);
+    this.#drawDrawings({ ...axes, heads, focus, quiet: data.quiet, view: stage.view }, opened);
     this.#drawWords(focus, opened, axes);
   }
 
   // Cross-fade to another head or other units, if the drawings are small.
   /** @type {(opened: number) => void} */
   #fade(opened) {
-    const { read, stage } = this.#stores;
-    const { key, n } = read.reading;
-    const rows = serializeSettings(stage.view, "explorer", OF_STRENGTH);
-    const [previousScene, scene] = [this.#scene, JSON.stringify([key, opened, stage.view.on, rows])];
-    this.#scene = scene;
-    if (previousScene === scene || JSON.parse(previousScene || "[]")[0] !== key || n > MOST_FADED) return;
+    const { data, stage } = this.#stores;
+    const { key, n } = data.reading;
+    const rows = serializeSettings(stage.view, "explorer", STRENGTH_SETTINGS);
+    const [previousScene, scene] = [this.#sceneKey, JSON.stringify([key, opened, stage.view.on, rows])];
+    this.#sceneKey = scene;
+    if (previousScene === scene || JSON.parse(previousScene || "[]")[0] !== key || n > MAX_FADED) return;
     for (const canvas of [this.#links, this.#heat]) fadeOut(canvas, this.#panels);
   }
 
   drawTable() {
-    const { read, shown, stage } = this.#stores;
-    const head = this.#table.open && shown.opened;
-    if (head) this.#tableBox.replaceChildren(...makeTables(head, shown.axes, read.reading, stage.view));
+    const { data, visible, stage } = this.#stores;
+    const head = this.#table.open && visible.opened;
+    if (head) this.#tableBox.replaceChildren(...makeTables(head, visible.axes, data.reading, stage.view));
   }
 
   #drawNothing() {
-    const { read, stage, isAlone } = this.#stores;
-    const name = formatMapName(read.reading, stage.view.head);
-    const alone = `${name} is not in this file: the text is too long for all heads.`;
-    this.#readout.textContent = isAlone ? alone : `${name} is loading…`;
+    const { data, stage, isAlone } = this.#stores;
+    const name = formatMapName(data.reading, stage.view.head);
+    const missingText = `${name} is not in this file: the text is too long for all heads.`;
+    this.#readout.textContent = isAlone ? missingText : `${name} is loading…`;
     this.#tableBox.replaceChildren();
   }
 
@@ -222,21 +229,21 @@ export class HeadView {
     const shape = scene.cols.length / Math.max(1, scene.rows.length);
     if (isAlone) document.body.style.setProperty("--columns-per-row", `${shape}`); // for the width of a map alone
     const usualHeight = Math.max(380, isAlone ? available : Math.min(640, available));
-    const height = look.letters ? this.#heatBox.clientHeight : usualHeight; // in class mode, the CSS sets the height
-    this.#linksBox.hidden = !this.#hasFan;
-    this.#panels.classList.toggle("lone", !this.#hasFan);
-    const [width, across] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before any change
+    const height = look.minLabelSize ? this.#heatBox.clientHeight : usualHeight; // set by CSS in class mode
+    this.#linksBox.hidden = !this.#showsLinks;
+    this.#panels.classList.toggle("lone", !this.#showsLinks);
+    const [width, heatmapWidth] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before any change
     const scroll = this.#scroller.scrollTop;
     this.#scroller.style.maxHeight = `${height}px`;
-    this.#heatBox.style.maxHeight = look.letters ? "" : `${height + 60}px`;
-    const links = width ? drawLinks(this.#links, scene, { ...look, ...FEW, width, height }, scroll) : null;
+    this.#heatBox.style.maxHeight = look.minLabelSize ? "" : `${height + 60}px`;
+    const links = width ? drawLinks(this.#links, scene, { ...look, ...SHORT_TEXT, width, height }, scroll) : null;
     this.#tall.style.height = `${links?.height ?? 0}px`;
     const heat = drawHeatmap(
       this.#heat,
       { ...scene, head, marked: this.#getMarkedCells() },
-      { ...look, ...FEW, width: across, height },
+      { ...look, ...SHORT_TEXT, width: heatmapWidth, height },
     );
-    this.#layouts = { links, heat: across ? heat : null }; // a file with links alone hides the heatmap
+    this.#layouts = { links, heat: heatmapWidth ? heat : null }; // a file with links alone hides the heatmap
     if (!links) return;
     this.#shownRows.textContent = describeVisibleRows(links, scene, scroll, height);
     this.#drawLineScale(scene);
@@ -245,47 +252,47 @@ export class HeadView {
   // Explain the width and darkness of lines and, if only some are drawn, which.
   /** @type {(scene: LinkScene) => void} */
   #drawLineScale({ heads, rows, cols }) {
-    const { read, stage, look } = this.#stores;
+    const { data, stage, look } = this.#stores;
     const [{ colour, below }, { scale, unit }] = [heads[0], stage.view];
     const top = Math.max(...heads.map(({ part }) => part.max));
     this.#lineRamp.style.background = makeLineRamp(heads.length > 1 && !below ? look.ink : colour, below);
-    const few = describeFewLinks({ rows, cols }, unit);
-    const which = few ? `; without a pinned word, ${few}` : "";
-    const range = describeScale(chooseLinkScale(scale), top, read.reading);
-    this.#lineWords.textContent = `line width and darkness: ${range}${which}`;
+    const fewText = describeFewLinks({ rows, cols }, unit);
+    const fewNote = fewText ? `; without a pinned word, ${fewText}` : "";
+    const range = describeScale(chooseLinkScale(scale), top, data.reading);
+    this.#lineWords.textContent = `line width and darkness: ${range}${fewNote}`;
   }
 
   // Return the cells predicted by the hovered rule.
   #getMarkedCells() {
-    const { read, shown, heads } = this.#stores;
-    const rule = heads.rule === null ? undefined : read.recipes?.rules[heads.rule];
-    return rule ? findCells(rule, read.reading.n, shown.axes) : null;
+    const { data, visible, heads } = this.#stores;
+    const rule = heads.markedRule === null ? undefined : data.recipes?.rules[heads.markedRule];
+    return rule ? findCells(rule, data.reading.n, visible.axes) : null;
   }
 
   /** @type {(focus: Spot | null, head: ShownHead, axes: Axes) => void} */
   #drawWords(focus, head, axes) {
-    const { read, stage } = this.#stores;
-    const { reading, quiet } = read;
-    this.#readout.replaceChildren(...describeFocus(head, axes, focus, stage.view.unit, quiet, !read.mode));
-    const sparse = describeLabelStep(this.#layouts.heat?.cell, this.#stores.look.letters);
+    const { data, stage } = this.#stores;
+    const { reading, quiet } = data;
+    this.#readout.replaceChildren(...describeFocus(head, axes, focus, stage.view.unit, quiet, !data.mode));
+    const labelNote = describeLabelStep(this.#layouts.heat?.cell, this.#stores.look.minLabelSize);
     const more =
-      sparse &&
-      ` In the heatmap, ${sparse[0].toLowerCase()}${sparse.slice(1, -1)}; hover over a cell to read its words.`;
+      labelNote &&
+      ` In the heatmap, ${labelNote[0].toLowerCase()}${labelNote.slice(1, -1)}; hover over a cell to read its words.`;
     this.note.textContent = describeHidden(head, axes, focus, stage.view, reading) + more;
     const name = formatMapName(reading, head.head);
     const keys = "Arrow keys move, Enter pins, Escape unpins.";
     this.#heat.setAttribute("aria-label", `Heatmap of ${name}. ${this.#readout.textContent} ${keys}`);
     this.#links.setAttribute("aria-label", `Token links of ${name}. ${this.#readout.textContent} ${keys}`);
-    this.#reason.hidden = !read.explains;
-    // A first visit, on which a word is pinned, does not ask the server; a link that was pinned for the visitor does.
+    this.#reason.hidden = !data.explains;
+    // Do not ask the server about the word pinned on a first visit, but do ask about a pinned link.
     const isAsked = this.#hasActed || (!!focus && focus.row !== null && focus.col !== null);
-    this.#reason.replaceChildren(...(focus && read.explains && isAsked ? this.#explain(focus, head, axes) : []));
+    this.#reason.replaceChildren(...(focus && data.explains && isAsked ? this.#explain(focus, head, axes) : []));
   }
 
-  // Say why the focused link is there, once the server has answered; [] if nothing is to be said.
+  // Describe the reason for the focused link; return [] if there is none, or the server has not answered yet.
   /** @type {(focus: Spot, head: ShownHead, axes: Axes) => Children} */
   #explain(focus, head, axes) {
-    const { reading } = this.#stores.read;
+    const { reading } = this.#stores.data;
     const link = findExplainedLink(head, axes, focus);
     const matrix = reading.matrices.get(head.head);
     if (!link || !matrix) return [];
@@ -296,13 +303,13 @@ export class HeadView {
   }
 
   #onReasons = () => {
-    const { read, stage, say } = this.#stores;
-    if (!read.reading) return;
+    const { data, stage, say } = this.#stores;
+    if (!data.reading) return;
     this.draw();
     const { textContent } = this.#reason;
-    if (!textContent || !this.#unexplained) return;
-    if (isSameSpot(this.#unexplained, stage.focused())) say(textContent);
-    this.#unexplained = null;
+    if (!textContent || !this.#spotWithoutReason) return;
+    if (isSameSpot(this.#spotWithoutReason, stage.focused())) say(textContent);
+    this.#spotWithoutReason = null;
   };
 
   stop() {
@@ -312,43 +319,50 @@ export class HeadView {
   // ---- Pointer and keys ---------------------------------------------------------------------------------------
 
   #listen() {
-    const { stage, shown } = this.#stores;
+    const { stage, visible } = this.#stores;
     /** @type {() => [number, number]} */
-    const counts = () => [shown.axes.rows.length, shown.axes.cols.length];
+    const counts = () => [visible.axes.rows.length, visible.axes.cols.length];
     /** @type {(event: MouseEvent) => Spot | null} */
-    const cell = (event) => {
+    const findCell = (event) => {
       const { heat } = this.#layouts;
       return heat && findHeatmapSpot(heat, ...counts(), ...getPoint(this.#heat, event));
     };
     /** @type {(event: MouseEvent) => Spot | null} */
-    const end = (event) => {
+    const findToken = (event) => {
       const [x, y] = getPoint(this.#links, event);
       const { links } = this.#layouts;
       return links && findLinksSpot(links, ...counts(), x, y + this.#scroller.scrollTop);
     };
-    /** @type {(isHeat: boolean) => () => Walk} */
-    const about = (isHeat) => () => {
+    /** @type {(isHeatmap: boolean) => () => Walk} */
+    const getWalk = (isHeatmap) => () => {
       const [R, C] = counts();
-      return { from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => this.#announceSpot(spot, isHeat) };
+      return {
+        from: stage.focused(),
+        isHeatmap,
+        R,
+        C,
+        start: {},
+        onMove: (spot) => this.#announceSpot(spot, isHeatmap),
+      };
     };
-    stage.attend(this.#heat, cell, about(true));
-    stage.attend(this.#links, end, about(false));
+    stage.listenTo(this.#heat, findCell, getWalk(true));
+    stage.listenTo(this.#links, findToken, getWalk(false));
     this.#scroller.onscroll = () => this.draw();
-    const act = () => {
+    const noteAction = () => {
       this.#hasActed = true;
     };
     for (const canvas of [this.#heat, this.#links])
-      for (const name of ["pointerdown", "pointermove", "keydown"]) canvas.addEventListener(name, act, true);
+      for (const name of ["pointerdown", "pointermove", "keydown"]) canvas.addEventListener(name, noteAction, true);
     document.addEventListener(CHANGED, this.#onReasons);
   }
 
-  /** @type {(spot: Spot, isHeat: boolean) => void} */
-  #announceSpot(spot, isHeat) {
+  /** @type {(spot: Spot, isHeatmap: boolean) => void} */
+  #announceSpot(spot, isHeatmap) {
     const reason = this.#reason.textContent;
     this.#stores.say([this.#readout.textContent, reason].filter(Boolean).join(". "));
-    this.#unexplained = reason ? null : spot;
+    this.#spotWithoutReason = reason ? null : spot;
     const rowHeight = this.#layouts.links?.rowHeight ?? 0;
-    if (!isHeat) revealRow(this.#scroller, (spot.row ?? spot.col) * rowHeight);
+    if (!isHeatmap) revealRow(this.#scroller, (spot.row ?? spot.col) * rowHeight);
   }
 }
 
@@ -363,8 +377,8 @@ function makeHeading(reading, head) {
 
 // Say which words of a scrolling diagram are visible; return "" if all are.
 /** @type {(layout: LinksLayout, axes: Axes, scroll: number, height: number) => string} */
-function describeVisibleRows({ rowHeight, height: whole }, { rows, cols }, scroll, height) {
-  if (whole <= height) return "";
+function describeVisibleRows({ rowHeight, height: totalHeight }, { rows, cols }, scroll, height) {
+  if (totalHeight <= height) return "";
   const [count, first] = [Math.max(rows.length, cols.length), Math.floor(scroll / rowHeight)];
   const last = Math.min(count, Math.floor((scroll + height) / rowHeight));
   return `↕ ${first + 1}–${last} of ${count}`;
@@ -378,7 +392,7 @@ function describeVisibleRows({ rowHeight, height: whole }, { rows, cols }, scrol
 function makeViewControls(change) {
   const controls = makeControls("explorer", change);
   const box = make("div", { class: "controls" }, ...Object.values(controls).map((control) => control.box));
-  const fitAll = keepFitted(box);
+  const fitAll = keepMenusFitted(box);
   return {
     box,
     shownBox: controls.shown.box,

@@ -11,7 +11,7 @@ import { describeRoles } from "./roles.js";
 /** @import { Metric, Reading } from "../reading.js" */
 /** @import { Look, Stage } from "../stage.js" */
 /** @import { Stores } from "./explorer.js" */
-/** @import { Read } from "./read.js" */
+/** @import { ReadingData } from "./read.js" */
 /** @import { Role } from "./roles.js" */
 
 /** @typedef {Stage<ReadingView>} ReadingStage */
@@ -51,59 +51,58 @@ export const findLargest = (values) => Math.max(...values.map((value) => Math.ab
 export class Heads {
   hovered = /** @type {number | null} */ (null); // the head under the pointer in the grid
   cursor = 0; // the head at the keyboard cursor
-  rule = /** @type {number | null} */ (null); // the rule of the opened head's recipe whose cells are marked
-  sought = /** @type {string | null} */ (null); // the kind of role in the filter
-  #read;
+  markedRule = /** @type {number | null} */ (null); // the rule of the opened head's recipe whose cells are marked
+  kindFilter = /** @type {string | null} */ (null);
+  #data;
   #stage;
   #say;
-  // The head that was switched last, its model, and whether the server has finished.
-  #turned = /** @type {{ model: string, head: number, isOff: boolean, isDone: boolean } | null} */ (null);
+  // The last head switched off or on, its model, and whether the server has finished.
+  #lastSwitch = /** @type {{ model: string, head: number, isOff: boolean, isDone: boolean } | null} */ (null);
 
-  /** @param {Read} read @param {ReadingStage} stage @param {(words: string) => void} say */
-  constructor(read, stage, say) {
-    this.#read = read;
+  /** @param {ReadingData} data @param {ReadingStage} stage @param {(words: string) => void} say */
+  constructor(data, stage, say) {
+    this.#data = data;
     this.#stage = stage;
     this.#say = say;
   }
 
-  // Return the roles of a head; none while roles are hidden.
+  // Return the roles of a head; [] while roles are hidden.
   /** @type {(head: number) => Role[]} */
   roles(head) {
-    return (this.#stage.view.roles && this.#read.roles.ofHead.get(head)) || [];
+    return (this.#stage.view.roles && this.#data.roles.ofHead.get(head)) || [];
   }
 
   // Describe the roles and numbers of a head for screen readers.
   /** @type {(head: number) => string} */
-  heard(head) {
-    const { reading } = this.#read;
+  describe(head) {
+    const { reading } = this.#data;
     const numbers = reading.metrics.map((metric) => `${metric.label} ${formatMeasure(reading, metric, head)}`);
-    const recipe = this.#read.recipes ? describeRecipe(this.#read.recipes, head) : "";
+    const recipe = this.#data.recipes ? describeRecipe(this.#data.recipes, head) : "";
     return describeRoles(this.roles(head)) + recipe + numbers.join(", ");
   }
 
   // Mark the cells that a rule of a head's recipe predicts; only cells of the opened head are drawn.
   /** @type {(head: number, rule: number | null) => void} */
-  point(head, rule) {
-    this.rule = head === this.#stage.view.head ? rule : null;
+  markRule(head, rule) {
+    this.markedRule = head === this.#stage.view.head ? rule : null;
     this.#stage.drawing.drawFocus(true);
   }
 
   /** @type {(head: number) => void} */
   open(head) {
-    const { reading } = this.#read;
-    const { on, head: before } = this.#stage.view;
-    const others = on.filter((other) => getLayer(reading, other) === getLayer(reading, head) && other !== before);
+    const { reading } = this.#data;
+    const { on, head: previousHead } = this.#stage.view;
+    const others = on.filter((other) => getLayer(reading, other) === getLayer(reading, head) && other !== previousHead);
     this.cursor = head;
     this.#stage.change({ head, on: others.length ? [...new Set([head, ...others])] : [head] });
-    this.#say(`${formatMapName(reading, head)} opened. ${this.heard(head)}`);
+    this.#say(`${formatMapName(reading, head)} opened. ${this.describe(head)}`);
   }
 
-  // Draw a head of the open layer together with the others, or remove it. Return the reason if that is impossible, or
-  // "".
+  // Draw a head of the open layer with the others, or remove it. Return the reason if that is impossible, or "".
   /** @type {(head: number) => string} */
   toggle(head) {
     const { view } = this.#stage;
-    const { together } = this.#read.reading;
+    const { together } = this.#data.reading;
     const on = view.on.includes(head) ? view.on.filter((other) => other !== head) : [...view.on, head];
     if (on.length > together) return `For a text this long, at most ${together} heads can be drawn together.`;
     if (on.length) {
@@ -114,10 +113,10 @@ export class Heads {
   }
 
   // Show one head alone or, if it is already alone, its whole layer.
-  /** @type {(head: number, before: ReadingView | null) => void} */
-  showAlone(head, before) {
-    const { reading } = this.#read;
-    const wasAlone = before && before.on.length === 1 && before.on[0] === head;
+  /** @type {(head: number, previousView: ReadingView | null) => void} */
+  showAlone(head, previousView) {
+    const { reading } = this.#data;
+    const wasAlone = previousView && previousView.on.length === 1 && previousView.on[0] === head;
     const first = getLayer(reading, head) * reading.heads;
     const others = Array.from({ length: reading.heads }, (_, k) => first + k).filter((other) => other !== head);
     this.cursor = head;
@@ -126,23 +125,22 @@ export class Heads {
 
   // Switch a head off, or on again; do nothing if a map joins all heads of a layer.
   /** @type {(head: number) => void} */
-  turn(head) {
-    const { reading } = this.#read;
+  toggleOff(head) {
+    const { reading } = this.#data;
     if (isOfLayers(reading)) return;
     this.#stage.send("off", formatHead(reading, head));
-    this.#turned = { model: reading.model, head, isOff: !this.isOff(head), isDone: false };
+    this.#lastSwitch = { model: reading.model, head, isOff: !this.isOff(head), isDone: false };
     this.#say(`${formatMapName(reading, head)} is being switched ${this.isOff(head) ? "on" : "off"}.`);
   }
 
-  // When the head has been switched off or on, or the switch was undone, announce it, and name the later head that
-  // changes most.
-  tell() {
-    const { reading, mode } = this.#read;
-    if (this.#turned?.model !== reading.model) return; // another model has heads of the same numbers
-    const { head, isDone } = this.#turned;
+  // Announce that the server has switched the head, or undone the switch, and name the later head that changes most.
+  announceSwitch() {
+    const { reading, mode } = this.#data;
+    if (this.#lastSwitch?.model !== reading.model) return; // another model has heads of the same numbers
+    const { head, isDone } = this.#lastSwitch;
     const isOff = this.isOff(head);
-    if (isDone === (isOff === this.#turned.isOff)) return;
-    this.#turned = { ...this.#turned, isOff, isDone: true };
+    if (isDone === (isOff === this.#lastSwitch.isOff)) return;
+    this.#lastSwitch = { ...this.#lastSwitch, isOff, isDone: true };
     const mostChanged = mode?.moved.indexOf(1) ?? -1; // the changes are shares of the largest one
     const later = mostChanged < 0 ? "" : ` ${formatMapName(reading, mostChanged)} changes most.`;
     this.#say(`${formatMapName(reading, head)} is ${isOff ? "off" : "on"}.${later}`);
@@ -150,13 +148,13 @@ export class Heads {
 
   /** @type {(head: number) => boolean} */
   isOff(head) {
-    return !!this.#read.mode?.off.includes(head);
+    return !!this.#data.mode?.off.includes(head);
   }
 
   // Add a head to the comparison.
   /** @type {(head: number) => void} */
   compare(head) {
-    const { reading } = this.#read;
+    const { reading } = this.#data;
     const { model, of, request } = reading;
     this.#stage.send("compare", { model, head: formatHead(reading, head), of, ...request });
     this.#say(`${formatMapName(reading, head)} is being added to My heads.`);
@@ -173,18 +171,18 @@ export class HeadBar {
   #bar = make("div", { class: "heads", role: "group", "aria-label": "Heads of this layer in the link diagram" });
   box = make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads of this layer"), this.#bar);
   #stores;
-  #refuse;
+  #showRefusal;
 
-  /** @param {Stores} stores @param {(words: string) => void} refuse */
-  constructor(stores, refuse) {
+  /** @param {Stores} stores @param {(words: string) => void} showRefusal */
+  constructor(stores, showRefusal) {
     this.#stores = stores;
-    this.#refuse = refuse;
+    this.#showRefusal = showRefusal;
   }
 
   draw() {
-    const { heads: count } = this.#stores.read.reading;
+    const { heads: count } = this.#stores.data.reading;
     while (this.#bar.children.length > count) this.#bar.lastChild?.remove();
-    for (let i = this.#bar.children.length; i < count; i++) this.#bar.append(this.#toggleHead(i));
+    for (let i = this.#bar.children.length; i < count; i++) this.#bar.append(this.#makeSwitch(i));
     /** @type {NodeListOf<HTMLElement>} */ (this.#bar.querySelectorAll("button")).forEach((button, i) =>
       this.#drawSwitch(button, i),
     );
@@ -192,41 +190,41 @@ export class HeadBar {
 
   /** @type {(button: HTMLElement, i: number) => void} */
   #drawSwitch(button, i) {
-    const { read, stage, look } = this.#stores;
-    const { reading } = read;
+    const { data, stage, look } = this.#stores;
+    const { reading } = data;
     const { view } = stage;
     const head = this.#getHead(i);
     button.hidden = !getGrid(reading).heads.includes(i);
-    const place = listDrawnHeads(view).indexOf(head);
-    const line = view.on.length > 1 && place >= 0 ? place % look.dashes.length : null;
-    button.setAttribute("aria-pressed", String(place >= 0));
+    const position = listDrawnHeads(view).indexOf(head);
+    const lineStyle = view.on.length > 1 && position >= 0 ? position % look.dashes.length : null;
+    button.setAttribute("aria-pressed", String(position >= 0));
     button.style.setProperty("--colour", getHeadColour(look, reading, i));
-    if (line === null) delete button.dataset.line;
-    else button.dataset.line = String(line);
-    const how = line === null ? "" : `, ${LINES[line]} lines`;
-    button.title = `${formatMapName(reading, head)}${how}: click to show or hide it, double-click to show it alone`;
-    button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram${how}`);
+    if (lineStyle === null) delete button.dataset.line;
+    else button.dataset.line = String(lineStyle);
+    const note = lineStyle === null ? "" : `, ${LINES[lineStyle]} lines`;
+    button.title = `${formatMapName(reading, head)}${note}: click to show or hide it, double-click to show it alone`;
+    button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram${note}`);
   }
 
   /** @type {(i: number) => number} */
   #getHead(i) {
-    const { read, stage } = this.#stores;
-    return getLayer(read.reading, stage.view.head) * read.reading.heads + i;
+    const { data, stage } = this.#stores;
+    return getLayer(data.reading, stage.view.head) * data.reading.heads + i;
   }
 
   /** @type {(i: number) => HTMLElement} */
-  #toggleHead(i) {
+  #makeSwitch(i) {
     const { stage, heads } = this.#stores;
     const button = make("button", { type: "button", textContent: String(i) });
     /** @type {ReadingView | null} */
-    let before = null; // the view before the first click of a double click, which must not remove the heads
+    let previousView = null; // before a double click, whose first click must not remove heads
     button.onclick = (event) => {
       if (event.detail > 1) return;
-      before = stage.view;
+      previousView = stage.view;
       const refusal = heads.toggle(this.#getHead(i));
-      if (refusal) this.#refuse(refusal);
+      if (refusal) this.#showRefusal(refusal);
     };
-    button.ondblclick = () => heads.showAlone(this.#getHead(i), before);
+    button.ondblclick = () => heads.showAlone(this.#getHead(i), previousView);
     return button;
   }
 }

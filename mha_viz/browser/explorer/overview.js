@@ -1,4 +1,4 @@
-// The grid of all heads, which shows open heads, roles and composition arrows, with the numbers of one head beside it.
+// The grid of all heads, with marks for open heads, roles and composition arrows, and the numbers of one head.
 import { make, prefersReducedMotion, makeSvg } from "../dom.js";
 import { isPair, poolBlock, listPooledUnits, computeShading, computeShownBlock, computeUnits } from "../geometry.js";
 import { fitCanvas, matchCellsToPixels, paint, getResolution } from "../ink.js";
@@ -7,49 +7,53 @@ import { formatPercent } from "../numerals.js";
 import { getGrid, getGridPlace, hasKeptHeads, getModelNumbers, formatMapName } from "../reading.js";
 import { getArrowStep as arrowKey, clamp, isPress, getPoint } from "../stage.js";
 import { isOfLayers } from "../view.js";
-import { makeSurface } from "./head.js";
+import { makeFocusableCanvas } from "./head.js";
 import { getHeadColour } from "./heads.js";
 import { Preview } from "./preview.js";
 import { RoleSwitch } from "./roles.js";
 /** @import { ReadingView, ShownBlock } from "../geometry.js" */
-/** @import { Meetings } from "../ink.js" */
+/** @import { CellPixels } from "../ink.js" */
 /** @import { GridLayout } from "../layouts.js" */
 /** @import { Reading } from "../reading.js" */
 /** @import { Look } from "../stage.js" */
 /** @import { Stores } from "./explorer.js" */
 
-const LARGEST = 112; // maximum size of a head in pixels, if there are few
+const MAX_SIZE = 112; // maximum size of a head in pixels, if there are few
 const LAYERS =
   "A model reads a text in layers, one after the other. In each layer, several heads look at all words in parallel.";
-const WHY = "Why do they differ? →";
+const WHY_LINK = "Why do they differ? →";
 const LABEL = "All heads. Arrow keys move from head to head, Enter opens a head, c compares it, x switches it off.";
 
 export class Overview {
-  #grid = makeSurface(LABEL);
+  #grid = makeFocusableCanvas(LABEL);
   #marks = make("div", { class: "marks" });
   #hovered = make("b", { class: "hovered", hidden: true });
   #sheet = make("div", { class: "sheet" }, this.#grid, this.#marks);
   #gridBox = make("div", { class: "grid", part: "grid" }, this.#sheet);
   #count = make("h2");
-  #why = make("a", { href: "why_heads_differ", onclick: (/** @type {MouseEvent} */ e) => this.#askQuestion(e) }, WHY);
-  #moves = make("span", { class: "soft" });
+  #why = make(
+    "a",
+    { href: "why_heads_differ", onclick: (/** @type {MouseEvent} */ e) => this.#openAnswerPage(e) },
+    WHY_LINK,
+  );
+  #movedNote = make("span", { class: "soft" });
   #layout = /** @type {GridLayout | null} */ (null);
-  #moved = ""; // key of the data from which the bars of changes were drawn
-  #pictured = ""; // key of the data from which the grid's pictures were drawn
+  #changesKey = ""; // key of the data from which the bars of changes were drawn
+  #picturesKey = ""; // key of the data from which the grid's pictures were drawn
   #stores;
-  #one;
+  #headBox;
   #preview;
   roles;
   #arrows;
 
-  // `one` describes the opened head, beside the grid or below it; `ask` belongs to the numbers below the grid.
-  /** @param {Stores} stores @param {HTMLElement} one @param {HTMLElement} ask */
-  constructor(stores, one, ask) {
+  // `headBox` describes the opened head, beside the grid or below it; `rankingBox` goes below the numbers.
+  /** @param {Stores} stores @param {HTMLElement} headBox @param {HTMLElement} rankingBox */
+  constructor(stores, headBox, rankingBox) {
     this.#stores = stores;
-    this.#one = one;
-    this.#preview = new Preview(stores, ask);
+    this.#headBox = headBox;
+    this.#preview = new Preview(stores, rankingBox);
     this.roles = new RoleSwitch(stores, () => this.draw());
-    const header = make("header", {}, this.#count, this.#moves, this.roles.unmeasured);
+    const header = make("header", {}, this.#count, this.#movedNote, this.roles.unmeasured);
     this.#arrows = new Arrows(stores, this.#sheet);
     const parts = [header, this.roles.kinds, this.#gridBox, this.#arrows.box, this.#preview.box];
     this.box = make("section", { class: "overview" }, ...parts);
@@ -57,29 +61,29 @@ export class Overview {
   }
 
   draw() {
-    const { read, stage, heads } = this.#stores;
-    const { reading } = read;
+    const { data, stage, heads } = this.#stores;
+    const { reading } = data;
     const { view } = stage;
     const { layers, heads: across } = getGrid(reading);
     const rows = hasKeptHeads(reading) ? "" : `${formatCount(layers.length, reading.layers)} layers × `;
-    const many = `${rows}${formatCount(across.length, reading.heads)} heads`;
-    const isWhole = !hasKeptHeads(reading) && !isOfLayers(reading) && !this.#stores.isAlone;
+    const headCount = `${rows}${formatCount(across.length, reading.heads)} heads`;
+    const hasAllHeads = !hasKeptHeads(reading) && !isOfLayers(reading) && !this.#stores.isAlone;
     const texts = isPair(reading) ? "texts" : "sentence";
     const question = `${layers.length * across.length} heads read the same ${texts}. `;
-    this.#count.title = `${many}. ${LAYERS}`;
-    this.#count.replaceChildren(isWhole ? question : isOfLayers(reading) ? "One map per layer" : many);
-    if (isWhole) this.#count.append(this.#why);
-    this.#moves.textContent = read.mode?.moved.some((share) => share) ? "orange: its attention moved" : "";
+    this.#count.title = `${headCount}. ${LAYERS}`;
+    this.#count.replaceChildren(hasAllHeads ? question : isOfLayers(reading) ? "One map per layer" : headCount);
+    if (hasAllHeads) this.#count.append(this.#why);
+    this.#movedNote.textContent = data.mode?.moved.some((share) => share) ? "orange: its attention moved" : "";
     const marks = view.on.map((head) => this.#makeMark(head, head === view.head ? "opened" : "on"));
-    const walked = heads.cursor === view.head ? [] : [this.#makeMark(heads.cursor, "cursor")];
+    const cursorMarks = heads.cursor === view.head ? [] : [this.#makeMark(heads.cursor, "cursor")];
     const badges = this.roles.draw((box, head) => this.#placeOnHead(box, head));
-    this.#marks.replaceChildren(...this.#drawChanges(), ...badges, ...marks, ...walked, this.#hovered);
+    this.#marks.replaceChildren(...this.#drawChanges(), ...badges, ...marks, ...cursorMarks, this.#hovered);
     this.#drawPreview();
   }
 
   // Go to the page that answers the question, unless the browser opens a new tab.
   /** @type {(event: MouseEvent) => void} */
-  #askQuestion(event) {
+  #openAnswerPage(event) {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     this.#stores.stage.send("why", {});
@@ -87,18 +91,18 @@ export class Overview {
 
   // Redraw the pictures if anything in them has changed.
   drawPictures() {
-    const { read, stage, look } = this.#stores;
+    const { data, stage, look } = this.#stores;
     const { unit, special, side, scale } = stage.view;
     const style = getComputedStyle(this.#gridBox);
     const width = this.#gridBox.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
     // Height of the window without the sentence, the line of unusual findings and the heading above the grid.
     const usualHeight = this.#isWide ? Math.max(230, window.innerHeight - 330) : 10000;
-    const height = look.letters ? this.#gridBox.clientHeight : usualHeight; // in class mode, the CSS sets the height
+    const height = look.minLabelSize ? this.#gridBox.clientHeight : usualHeight; // set by CSS in class mode
     const page = [look.theme, width, height, look.ink, getResolution(this.#grid)];
-    const key = JSON.stringify([read.reading.key, unit, special, side, scale, ...page]);
-    if (key === this.#pictured) return;
-    this.#pictured = key;
-    this.#layout = drawGrid(this.#grid, read.reading, stage.view, { ...look, width, height, largest: LARGEST });
+    const key = JSON.stringify([data.reading.key, unit, special, side, scale, ...page]);
+    if (key === this.#picturesKey) return;
+    this.#picturesKey = key;
+    this.#layout = drawGrid(this.#grid, data.reading, stage.view, { ...look, width, height, maxCell: MAX_SIZE });
   }
 
   /**
@@ -109,7 +113,7 @@ export class Overview {
    * @param {number} head
    */
   #placeOnHead(box, head) {
-    const { reading } = this.#stores.read;
+    const { reading } = this.#stores.data;
     const { left, top, step, size } = /** @type {GridLayout} */ (this.#layout);
     const [row, column] = getGridPlace(reading, head);
     box.style.left = `${left + column * step}px`;
@@ -120,15 +124,15 @@ export class Overview {
 
   /** @type {(head: number, kind: string) => HTMLElement} */
   #makeMark(head, kind) {
-    const { read, look } = this.#stores;
+    const { data, look } = this.#stores;
     const box = this.#placeOnHead(make("i", { class: kind }), head);
-    if (kind === "on") box.style.outlineColor = getHeadColour(look, read.reading, head);
+    if (kind === "on") box.style.outlineColor = getHeadColour(look, data.reading, head);
     return box;
   }
 
-  // Draw dark squares for heads that are off, and below each later head a bar for how far it has moved.
+  // Draw dark squares for heads that are off, and below each later head a bar for the change of its attention.
   #drawChanges() {
-    const { mode } = this.#stores.read;
+    const { mode } = this.#stores.data;
     if (!mode) return [];
     const off = mode.off.map((head) => this.#placeOnHead(make("b", { class: "dark" }), head));
     const bars = mode.moved.flatMap((share, head) => {
@@ -138,49 +142,50 @@ export class Overview {
       return [bar];
     });
     const key = JSON.stringify(mode);
-    this.#marks.classList.toggle("shiver", key !== this.#moved); // once
-    this.#moved = key;
+    this.#marks.classList.toggle("shiver", key !== this.#changesKey); // animate once per change
+    this.#changesKey = key;
     return [...bars, ...off];
   }
 
   #drawPreview() {
-    const { read, heads } = this.#stores;
+    const { data, heads } = this.#stores;
     const head = heads.hovered ?? heads.cursor;
     this.#placeOnHead(this.#hovered, head);
     this.#hovered.hidden = heads.hovered === null;
-    this.#hovered.dataset.name = formatMapName(read.reading, head);
+    this.#hovered.dataset.name = formatMapName(data.reading, head);
     this.#preview.draw(head);
     this.#arrows.draw(this.#layout);
   }
 
   // Whether the opened head is beside the grid rather than below it.
   get #isWide() {
-    return this.#one.offsetTop < this.#gridBox.offsetTop;
+    return this.#headBox.offsetTop < this.#gridBox.offsetTop;
   }
 
   // ---- Pointer and keys ---------------------------------------------------------------------------------------
 
   #listen() {
-    const { read, heads } = this.#stores;
+    const { data, heads } = this.#stores;
     /** @type {(event: MouseEvent) => number | null} */
-    const cell = (event) => {
+    const findHead = (event) => {
       if (!this.#layout) return null;
-      const { layers, heads: across } = getGrid(read.reading);
+      const { layers, heads: across } = getGrid(data.reading);
       const i = findGridCell(this.#layout, layers.length, across.length, ...getPoint(this.#grid, event));
       if (i === null) return null;
-      return layers[Math.floor(i / across.length)] * read.reading.heads + across[i % across.length];
+      return layers[Math.floor(i / across.length)] * data.reading.heads + across[i % across.length];
     };
     if (!this.#stores.isAlone)
-      makeDraggable(this.#grid, this.#gridBox, cell, (head) => heads.isOff(head) || heads.turn(head));
-    this.#grid.onpointermove = (event) => this.#hover(cell(event));
+      makeDraggable(this.#grid, this.#gridBox, findHead, (head) => heads.isOff(head) || heads.toggleOff(head));
+    this.#grid.onpointermove = (event) => this.#hover(findHead(event));
     this.#grid.onpointerleave = () => this.#hover(null);
     this.#grid.onclick = (event) => {
-      const head = cell(event);
+      const head = findHead(event);
       if (head === null) return;
       if (event.shiftKey && !this.#stores.isAlone) return heads.compare(head);
-      const isBeside = this.#isWide;
+      const wasWide = this.#isWide;
       heads.open(head);
-      if (!isBeside) this.#one.scrollIntoView({ behavior: prefersReducedMotion() ? "auto" : "smooth", block: "start" });
+      if (!wasWide)
+        this.#headBox.scrollIntoView({ behavior: prefersReducedMotion() ? "auto" : "smooth", block: "start" });
     };
     this.#grid.onkeydown = (event) => this.#onKey(event);
   }
@@ -195,8 +200,8 @@ export class Overview {
 
   /** @type {(event: KeyboardEvent) => void} */
   #onKey(event) {
-    const { read, heads, isAlone, say } = this.#stores;
-    const { reading } = read;
+    const { data, heads, isAlone, say } = this.#stores;
+    const { reading } = data;
     if (isPress(event)) {
       heads.open(heads.cursor);
       event.preventDefault();
@@ -204,7 +209,7 @@ export class Overview {
     const isPlain = !event.ctrlKey && !event.metaKey && !isAlone;
     if (event.key === "c" && isPlain) heads.compare(heads.cursor);
     if (event.key === "x" && isPlain) {
-      heads.turn(heads.cursor);
+      heads.toggleOff(heads.cursor);
       event.preventDefault(); // keep the page from handling this key too
     }
     const step = arrowKey(event);
@@ -216,7 +221,7 @@ export class Overview {
     heads.cursor = layer * reading.heads + across[clamp(column + step[1], across.length)];
     heads.hovered = null;
     this.draw();
-    say(`${formatMapName(reading, heads.cursor)}. ${heads.heard(heads.cursor)}`);
+    say(`${formatMapName(reading, heads.cursor)}. ${heads.describe(heads.cursor)}`);
   }
 }
 
@@ -228,18 +233,18 @@ const formatCount = (count, all) => (count === all ? String(all) : `${count} of 
 
 // Dragging a head out of the grid switches it off. On touch screens, dragging scrolls instead.
 
-const FAR = 8; // pixels after which a press becomes a drag
+const DRAG_DISTANCE = 8; // pixels after which a press becomes a drag
 
 /**
- * `box`: the element that a square must leave; `cell`: returns the head under the pointer; `turn`: is called with the
- * dragged head.
+ * Let users drag heads out of `box`. `findHead` returns the head under the pointer; `onDrop` is called with the dragged
+ * head.
  *
  * @param {HTMLElement} grid
  * @param {HTMLElement} box
- * @param {(event: PointerEvent) => number | null} cell
- * @param {(head: number) => void} turn
+ * @param {(event: PointerEvent) => number | null} findHead
+ * @param {(head: number) => void} onDrop
  */
-function makeDraggable(grid, box, cell, turn) {
+function makeDraggable(grid, box, findHead, onDrop) {
   const ghost = make("b", { class: "ghost", "aria-hidden": "true" });
   let pressed = /** @type {{ head: number, x: number, y: number } | null} */ (null);
   let wasDragged = false;
@@ -251,7 +256,7 @@ function makeDraggable(grid, box, cell, turn) {
   /** @type {(event: KeyboardEvent) => void} */
   const cancel = ({ key }) => void (key === "Escape" && drop());
   grid.addEventListener("pointerdown", (event) => {
-    const head = event.pointerType === "touch" || event.button ? null : cell(event);
+    const head = event.pointerType === "touch" || event.button ? null : findHead(event);
     wasDragged = false;
     pressed = head === null ? null : { head, x: event.clientX, y: event.clientY };
   });
@@ -259,7 +264,7 @@ function makeDraggable(grid, box, cell, turn) {
     if (!pressed) return;
     if (!event.buttons) return drop(); // released elsewhere
     const { clientX: x, clientY: y } = event;
-    if (!wasDragged && Math.hypot(x - pressed.x, y - pressed.y) < FAR) return;
+    if (!wasDragged && Math.hypot(x - pressed.x, y - pressed.y) < DRAG_DISTANCE) return;
     if (!wasDragged) {
       grid.setPointerCapture(event.pointerId);
       document.addEventListener("keydown", cancel, true);
@@ -272,7 +277,7 @@ function makeDraggable(grid, box, cell, turn) {
   grid.addEventListener("pointerup", (event) => {
     const head = wasDragged && isOutside(box, event) ? (pressed?.head ?? null) : null;
     drop();
-    if (head !== null) turn(head);
+    if (head !== null) onDrop(head);
   });
   grid.addEventListener("pointercancel", drop);
   grid.addEventListener("click", (event) => wasDragged && event.stopImmediatePropagation(), true); // not a click
@@ -288,31 +293,31 @@ function isOutside(box, { clientX: x, clientY: y }) {
 
 // One canvas, one small picture per head.
 
-const WIDE = 44; // pixels for "L11H11"
+const NAME_WIDTH = 44; // pixels for "L11H11"
 
 // Draw all heads and return the layout. `look` = {width, height, colours, muted, small}.
 /** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
 export function drawGrid(canvas, reading, view, look) {
   const { layers, heads } = getGrid(reading);
-  const minHeight = look.letters || undefined;
-  const layout = computeGridLayout(look.width, layers.length, heads.length, look.height, look.largest, minHeight);
+  const minHeight = look.minLabelSize || undefined;
+  const layout = computeGridLayout(look.width, layers.length, heads.length, look.height, look.maxCell, minHeight);
   const context = fitCanvas(canvas, layout.width, layout.height);
   const ratio = getResolution(canvas);
   const size = Math.max(1, Math.floor(layout.size * ratio));
   const image = context.createImageData(canvas.width, canvas.height); // all heads in one image, drawn in one call
   const target = new Uint32Array(image.data.buffer);
   const partOf = makeBlockGetter(reading, view);
-  /** @type {Meetings[]} */
-  let meetings = []; // the same for all heads
+  /** @type {CellPixels[]} */
+  let cellPixels = []; // for rows and columns; the same for all heads
   for (let i = 0; i < layers.length * heads.length; i++) {
     const [row, column] = [Math.floor(i / heads.length), i % heads.length];
     const part = partOf(layers[row] * reading.heads + heads[column]);
     const x = Math.round((layout.left + column * layout.step) * ratio);
     const y = Math.round((layout.top + row * layout.step) * ratio);
     if (!part.R || !part.C) continue;
-    if (!meetings.length) meetings = [matchCellsToPixels(part.R, size), matchCellsToPixels(part.C, size)];
+    if (!cellPixels.length) cellPixels = [matchCellsToPixels(part.R, size), matchCellsToPixels(part.C, size)];
     const colours = part.signed ? look.signedColours : look.colours;
-    paint(part, computeShading(part, view.scale), meetings, colours, target, canvas.width, y * canvas.width + x);
+    paint(part, computeShading(part, view.scale), cellPixels, colours, target, canvas.width, y * canvas.width + x);
   }
   context.putImageData(image, 0, 0);
   drawLabels(context, reading, layout, look);
@@ -338,7 +343,7 @@ function drawLabels(context, reading, layout, look) {
   context.textAlign = "center";
   const { layers, heads } = getGrid(reading);
   const areKept = hasKeptHeads(reading);
-  const hasNames = !isOfLayers(reading) && (!areKept || layout.step >= WIDE);
+  const hasNames = !isOfLayers(reading) && (!areKept || layout.step >= NAME_WIDTH);
   for (const [column, head] of hasNames ? heads.entries() : []) {
     const name = areKept ? formatMapName(reading, head) : String(head);
     context.fillText(name, layout.left + column * layout.step + layout.size / 2, layout.top / 2);
@@ -361,16 +366,16 @@ function drawLabels(context, reading, layout, look) {
  * @typedef {{ from: number, to: number, side: "query" | "key", share: number }} Arrow
  */
 
-const WIDEST = 9; // pixels for a share of 1, on top of the minimum
+const MAX_WIDTH = 9; // pixels for a share of 1, on top of the minimum
 const BEND = 0.22; // sideways bend as a share of an arrow's length: keys to the right, queries to the left
-const EXPLAINED = "At least 5% of the later head’s scores here.";
+const THRESHOLD_NOTE = "At least 5% of the later head’s scores here.";
 
 class Arrows {
   box = make("section", { class: "composed", "aria-label": "Arrows between heads" });
   #lines = makeSvg("svg", { "aria-hidden": "true", class: "marks arrows" });
   #drawn = "";
-  #without = make("span", { role: "status" }); // says that the open head has no arrows
-  #pointed = /** @type {Arrow | null} */ (null);
+  #noArrowsNote = make("span", { role: "status" }); // says that the open head has no arrows
+  #hoveredArrow = /** @type {Arrow | null} */ (null);
   #stores;
 
   /** @param {Stores} stores @param {HTMLElement} sheet the element below the arrows */
@@ -379,19 +384,19 @@ class Arrows {
     sheet.append(this.#lines);
   }
 
-  // Return the arrows for a grid of this layout.
+  // Draw the arrows over a grid of this layout.
   /** @type {(layout: GridLayout | null) => void} */
   draw(layout) {
-    const { read } = this.#stores;
-    const arrows = (layout && read.arrows) || [];
-    this.box.hidden = !read.arrows;
-    const key = JSON.stringify([read.reading.key, layout, read.arrows]);
+    const { data } = this.#stores;
+    const arrows = (layout && data.arrows) || [];
+    this.box.hidden = !data.arrows;
+    const key = JSON.stringify([data.reading.key, layout, data.arrows]);
     if (key !== this.#drawn) {
       this.#drawn = key;
-      this.#pointed = null;
+      this.#hoveredArrow = null;
       const paths = [...arrows]
         .reverse()
-        .flatMap((arrow) => drawPath(arrow, read.reading, /** @type {any} */ (layout)));
+        .flatMap((arrow) => drawPath(arrow, data.reading, /** @type {any} */ (layout)));
       this.#lines.replaceChildren(...paths);
       this.#listArrows(arrows);
     }
@@ -400,38 +405,43 @@ class Arrows {
 
   // Highlight the arrows of the hovered head, or the arrow hovered in the list.
   #highlightArrows() {
-    const { heads, read } = this.#stores;
+    const { heads, data } = this.#stores;
     const head = heads.hovered ?? heads.cursor;
-    const pointed = this.#pointed;
+    const hoveredArrow = this.#hoveredArrow;
     /** @type {(arrow: Arrow) => boolean} */
-    const isNear = (arrow) =>
-      pointed ? identifyArrow(arrow) === identifyArrow(pointed) : arrow.from === head || arrow.to === head;
-    const nearKeys = new Set((read.arrows ?? []).filter(isNear).map(identifyArrow));
-    const hasNone = head !== null && nearKeys.size === 0 && (read.arrows ?? []).length > 0;
-    this.#without.textContent = hasNone ? `${formatMapName(read.reading, head)} has no arrows.` : "";
-    this.#lines.classList.toggle("some", nearKeys.size > 0);
+    const isHighlighted = (arrow) =>
+      hoveredArrow ? identifyArrow(arrow) === identifyArrow(hoveredArrow) : arrow.from === head || arrow.to === head;
+    const highlightedKeys = new Set((data.arrows ?? []).filter(isHighlighted).map(identifyArrow));
+    const lacksArrows = head !== null && highlightedKeys.size === 0 && (data.arrows ?? []).length > 0;
+    this.#noArrowsNote.textContent = lacksArrows ? `${formatMapName(data.reading, head)} has no arrows.` : "";
+    this.#lines.classList.toggle("some", highlightedKeys.size > 0);
     for (const line of this.#lines.children)
-      line.classList.toggle("near", nearKeys.has(line.getAttribute("data-of") ?? ""));
+      line.classList.toggle("near", highlightedKeys.has(line.getAttribute("data-of") ?? ""));
   }
 
   /** @type {(arrows: Arrow[]) => void} */
   #listArrows(arrows) {
-    const none = "No earlier head contributes 5% or more to a later head’s scores here.";
+    const noneText = "No earlier head contributes 5% or more to a later head’s scores here.";
     const legend = ["query", "key"].map((side) => make("span", { class: side }, `through its ${side}`));
-    const line = make("p", { class: "soft" }, ...(arrows.length ? [EXPLAINED, ...legend] : [none]), this.#without);
+    const line = make(
+      "p",
+      { class: "soft" },
+      ...(arrows.length ? [THRESHOLD_NOTE, ...legend] : [noneText]),
+      this.#noArrowsNote,
+    );
     this.box.replaceChildren(line, make("ol", {}, ...arrows.map((arrow) => make("li", {}, this.#makeButton(arrow)))));
   }
 
   /** @type {(arrow: Arrow) => HTMLElement} */
   #makeButton(arrow) {
-    const { read, heads } = this.#stores;
-    const [from, to] = [arrow.from, arrow.to].map((head) => formatMapName(read.reading, head));
-    /** @type {(now: Arrow | null) => () => void} */
-    const point = (now) => () => {
-      this.#pointed = now;
+    const { data, heads } = this.#stores;
+    const [from, to] = [arrow.from, arrow.to].map((head) => formatMapName(data.reading, head));
+    /** @type {(hovered: Arrow | null) => () => void} */
+    const setHovered = (hovered) => () => {
+      this.#hoveredArrow = hovered;
       this.#highlightArrows();
     };
-    const [enter, leave] = [point(arrow), point(null)];
+    const [enter, leave] = [setHovered(arrow), setHovered(null)];
     const events = { onfocus: enter, onblur: leave, onpointerenter: enter, onpointerleave: leave };
     const title = `Open ${to}`;
     const share = formatPercent(arrow.share);
@@ -459,7 +469,7 @@ export function drawPath(arrow, reading, { left, top, step, size }) {
   const [across, along] = [(v - y) / length, -(u - x) / length];
   const bend = BEND * length * (arrow.side === "key" ? 1 : -1);
   const [midX, midY] = [(x + u) / 2 + bend * across, (y + v) / 2 + bend * along];
-  const width = 1 + WIDEST * Math.min(1, arrow.share);
+  const width = 1 + MAX_WIDTH * Math.min(1, arrow.share);
   const tip = 4 + width;
   const [dx, dy] = [u - midX, v - midY].map((part) => part / Math.hypot(u - midX, v - midY));
   const [endX, endY] = [u - tip * dx, v - tip * dy];

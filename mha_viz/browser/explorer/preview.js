@@ -1,5 +1,5 @@
 // Show the numbers and roles of the head hovered in the grid, and rank all heads by one link.
-import { makeChoice } from "../controls.js";
+import { makeMenu } from "../controls.js";
 import { make } from "../dom.js";
 import { rankHeads, computeUnits } from "../geometry.js";
 import { formatNumber } from "../numerals.js";
@@ -22,28 +22,32 @@ export class Preview {
   #rules = make("dl", { class: "rules" });
   #remark = make("p", { class: "soft" });
   #more = make("details", { class: "more" }, make("summary", {}, NUMBERS), this.#rules, this.#remark, this.#numbers);
-  #rest = make("button", { type: "button", title: "Show what the rules leave out", onclick: () => this.#toggle() });
-  #drawn = ""; // key of the line and the rules, which are not redrawn under the pointer
+  #remainderButton = make("button", {
+    type: "button",
+    title: "Show what the rules leave out",
+    onclick: () => this.#toggle(),
+  });
+  #drawnKey = ""; // key of the line and the rules, which are not redrawn under the pointer
   #stores;
   #chips;
 
-  /** @param {Stores} stores @param {HTMLElement} ask the ranking of heads by a link */
-  constructor(stores, ask) {
+  /** @param {Stores} stores @param {HTMLElement} rankingBox the ranking of heads by a link */
+  constructor(stores, rankingBox) {
     this.#stores = stores;
     this.#chips = new Chips("role_here", stores);
-    this.#more.append(ask);
+    this.#more.append(rankingBox);
     this.box = make("div", { class: "preview" }, this.#name, this.#chips.box, this.#more);
   }
 
   /** @type {(head: number) => void} */
   draw(head) {
-    const { read, stage, heads } = this.#stores;
-    const { reading } = read;
+    const { data, stage, heads } = this.#stores;
+    const { reading } = data;
     const isOpen = head === stage.view.head;
     const hint = isOpen ? " open" : heads.hovered === null ? " Enter opens it" : " click to open";
     const name = make("b", {}, formatMapName(reading, head));
     this.#name.replaceChildren(name, ` (${formatPaperName(reading, head)})`, make("span", { class: "soft" }, hint));
-    this.#chips.box.hidden = isOpen; // they are already shown next to its name
+    this.#chips.box.hidden = isOpen; // shown next to the head's name
     this.#chips.draw(head);
     this.#drawRecipe(head);
     this.#name.hidden = isOpen && heads.hovered === null;
@@ -53,24 +57,24 @@ export class Preview {
   // Draw the recipe of a head, if it has one.
   /** @type {(head: number) => void} */
   #drawRecipe(head) {
-    const { read, look, heads, stage } = this.#stores;
-    const recipes = read.mode ? null : read.recipes; // recipes do not apply to heads that have moved
-    this.#rest.setAttribute("aria-pressed", String(stage.view.shown === UNEXPLAINED));
+    const { data, look, heads, stage } = this.#stores;
+    const recipes = data.mode ? null : data.recipes; // recipes do not apply to heads that have moved
+    this.#remainderButton.setAttribute("aria-pressed", String(stage.view.shown === UNEXPLAINED));
     const key = JSON.stringify([
-      read.reading.key,
+      data.reading.key,
       look.theme,
       head,
-      !!read.mode,
+      !!data.mode,
       recipes?.heads[head],
       recipes?.here?.[head],
     ]);
-    if (key === this.#drawn) return;
-    this.#drawn = key;
+    if (key === this.#drawnKey) return;
+    this.#drawnKey = key;
     this.#remark.hidden = this.#rules.hidden = !recipes;
     if (!recipes) return;
     /** @type {(rule: number | null) => void} */
-    const point = (rule) => heads.point(head, rule);
-    this.#rules.replaceChildren(...makeRows(recipes, head, look.heads, point, this.#rest));
+    const markRule = (rule) => heads.markRule(head, rule);
+    this.#rules.replaceChildren(...makeRows(recipes, head, look.heads, markRule, this.#remainderButton));
     this.#remark.textContent = writeRemark(recipes, head);
   }
 
@@ -82,25 +86,25 @@ export class Preview {
 
   /** @type {(metric: Metric, head: number) => HTMLElement} */
   #makeNumber(metric, head) {
-    const { read, look } = this.#stores;
-    const { reading } = read;
+    const { data, look } = this.#stores;
+    const { reading } = data;
     /** @type {Record<string, number>} */
-    const tops = { nats: Math.log(getKeys(reading).n), share: 1, number: findLargest(metric.values) };
+    const maxima = { nats: Math.log(getKeys(reading).n), share: 1, number: findLargest(metric.values) };
     const bar = make("dd", { class: "bar", "aria-hidden": true });
-    const line = drawBar(reading, look, bar, metric.values[head] ?? 0, tops[metric.unit]);
+    const filledBar = drawBar(reading, look, bar, metric.values[head] ?? 0, maxima[metric.unit]);
     const value = make("dd", {}, formatMeasure(reading, metric, head));
     const help = reading.keys && metric.values[head] === null ? "Not defined between two texts." : metric.help;
-    return make("div", { title: help }, make("dt", {}, metric.label), line, value);
+    return make("div", { title: help }, make("dt", {}, metric.label), filledBar, value);
   }
 }
 
 // ---- Ranking heads by a link --------------------------------------------------------------------------------
 
-const RANKS = 6; // number of heads shown until the user asks for all
+const SHORT_LIST = 6; // heads shown until the user asks for all
 
-export class Ranks {
-  #query = makeChoice("from", [], () => this.#ask());
-  #key = makeChoice("to", [], () => this.#ask());
+export class Ranking {
+  #query = makeMenu("from", [], () => this.#rankLink());
+  #key = makeMenu("to", [], () => this.#rankLink());
   #note = make("p", { class: "soft" });
   #list = make("ol");
   #more = make("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#toggle() });
@@ -113,8 +117,8 @@ export class Ranks {
     this.#list,
     this.#more,
   );
-  #offered = ""; // key of the words in the menus
-  #isWhole = false; // whether all heads are listed, not only the first
+  #menusKey = ""; // key of the words in the menus
+  #showsAll = false; // whether all heads are listed, not only the first
   #stores;
 
   /** @param {Stores} stores */
@@ -122,27 +126,29 @@ export class Ranks {
     this.#stores = stores;
   }
 
-  // Draw the requested link or, if there is none, the one suggested by the pinned word, once its fold is open.
+  // If the section is open, rank heads by the requested link or, by default, by a link of the pinned word.
   draw() {
-    const fold = this.box.closest("details");
-    if (fold) fold.ontoggle = () => this.draw();
-    if (fold && !fold.open) return;
-    const { read, stage, shown, isAlone } = this.#stores;
-    const { reading } = read;
+    const details = this.box.closest("details");
+    if (details) details.ontoggle = () => this.draw();
+    if (details && !details.open) return;
+    const { data, stage, visible, isAlone } = this.#stores;
+    const { reading } = data;
     const { view } = stage;
-    const link = view.link || suggestLink(reading, shown.opened, shown.axes, shown.pinned());
+    const link = view.link || suggestLink(reading, visible.opened, visible.axes, visible.findPinned());
     this.#drawMenus(link, computeUnits(reading, { ...view, special: "keep", side: "all" }));
     const ranked = link && rankHeads(reading, { ...view, link });
     this.#drawList(ranked || []);
     this.#more.hidden = !ranked;
-    this.#more.textContent = this.#isWhole ? `Show the first ${RANKS}` : `Show all ${reading.layers * reading.heads}`;
+    this.#more.textContent = this.#showsAll
+      ? `Show the first ${SHORT_LIST}`
+      : `Show all ${reading.layers * reading.heads}`;
     this.#note.hidden = !!ranked;
     const waiting = isAlone ? "This file contains only some heads, so they cannot be ranked." : "Ranking all heads…";
     this.#note.textContent = link ? waiting : "Choose two words to rank the heads by the link between them.";
   }
 
-  // Make the two words of the menus the link, and pin it.
-  #ask() {
+  // Request the link between the words chosen in the menus, and pin it.
+  #rankLink() {
     const [query, key] = [this.#query.select.value, this.#key.select.value];
     if (query === "" || key === "") return;
     const link = { query: +query, key: +key };
@@ -150,32 +156,32 @@ export class Ranks {
   }
 
   #toggle() {
-    this.#isWhole = !this.#isWhole;
+    this.#showsAll = !this.#showsAll;
     this.draw();
   }
 
   /** @type {(link: Link | null, all: Axes) => void} */
   #drawMenus(link, { rows, cols }) {
-    const { read, stage } = this.#stores;
-    const offered = JSON.stringify([read.reading.key, stage.view.unit]);
-    if (this.#offered !== offered) {
-      this.#offered = offered;
+    const { data, stage } = this.#stores;
+    const menusKey = JSON.stringify([data.reading.key, stage.view.unit]);
+    if (this.#menusKey !== menusKey) {
+      this.#menusKey = menusKey;
       fillMenu(this.#query.select, rows);
       fillMenu(this.#key.select, cols);
     }
     /** @type {(side: Unit[], token: number) => string} */
-    const unitOf = (side, token) => String(side.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "");
-    this.#query.set(link ? unitOf(rows, link.query) : "");
-    this.#key.set(link ? unitOf(cols, link.key) : "");
+    const findUnit = (side, token) => String(side.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "");
+    this.#query.set(link ? findUnit(rows, link.query) : "");
+    this.#key.set(link ? findUnit(cols, link.key) : "");
   }
 
   /** @type {(ranked: Rank[]) => void} */
   #drawList(ranked) {
     const list = this.#list;
-    const top = isShare(this.#stores.read.reading) ? 1 : findLargest(ranked.map(({ weight }) => weight));
+    const top = isShare(this.#stores.data.reading) ? 1 : findLargest(ranked.map(({ weight }) => weight));
     const { activeElement } = /** @type {Document | ShadowRoot} */ (list.getRootNode());
     const hasKeyboard = list.contains(activeElement);
-    const entries = ranked.slice(0, this.#isWhole ? undefined : RANKS);
+    const entries = ranked.slice(0, this.#showsAll ? undefined : SHORT_LIST);
     list.replaceChildren(...entries.map((entry) => this.#makeLine(entry, top)));
     const current = /** @type {HTMLElement | null} */ (list.querySelector('[aria-current="true"]'));
     if (hasKeyboard) current?.focus(); // keep the focus in its place
@@ -183,8 +189,8 @@ export class Ranks {
 
   /** @type {(entry: Rank, top: number) => HTMLElement} */
   #makeLine({ head, weight }, top) {
-    const { read, stage, heads, look } = this.#stores;
-    const { reading } = read;
+    const { data, stage, heads, look } = this.#stores;
+    const { reading } = data;
     const button = make(
       "button",
       { type: "button", onclick: () => heads.open(head), "aria-current": head === stage.view.head },

@@ -1,9 +1,9 @@
-// Hold a reading, the data about its heads, and its visible part.
+// The data of the explorer: a reading, facts about its heads, and the visible part.
 import { computeBlock, computeShades, computeUnits } from "../geometry.js";
 import { getSignColours, getTypedPart } from "../ink.js";
 import { makeLinks } from "../links.js";
 import { getKeys, formatMapName, unpack } from "../reading.js";
-import { OF_STRENGTH, serializeSettings } from "../view.js";
+import { STRENGTH_SETTINGS, serializeSettings } from "../view.js";
 import { listDrawnHeads, getHeadColour, getHeadDash } from "./heads.js";
 import { indexByHead } from "./roles.js";
 /** @import { Axes, Pin, Unit } from "../geometry.js" */
@@ -11,25 +11,26 @@ import { indexByHead } from "./roles.js";
 /** @import { ShownHead } from "../links.js" */
 /** @import { Reading } from "../reading.js" */
 /** @import { Look } from "../stage.js" */
-/** @import { Bows } from "../sentence/arched.js" */
+/** @import { Arcs } from "../sentence/arched.js" */
 /** @import { Finding, Stores } from "./explorer.js" */
 /** @import { ReadingStage } from "./heads.js" */
 /** @import { Arrow } from "./overview.js" */
 /** @import { Recipes } from "./recipe.js" */
 /** @import { Elsewhere, HeadRoles, Mode, Turn } from "./roles.js" */
 
-const KEEP_BYTES = 64e6; // maximum size of the cache for matrices of heads opened earlier
+const CACHE_BYTES = 64e6; // for the matrices of heads opened earlier
 
 /**
- * How a new reading differs from the last one. `isLed`: the server has changed the view in the address.
+ * How a new reading differs from the last one. `isViewReplaced`: the server has changed the view
+ * in the address.
  *
- * @typedef {{ isSame: boolean, isOfSameTokens: boolean, isStep: boolean, isLed: boolean }} Received
+ * @typedef {{ isSame: boolean, isOfSameTokens: boolean, isStep: boolean, isViewReplaced: boolean }} Received
  */
 
 const NOWHERE = /** @type {Elsewhere} */ ({ head: -1, cases: [] }); // as in files
 
-export class Read {
-  reading = /** @type {Reading} */ (/** @type {unknown} */ (null)); // unset until the first bytes arrive
+export class ReadingData {
+  reading = /** @type {Reading} */ (/** @type {unknown} */ (null)); // null until data arrive
   roles = indexByHead({ kinds: {}, on: [], measured: false, roles: [] });
   tour = ""; // the step of the tour, as sent by the server
   opened = 0; // how many times the server has opened a head by itself
@@ -49,7 +50,7 @@ export class Read {
     const { reading } = this;
     const isStep = !!headRoles?.tour && headRoles.tour !== this.tour;
     const isOther = (/** @type {"opened" | "quiet"} */ name) => !!headRoles && headRoles[name] !== this[name];
-    const isLed = isStep || isOther("opened") || isOther("quiet");
+    const isViewReplaced = isStep || isOther("opened") || isOther("quiet");
     if (headRoles) {
       const {
         tour,
@@ -83,37 +84,37 @@ export class Read {
     );
     if (isSame) keepMatrices(reading, newReading, open());
     else this.reading = newReading;
-    return { isSame, isOfSameTokens, isStep, isLed };
+    return { isSame, isOfSameTokens, isStep, isViewReplaced };
   }
 }
 
-// Add the matrices of another part of the current reading; drop the oldest if there is no room.
+// Add the matrices of another part of the current reading; drop the oldest if the cache is full.
 /** @type {(reading: Reading, next: Reading, open: number[]) => void} */
 function keepMatrices(reading, next, open) {
   if (next.link) reading.link = next.link;
   for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
-  const room = Math.max(24, KEEP_BYTES / (4 * reading.n * getKeys(reading).n));
+  const room = Math.max(24, CACHE_BYTES / (4 * reading.n * getKeys(reading).n));
   for (const head of reading.matrices.keys()) {
     if (reading.matrices.size <= room) break;
     if (!open.includes(head)) reading.matrices.delete(head);
   }
 }
 
-// ---- What the view shows ------------------------------------------------------------------------------------
+// ---- The visible part ---------------------------------------------------------------------------------------
 
-// Compute rows, columns and the open heads once per view, and the pinned spot.
+// Compute the rows, columns and open heads of a view, cached until it changes, and the pinned spot.
 
 /** @typedef {{ key: string, reading: Reading, rowsKey: string, axes: Axes, heads: ShownHead[] }} Derived */
 
-export class Shown {
+export class VisiblePart {
   #derived = /** @type {Derived | null} */ (null);
-  #read;
+  #data;
   #stage;
   #look;
 
-  /** @param {Read} read @param {ReadingStage} stage @param {Look} look */
-  constructor(read, stage, look) {
-    this.#read = read;
+  /** @param {ReadingData} data @param {ReadingStage} stage @param {Look} look */
+  constructor(data, stage, look) {
+    this.#data = data;
     this.#stage = stage;
     this.#look = look;
   }
@@ -126,31 +127,31 @@ export class Shown {
     return this.#derive().heads;
   }
 
-  // The head named above the drawings; undefined while its weights are loading.
+  // Return the head named above the drawings; undefined while its weights are loading.
   get opened() {
     return this.heads.find(({ head }) => head === this.#stage.view.head);
   }
 
   #derive() {
-    const { reading } = this.#read;
+    const { reading } = this.#data;
     const { view } = this.#stage;
     const { links, scale } = view;
     const loadedHeads = listDrawnHeads(view).filter((head) => reading.matrices.has(head));
     const key = JSON.stringify([serializeSettings(view, "explorer"), loadedHeads, this.#look.theme]);
     if (this.#derived?.key === key && this.#derived.reading === reading) return this.#derived;
-    const rowsKey = serializeSettings(view, "explorer", OF_STRENGTH);
+    const rowsKey = serializeSettings(view, "explorer", STRENGTH_SETTINGS);
     const axes = this.#getAxes(rowsKey);
-    const alone = loadedHeads.map((head) => this.#makeHead(head, axes));
-    const parts = alone.map(({ part }) => part);
+    const headsWithoutLinks = loadedHeads.map((head) => this.#makeHead(head, axes));
+    const parts = headsWithoutLinks.map(({ part }) => part);
     const lines = makeLinks(parts, axes, links, scale);
-    const heads = alone.map((head, i) => ({ ...head, ...lines[i] }));
+    const heads = headsWithoutLinks.map((head, i) => ({ ...head, ...lines[i] }));
     return (this.#derived = { key, reading, rowsKey, axes, heads });
   }
 
   // Return the rows and columns: the same objects while they are unchanged, so that cached measurements stay valid.
   /** @type {(rowsKey: string) => Axes} */
   #getAxes(rowsKey) {
-    const { reading } = this.#read;
+    const { reading } = this.#data;
     const previous = this.#derived;
     return previous?.reading === reading && previous.rowsKey === rowsKey
       ? previous.axes
@@ -159,7 +160,7 @@ export class Shown {
 
   /** @type {(head: number, axes: Axes) => ShownHead} */
   #makeHead(head, axes) {
-    const { reading } = this.#read;
+    const { reading } = this.#data;
     const { view } = this.#stage;
     const look = this.#look;
     const part = computeBlock(reading, head, view, axes);
@@ -169,7 +170,7 @@ export class Shown {
   }
 
   // Return the pinned spot, or null if its tokens are not shown.
-  pinned() {
+  findPinned() {
     const { pin } = this.#stage.view;
     if (!pin || !this.#derived) return null;
     const { rows, cols } = this.#derived.axes;
@@ -180,7 +181,7 @@ export class Shown {
   }
 
   /** @type {(spot: Spot) => Pin} */
-  pinAt({ row, col }) {
+  makePin({ row, col }) {
     const { rows, cols } = this.axes;
     /** @type {(list: Unit[], index: number | null) => number | null} */
     const token = (list, index) => (index === null ? null : list[index].tokens[0]);
@@ -190,27 +191,27 @@ export class Shown {
 
 // ---- Arcs under the sentence --------------------------------------------------------------------------------
 
-const onPage = /** @type {{ mhaVizBows?: Bows }} */ (globalThis);
-const LEAST = 0.1; // the smallest weight drawn as an arc
-const MOST = 64; // maximum number of words of a sentence with arcs
+const onPage = /** @type {{ mhaVizBows?: Arcs }} */ (globalThis);
+const MIN_WEIGHT = 0.1; // the smallest weight drawn as an arc
+const MAX_WORDS = 64; // maximum number of words of a sentence with arcs
 
 // Whether the sentence above can have arcs: it needs attention weights, and keys from the same text.
 /** @type {(stores: Stores) => boolean} */
-export function hasArcs({ shown, read, isAlone }) {
-  const { rows, cols } = shown.axes;
-  return !isAlone && !read.reading.quantity && rows.length === cols.length && rows.length <= MOST;
+export function hasArcs({ visible, data, isAlone }) {
+  const { rows, cols } = visible.axes;
+  return !isAlone && !data.reading.quantity && rows.length === cols.length && rows.length <= MAX_WORDS;
 }
 
 // Publish the open head's weights between the words of the text for the sentence component, which draws them as arcs
 // and may load later. If a word is pinned, publish only its weights. `says`: a description of the head.
 /** @type {(stores: Stores, says: string) => void} */
 export function publishArcs(stores, says) {
-  const { shown, read, isAlone } = stores;
-  if (isAlone || !shown.opened) return;
-  const { rows } = shown.axes;
-  const { part, colour, head } = shown.opened;
+  const { visible, data, isAlone } = stores;
+  if (isAlone || !visible.opened) return;
+  const { rows } = visible.axes;
+  const { part, colour, head } = visible.opened;
   const ordinary = hasArcs(stores) ? rows.flatMap((unit, i) => (unit.special ? [] : [i])) : [];
-  const spot = shown.pinned() ?? { row: null, col: null };
+  const spot = visible.findPinned() ?? { row: null, col: null };
   /** @type {(row: number, col: number) => boolean} */
   const isShown = (row, col) => (spot.row === null || spot.row === row) && (spot.col === null || spot.col === col);
   /** @type {[number, number, number][]} */
@@ -218,14 +219,14 @@ export function publishArcs(stores, says) {
   ordinary.forEach((row, from) =>
     ordinary.forEach((col, to) => {
       const weight = part.w[row * part.C + col];
-      if (row !== col && weight >= LEAST && isShown(row, col)) links.push([from, to, weight]);
+      if (row !== col && weight >= MIN_WEIGHT && isShown(row, col)) links.push([from, to, weight]);
     }),
   );
-  const roleWords = read.roles.ofHead
+  const roleWords = data.roles.ofHead
     .get(head)
     ?.find(({ active }) => active)
     ?.words.split(/[,.] /)[0];
-  const name = formatMapName(read.reading, head);
+  const name = formatMapName(data.reading, head);
   onPage.mhaVizBows = {
     words: ordinary.map((i) => getTypedPart(rows[i].text)),
     links,

@@ -1,4 +1,4 @@
-// Describe in one line why a head links two tokens and what it then writes.
+// Describe in one line why a head links two tokens and which words it then writes.
 import { make, isolateText } from "../dom.js";
 /** @import { Children } from "../dom.js" */
 /** @import { Axes, Unit } from "../geometry.js" */
@@ -6,7 +6,7 @@ import { make, isolateText } from "../dom.js";
 /** @import { ShownHead } from "../links.js" */
 /** @import { Reasons } from "../reasons/store.js" */
 
-const LEAST = 0.01; // the smallest weight that is explained
+const MIN_WEIGHT = 0.01; // the smallest weight that is explained
 
 /** @typedef {{ row: number, col: number }} Cell */
 
@@ -15,13 +15,13 @@ const LEAST = 0.01; // the smallest weight that is explained
 export function findExplainedLink({ part, chosen }, { rows, cols }, { row, col }) {
   const { w, C } = part;
   let best = null;
-  let top = LEAST;
+  let bestWeight = MIN_WEIGHT;
   for (let r = row ?? 0; r <= (row ?? rows.length - 1); r++)
     for (let c = col ?? 0; c <= (col ?? cols.length - 1); c++) {
       const cell = r * C + c;
-      if (w[cell] < top || (best && w[cell] === top)) continue;
+      if (w[cell] < bestWeight || (best && w[cell] === bestWeight)) continue;
       if ((row === null || col === null) && chosen && !chosen[cell]) continue;
-      top = w[cell];
+      bestWeight = w[cell];
       best = { row: r, col: c };
     }
   return best;
@@ -42,11 +42,11 @@ export function describeReasons({ groups, codes, words }, from, to, query, key) 
   const reasons = [code & 15, code >> 4].filter(Boolean).map((number) => groups[number - 1]);
   const written = words?.[key] ?? [];
   /** @type {Children[]} */
-  const halves = [
+  const clauses = [
     reasons.length ? [`found by ${reasons.join(" and ")}`] : [],
     written.length ? ["writes ", ...written.flatMap((word, i) => [i ? ", " : "", quote(word)])] : [],
   ];
-  const [first, ...rest] = halves.filter((half) => half.length);
+  const [first, ...rest] = clauses.filter((half) => half.length);
   return first ? [quote(from), " → ", quote(to), ": ", ...first, ...rest.flatMap((half) => ["; ", ...half])] : [];
 }
 

@@ -22,15 +22,15 @@ import { formatDecimal } from "../numerals.js";
  */
 
 export const UNEXPLAINED = "unexplained";
-const NAMED = 2; // number of a head's rules that are spoken
-const HARDLY = 0.005; // smaller shares are shown as 0%
+const MAX_SPOKEN = 2; // rules read out by screen readers
+const NEGLIGIBLE = 0.005; // shares below this are shown as 0%
 /** @type {(share: number) => string} */
 const formatShare = (share) => `${formatDecimal(100 * share, 0)}%`;
 /** @type {(share: number | undefined) => string} */
 const formatShareHere = (share) => (share === undefined ? "" : `, here ${formatShare(share)}`);
-const EVEN = "On average it attends evenly to all tokens.";
+const EVEN_TEXT = "On average it attends evenly to all tokens.";
 
-// Make a sample of the colour and the pattern of a kind.
+// Make a sample of the colour and the pattern of a kind of rule.
 /** @type {(recipes: Recipes, kind: string, colours: string[]) => HTMLElement} */
 function makeSample(recipes, kind, colours) {
   const box = make("u", { class: kind });
@@ -47,27 +47,27 @@ const describeRemainder = ({ explained, interval }) =>
 /** @type {(recipes: Recipes, head: number) => string} */
 export function describeRecipe(recipes, head) {
   const { parts, explained, isEven } = recipes.heads[head];
-  const ruleWords = parts.slice(0, NAMED).map(([rule, share]) => describeRule(recipes.rules[rule], share));
-  const remainder = 1 - explained < HARDLY ? "" : `; no rule explains ${describeRemainder(recipes.heads[head])}`;
-  return isEven ? `${EVEN} ` : `On average it attends ${ruleWords.join(", ")}${remainder}. `;
+  const ruleWords = parts.slice(0, MAX_SPOKEN).map(([rule, share]) => describeRule(recipes.rules[rule], share));
+  const remainder = 1 - explained < NEGLIGIBLE ? "" : `; no rule explains ${describeRemainder(recipes.heads[head])}`;
+  return isEven ? `${EVEN_TEXT} ` : `On average it attends ${ruleWords.join(", ")}${remainder}. `;
 }
 
-// List every rule of a head with its share; `rest` names the share that they do not explain.
+// List every rule of a head with its share, and the share that no rule explains, named by `remainderLabel`.
 /**
- * @type {(recipes: Recipes, head: number, colours: string[], point: (rule: number | null) => void,
- *   rest: HTMLElement) => Children}
+ * @type {(recipes: Recipes, head: number, colours: string[], markRule: (rule: number | null) => void,
+ *   remainderLabel: HTMLElement) => Children}
  */
-export function makeRows(recipes, head, colours, point, rest) {
+export function makeRows(recipes, head, colours, markRule, remainderLabel) {
   const { parts, explained, here } = recipes.heads[head];
-  const rows = parts.map(([rule, share], place) => {
+  const rows = parts.map(([rule, share], index) => {
     const { says, kind, needs } = recipes.rules[rule];
-    const isLeft = needs && isLeftOut(recipes);
-    const written = isLeft ? `${says} *` : says;
+    const isSkipped = needs && areRulesSkipped(recipes);
+    const label = isSkipped ? `${says} *` : says;
     const button = make(
       "button",
-      { type: "button", ...makePointerHandlers(rule, point) },
+      { type: "button", ...makePointerHandlers(rule, markRule) },
       makeSample(recipes, kind, colours),
-      written,
+      label,
     );
     return makeRow(
       button,
@@ -75,13 +75,13 @@ export function makeRows(recipes, head, colours, point, rest) {
       kind,
       colours,
       share,
-      formatShare(share) + formatShareHere(isLeft ? undefined : here?.[place]),
+      formatShare(share) + formatShareHere(isSkipped ? undefined : here?.[index]),
     );
   });
-  rest.replaceChildren(makeSample(recipes, UNEXPLAINED, colours), UNEXPLAINED);
-  const left =
+  remainderLabel.replaceChildren(makeSample(recipes, UNEXPLAINED, colours), UNEXPLAINED);
+  const remainderText =
     describeRemainder(recipes.heads[head]) + formatShareHere(recipes.here ? 1 - recipes.here[head] : undefined);
-  return [...rows, makeRow(rest, recipes, UNEXPLAINED, colours, 1 - explained, left)];
+  return [...rows, makeRow(remainderLabel, recipes, UNEXPLAINED, colours, 1 - explained, remainderText)];
 }
 
 /**
@@ -99,21 +99,21 @@ function makeRow(name, recipes, kind, colours, share, says) {
 /** @type {(recipes: Recipes, head: number) => string} */
 export function writeRemark(recipes, head) {
   const { on, rules, heads } = recipes;
-  const isLeft = isLeftOut(recipes) && heads[head].parts.some(([rule]) => rules[rule].needs);
-  const starred = isLeft ? " * needs annotation: left out here." : "";
+  const hasSkipped = areRulesSkipped(recipes) && heads[head].parts.some(([rule]) => rules[rule].needs);
+  const starred = hasSkipped ? " * needs annotation: left out here." : "";
   return `Measured on ${on}: described, not explained.${starred}`;
 }
 
 // Whether rules that need annotation are not applied to this text.
 /** @type {(recipes: Recipes) => boolean} */
-const isLeftOut = ({ here, annotated }) => !!here && !annotated;
+const areRulesSkipped = ({ here, annotated }) => !!here && !annotated;
 
-/** @type {(rule: number, point: (rule: number | null) => void) => Record<string, any>} */
-const makePointerHandlers = (rule, point) => ({
-  onpointerenter: () => point(rule),
-  onpointerleave: () => point(null),
-  onfocus: () => point(rule),
-  onblur: () => point(null),
+/** @type {(rule: number, markRule: (rule: number | null) => void) => Record<string, any>} */
+const makePointerHandlers = (rule, markRule) => ({
+  onpointerenter: () => markRule(rule),
+  onpointerleave: () => markRule(null),
+  onfocus: () => markRule(rule),
+  onblur: () => markRule(null),
 });
 
 // Return the cells of a drawing that a rule predicts, or null if they were not sent.

@@ -19,7 +19,7 @@ import { formatHead } from "../reading.js";
 
 /** @typedef {{ kinds: Record<string, number>, on: string[], measured: boolean, ofHead: Map<number, Role[]> }} Roles */
 
-/** @typedef {{ head: number, pin: Finding["pin"] | null, says: string }} Turn a head of the first visit */
+/** @typedef {{ head: number, pin: Finding["pin"] | null, says: string }} Turn a head shown on a first visit */
 
 /**
  * An example sentence for a head: the words around a link, including its ends, its weight, and whether it is right.
@@ -49,14 +49,14 @@ import { formatHead } from "../reading.js";
  */
 
 /**
- * Heads that are switched off, and how far every other head has moved, as a share of the largest; null if it cannot
- * move.
+ * Heads that are switched off, and how much the attention of every other head has changed, as a share of the largest
+ * change; null if it cannot change.
  *
  * @typedef {{ off: number[], moved: (number | null)[] }} Mode
  */
 
-// Index roles. {kinds: role → index among the colours, on: names of the corpora, ofHead: head → its roles,
-// strongest first}.
+// Index roles by head. Return {kinds: role → index among the colours, on: names of the corpora, ofHead: head → its
+// roles, strongest first}.
 /** @type {(headRoles: Pick<HeadRoles, "kinds" | "on" | "measured" | "roles">) => Roles} */
 export function indexByHead({ kinds, on, measured, roles }) {
   const ofHead = new Map();
@@ -86,20 +86,20 @@ const makeGlyph = (name) => make("b", { class: `glyph ${name}` });
 
 // Draw the glyph of each of `count` heads: its first role, or the kind in the filter, grey if that kind does not show
 // in this text. A small shape stands for each further kind, and an outline surrounds the heads of the kind in the
-// filter. `place` positions an element on a head.
+// filter. `placeOnHead` positions an element on a head.
 /**
- * @type {(roles: Roles, count: number, sought: string | null, place: (box: HTMLElement, head: number) =>
+ * @type {(roles: Roles, count: number, kindFilter: string | null, placeOnHead: (box: HTMLElement, head: number) =>
  *   HTMLElement, colours: string[]) => HTMLElement[]}
  */
-function drawBadges(roles, count, sought, place, colours) {
-  const heads = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.ofHead.has(head));
+function drawBadges(roles, count, kindFilter, placeOnHead, colours) {
+  const heads = Array.from({ length: count }, (_, head) => head).filter((head) => kindFilter || roles.ofHead.has(head));
   return heads.map((head) => {
-    const list = roles.ofHead.get(head) ?? [];
-    const first = list.find((role) => !sought || role.role === sought);
-    const box = place(make("b", { class: sought && !first ? "badges off" : "badges" }), head);
-    const kinds = [...new Set([...(first ? [first] : []), ...list].map(({ role }) => role))];
+    const headRoles = roles.ofHead.get(head) ?? [];
+    const first = headRoles.find((role) => !kindFilter || role.role === kindFilter);
+    const box = placeOnHead(make("b", { class: kindFilter && !first ? "badges off" : "badges" }), head);
+    const kinds = [...new Set([...(first ? [first] : []), ...headRoles].map(({ role }) => role))];
     for (const kind of kinds) {
-      const isActive = list.some((role) => role.role === kind && role.active);
+      const isActive = headRoles.some((role) => role.role === kind && role.active);
       const mark = kind === first?.role ? makeGlyph(first.glyph) : make("s", { class: kind });
       mark.classList.toggle("active", isActive);
       mark.style.setProperty("--colour", getColour(roles, kind, colours));
@@ -107,17 +107,17 @@ function drawBadges(roles, count, sought, place, colours) {
     }
     if (kinds.length) box.setAttribute("aria-label", kinds.join(", "));
     if (kinds.length) box.setAttribute("role", "img");
-    if (sought && first) box.style.outline = `3px solid ${getColour(roles, sought, colours)}`;
+    if (kindFilter && first) box.style.outline = `3px solid ${getColour(roles, kindFilter, colours)}`;
     return box;
   });
 }
 
 // Draw the legend of roles: the glyph of each kind, and the small shape that represents it beside another glyph.
 /**
- * @type {(box: HTMLElement, roles: Roles, sought: string | null, colours: string[], choose: (kind: string) =>
+ * @type {(box: HTMLElement, roles: Roles, kindFilter: string | null, colours: string[], choose: (kind: string) =>
  *   void) => void}
  */
-function drawKinds(box, roles, sought, colours, choose) {
+function drawKinds(box, roles, kindFilter, colours, choose) {
   const index = [...box.children].findIndex((button) => button.matches(":focus"));
   box.replaceChildren(
     ...countKinds(roles).map(([kind, n]) => {
@@ -125,7 +125,7 @@ function drawKinds(box, roles, sought, colours, choose) {
         "button",
         {
           type: "button",
-          "aria-pressed": String(kind === sought),
+          "aria-pressed": String(kind === kindFilter),
           title: `Show heads with the role ${kind}: ${n} on ${roles.on.join(", ")}, not on this sentence`,
           onclick: () => choose(kind),
         },
@@ -149,17 +149,17 @@ export const describeRoles = (list) => list.map((role) => `Known for ${role.name
 
 // A switch that shows or hides roles.
 export class RoleSwitch {
-  #shown = make("input", { type: "checkbox", onchange: () => this.#toggleRoles() });
+  #checkbox = make("input", { type: "checkbox", onchange: () => this.#toggleRoles() });
   box = make(
     "label",
     {
       class: "known",
       title: "Mark each head with the role it has on annotated corpora, as on the Roles page",
     },
-    this.#shown,
+    this.#checkbox,
     "Label roles",
   );
-  signs = make(
+  legend = make(
     "span",
     { class: "signs soft" },
     make("b", { class: "glyph syntax" }),
@@ -182,24 +182,24 @@ export class RoleSwitch {
   }
 
   #toggleRoles() {
-    this.#stores.stage.change({ roles: this.#shown.checked });
+    this.#stores.stage.change({ roles: this.#checkbox.checked });
   }
 
-  // Return the marks for the grid; none while roles are hidden.
-  /** @type {(place: (box: HTMLElement, head: number) => HTMLElement) => HTMLElement[]} */
-  draw(place) {
-    const { read, stage, heads, look, isAlone } = this.#stores;
-    const { reading, roles } = read;
+  // Draw the switch, the legend and the filter. Return the marks for the grid; [] while roles are hidden.
+  /** @type {(placeOnHead: (box: HTMLElement, head: number) => HTMLElement) => HTMLElement[]} */
+  draw(placeOnHead) {
+    const { data, stage, heads, look, isAlone } = this.#stores;
+    const { reading, roles } = data;
     this.unmeasured.hidden = roles.measured || isAlone;
     this.box.hidden = !roles.ofHead.size;
-    this.#shown.checked = stage.view.roles;
-    this.kinds.hidden = this.signs.hidden = this.box.hidden || !stage.view.roles;
+    this.#checkbox.checked = stage.view.roles;
+    this.kinds.hidden = this.legend.hidden = this.box.hidden || !stage.view.roles;
     if (this.kinds.hidden) return [];
-    drawKinds(this.kinds, roles, heads.sought, look.heads, (kind) => {
-      heads.sought = heads.sought === kind ? null : kind;
+    drawKinds(this.kinds, roles, heads.kindFilter, look.heads, (kind) => {
+      heads.kindFilter = heads.kindFilter === kind ? null : kind;
       this.#redraw();
     });
-    return drawBadges(roles, reading.layers * reading.heads, heads.sought, place, look.heads);
+    return drawBadges(roles, reading.layers * reading.heads, heads.kindFilter, placeOnHead, look.heads);
   }
 }
 
@@ -232,7 +232,7 @@ export class Chips {
   // tap.
   /** @type {(role: Role, id: string) => HTMLElement} */
   #makeChip(role, id) {
-    const { read, stage, look, isAlone } = this.#stores;
+    const { data, stage, look, isAlone } = this.#stores;
     const hint = isAlone ? [] : [make("i", {}, " Tap again for its card.")];
     const tip = make("span", { class: "tip", role: "tooltip", id }, role.words, ...hint);
     const box = make("span", { class: "chip" });
@@ -248,7 +248,7 @@ export class Chips {
           if (isAlone)
             box.classList.toggle("open"); // there are no cards
           else if (isTouch && !box.classList.contains("open")) box.classList.add("open");
-          else stage.send("card", formatHead(read.reading, role.head));
+          else stage.send("card", formatHead(data.reading, role.head));
         },
         onblur: () => box.classList.remove("open", "shut"),
       },
@@ -264,7 +264,7 @@ export class Chips {
     );
     box.onpointerleave = () => box.classList.remove("shut");
     box.append(button, tip);
-    box.style.setProperty("--colour", getColour(read.roles, role.role, look.heads));
+    box.style.setProperty("--colour", getColour(data.roles, role.role, look.heads));
     return box;
   }
 }

@@ -2,21 +2,21 @@
 
 /** @typedef {string[]} Typed a text as its code points */
 
-const ALSO_BLANK = "\x1c\x1d\x1e\x1f\x85"; // in Python, which does not include U+FEFF
-const UNSEEN = /^[\p{Cf}\p{Cc}\p{Mn}\p{Zs}]+$/u;
-const MARKS = /^\p{P}+$/u;
+const PYTHON_BLANKS = "\x1c\x1d\x1e\x1f\x85"; // also white space in Python, where U+FEFF is not
+const INVISIBLE = /^[\p{Cf}\p{Cc}\p{Mn}\p{Zs}]+$/u;
+const PUNCTUATION = /^\p{P}+$/u;
 const IN_WORD = /^[\p{L}\p{N}\p{M}]$/u;
 const ACCENT = /^\p{M}$/u;
 const ATTACHED = /^[\p{M}\p{Cf}\u{1f3fb}-\u{1f3ff}]$/u;
-const PICTURE = /^\p{So}$/u;
+const PICTOGRAPH = /^\p{So}$/u;
 const SIGNS = /^[\p{P}\p{S}]+$/u;
-const LINES = "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029";
+const LINE_BREAKS = "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029";
 
 /** @type {(character: string) => boolean} */
 export const isBlank = (character) =>
-  (/^\s$/.test(character) && character !== "\ufeff") || (!!character && ALSO_BLANK.includes(character));
+  (/^\s$/.test(character) && character !== "\ufeff") || (!!character && PYTHON_BLANKS.includes(character));
 /** @type {(text: string) => boolean} */
-export const isPunctuation = (text) => MARKS.test(text);
+export const isPunctuation = (text) => PUNCTUATION.test(text);
 /** @type {(character: string) => boolean} */
 export const isInWord = (character) => IN_WORD.test(character);
 /** @type {(character: string) => boolean} */
@@ -26,17 +26,17 @@ export const isAccent = (character) => ACCENT.test(character);
 export const isAttached = (character) => ATTACHED.test(character);
 // Whether a character is an emoji or similar symbol; neighbouring ones stay together.
 /** @type {(character: string) => boolean} */
-export const isPicture = (character) => PICTURE.test(character);
-// Whether a text consists of punctuation, or signs such as + or $.
+export const isPictograph = (character) => PICTOGRAPH.test(character);
+// Whether a text consists of punctuation or of signs such as + or $.
 /** @type {(typed: Typed) => boolean} */
-export const isSign = (typed) => SIGNS.test(typed.join("")) && !typed.some(isPicture);
+export const isSign = (typed) => SIGNS.test(typed.join("")) && !typed.some(isPictograph);
 // Whether a character is white space that is a word of its own.
 /** @type {(character: string) => boolean} */
-export const isLine = (character) => !!character && LINES.includes(character);
+export const isLineBreak = (character) => !!character && LINE_BREAKS.includes(character);
 
-// Split a text into code points; those that no tokenizer or page can process become U+FFFD.
+// Split a text into code points; replace NUL and lone surrogates by U+FFFD.
 /** @type {(text: string) => Typed} */
-export const clean = (text) => Array.from(text, (c) => (/^[\0\ud800-\udfff]$/.test(c) ? "\ufffd" : c));
+export const splitCodePoints = (text) => Array.from(text, (c) => (/^[\0\ud800-\udfff]$/.test(c) ? "\ufffd" : c));
 
 /** @type {(typed: Typed) => Typed} */
 export function strip(typed) {
@@ -49,14 +49,14 @@ export function strip(typed) {
 export function makeVisible(typed) {
   const inner = strip(typed);
   const text = inner.join("");
-  if (text && !UNSEEN.test(text)) return text;
+  if (text && !INVISIBLE.test(text)) return text;
   const code = (/** @type {string} */ c) => /** @type {number} */ (c.codePointAt(0)).toString(16).toUpperCase();
   return (inner.length ? inner : typed).map((c) => `U+${code(c).padStart(4, "0")}`).join(" ");
 }
 
-// Return the start of a span without leading white space; a span of only white space is unchanged.
+// Return the start of a span after its leading white space; for a span of only white space, its start.
 /** @type {(typed: Typed, start: number, end: number) => number} */
 export function skipBlanks(typed, start, end) {
-  const first = typed.slice(start, end).findIndex((c) => !isBlank(c));
-  return first < 0 ? start : start + first;
+  const offset = typed.slice(start, end).findIndex((c) => !isBlank(c));
+  return offset < 0 ? start : start + offset;
 }

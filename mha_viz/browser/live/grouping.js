@@ -5,8 +5,8 @@ import {
   isAttached,
   isBlank,
   isInWord,
-  isLine,
-  isPicture,
+  isLineBreak,
+  isPictograph,
   isPunctuation,
   isSign,
   strip,
@@ -17,15 +17,15 @@ import {
 /** @import { Typed } from "./characters.js" */
 
 /**
- * A token from the tokenizer: its span in code points; its word number according to the tokenizer, null for [CLS],
- * [SEP] and similar tokens; and whether the tokenizer has no token for that text.
+ * A token from the tokenizer: its span in code points; its word number according to the tokenizer, null for special
+ * tokens; and whether its text is not in the vocabulary.
  *
  * @typedef {{ id: number, name: string, start: number, end: number, word: number | null, isUnknown?: boolean }} Piece
  */
 
 const UNKNOWN = "[UNK]";
 const APOSTROPHES = "'’ʼ＇";
-const MASKS = ["[MASK]", "<mask>"]; // a word of its own
+const MASKS = ["[MASK]", "<mask>"]; // words of their own
 const JOINER = "\u200d"; // joins several emoji into one
 const EMPTY = "∅"; // the name of an empty token
 /** @type {Record<string, string>} */
@@ -34,7 +34,7 @@ const BLANK_LETTERS = { Ġ: " ", "▁": " ", ĉ: "\t", Ċ: "\n", ċ: "\v", Č: "
 // Return the tokens and words of a text, and which tokens are punctuation.
 /** @type {(typed: Typed, pieces: Piece[]) => Axis & { marks: boolean[] }} */
 export function groupTokens(typed, pieces) {
-  const trimmed = setPlaces(pieces, typed);
+  const trimmed = adjustSpans(pieces, typed);
   const numbers = numberWords(trimmed, typed);
   const groups = joinGroups(numbers);
   return {
@@ -55,29 +55,29 @@ export function groupTokens(typed, pieces) {
   };
 }
 
-// Return the displayed text of a token or word: after [UNK] if the model reads that.
+// Return the displayed text of a token or word, with the prefix [UNK] if the model reads that instead.
 /** @type {(text: string, pieces: Piece[]) => string} */
 const formatWord = (text, pieces) =>
   text !== UNKNOWN && pieces.some(({ isUnknown }) => isUnknown) ? `${UNKNOWN} ${text}` : text;
 
-// Set the spans of the tokens, by the rule of `set_places` in text/pieces.py, which explains it.
+// Adjust the spans of the tokens. `adjust_spans` in text/pieces.py explains the rule.
 /** @type {(pieces: Piece[], typed: Typed) => Piece[]} */
-function setPlaces(pieces, typed) {
-  let [behind, limit] = [-1, typed.length]; // where the next token begins, and the next one that shares no character
+function adjustSpans(pieces, typed) {
+  let [nextStart, limit] = [-1, typed.length]; // starts of the next token, and of the next without overlap
   return pieces
     .toReversed()
     .map((piece) => {
       const { start, end, word } = piece;
-      const isBeforeLetter = start === behind;
-      if (word !== null && behind >= end) limit = behind;
-      if (start < end || word !== null) behind = start;
-      return word === null ? piece : placePiece(piece, typed, limit, isBeforeLetter);
+      const isBeforeLetter = start === nextStart;
+      if (word !== null && nextStart >= end) limit = nextStart;
+      if (start < end || word !== null) nextStart = start;
+      return word === null ? piece : adjustSpan(piece, typed, limit, isBeforeLetter);
     })
     .reverse();
 }
 
 /** @type {(piece: Piece, typed: Typed, limit: number, isBeforeLetter: boolean) => Piece} */
-function placePiece(piece, typed, limit, isBeforeLetter) {
+function adjustSpan(piece, typed, limit, isBeforeLetter) {
   let { start, end } = piece;
   const { name } = piece;
   const inner = strip(typed.slice(start, end)).join("");
@@ -96,8 +96,8 @@ const isBlankMark = (name) => /^▁+$/.test(name);
 // Return the white space that a name consists of; none for other names.
 /** @type {(name: string) => Typed} */
 function listBlanks(name) {
-  const written = Array.from(name, (letter) => BLANK_LETTERS[letter] ?? letter);
-  return written.every(isBlank) ? written : [];
+  const characters = Array.from(name, (letter) => BLANK_LETTERS[letter] ?? letter);
+  return characters.every(isBlank) ? characters : [];
 }
 
 /** @type {(pieces: Piece[], typed: Typed) => (number | null)[]} */
@@ -119,15 +119,28 @@ function numberWords(pieces, typed) {
 /** @type {(previous: Piece, piece: Piece, typed: Typed) => boolean} */
 function startsWord(previous, piece, typed) {
   if (piece.start < previous.end) return false;
-  const [before, written] = [typed.slice(previous.start, previous.end), typed.slice(piece.start, piece.end)];
-  const [between, last] = [typed.slice(previous.end, piece.start), before[before.length - 1]];
-  if (before.every(isBlank)) return before.some(isLine) && !isBlankMark(previous.name);
-  if (between.length && (isBlank(between[0]) || isBlank(between[between.length - 1]))) return true;
+  const [previousCharacters, characters] = [
+    typed.slice(previous.start, previous.end),
+    typed.slice(piece.start, piece.end),
+  ];
+  const [gap, last] = [typed.slice(previous.end, piece.start), previousCharacters[previousCharacters.length - 1]];
+  if (previousCharacters.every(isBlank)) return previousCharacters.some(isLineBreak) && !isBlankMark(previous.name);
+  if (gap.length && (isBlank(gap[0]) || isBlank(gap[gap.length - 1]))) return true;
   if (isBlank(last) || MASKS.includes(previous.name) || MASKS.includes(piece.name)) return true;
-  if (isInsideContraction(previous, piece, typed) || isAttached(written[0] ?? "") || last === JOINER) return false;
-  const base = dropAttached(typed, previous);
-  if ((written.length && written.every(isBlank)) || isSign(written.slice(0, 1)) || isSign(base.slice(-1))) return true;
-  if (base.length && written.length && isPicture(base[base.length - 1]) !== isPicture(written[0])) return true;
+  if (isInsideContraction(previous, piece, typed) || isAttached(characters[0] ?? "") || last === JOINER) return false;
+  const baseLetters = dropAttached(typed, previous);
+  if (
+    (characters.length && characters.every(isBlank)) ||
+    isSign(characters.slice(0, 1)) ||
+    isSign(baseLetters.slice(-1))
+  )
+    return true;
+  if (
+    baseLetters.length &&
+    characters.length &&
+    isPictograph(baseLetters[baseLetters.length - 1]) !== isPictograph(characters[0])
+  )
+    return true;
   return piece.word !== previous.word;
 }
 
@@ -138,7 +151,7 @@ function dropAttached(typed, { start, end }) {
   return typed.slice(start, end).filter((c) => !isAttached(c));
 }
 
-// Whether two tokens meet at an apostrophe between letters: didn|'|t, didn|'t.
+// Whether two tokens meet at an apostrophe between letters, as in didn|'|t and didn|'t.
 /** @type {(previous: Piece, piece: Piece, typed: Typed) => boolean} */
 function isInsideContraction(previous, piece, typed) {
   if (previous.end !== piece.start) return false;
@@ -163,20 +176,20 @@ function joinGroups(numbers) {
 const CONTINUES = "##"; // prefix of a token that continues its word
 const BLANKS = "Ġ▁ ";
 
-// Return the displayed text of each token, by the rule of `make_drawn_texts` in text/pieces.py, which explains it.
+// Return the displayed text of each token. `make_drawn_texts` in text/pieces.py explains the rule.
 /** @type {(pieces: Piece[], numbers: (number | null)[], typed: Typed) => string[]} */
 function makeDrawnTexts(pieces, numbers, typed) {
-  const marksBeginnings = pieces.some(({ name }) => name && BLANKS.includes(name[0]));
+  const marksWordStarts = pieces.some(({ name }) => name && BLANKS.includes(name[0]));
   return pieces.map((piece, i) => {
     const continues =
       i > 0 && numbers[i] !== null && numbers[i] === numbers[i - 1] && isAfterLetters(pieces[i - 1], typed);
-    const isMarked =
+    const isContinuation =
       piece.name.startsWith(CONTINUES) ||
-      (marksBeginnings
+      (marksWordStarts
         ? !BLANKS.includes(piece.name[0] ?? "")
         : continues && meetInLetters(pieces[i - 1], piece, typed));
     const written = getName(pieces, i, typed);
-    return (continues && isMarked && written !== UNKNOWN ? CONTINUES : "") + written;
+    return (continues && isContinuation && written !== UNKNOWN ? CONTINUES : "") + written;
   });
 }
 

@@ -4,7 +4,7 @@
 /** @typedef {{ n: number, special: number[], marks: boolean[] }} Keys */
 
 /** @type {(matrix: Float32Array, keys: Keys, offset: number) => number | null} */
-function sumAtOffset(matrix, { n, special }, offset) {
+function computeMeanAtOffset(matrix, { n, special }, offset) {
   let [sum, rows] = [0, 0];
   for (let i = Math.max(0, -offset); i < Math.min(n, n - offset); i++)
     if (!special[i]) {
@@ -14,11 +14,11 @@ function sumAtOffset(matrix, { n, special }, offset) {
   return rows ? sum / rows : null;
 }
 
-// Return the mean weight from a row to the keys for which `isOne`.
-/** @type {(matrix: Float32Array, keys: Keys, isOne: (key: number) => boolean) => number} */
-function sumOnKeys(matrix, { n }, isOne) {
+// Return the mean over rows of the total weight to the keys that are counted.
+/** @type {(matrix: Float32Array, keys: Keys, isCounted: (key: number) => boolean) => number} */
+function computeMeanOnKeys(matrix, { n }, isCounted) {
   let sum = 0;
-  for (let key = 0; key < n; key++) if (isOne(key)) for (let i = key; i < matrix.length; i += n) sum += matrix[i];
+  for (let key = 0; key < n; key++) if (isCounted(key)) for (let i = key; i < matrix.length; i += n) sum += matrix[i];
   return sum / n;
 }
 
@@ -31,11 +31,11 @@ function computeEntropy(matrix, { n }) {
 
 /** @type {Record<string, (matrix: Float32Array, keys: Keys) => number | null>} */
 export const MEASURES = {
-  previous: (matrix, keys) => sumAtOffset(matrix, keys, -1),
-  following: (matrix, keys) => sumAtOffset(matrix, keys, 1),
-  same: (matrix, keys) => sumAtOffset(matrix, keys, 0),
-  cls: (matrix, keys) => sumOnKeys(matrix, keys, (key) => key === 0 && !!keys.special[key]),
-  sep: (matrix, keys) => sumOnKeys(matrix, keys, (key) => key > 0 && !!keys.special[key]),
-  punctuation: (matrix, keys) => sumOnKeys(matrix, keys, (key) => keys.marks[key]),
+  previous: (matrix, keys) => computeMeanAtOffset(matrix, keys, -1),
+  following: (matrix, keys) => computeMeanAtOffset(matrix, keys, 1),
+  same: (matrix, keys) => computeMeanAtOffset(matrix, keys, 0),
+  cls: (matrix, keys) => computeMeanOnKeys(matrix, keys, (key) => key === 0 && !!keys.special[key]),
+  sep: (matrix, keys) => computeMeanOnKeys(matrix, keys, (key) => key > 0 && !!keys.special[key]),
+  punctuation: (matrix, keys) => computeMeanOnKeys(matrix, keys, (key) => keys.marks[key]),
   entropy: computeEntropy,
 };

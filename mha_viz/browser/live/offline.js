@@ -1,24 +1,24 @@
 // The service worker of a page that works without a server. The page itself is fetched from its host if reachable; its
-// files, whose addresses change with their content, come from this device once they were fetched. No other address on
+// files, whose addresses change with their content, come from this device once fetched. No other address on
 // the host is affected. The worker unregisters itself when its file is gone.
 
 // Filled in when the page is written (figures/files/live.py): `first` is stored on the first visit, `all` once the
-// model has loaded. Browsers fetch this file again; if it has changed, they install the new version of the page.
+// model has loaded. Browsers check this file for changes; if it has changed, they install the new version of the page.
 const STORED = /** @type {{ first: string[], all: string[] }} */ ({ first: [], all: [] });
 const PAGE = "./";
 
 const SELF_FILE = "offline.js"; // this file
 
 const scope = /** @type {any} */ (self);
-const STORE = `mha-viz ${scope.registration.scope}`; // other pages of the host have stores, too
+const CACHE = `mha-viz ${scope.registration.scope}`; // other pages of the host have caches, too
 /** @type {(name: string) => string} */
 const resolveAddress = (name) => new URL(name, scope.registration.scope).href;
 const PAGES = new Set([PAGE, "index.html"].map(resolveAddress));
 const FILES = new Set(STORED.all.filter((name) => name !== PAGE).map(resolveAddress));
 /** @type {() => Promise<Cache>} */
-const openStore = () => caches.open(STORE);
+const openStore = () => caches.open(CACHE);
 /** @type {Map<string, Promise<void>>} */
-const storing = new Map(); // pending writes, by address
+const pendingWrites = new Map(); // pending writes, by address
 
 // Store a copy in the background. If there is no room, the page still works online.
 /** @type {(event: any, address: string, response: Response) => Response} */
@@ -28,15 +28,15 @@ function storeCopy(event, address, response) {
   const stored = openStore()
     .then((files) => files.put(address, copy))
     .catch(() => {})
-    .finally(() => storing.delete(address));
-  storing.set(address, stored);
+    .finally(() => pendingWrites.delete(address));
+  pendingWrites.set(address, stored);
   event.waitUntil(stored);
   return response;
 }
 
 /** @type {(names: string[]) => Promise<void>} */
 async function storeFiles(names) {
-  await Promise.all(storing.values());
+  await Promise.all(pendingWrites.values());
   const files = await openStore();
   for (const name of names) {
     if (name === PAGE) await files.add(new Request(PAGE, { cache: "no-cache" }));
@@ -60,9 +60,9 @@ async function unregisterIfGone() {
   const answer = await fetch(SELF_FILE, { cache: "no-cache" });
   const isScript = /javascript/.test(answer.headers.get("content-type") ?? "");
   if (answer.ok ? isScript : ![404, 410].includes(answer.status)) return;
-  await Promise.all(storing.values());
+  await Promise.all(pendingWrites.values());
   await scope.registration.unregister();
-  await caches.delete(STORE);
+  await caches.delete(CACHE);
 }
 
 /** @type {(event: any) => Promise<Response>} */

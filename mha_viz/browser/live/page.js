@@ -6,7 +6,7 @@ import { make } from "../dom.js";
 /** @import { Message } from "./reader.js" */
 
 /** @typedef {{ show: (data: any, ofHeads?: HeadRoles) => void }} Drawing */
-/** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Drawing} Create */
+/** @typedef {(root: HTMLElement, send: Send, readAddress: () => string) => Drawing} Create */
 
 // Filled in when the page is written (figures/files/live.py).
 const READER = "reader.js";
@@ -25,20 +25,20 @@ export async function openLive(create, style) {
   document.getElementById("unserved")?.remove();
   const section = /** @type {HTMLElement} */ (document.getElementById("live"));
   /** @type {(selector: string) => any} */
-  const part = (selector) => section.querySelector(selector);
-  const content = JSON.parse(part("script").textContent);
-  let changed = content.start;
+  const findPart = (selector) => section.querySelector(selector);
+  const content = JSON.parse(findPart("script").textContent);
+  let address = content.start;
   /** @type {Send} */
   const send = (name, value) => {
-    if (name === "view") changed = buildAddress(value);
+    if (name === "view") address = buildAddress(value);
   };
-  const host = part("[data-live]");
+  const host = findPart("[data-live]");
   try {
     const root = attachStyle(host, style);
     await waitForFonts();
-    const drawing = create(root, send, () => changed);
+    const drawing = create(root, send, () => address);
     drawing.show(await inflate(content.packet), content.ofHeads);
-    listen(part, (message) => drawing.show(message));
+    listen(findPart, (message) => drawing.show(message));
   } catch (error) {
     host.replaceWith(make("p", {}, NOT_DRAWN));
     throw error;
@@ -46,7 +46,7 @@ export async function openLive(create, style) {
   navigator.serviceWorker?.register("offline.js").catch(() => {}); // without it, the page does not work offline
 }
 
-// Make an element with the explorer's style, which applies to nothing else on the page.
+// Make an element for the explorer, with a style that applies only to it.
 /** @type {(host: HTMLElement, style: string) => HTMLElement} */
 function attachStyle(host, style) {
   const shadow = host.attachShadow({ mode: "open" });
@@ -60,56 +60,56 @@ function attachStyle(host, style) {
 }
 
 // Send typed text to the worker; draw only the answer to the latest sentence.
-/** @type {(part: (selector: string) => any, show: (reading: any) => void) => void} */
-function listen(part, show) {
-  const [form, field, status, bar] = ["form", "input", "[role=status]", "progress"].map(part);
+/** @type {(findPart: (selector: string) => any, show: (reading: any) => void) => void} */
+function listen(findPart, show) {
+  const [form, field, status, bar] = ["form", "input", "[role=status]", "progress"].map(findPart);
   /** @type {Worker | null} */
   let worker = null;
-  let waiting = 0;
+  let unanswered = 0;
   const fail = (sentence = FAILED) => {
     worker?.terminate();
-    [worker, waiting, bar.hidden] = [null, 0, true]; // the next sentence tries again
+    [worker, unanswered, bar.hidden] = [null, 0, true]; // the next sentence tries again
     status.textContent = sentence;
   };
   /** @type {(event: MessageEvent<Message>) => void} */
-  const heard = ({ data }) => {
+  const onMessage = ({ data }) => {
     const { loaded, total = 0, refusal = "", note = "" } = data;
     if (data.failed) return fail(data.large ? TOO_LARGE : FAILED);
     bar.hidden = loaded === undefined || loaded === total;
     if (loaded !== undefined) {
       [bar.value, bar.max] = [loaded, total];
       const progress = `Downloading the model: ${formatMegabytes(loaded)} of ${formatMegabytes(total)} MB`;
-      status.textContent = loaded < total ? progress : waiting ? READING : "";
+      status.textContent = loaded < total ? progress : unanswered ? READING : "";
       return;
     }
-    if (--waiting) return;
+    if (--unanswered) return;
     if (data.reading) show(attachMatrices(data));
     status.textContent = refusal || note || `Read on this device: ${data.reading.n} tokens.`;
     storeAll();
   };
   /** @type {(text: string | null) => void} */
   const ask = (text) => {
-    worker ??= startWorker(heard, fail);
+    worker ??= startWorker(onMessage, fail);
     worker.postMessage(text);
   };
   form.addEventListener("submit", (/** @type {Event} */ event) => {
     event.preventDefault();
-    waiting++;
+    unanswered++;
     status.textContent = READING;
     ask(field.value);
   });
   field.addEventListener("input", () => ask(null), { once: true }); // load the model when the user begins to type
 }
 
-/** @type {(heard: (event: MessageEvent<Message>) => void, fail: () => void) => Worker} */
-function startWorker(heard, fail) {
+/** @type {(onMessage: (event: MessageEvent<Message>) => void, fail: () => void) => Worker} */
+function startWorker(onMessage, fail) {
   const worker = new Worker(READER, { type: "module" });
-  worker.addEventListener("message", heard);
+  worker.addEventListener("message", onMessage);
   worker.addEventListener("error", () => fail());
   return worker;
 }
 
-// Ask for everything to be stored that the page needs offline; an updated worker that takes over is asked too.
+// Ask the service worker, and any update of it that takes over, to store everything that the page needs offline.
 /** @type {() => void} */
 function storeAll() {
   const workers = navigator.serviceWorker;

@@ -1,6 +1,6 @@
-// The worker of a page that works without a server. It fetches the model when the first sentence comes, and answers
-// each sentence with a reading. It contacts no other host, and sends no part of a sentence anywhere.
-import { clean, strip } from "./characters.js";
+// The worker of a page that works without a server. It fetches the model when the user begins to type, and answers each
+// sentence with a reading. It contacts no other host, and sends no part of a sentence anywhere.
+import { splitCodePoints, strip } from "./characters.js";
 import { groupTokens } from "./grouping.js";
 import { MEASURES } from "./measures.js";
 import { Reader } from "./tokenizer.js";
@@ -19,7 +19,7 @@ import { Reader } from "./tokenizer.js";
  * @property {Rules} rules
  */
 
-/** @typedef {{ common: Model["common"], reader: Reader, session: any, ort: any, limit: number }} Loaded */
+/** @typedef {{ common: Model["common"], reader: Reader, session: any, ort: any, limit: number }} LoadedModel */
 
 /**
  * A message from the worker: how much of the model has been fetched; or a reading with its weights, [layer, head,
@@ -41,7 +41,7 @@ const RUNTIME = "ort-wasm-simd-threaded";
 // Further optimization doubles the start-up time without speeding up runs.
 const WASM = { executionProviders: ["wasm"], graphOptimizationLevel: "basic" };
 
-/** @type {Promise<Loaded> | null} */
+/** @type {Promise<LoadedModel> | null} */
 let loading = null;
 
 /** @type {(name: string) => Promise<Response>} */
@@ -67,7 +67,7 @@ async function fetchWeights(names, total) {
   return bytes;
 }
 
-/** @type {() => Promise<Loaded>} */
+/** @type {() => Promise<LoadedModel>} */
 async function load() {
   const [ort, { Tokenizer }, model] = await Promise.all([
     import(resolveAddress("ort.wasm.min.mjs")),
@@ -76,17 +76,17 @@ async function load() {
   ]);
   ort.env.wasm.numThreads = 1; // more threads need headers that a static host may not send
   ort.env.wasm.wasmPaths = { mjs: resolveAddress(`${RUNTIME}.mjs`), wasm: resolveAddress(`${RUNTIME}.wasm`) };
-  const started = ort.InferenceSession.create(new Uint8Array(), WASM).catch(() => {}); // compile while the model loads
+  const warmUp = ort.InferenceSession.create(new Uint8Array(), WASM).catch(() => {}); // compile while the model loads
   const bytes = await fetchWeights(model.parts, model.bytes);
-  await started;
+  await warmUp;
   const session = await ort.InferenceSession.create(bytes, WASM);
   const { common, rules } = model;
   return { common, reader: new Reader(new Tokenizer(model.tokenizer, {}), rules), session, ort, limit: rules.limit };
 }
 
-/** @type {(text: string, loaded: Loaded) => Promise<Message>} */
+/** @type {(text: string, loaded: LoadedModel) => Promise<Message>} */
 async function read(text, { common, reader, session, ort, limit }) {
-  const characters = clean(text);
+  const characters = splitCodePoints(text);
   if (!strip(characters).length) return { refusal: "Type a sentence first." };
   const { pieces, count } = reader.read(characters);
   if (!pieces.some(({ word, end }) => word !== null || end)) {
@@ -111,7 +111,7 @@ async function read(text, { common, reader, session, ort, limit }) {
   return { reading: { ...common, ...axis, key: text, of: text, full: heads, metrics }, weights: attention.data, note };
 }
 
-// Answer a message; null announces that the user is typing.
+// Answer a message; null means that the user has begun to type.
 /** @type {(event: MessageEvent<string | null>) => Promise<void>} */
 async function answer({ data }) {
   try {

@@ -13,33 +13,33 @@ import { isBlank } from "./characters.js";
  * @property {{ encode: (words: string[]) => string[], tokens_to_ids: Map<string, number> }} model
  */
 
-/** @typedef {{ content: string, id: number, lstrip: boolean, rstrip: boolean }} Added */
-/** @typedef {{ id: number, name: string }} Around */
-/** @typedef {[first: number, last: number, becomes: string | number]} Run */
+/** @typedef {{ content: string, id: number, lstrip: boolean, rstrip: boolean }} AddedToken */
+/** @typedef {{ id: number, name: string }} SpecialToken */
+/** @typedef {[first: number, last: number, becomes: string | number]} CharacterRun */
 
 /**
- * A tokenizer as data (models/reading/tokenizer_rules.py): the runs of characters that are replaced, and of characters
- * that separate words or are words.
+ * A tokenizer as data (models/reading/tokenizer_rules.py). `becomes` and `splits` are runs of code points: characters
+ * that are replaced, and characters that separate words or are words.
  *
  * @typedef {object} Rules
- * @property {number} limit pieces
- * @property {number} characters the most that are read
+ * @property {number} limit maximum number of tokens, including special ones
+ * @property {number} characters maximum number of characters that are read
  * @property {number | null} unknown
  * @property {number[]} delimiters
- * @property {Around[]} before
- * @property {Around[]} after
- * @property {Added[]} added
- * @property {Run[]} becomes
- * @property {Run[] | null} splits where classes of characters separate words; the library may cut these further
- * @property {boolean} bytes pieces are made of bytes
- * @property {boolean} blankFirst a space is put before a text
+ * @property {SpecialToken[]} before
+ * @property {SpecialToken[]} after
+ * @property {AddedToken[]} added
+ * @property {CharacterRun[]} becomes
+ * @property {CharacterRun[] | null} splits word boundaries; the library may split words further
+ * @property {boolean} bytes whether tokens are made of bytes
+ * @property {boolean} blankFirst whether a space is added before a text
  */
 
 /** @typedef {{ pieces: Piece[], count: number }} ReadPieces `count`: the number of tokens before the cut */
 /** @typedef {{ text: string, spans: [number, number][] }} Stretch characters with their places, by code unit */
 
-const PADDED = 0; // a character between two spaces
-const DECOMPOSED = 1;
+const PADDED = 0; // replace a character by itself between two spaces
+const DECOMPOSED = 1; // replace a character by its decomposition
 const BLANK = 0; // separates words
 
 export class Reader {
@@ -61,7 +61,7 @@ export class Reader {
     const { limit, characters, before, after } = this.#rules;
     const inner = this.#tokenize(typed.slice(0, characters));
     const room = limit - before.length - after.length;
-    /** @type {(around: Around) => Piece} */
+    /** @type {(around: SpecialToken) => Piece} */
     const makeSpecial = ({ id, name }) => ({ id, name, start: 0, end: 0, word: null });
     const pieces = [...before.map(makeSpecial), ...inner.slice(0, room), ...after.map(makeSpecial)];
     return { pieces, count: inner.length + before.length + after.length };
@@ -71,15 +71,15 @@ export class Reader {
   #tokenize(typed) {
     /** @type {Piece[]} */
     const pieces = [];
-    let [from, word] = [0, 0];
+    let [from, wordNumber] = [0, 0];
     /** @type {(end: number) => void} */
     const addWords = (end) => {
       for (const { text, spans } of this.#splitWords(typed, from, end))
-        pieces.push(...this.#makePieces(text, spans, word++));
+        pieces.push(...this.#makePieces(text, spans, wordNumber++));
     };
     for (const { added, start, end } of this.#findAdded(typed)) {
       addWords(start);
-      pieces.push(this.#makePiece(added.id, added.content, [start, end], word++));
+      pieces.push(this.#makePiece(added.id, added.content, [start, end], wordNumber++));
       from = end;
     }
     addWords(typed.length);
@@ -87,14 +87,14 @@ export class Reader {
   }
 
   // Find typed special tokens such as [MASK], with the white space that belongs to them.
-  /** @type {(typed: Typed) => { added: Added, start: number, end: number }[]} */
+  /** @type {(typed: Typed) => { added: AddedToken, start: number, end: number }[]} */
   #findAdded(typed) {
     if (!this.#added) return [];
     const text = typed.join("");
     let [unit, point, last] = [0, 0, 0];
     return [...text.matchAll(this.#added)].map(({ 0: content, index }) => {
       for (; unit < index; point++) unit += typed[point].length;
-      const added = /** @type {Added} */ (this.#rules.added.find((token) => token.content === content));
+      const added = /** @type {AddedToken} */ (this.#rules.added.find((token) => token.content === content));
       let [start, end] = [point, point + [...content].length];
       if (added.lstrip) while (start > last && isBlank(typed[start - 1])) start--;
       if (added.rstrip) while (end < typed.length && isBlank(typed[end])) end++;
@@ -113,7 +113,7 @@ export class Reader {
     return this.#library.pre_tokenizer ? parts.flatMap((part) => this.#cutStretch(part)) : parts;
   }
 
-  // Cut a stretch of text; the library returns it in consecutive parts.
+  // Split a stretch with the library, which returns consecutive parts.
   /** @type {(stretch: Stretch) => Stretch[]} */
   #cutStretch(stretch) {
     const words = /** @type {(text: string) => string[]} */ (this.#library.pre_tokenizer)(stretch.text);
@@ -148,10 +148,10 @@ export class Reader {
     });
   }
 
-  /** @type {(id: number, name: string, span: [number, number], word: number) => Piece} */
-  #makePiece(id, name, [start, end], word) {
+  /** @type {(id: number, name: string, span: [number, number], wordNumber: number) => Piece} */
+  #makePiece(id, name, [start, end], wordNumber) {
     const isSpecial = this.#rules.delimiters.includes(id);
-    const number = isSpecial ? null : this.#rules.bytes ? 0 : word; // byte-level tokens mark blanks themselves
+    const number = isSpecial ? null : this.#rules.bytes ? 0 : wordNumber; // byte-level tokens mark blanks themselves
     const isUnknown = number !== null && id === this.#rules.unknown;
     return { id, name: isUnknown ? "[UNK]" : name, start, end, word: number, isUnknown };
   }
@@ -164,7 +164,7 @@ const escapePattern = (text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 const joinSpans = (spans) => [spans[0][0], spans[spans.length - 1][1]];
 
 // Return the characters to which the tokenizer maps a character.
-/** @type {(runs: Run[], character: string) => string} */
+/** @type {(runs: CharacterRun[], character: string) => string} */
 function replaceCharacter(runs, character) {
   const replacement = findRun(runs, /** @type {number} */ (character.codePointAt(0)))?.[2] ?? character;
   if (replacement === PADDED) return ` ${character} `;
@@ -172,7 +172,7 @@ function replaceCharacter(runs, character) {
 }
 
 // Find the run that contains a character; runs are sorted.
-/** @type {(runs: Run[], code: number) => Run | undefined} */
+/** @type {(runs: CharacterRun[], code: number) => CharacterRun | undefined} */
 function findRun(runs, code) {
   let [low, high] = [0, runs.length];
   while (low < high) {
@@ -184,20 +184,20 @@ function findRun(runs, code) {
 }
 
 // Split a stretch into words by the class of each character.
-/** @type {(stretch: Stretch, splits: Run[]) => Stretch[]} */
+/** @type {(stretch: Stretch, splits: CharacterRun[]) => Stretch[]} */
 function split({ text, spans }, splits) {
   /** @type {Stretch[]} */
   const words = [];
-  let [at, isOpen] = [0, false];
+  let [position, isInWord] = [0, false];
   for (const character of text) {
     const run = findRun(splits, /** @type {number} */ (character.codePointAt(0)));
-    const places = spans.slice(at, (at += character.length));
-    if (isOpen && !run) {
+    const characterSpans = spans.slice(position, (position += character.length));
+    if (isInWord && !run) {
       const word = words[words.length - 1];
       word.text += character;
-      word.spans.push(...places);
-    } else if (run?.[2] !== BLANK) words.push({ text: character, spans: places });
-    isOpen = !run;
+      word.spans.push(...characterSpans);
+    } else if (run?.[2] !== BLANK) words.push({ text: character, spans: characterSpans });
+    isInWord = !run;
   }
   return words;
 }
@@ -208,7 +208,7 @@ function prependBlank({ text, spans }) {
   return text.startsWith(" ") ? { text, spans } : { text: ` ${text}`, spans: [[start, start], ...spans] };
 }
 
-// Decode byte-level tokens, in which each character stands for one byte.
+// Return the span of each byte of a stretch, for byte-level tokens, in which each character stands for one byte.
 /** @type {(stretch: Stretch) => [number, number][]} */
 function splitIntoBytes({ text, spans }) {
   const encoder = new TextEncoder();

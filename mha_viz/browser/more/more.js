@@ -12,7 +12,7 @@ class More {
   #note = make("span", { role: "status", onclick: () => this.#note.replaceChildren() });
   #keys = makeKeyList();
   #items;
-  #way = make(
+  #menuButton = make(
     "button",
     { type: "button", class: "way", "aria-expanded": false, onclick: () => this.#toggle() },
     "More",
@@ -39,8 +39,8 @@ class More {
       makeItem("Class view", () => send("class", {})),
       makeItem("Lesson: What do heads do?", () => send("class", { lesson: true })),
     );
-    this.#items.addEventListener("keydown", (event) => this.#walk(event));
-    root.replaceChildren(this.#way, this.#items, this.#note, this.#keys);
+    this.#items.addEventListener("keydown", (event) => this.#moveFocus(event));
+    root.replaceChildren(this.#menuButton, this.#items, this.#note, this.#keys);
     root.addEventListener("focusout", ({ relatedTarget }) => {
       if (relatedTarget && !root.contains(/** @type {Node} */ (relatedTarget))) this.#open(false);
     });
@@ -67,30 +67,30 @@ class More {
 
   // Move between items with the arrow keys, wrapping around; Home and End go to the first and the last.
   /** @type {(event: KeyboardEvent) => void} */
-  #walk(event) {
+  #moveFocus(event) {
     const items = /** @type {HTMLElement[]} */ ([...this.#items.children]);
     const index = items.findIndex((item) => item.matches(":focus"));
     /** @type {Record<string, number>} */
-    const places = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: -1 };
-    if (!(event.key in places)) return;
+    const targets = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: -1 };
+    if (!(event.key in targets)) return;
     event.preventDefault();
-    items[(places[event.key] + items.length) % items.length].focus();
+    items[(targets[event.key] + items.length) % items.length].focus();
   }
 
   /** @type {(isOpen: boolean) => void} */
   #open(isOpen) {
     this.#items.hidden = !isOpen;
-    this.#way.setAttribute("aria-expanded", String(isOpen));
+    this.#menuButton.setAttribute("aria-expanded", String(isOpen));
   }
 
   // Close the menu and the note, which lie over the page; return whether one was open.
   #closeAll() {
     const wasOpen = !this.#items.hidden;
-    const had = wasOpen || this.#note.firstChild !== null;
-    if (this.#root.querySelector(":is(.items, [role=status]) :focus")) this.#way.focus();
+    const wasAnythingOpen = wasOpen || this.#note.firstChild !== null;
+    if (this.#root.querySelector(":is(.items, [role=status]) :focus")) this.#menuButton.focus();
     this.#open(false);
     this.#note.replaceChildren();
-    return had;
+    return wasAnythingOpen;
   }
 
   async #copy() {

@@ -46,9 +46,9 @@ function describeFlow(data, flow, at) {
   return `Gradient of the loss on its way back through W_O to each head. Norms: ${norms.join(", ")}`;
 }
 
-/** @type {(high: number) => SVGElement[]} */
-function makeFixedParts(high) {
-  const middle = (TOP + high) / 2;
+/** @type {(height: number) => SVGElement[]} */
+function makeFixedParts(height) {
+  const middle = (TOP + height) / 2;
   /** @type {(x: number, first: string, second: string) => SVGElement[]} */
   const heading = (x, first, second) => [
     makeFormula({ x, y: 16, class: "title" }, first),
@@ -63,7 +63,7 @@ function makeFixedParts(high) {
     ...heading(610, "norm", "of the gradient"),
     ...heading(700, "cosine", "with H0"),
     makeSvg("path", { d: `M 8 ${middle} H 66`, class: "back" }),
-    makeSvg("rect", { x: 70, y: TOP, width: 16, height: high - TOP, class: "shared" }),
+    makeSvg("rect", { x: 70, y: TOP, width: 16, height: height - TOP, class: "shared" }),
   ];
 }
 
@@ -71,14 +71,14 @@ function makeFixedParts(high) {
 /** @type {(place: Record<string, string | number>, text: string) => SVGElement} */
 function makeFormula(place, text) {
   const [first, ...parts] = text.split(/_([QKVO])/);
-  return makeSvg("text", place, first, ...parts.map((part, i) => (i % 2 ? makeRest(part) : makeIndex(part))));
+  return makeSvg("text", place, first, ...parts.map((part, i) => (i % 2 ? makeBaseline(part) : makeIndex(part))));
 }
 
 /** @type {(index: string) => SVGElement} */
 const makeIndex = (index) => makeSvg("tspan", { dy: 4, "font-size": "75%" }, index);
 
 /** @type {(rest: string) => SVGElement} */
-const makeRest = (rest) => makeSvg("tspan", { dy: -4 }, rest);
+const makeBaseline = (rest) => makeSvg("tspan", { dy: -4 }, rest);
 
 /** @type {(head: PlayerHead, y: number, row: number) => SVGElement[]} */
 function makeSlices(head, y, row) {

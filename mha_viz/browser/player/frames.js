@@ -4,13 +4,13 @@
 /** @type {(text: string) => Uint8Array} */
 export const decodeBytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
-const PACE = { all: 6000, least: 40, most: 1200, removed: 600 }; // milliseconds: see below
+const DURATION = { total: 6000, min: 40, max: 1200, removal: 600 }; // milliseconds; see computeDurations
 
-// Return the milliseconds from each frame to the next, with `size` cells each. They are in proportion to the change of
-// the cells, so that something is always moving, and sum to about PACE.all. If the set of heads that are `off` changes,
-// they are PACE.removed.
+// Return the milliseconds from each frame to the next; frames have `size` cells. Durations are in proportion to the
+// change of the cells, so that something is always moving, and sum to about DURATION.total. If the set of heads that
+// are `off` changes, the duration is DURATION.removal.
 /** @type {(cells: Uint8Array, size: number, off: boolean[][] | null) => number[]} */
-export function computePaces(cells, size, off) {
+export function computeDurations(cells, size, off) {
   const count = Math.max(0, Math.floor(cells.length / size) - 1);
   const changes = Array.from({ length: count }, (_, i) => {
     let change = 0;
@@ -20,25 +20,25 @@ export function computePaces(cells, size, off) {
   const total = changes.reduce((sum, change) => sum + change, 0) || 1;
   return changes.map((change, i) =>
     off && off[i].join() !== off[i + 1].join()
-      ? PACE.removed
-      : Math.min(PACE.most, Math.max(PACE.least, (PACE.all * change) / total)),
+      ? DURATION.removal
+      : Math.min(DURATION.max, Math.max(DURATION.min, (DURATION.total * change) / total)),
   );
 }
 
 // Return the moment, counted in frames, after `elapsed` milliseconds of playback; it ends on the last frame.
-/** @type {(from: number, elapsed: number, paces: number[]) => number} */
-export function computeMoment(from, elapsed, paces) {
-  let left = Math.max(0, elapsed);
-  for (let at = from; at < paces.length; at++) {
-    if (left < paces[at]) return at + left / paces[at];
-    left -= paces[at];
+/** @type {(from: number, elapsed: number, durations: number[]) => number} */
+export function computeMoment(from, elapsed, durations) {
+  let remaining = Math.max(0, elapsed);
+  for (let step = from; step < durations.length; step++) {
+    if (remaining < durations[step]) return step + remaining / durations[step];
+    remaining -= durations[step];
   }
-  return paces.length;
+  return durations.length;
 }
 
 // Return the start of playback: the slider's position, or the first frame if the slider is at the last.
-/** @type {(at: number, count: number) => number} */
-export const chooseStart = (at, count) => (at >= count - 1 ? 0 : at);
+/** @type {(position: number, count: number) => number} */
+export const chooseStart = (position, count) => (position >= count - 1 ? 0 : position);
 
 // Return the cells of a moment, with `size` cells per frame, interpolated linearly between two frames.
 /** @type {(cells: Uint8Array, size: number, moment: number) => Uint8ClampedArray} */

@@ -15,7 +15,7 @@ import { makeSentence } from "./sentence.js";
 /** @import { Palettes, PlayerData, PlayerHead, PlayerMark, PlayerStrip } from "./player.js" */
 
 /**
- * @typedef {{ root: HTMLElement, canvas: HTMLCanvasElement, over: SVGElement, picture: OffscreenCanvas, name: string,
+ * @typedef {{ root: HTMLElement, canvas: HTMLCanvasElement, signs: SVGElement, picture: OffscreenCanvas, name: string,
  *   layout: HeatmapLayout | null }} PlayerMap
  */
 
@@ -42,37 +42,37 @@ export function makeMaps(data, say) {
   const strips = data.strip ? addStrips(data.strip, maps) : null;
   const notes = data.rows.map(() => make("output"));
   const root = make("div", { class: "maps" }, ...arrangeInRows(data, maps, notes));
-  const sheet = makeSheet(data, root);
-  const sentence = makeSentence(data, () => shown.again());
-  /** @type {{ now: Uint8ClampedArray, again: () => void }} */
-  const shown = { now: new Uint8ClampedArray(0), again: () => {} };
-  listenToMaps(root, maps, data, shown, (row, col, text) => {
+  const prepareSheet = makeSheet(data, root);
+  const sentence = makeSentence(data, () => current.redraw());
+  /** @type {{ weights: Uint8ClampedArray, redraw: () => void }} */
+  const current = { weights: new Uint8ClampedArray(0), redraw: () => {} };
+  listenToMaps(root, maps, data, current, (row, col, text) => {
     sentence.show(row, col);
     say(text);
   });
   /** @type {(moment: number, colours: Palettes) => void} */
   const draw = (moment, colours) => {
-    shown.again = () => draw(moment, colours);
+    current.redraw = () => draw(moment, colours);
     if (!root.isConnected) return;
-    const { units, look, place } = sheet();
-    shown.now = blendFrames(cells, maps.length * n * n, moment);
+    const { units, look, setRoom } = prepareSheet();
+    current.weights = blendFrames(cells, maps.length * n * n, moment);
     const focus = sentence.row() < 0 ? null : { row: sentence.row(), col: null };
-    const shadesOf = (/** @type {number} */ h) => shown.now.subarray(h * n * n, (h + 1) * n * n);
+    const shadesOf = (/** @type {number} */ h) => current.weights.subarray(h * n * n, (h + 1) * n * n);
     maps.forEach((map, h) => {
       map.root.classList.toggle("off", Boolean(data.off?.[Math.round(moment)]?.[h]));
-      place(h);
+      setRoom(h);
       map.layout = drawMap(map, shadesOf(h), { rows: units, cols: units, focus }, look, colours.ramp);
     });
     strips?.(moment, colours.signed);
   };
-  const sizes = new ResizeObserver(() => (root.isConnected ? shown.again() : sizes.disconnect()));
+  const sizes = new ResizeObserver(() => (root.isConnected ? current.redraw() : sizes.disconnect()));
   sizes.observe(root);
-  const page = document.querySelector("[data-testid=stMainBlockContainer]"); // content above the maps moves them
+  const page = document.querySelector("[data-testid=stMainBlockContainer]"); // content above the maps can move them
   if (page) sizes.observe(page);
-  document.fonts.ready.then(() => shown.again());
+  document.fonts.ready.then(() => current.redraw());
   /** @type {(at: number) => void} */
-  const sayOfRows = (at) => notes.forEach((note, i) => (note.textContent = data.rows[i].notes[at]));
-  return { root, sentence: sentence.root, draw, say: sayOfRows, reveal: () => revealMaps(root) };
+  const showNotes = (at) => notes.forEach((note, i) => (note.textContent = data.rows[i].notes[at]));
+  return { root, sentence: sentence.root, draw, say: showNotes, reveal: () => revealMaps(root) };
 }
 
 // Arrange the maps. If they belong to several runs, each row has a title; if some are large, the large ones come first.
@@ -95,22 +95,22 @@ function arrangeInRows({ rows, large }, maps, notes) {
 
 // Report the hovered cell and the weight from its row to its column.
 /**
- * @type {(root: HTMLElement, maps: PlayerMap[], data: PlayerData, shown: { now: Uint8ClampedArray },
- *   tell: (row: number, col: number, text: string) => void) => void}
+ * @type {(root: HTMLElement, maps: PlayerMap[], data: PlayerData, current: { weights: Uint8ClampedArray },
+ *   report: (row: number, col: number, text: string) => void) => void}
  */
-function listenToMaps(root, maps, { words, heads, rows }, shown, tell) {
+function listenToMaps(root, maps, { words, heads, rows }, current, report) {
   const n = words.length;
   root.addEventListener("pointermove", (event) => {
     const h = maps.findIndex((map) => map.canvas === event.target);
     const layout = maps[h]?.layout;
     const spot = layout ? findHeatmapCell(layout, n, n, ...getPoint(maps[h].canvas, event)) : null;
-    if (!spot) return tell(-1, -1, "");
+    if (!spot) return report(-1, -1, "");
     const [row, col] = [Number(spot.row), Number(spot.col)];
-    const weight = formatDecimal(shown.now[(h * n + row) * n + col] / 255, 2);
+    const weight = formatDecimal(current.weights[(h * n + row) * n + col] / 255, 2);
     const training = rows.length ? `${rows[Math.floor((h * rows.length) / heads.length)].title}, ` : "";
-    tell(row, col, `${training}${heads[h].name}: “${words[row]}” gives ${weight} to “${words[col]}”`);
+    report(row, col, `${training}${heads[h].name}: “${words[row]}” gives ${weight} to “${words[col]}”`);
   });
-  root.addEventListener("pointerleave", () => tell(-1, -1, ""));
+  root.addEventListener("pointerleave", () => report(-1, -1, ""));
 }
 
 // Scroll to the maps if less than half of the first is visible above the bar with the button.
@@ -121,13 +121,15 @@ function revealMaps(root) {
   root.scrollIntoView({ block: "start", behavior: prefersReducedMotion() ? "instant" : "smooth" });
 }
 
-// Prepare the words of the maps and their drawing in the available room; `place` sets the room of one map.
-/** @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look, place: (h: number) => void }} */
+// Return a function that prepares the words of the maps and their layout; `setRoom` sets the room of one map.
+/**
+ * @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look, setRoom: (head: number) => void }}
+ */
 function makeSheet(data, root) {
   const { words, ramp, signed } = data;
   const theme = { ramp, signed, heads: [], dashes: [] };
-  const look = /** @type {Look} */ ({ height: Infinity, largest: Infinity });
-  const laid = { room: "", order: /** @type {Arrangement} */ ({}) };
+  const look = /** @type {Look} */ ({ height: Infinity, maxCell: Infinity });
+  const cached = { room: "", arrangement: /** @type {Arrangement} */ ({}) };
   return () => {
     const units = words.map((text, i) => ({ text, tokens: [i], special: false, segment: 0 })); // measured anew
     readLook(look, root, { light: theme, dark: theme }, root);
@@ -135,17 +137,22 @@ function makeSheet(data, root) {
     const stage = /** @type {HTMLElement} */ (root.parentElement);
     const top = stage.getBoundingClientRect().top + measureScroll(findHost(stage));
     const room = [label, stage.clientWidth, window.innerHeight, Math.round(top), measureBelow(stage)].join();
-    if (room !== laid.room) Object.assign(laid, { room, order: layOutMaps(data, root, label, top) });
-    const { columns, cell, hasRows, hasColumns } = laid.order;
+    if (room !== cached.room) Object.assign(cached, { room, arrangement: layOutMaps(data, root, label, top) });
+    const { columns, cell, hasRows, hasColumns } = cached.arrangement;
     /** @type {(head: number) => void} */
-    const place = (head) => {
+    const setRoom = (head) => {
       const h = data.large.length ? data.large.indexOf(head) : head;
-      if (h < 0) return void Object.assign(look, { label: 0, above: 0, width: computeSmallWidth(root, words.length) });
-      look.label = hasRows || (hasRows === null && h % columns === 0) ? label : 0;
-      look.above = hasColumns || (hasColumns === null && h < columns) ? label : 0;
-      look.width = look.label + cell * words.length + EDGE;
+      if (h < 0)
+        return void Object.assign(look, {
+          labelWidth: 0,
+          labelHeight: 0,
+          width: computeSmallWidth(root, words.length),
+        });
+      look.labelWidth = hasRows || (hasRows === null && h % columns === 0) ? label : 0;
+      look.labelHeight = hasColumns || (hasColumns === null && h < columns) ? label : 0;
+      look.width = look.labelWidth + cell * words.length + EDGE;
     };
-    return { units, look, place };
+    return { units, look, setRoom };
   };
 }
 
@@ -164,39 +171,40 @@ function layOutMaps(data, root, label, top) {
   stage.classList.remove("aside");
   const width = stage.clientWidth;
   const zoom = stage.getBoundingClientRect().width / width || 1; // class mode enlarges everything
-  const kind = width < NARROW ? "narrow" : "wide";
-  const over = stage.querySelector(kind === "narrow" ? ".sentence" : ".top");
+  const pageKind = width < NARROW ? "narrow" : "wide";
+  const sentence = stage.querySelector(pageKind === "narrow" ? ".sentence" : ".top");
   const { heads, words, rows, large, beside } = data;
   const count = large.length || heads.length;
   const smallCount = heads.length - count;
   const titles = { width: rows.length ? TITLE.width + GAP.wide : 0, height: rows.length * (TITLE.height + GAP.narrow) };
   const room = {
-    width: kind === "narrow" ? width : width - titles.width - (smallCount ? SMALL.width + GAP.wide : 0),
-    high: (window.innerHeight - top) / zoom - measureBelow(stage) - GAP_BELOW - (kind === "narrow" ? titles.height : 0),
-    over: over?.clientHeight ?? 0,
+    width: pageKind === "narrow" ? width : width - titles.width - (smallCount ? SMALL.width + GAP.wide : 0),
+    height:
+      (window.innerHeight - top) / zoom - measureBelow(stage) - GAP_BELOW - (pageKind === "narrow" ? titles.height : 0),
+    sentenceHeight: sentence?.clientHeight ?? 0,
     label,
     caption: data.strip ? CAPTION.strip : CAPTION.name,
-    gap: GAP[kind],
+    gap: GAP[pageKind],
   };
-  if (smallCount && kind === "narrow")
-    room.high -= SMALL.caption + (width - smallCount * GAP.narrow) / smallCount + GAP.narrow;
-  const order = arrangeMaps({ count, rows: rows.length, words: words.length, isBare: Boolean(beside) }, room);
-  const { columns, cell, hasRows, isAside, gap } = order;
-  const [side, sideWithNames] = [cell * data.words.length, label + cell * data.words.length];
-  const others = hasRows ? sideWithNames : side;
-  const first = rows.length && kind === "wide" ? `${TITLE.width}px ` : "";
-  const last = smallCount && kind === "wide" ? ` ${SMALL.width}px` : "";
-  const columnsOfMaps = `${hasRows === false ? side : sideWithNames}px repeat(${columns - 1}, ${others}px)`;
-  root.style.gridTemplateColumns = `${first}${columnsOfMaps}${last}`;
+  if (smallCount && pageKind === "narrow")
+    room.height -= SMALL.caption + (width - smallCount * GAP.narrow) / smallCount + GAP.narrow;
+  const arrangement = arrangeMaps({ count, rows: rows.length, words: words.length, isBare: Boolean(beside) }, room);
+  const { columns, cell, hasRows, isAside, gap } = arrangement;
+  const [mapWidth, namedWidth] = [cell * data.words.length, label + cell * data.words.length];
+  const otherWidth = hasRows ? namedWidth : mapWidth;
+  const titleColumn = rows.length && pageKind === "wide" ? `${TITLE.width}px ` : "";
+  const smallColumn = smallCount && pageKind === "wide" ? ` ${SMALL.width}px` : "";
+  const columnsOfMaps = `${hasRows === false ? mapWidth : namedWidth}px repeat(${columns - 1}, ${otherWidth}px)`;
+  root.style.gridTemplateColumns = `${titleColumn}${columnsOfMaps}${smallColumn}`;
   root.style.columnGap = `${gap}px`;
-  const rowsOfSmall = Math.ceil(smallCount / SMALL.columns);
-  const height = (room.high - (isAside ? 0 : room.over)) / rowsOfSmall - SMALL.caption - SMALL.gap;
+  const smallRows = Math.ceil(smallCount / SMALL.columns);
+  const height = (room.height - (isAside ? 0 : room.sentenceHeight)) / smallRows - SMALL.caption - SMALL.gap;
   root.style.setProperty("--small", `${Math.min(SMALL.width / SMALL.columns - SMALL.gap / 2, height)}px`);
   stage.classList.toggle("aside", isAside);
-  return order;
+  return arrangement;
 }
 
-// Return the height below the maps: of the bar, and of the text in it or alone.
+// Return the height of the elements below the maps: the bar with its text, or the text if there is no bar.
 /** @type {(stage: HTMLElement) => number} */
 const measureBelow = (stage) => (stage.querySelector(".bar") ?? stage.querySelector(".said"))?.clientHeight ?? 0;
 
@@ -204,27 +212,27 @@ const measureBelow = (stage) => (stage.querySelector(".bar") ?? stage.querySelec
  * @type {(map: PlayerMap, shades: Uint8ClampedArray, scene: Axes & { focus: Span | null }, look: Look,
  *   colours: Uint32Array) => HeatmapLayout}
  */
-function drawMap({ canvas, over, picture, root }, shades, scene, look, colours) {
+function drawMap({ canvas, signs, picture, root }, shades, scene, look, colours) {
   const n = scene.rows.length;
   paintCells(picture, shades, colours, n);
-  const head = { part: { R: n, C: n, w: NONE }, shade: NO_SHADE, picture };
+  const head = { part: { R: n, C: n, w: NO_WEIGHTS }, shade: NO_SHADE, picture };
   const layout = drawHeatmap(canvas, { ...scene, head }, look);
-  Object.assign(over.style, { left: `${layout.left}px`, top: `${layout.top}px`, width: `${n * layout.cell}px` });
+  Object.assign(signs.style, { left: `${layout.left}px`, top: `${layout.top}px`, width: `${n * layout.cell}px` });
   root.style.setProperty("--wide", `${layout.width}px`);
   return layout;
 }
 
-const [NONE, NO_SHADE] = [new Float32Array(0), new Uint8ClampedArray(0)];
+const [NO_WEIGHTS, NO_SHADE] = [new Float32Array(0), new Uint8ClampedArray(0)];
 
 /** @type {(data: PlayerData, head: PlayerHead) => PlayerMap} */
 function makeMap(data, head) {
   const n = data.words.length;
   const canvas = make("canvas", { role: "img", "aria-label": `Where ${head.name} looks` });
-  const over = drawSigns(data.marks, n);
+  const signs = drawSigns(data.marks, n);
   const title = make("figcaption", {}, head.name);
-  const root = make("figure", {}, title, make("div", { class: "map" }, canvas, over));
+  const root = make("figure", {}, title, make("div", { class: "map" }, canvas, signs));
   root.style.setProperty("--own", head.colour);
-  return { root, canvas, over, picture: new OffscreenCanvas(n, n), name: head.name, layout: null };
+  return { root, canvas, signs, picture: new OffscreenCanvas(n, n), name: head.name, layout: null };
 }
 
 /**
@@ -243,8 +251,8 @@ function paintCells(canvas, shades, colours, width) {
 function addStrips({ name, size, cells }, maps) {
   const levels = decodeBytes(cells);
   const canvases = maps.map((map) => {
-    const spoken = `The first ${size} numbers of ${map.name}’s ${name}`;
-    const canvas = make("canvas", { class: "strip", width: size, height: 1, role: "img", "aria-label": spoken });
+    const label = `The first ${size} numbers of ${map.name}’s ${name}`;
+    const canvas = make("canvas", { class: "strip", width: size, height: 1, role: "img", "aria-label": label });
     map.root.insertBefore(canvas, map.root.lastChild);
     map.root.firstElementChild?.append(make("span", { class: "what", "aria-hidden": "true" }, ...setSubscripts(name)));
     return canvas;
@@ -263,8 +271,8 @@ export function makeStripKey({ name, largest }, colours) {
     swatch.style.background = formatColour(colours[level]);
     return swatch;
   });
-  const what = make("span", { class: "what" }, ...setSubscripts(name));
-  return make("span", { class: "key" }, what, formatDecimal(-largest, 2), ...swatches, formatDecimal(largest, 2));
+  const title = make("span", { class: "what" }, ...setSubscripts(name));
+  return make("span", { class: "key" }, title, formatDecimal(-largest, 2), ...swatches, formatDecimal(largest, 2));
 }
 
 // Set the indices of W_Q, W_K, W_V and W_O as subscripts.
@@ -285,9 +293,9 @@ function drawSign(relation, x, y, colour) {
   const line = { fill: "none", stroke: colour, "stroke-width": 0.13 };
   if (relation === 0) return makeSvg("circle", { cx: x, cy: y, r: SIGN, ...line });
   /** @type {Record<string, string>} */
-  const turn = relation === 2 ? { transform: `rotate(45 ${x} ${y}) ` } : {};
+  const rotation = relation === 2 ? { transform: `rotate(45 ${x} ${y}) ` } : {};
   const [side, half] = relation === 2 ? [SIGN * 1.5, SIGN * 0.75] : [SIGN * 2.4, SIGN * 1.2];
-  return makeSvg("rect", { x: x - half, y: y - half, width: side, height: side, ...turn, ...line });
+  return makeSvg("rect", { x: x - half, y: y - half, width: side, height: side, ...rotation, ...line });
 }
 
 // ---- Rows of maps -------------------------------------------------------------------------------------------
@@ -311,6 +319,6 @@ export function findHost(element) {
   return root instanceof ShadowRoot ? root.host : element;
 }
 
-// Return how far the page is scrolled. Scrolling moves all elements but does not unsettle the layout.
+// Return how far the page is scrolled. Scrolling moves all elements, but does not count as a change of the layout.
 /** @type {(element: Element) => number} */
 export const measureScroll = (element) => element.closest("[data-testid=stMain]")?.scrollTop ?? window.scrollY;

@@ -6,7 +6,7 @@ import { formatColour, chooseInk, computeShade } from "./frames.js";
 
 /** @typedef {{ root: HTMLElement, draw: (at: number, colours: Palettes) => void }} MatricesView */
 
-const NUMBERED = 8; // up to this many heads, cells have room for a number
+const MAX_NUMBERED = 8; // up to this many heads, cells have room for a number
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MatricesView} */
 export function makeMatrices(data, say) {
@@ -18,28 +18,29 @@ export function makeMatrices(data, say) {
 /** @type {(matrix: PlayerMatrix, heads: PlayerHead[], say: (text: string) => void) => MatricesView} */
 function makeMatrix(matrix, heads, say) {
   const count = heads.length;
-  const numbered = count <= NUMBERED;
+  const hasNumbers = count <= MAX_NUMBERED;
   const cells = Array.from({ length: count * count }, () => make("span", { class: "cell" }));
-  const names = () => heads.map((head, i) => make("span", { class: "name" }, numbered || i % 4 === 0 ? head.name : ""));
-  const [above, beside] = [names(), names()];
-  const square = make("div", { class: "square", role: "img" }, make("span"), ...above);
+  const names = () =>
+    heads.map((head, i) => make("span", { class: "name" }, hasNumbers || i % 4 === 0 ? head.name : ""));
+  const [columnNames, rowNames] = [names(), names()];
+  const square = make("div", { class: "square", role: "img" }, make("span"), ...columnNames);
   square.style.setProperty("--count", String(count));
-  beside.forEach((name, row) => square.append(name, ...cells.slice(row * count, (row + 1) * count)));
+  rowNames.forEach((name, row) => square.append(name, ...cells.slice(row * count, (row + 1) * count)));
   const legend = make("div", { class: "legend" });
   const root = make("figure", {}, make("figcaption", {}, matrix.title), square, legend);
-  const shown = { at: 0 };
+  const current = { step: 0 };
   square.addEventListener("pointermove", (event) => {
     const i = cells.indexOf(/** @type {HTMLElement} */ (event.target));
     if (i < 0) return;
     const [a, b] = [heads[Math.floor(i / count)].name, heads[i % count].name];
-    say(`${a} and ${b}: ${formatDecimal(matrix.values[shown.at][i], 3)}`);
+    say(`${a} and ${b}: ${formatDecimal(matrix.values[current.step][i], 3)}`);
   });
   square.addEventListener("pointerleave", () => say(""));
   /** @type {(at: number, colours: Palettes) => void} */
   const draw = (at, colours) => {
-    shown.at = at;
+    current.step = at;
     const shades = colours[matrix.colours];
-    cells.forEach((cell, i) => paintCell(cell, matrix.values[at][i], matrix, shades, numbered));
+    cells.forEach((cell, i) => paintCell(cell, matrix.values[at][i], matrix, shades, hasNumbers));
     square.setAttribute(
       "aria-label",
       `${matrix.title}: ${matrix.legend.map(([v, words]) => `${v} ${words}`).join(", ")}`,

@@ -4,7 +4,7 @@ import { make, prefersReducedMotion, makeSvg } from "../dom.js";
 import { makePalette } from "../ink.js";
 import { mountComponent, queueMessages } from "../mount.js";
 import { makeFlow } from "./flow.js";
-import { decodeBytes, computeMoment, computePaces, chooseStart } from "./frames.js";
+import { decodeBytes, computeMoment, computeDurations, chooseStart } from "./frames.js";
 import { DASHED, findHost, setSubscripts, makeMaps, measureScroll, makeStripKey } from "./maps.js";
 import { makeMatrices } from "./matrices.js";
 /** @import { Parts } from "../dom.js" */
@@ -97,7 +97,7 @@ import { makeMatrices } from "./matrices.js";
 
 const MOVED = "mha-player-moved"; // event: one of several runs side by side has moved to another moment
 const SIGNS = "○□◇"; // for the first, second and third relation, as in lab/jobs.py
-const CALM = 1.6; // slow-down factor for changes that are sudden rather than gradual
+const REDUCED_MOTION_FACTOR = 1.6; // slows down playback in steps, without interpolation
 
 /**
  * Another moment of a training run: the drawing that moved, and its steps.
@@ -108,8 +108,8 @@ const CALM = 1.6; // slow-down factor for changes that are sudden rather than gr
 class Player {
   #data = /** @type {PlayerData | null} */ (null);
   #moment = 0; // in recorded steps
-  #playing = /** @type {number | null} */ (null);
-  #sent = /** @type {Set<number>} */ (new Set()); // the steps that were sent to the server and not answered
+  #animation = /** @type {number | null} */ (null);
+  #unansweredSteps = /** @type {Set<number>} */ (new Set()); // the steps that were sent to the server and not answered
   #hasEnded = false;
   #parts = /** @type {Parts} */ ({});
   #root;
@@ -131,8 +131,8 @@ class Player {
 
   // Handle Back before the server has answered a step: the answer may never come, so the previous answer remains valid.
   #onHistory = () => {
-    if (!this.#sent.size || !this.#data) return;
-    this.#sent.clear();
+    if (!this.#unansweredSteps.size || !this.#data) return;
+    this.#unansweredSteps.clear();
     this.#moveTo(this.#data.at);
   };
 
@@ -143,15 +143,15 @@ class Player {
 
   /** @type {(data: PlayerData) => void} */
   show(data) {
-    const before = this.#data;
+    const previous = this.#data;
     this.#data = data;
-    if (before?.key !== data.key) {
+    if (previous?.key !== data.key) {
       this.#pause();
-      this.#sent.clear();
-      this.#hasEnded &&= before?.maps === data.maps; // same training run
+      this.#unansweredSteps.clear();
+      this.#hasEnded &&= previous?.maps === data.maps; // same training run
       this.#moment = data.at;
-      this.#build(data, !before);
-    } else if (data.at !== before.at && !this.#sent.delete(data.at) && !this.#playing) {
+      this.#build(data, !previous);
+    } else if (data.at !== previous.at && !this.#unansweredSteps.delete(data.at) && !this.#animation) {
       this.#moment = data.at; // set by Back or by a link
       this.#hasEnded = false;
     }
@@ -159,7 +159,7 @@ class Player {
     this.#parts.next.hidden = !data.next;
     this.#parts.title.replaceChildren(": ", ...setSubscripts(data.next ?? ""));
     // Play when an answer arrives after the first drawing, but not when the drawing is recreated.
-    if (before && data.play !== before.play && !this.#playing) this.#play(data);
+    if (previous && data.play !== previous.play && !this.#animation) this.#play(data);
     else this.#draw();
   }
 
@@ -238,7 +238,7 @@ class Player {
   }
 
   #toggle() {
-    if (this.#playing) {
+    if (this.#animation) {
       this.#moveTo(Math.round(this.#moment));
       this.#report();
     } else if (this.#data) this.#play(this.#data);
@@ -247,29 +247,29 @@ class Player {
   /** @type {(data: PlayerData) => void} */
   #play({ maps, words, heads, off, steps: { length } }) {
     this.#parts.maps.reveal();
-    const paces = computePaces(decodeBytes(maps), heads.length * words.length ** 2, off);
-    const [from, begin, calm] = [
+    const durations = computeDurations(decodeBytes(maps), heads.length * words.length ** 2, off);
+    const [from, begin, isCalm] = [
       chooseStart(Math.round(this.#moment), length),
       performance.now(),
       prefersReducedMotion(),
     ];
     const frame = (/** @type {number} */ now) => {
       if (!this.#root.isConnected) return this.#pause();
-      const moment = computeMoment(from, (now - begin) / (calm ? CALM : 1), paces);
-      this.#moment = calm ? Math.floor(moment) : moment;
+      const moment = computeMoment(from, (now - begin) / (isCalm ? REDUCED_MOTION_FACTOR : 1), durations);
+      this.#moment = isCalm ? Math.floor(moment) : moment;
       const hasEnded = moment >= length - 1;
-      this.#playing = hasEnded ? null : requestAnimationFrame(frame);
+      this.#animation = hasEnded ? null : requestAnimationFrame(frame);
       this.#move();
       if (hasEnded) this.#report();
     };
-    this.#playing = requestAnimationFrame(frame);
+    this.#animation = requestAnimationFrame(frame);
     this.#moment = from;
     this.#draw();
   }
 
   #pause() {
-    if (this.#playing) cancelAnimationFrame(this.#playing);
-    this.#playing = null;
+    if (this.#animation) cancelAnimationFrame(this.#animation);
+    this.#animation = null;
   }
 
   /** @type {(moment: number) => void} */
@@ -290,12 +290,12 @@ class Player {
   #report() {
     const step = Math.round(this.#moment);
     if (!this.#data || step === this.#data.at) return;
-    this.#sent.add(step);
+    this.#unansweredSteps.add(step);
     this.#send("step", this.#data.steps[step]);
   }
 
   #draw() {
-    const [data, moment, parts, playing] = [this.#data, this.#moment, this.#parts, this.#playing];
+    const [data, moment, parts, playing] = [this.#data, this.#moment, this.#parts, this.#animation];
     if (!data) return;
     const step = Math.round(moment);
     parts.button.textContent = playing ? "❚❚ Pause" : "▶ Play";
@@ -381,8 +381,8 @@ function makeScrubber(slider, curves) {
     playedPart,
     ...lines,
   );
-  const clear = curves.lines.filter((line) => !line.faint);
-  const dots = clear.map((line) => {
+  const mainLines = curves.lines.filter((line) => !line.faint);
+  const dots = mainLines.map((line) => {
     const dot = make("i", { class: "dot", "aria-hidden": "true" });
     dot.style.background = line.colour;
     return dot;
@@ -393,7 +393,7 @@ function makeScrubber(slider, curves) {
     playedPart.setAttribute("width", String(moment));
     dots.forEach((dot, i) => {
       dot.style.left = `${(100 * moment) / last}%`;
-      dot.style.top = `${100 * (1 - interpolate(clear[i].values, moment))}%`;
+      dot.style.top = `${100 * (1 - interpolate(mainLines[i].values, moment))}%`;
     });
   };
   return { root, draw };
@@ -421,27 +421,29 @@ const getLineStyle = ({ colour, faint, dashed }) => ({
 
 // ---- Elements that must not move under the pointer while the page above them loads --------------------------
 
-const [STILL, LONGEST] = [300, 8000]; // milliseconds: without movement, and in total
+const [STABLE_TIME, MAX_TIME] = [300, 8000]; // milliseconds: without movement, and in total
 
 // Hide an element until fonts have loaded, no Streamlit placeholder precedes it, and its position is stable.
 /** @type {(element: HTMLElement) => void} */
 function hideUntilSettled(element) {
   element.style.visibility = "hidden";
   const begin = performance.now();
-  const place = { top: NaN, since: begin };
-  const look = (/** @type {number} */ now) => {
-    const outside = findHost(element);
-    const top = element.getBoundingClientRect().top + measureScroll(outside);
-    if (top !== place.top || isLoading(outside)) Object.assign(place, { top, since: now });
-    if (now - place.since < STILL && now - begin < LONGEST) requestAnimationFrame(look);
+  const lastMove = { top: NaN, since: begin };
+  const check = (/** @type {number} */ now) => {
+    const host = findHost(element);
+    const top = element.getBoundingClientRect().top + measureScroll(host);
+    if (top !== lastMove.top || isLoading(host)) Object.assign(lastMove, { top, since: now });
+    if (now - lastMove.since < STABLE_TIME && now - begin < MAX_TIME) requestAnimationFrame(check);
     else element.style.visibility = "";
   };
-  requestAnimationFrame(look);
+  requestAnimationFrame(check);
 }
 
 /** @type {(element: Element) => boolean} */
 function isLoading(element) {
-  const before = (/** @type {Element} */ placeholder) =>
+  const precedes = (/** @type {Element} */ placeholder) =>
     Boolean(placeholder.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING);
-  return document.fonts.status !== "loaded" || [...document.querySelectorAll("[data-testid=stSkeleton]")].some(before);
+  return (
+    document.fonts.status !== "loaded" || [...document.querySelectorAll("[data-testid=stSkeleton]")].some(precedes)
+  );
 }

@@ -5,17 +5,17 @@ import { make, makeSvg } from "../dom.js";
 
 /** @typedef {{ root: HTMLElement, show: (row: number, col: number) => void, row: () => number }} SentenceView */
 
-const [LOW, HIGH] = [6, 15]; // height of an arc over its words, pixels
+const [MIN_HEIGHT, MAX_HEIGHT] = [6, 15]; // height of an arc over its words, pixels
 const SIGN = 3.5; // half the size of a sign at the end of an arc, pixels
 
-// `changed` is called when another word is hovered, or with -1 for none.
-/** @type {(data: PlayerData, changed: () => void) => SentenceView} */
-export function makeSentence({ words, marks }, changed) {
+// Make the sentence; `onChange` is called when another word, or none, is hovered.
+/** @type {(data: PlayerData, onChange: () => void) => SentenceView} */
+export function makeSentence({ words, marks }, onChange) {
   const parts = words.map((text) => make("bdi", {}, text));
   const root = make("p", { class: "sentence" }, ...parts.flatMap((part) => [part, " "]));
   const example = findExample(words, marks);
   const arcs = example < 0 ? null : makeArcDrawer(root, parts, marks);
-  let [pointed, pinned] = [-1, -1];
+  let [hovered, pinned] = [-1, -1];
   /** @type {(row: number, col: number) => void} */
   const show = (row, col) => {
     parts.forEach((part, i) => {
@@ -24,18 +24,18 @@ export function makeSentence({ words, marks }, changed) {
     });
     arcs?.(row < 0 ? example : row);
   };
-  /** @type {(to: number) => void} */
-  const mark = (to) => {
-    if (to === pointed) return;
-    show((pointed = to), -1);
-    changed();
+  /** @type {(index: number) => void} */
+  const hoverWord = (index) => {
+    if (index === hovered) return;
+    show((hovered = index), -1);
+    onChange();
   };
-  const wordAt = (/** @type {Event} */ event) => parts.indexOf(/** @type {HTMLElement} */ (event.target));
-  root.addEventListener("pointerover", (event) => mark(wordAt(event) < 0 ? pinned : wordAt(event)));
-  root.addEventListener("pointerleave", () => mark(pinned));
-  root.addEventListener("click", (event) => mark((pinned = wordAt(event) === pinned ? -1 : wordAt(event))));
-  if (arcs) new ResizeObserver(() => arcs(pointed < 0 ? example : pointed)).observe(root);
-  return { root, show: (row, col) => show(row < 0 ? pointed : row, col), row: () => pointed };
+  const findWord = (/** @type {Event} */ event) => parts.indexOf(/** @type {HTMLElement} */ (event.target));
+  root.addEventListener("pointerover", (event) => hoverWord(findWord(event) < 0 ? pinned : findWord(event)));
+  root.addEventListener("pointerleave", () => hoverWord(pinned));
+  root.addEventListener("click", (event) => hoverWord((pinned = findWord(event) === pinned ? -1 : findWord(event))));
+  if (arcs) new ResizeObserver(() => arcs(hovered < 0 ? example : hovered)).observe(root);
+  return { root, show: (row, col) => show(row < 0 ? hovered : row, col), row: () => hovered };
 }
 
 // Find the first word that illustrates the task: it and the words that it must name have different letters. Return -1
@@ -54,18 +54,18 @@ export const findExample = (words, marks) =>
 // out.
 /** @type {(root: HTMLElement, parts: HTMLElement[], marks: PlayerMark[]) => (from: number) => void} */
 function makeArcDrawer(root, parts, marks) {
-  const over = makeSvg("svg", { class: "example", "aria-hidden": "true" });
-  root.append(over);
+  const overlay = makeSvg("svg", { class: "example", "aria-hidden": "true" });
+  root.append(overlay);
   root.classList.add("with-example");
   return (from) => {
     const arcs = marks.flatMap(({ places, colour }, relation) => {
       if (!(places[from] >= 0)) return [];
       const [begin, end] = [from, places[from]].map((word) => measureLetter(root, parts[word]));
-      const look = { fill: "none", stroke: colour, "stroke-width": 1.75 };
-      const arc = begin.top === end.top ? [makeSvg("path", { d: makeArcPath(begin, end), ...look })] : [];
-      return [...arc, ...drawSignOver(end, relation, look)];
+      const style = { fill: "none", stroke: colour, "stroke-width": 1.75 };
+      const arc = begin.top === end.top ? [makeSvg("path", { d: makeArcPath(begin, end), ...style })] : [];
+      return [...arc, ...drawSignOver(end, relation, style)];
     });
-    over.replaceChildren(...arcs);
+    overlay.replaceChildren(...arcs);
   };
 }
 
@@ -86,7 +86,7 @@ function measureLetter(root, word) {
 /** @type {(begin: Box, end: Box) => string} */
 function makeArcPath(begin, end) {
   const [from, to] = [begin, end].map(({ left, width }) => left + width / 2);
-  const [y, peak] = [begin.top, begin.top - 1.33 * Math.min(HIGH, LOW + Math.abs(from - to) / 12)];
+  const [y, peak] = [begin.top, begin.top - 1.33 * Math.min(MAX_HEIGHT, MIN_HEIGHT + Math.abs(from - to) / 12)];
   return `M ${from} ${y + 3} C ${from} ${peak} ${to} ${peak} ${to} ${y - SIGN}`;
 }
 

@@ -12,62 +12,63 @@ const ROWS = ".st-key-wide_inside_by_hand tbody tr";
 /** @typedef {(by: Element, tokens?: number[]) => void} Point reports the hovered element and its tokens, if any */
 
 /** @type {WeakMap<Element, Point>} */
-const pointing = new WeakMap(); // for each chart with listeners, the callback for its tokens in the latest run
-let stop = () => {}; // ends the listeners of the latest run
+const callbacks = new WeakMap(); // by chart: the callback of the latest run
+let stop = () => {}; // removes the listeners of the latest run
 let pointer = /** @type {Element | null} */ (null); // the word or chart hovered last
 
 /** @param {StreamlitComponent} component */
 export default function ({ data }) {
   stop();
   /** @type {Point} */
-  const point = (by, tokens) => {
+  const setPointed = (by, tokens) => {
     if (!tokens && by !== pointer) return; // a chart may report late that the pointer left
     pointer = by;
     markAll(new Set(tokens), data.tokens, data.colour);
   };
   let frame = 0;
-  const look = () => document.querySelectorAll(".js-plotly-plot").forEach((chart) => listenToChart(chart, point));
-  const soon = () => {
+  const listenToCharts = () =>
+    document.querySelectorAll(".js-plotly-plot").forEach((chart) => listenToChart(chart, setPointed));
+  const listenSoon = () => {
     cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(look);
+    frame = requestAnimationFrame(listenToCharts);
   };
-  const changes = new MutationObserver(soon);
+  const changes = new MutationObserver(listenSoon);
   changes.observe(document.body, { childList: true, subtree: true });
-  soon(); // charts may have been drawn before this script ran
+  listenSoon(); // charts may have been drawn before this script ran
   /** @type {(event: Event) => void} */
-  const over = ({ target }) => {
+  const onEnter = ({ target }) => {
     const word = target instanceof Element ? target.closest(WORDS) : null;
-    if (word) point(word, [Number(word.getAttribute("data-token"))]);
+    if (word) setPointed(word, [Number(word.getAttribute("data-token"))]);
   };
   /** @type {(event: Event) => void} */
-  const out = ({ target }) => {
+  const onLeave = ({ target }) => {
     const word = target instanceof Element ? target.closest(WORDS) : null;
-    if (word) point(word);
+    if (word) setPointed(word);
   };
-  document.addEventListener("pointerover", over);
-  document.addEventListener("pointerout", out);
-  document.addEventListener("focusin", over);
-  document.addEventListener("focusout", out);
+  document.addEventListener("pointerover", onEnter);
+  document.addEventListener("pointerout", onLeave);
+  document.addEventListener("focusin", onEnter);
+  document.addEventListener("focusout", onLeave);
   return (stop = () => {
     cancelAnimationFrame(frame);
     changes.disconnect();
-    document.removeEventListener("pointerover", over);
-    document.removeEventListener("pointerout", out);
-    document.removeEventListener("focusin", over);
-    document.removeEventListener("focusout", out);
+    document.removeEventListener("pointerover", onEnter);
+    document.removeEventListener("pointerout", onLeave);
+    document.removeEventListener("focusin", onEnter);
+    document.removeEventListener("focusout", onLeave);
   });
 }
 
 /** @type {(chart: any, point: Point) => void} */
 function listenToChart(chart, point) {
   if (typeof chart.on !== "function") return; // not drawn yet
-  const isHeard = pointing.has(chart);
-  pointing.set(chart, point);
-  if (isHeard) return;
+  const hasListeners = callbacks.has(chart);
+  callbacks.set(chart, point);
+  if (hasListeners) return;
   chart.on("plotly_hover", (/** @type {{ points: any[] }} */ { points }) =>
-    pointing.get(chart)?.(chart, findTokens(chart.layout.meta, points[0])),
+    callbacks.get(chart)?.(chart, findTokens(chart.layout.meta, points[0])),
   );
-  chart.on("plotly_unhover", () => pointing.get(chart)?.(chart));
+  chart.on("plotly_unhover", () => callbacks.get(chart)?.(chart));
 }
 
 // Return the tokens at a point of a chart: two in a map of queries by keys.
@@ -87,14 +88,14 @@ function markAll(pointed, listed, colour) {
   for (const word of document.querySelectorAll(WORDS)) {
     word.classList.toggle("pointed", pointed.has(Number(word.getAttribute("data-token"))));
   }
-  explain(/** @type {HTMLElement[]} */ ([...document.querySelectorAll(REASONS)]), pointed);
+  showReason(/** @type {HTMLElement[]} */ ([...document.querySelectorAll(REASONS)]), pointed);
   const rows = document.querySelectorAll(ROWS);
   rows.forEach((row, i) => row.classList.toggle("pointed", i < listed.length && pointed.has(listed[i])));
 }
 
 // Show why the query attends to the hovered key (the first one in a map) or, if there is none, the pinned key.
 /** @type {(reasons: HTMLElement[], pointed: Set<number>) => void} */
-export function explain(reasons, pointed) {
+export function showReason(reasons, pointed) {
   const [key] = pointed;
   const isDrawn = reasons.some((reason) => Number(reason.dataset.key) === key);
   for (const reason of reasons) {

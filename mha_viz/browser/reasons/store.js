@@ -1,25 +1,25 @@
-// Store the server's answers about the links of heads. The components of a page share one store: the explorer asks,
-// and another component sends its questions.
+// Store the server's answers about the links of heads. The components of a page share one store: the explorer asks
+// questions, and another component sends them.
 
 /**
- * Why the links of a head are strong, and what its keys write. `codes` [query, key]: the number of a group, from 1,
- * plus 16 times that of a second one; `words` of each key. Either is null if the model cannot tell.
+ * Reasons for the links of a head, and the words that its keys write. `codes` [query, key]: the number of a group,
+ * from 1, plus 16 times that of a second group; `words` [key]. Either is null if it is unknown for this model.
  *
  * @typedef {{ groups: string[], codes: Uint8Array | null, words: string[][] | null }} Reasons
  */
 
 /** @typedef {(question: { key: string, head: string }) => void} Ask asks about a head of a reading */
 
-export const CHANGED = "mha-reasons"; // the event on the document when an answer has arrived, or can be asked for
-const AGAIN = 4000; // milliseconds after which an unanswered question is asked again: a click may have ended its run
-const WAIT = 50; // further milliseconds, because timers may be early
-const TRIES = 5; // how often it is asked while nobody points at anything else
-const MOST = 100; // maximum number of stored answers
+export const CHANGED = "mha-reasons"; // document event: an answer has arrived, or questions can now be asked
+const RETRY_AFTER = 4000; // milliseconds before an unanswered question is asked again: a click may have ended its run
+const TIMER_SLACK = 50; // milliseconds; timers may fire early
+const MAX_TRIES = 5; // maximum number of times in a row that the same question is asked
+const MAX_ANSWERS = 100; // stored answers
 
 class ReasonStore {
   #ask = /** @type {Ask | null} */ (null); // null while nothing can be asked
   #answers = /** @type {Map<string, Reasons>} */ (new Map());
-  #asked = { name: "", at: 0, tries: 0 };
+  #lastQuestion = { name: "", at: 0, tries: 0 };
 
   /** @type {(ask: Ask) => void} */
   open(ask) {
@@ -32,26 +32,26 @@ class ReasonStore {
     if (this.#ask === ask) this.#ask = null;
   }
 
-  // Return the reasons of a head; null, and ask the server, if they are not here.
+  // Return the stored reasons of a head. If there are none, ask the server and return null.
   /** @type {(key: string, head: string, now?: number) => Reasons | null} */
   find(key, head, now = performance.now()) {
     const name = `${key} ${head}`;
     const answer = this.#answers.get(name);
     if (answer) return answer;
-    const isAsked = this.#asked.name === name && now < this.#asked.at + AGAIN;
+    const isAsked = this.#lastQuestion.name === name && now < this.#lastQuestion.at + RETRY_AFTER;
     if (this.#ask && !isAsked) {
-      const tries = this.#asked.name === name ? this.#asked.tries + 1 : 1;
-      this.#asked = { name, at: now, tries };
+      const tries = this.#lastQuestion.name === name ? this.#lastQuestion.tries + 1 : 1;
+      this.#lastQuestion = { name, at: now, tries };
       this.#ask({ key, head });
-      if (tries < TRIES) setTimeout(() => this.#remind(name), AGAIN + WAIT);
+      if (tries < MAX_TRIES) setTimeout(() => this.#announceRetry(name), RETRY_AFTER + TIMER_SLACK);
     }
     return null;
   }
 
-  // Let whoever still waits for an answer ask again.
+  // If a question is still unanswered, dispatch the event so that it is asked again.
   /** @type {(name: string) => void} */
-  #remind(name) {
-    if (this.#asked.name === name && !this.#answers.has(name)) document.dispatchEvent(new Event(CHANGED));
+  #announceRetry(name) {
+    if (this.#lastQuestion.name === name && !this.#answers.has(name)) document.dispatchEvent(new Event(CHANGED));
   }
 
   /** @type {(key: string, head: string, reasons: Reasons) => void} */
@@ -60,7 +60,7 @@ class ReasonStore {
     if (this.#answers.has(name)) return;
     this.#answers.set(name, reasons);
     const [oldest] = this.#answers.keys();
-    if (this.#answers.size > MOST) this.#answers.delete(oldest);
+    if (this.#answers.size > MAX_ANSWERS) this.#answers.delete(oldest);
     document.dispatchEvent(new Event(CHANGED));
   }
 }

@@ -1,12 +1,12 @@
 // Scroll to the target of a link on the open page, and focus it. A link that the server asks to follow is followed
 // once.
 
-const MAST = ".st-key-mast"; // the navigation, with the search field
+const NAVIGATION = ".st-key-mast"; // including the search field
 const LEAVING = ".st-key-leaving a";
-const ACTS = ["pointerdown", "keydown", "wheel"];
-const DRAWN = 8000; // milliseconds after a run of the page during which changes still belong to its drawing
+const ACTIONS = ["pointerdown", "keydown", "wheel"];
+const DRAWING_TIME = 8000; // milliseconds after a run in which changes still belong to its drawing
 const RUNNING = ".stApp[data-test-script-state=running]";
-const FIRST = { capture: true, passive: true }; // before anybody stops the event
+const LISTENER = { capture: true, passive: true }; // so that no other listener stops the event first
 
 // Keep an element in view while the rest of the page is being drawn, until the user acts or goes back.
 /** @type {(title: HTMLElement) => void} */
@@ -16,71 +16,71 @@ export function bringIntoView(title) {
   repeatWhileDrawn(() => title.isConnected && title.scrollIntoView());
 }
 
-// Call `bring` now and whenever the page changes size while it is being drawn, until the user acts or goes back, or
-// `bring` returns false. Return a function that stops this.
-/** @type {(bring: () => boolean | void) => () => void} */
-export function repeatWhileDrawn(bring) {
-  const sizes = new ResizeObserver(() => void (bring() === false && leave()));
-  const leave = () => {
+// Call `scroll` now and whenever the page changes size while it is being drawn, until the user acts or goes back, or
+// `scroll` returns false. Return a function that stops this.
+/** @type {(scroll: () => boolean | void) => () => void} */
+export function repeatWhileDrawn(scroll) {
+  const sizes = new ResizeObserver(() => void (scroll() === false && stop()));
+  const stop = () => {
     sizes.disconnect();
-    ignore();
+    stopListening();
   };
-  const ignore = callOnAction(leave);
-  const leaveOnceDrawn = () => void (document.querySelector(RUNNING) ? setTimeout(leaveOnceDrawn, DRAWN) : leave());
-  setTimeout(leaveOnceDrawn, DRAWN);
+  const stopListening = callOnAction(stop);
+  const stopOnceDrawn = () => void (document.querySelector(RUNNING) ? setTimeout(stopOnceDrawn, DRAWING_TIME) : stop());
+  setTimeout(stopOnceDrawn, DRAWING_TIME);
   sizes.observe(document.querySelector("[data-testid=stMainBlockContainer]") ?? document.body);
-  bring();
-  return leave;
+  scroll();
+  return stop;
 }
 
-// Call `onAct` once the user acts or goes back. Return a function that stops watching.
-/** @type {(onAct: () => void) => () => void} */
-export function callOnAction(onAct) {
-  const acted = () => {
-    ignore();
-    onAct();
+// Call `onAction` once, when the user acts or goes back. Return a function that stops listening.
+/** @type {(onAction: () => void) => () => void} */
+export function callOnAction(onAction) {
+  const onEvent = () => {
+    stopListening();
+    onAction();
   };
-  const ignore = () => {
-    ACTS.forEach((type) => document.removeEventListener(type, acted, FIRST));
-    window.removeEventListener("popstate", acted);
+  const stopListening = () => {
+    ACTIONS.forEach((type) => document.removeEventListener(type, onEvent, LISTENER));
+    window.removeEventListener("popstate", onEvent);
   };
-  ACTS.forEach((type) => document.addEventListener(type, acted, FIRST));
-  window.addEventListener("popstate", acted);
-  return ignore;
+  ACTIONS.forEach((type) => document.addEventListener(type, onEvent, LISTENER));
+  window.addEventListener("popstate", onEvent);
+  return stopListening;
 }
 
-export class Arrival {
+export class LinkFollower {
   /** @type {WeakSet<Element>} */
   #followed = new WeakSet(); // links
-  #left = ""; // the path of the page with the link, until the user acts
-  #asked = ""; // the parameters of the link, until its page is open
+  #previousPath = ""; // the path of the page with the link, until the user acts
+  #parameters = ""; // the parameters of the link, until its page is open
 
   // Call after a change of the page.
-  arrive() {
+  follow() {
     const link = /** @type {HTMLAnchorElement | null} */ (document.querySelector(LEAVING));
-    if (!link || this.#followed.has(link)) return this.#land();
+    if (!link || this.#followed.has(link)) return this.#finish();
     this.#followed.add(link);
-    this.#left = location.pathname;
-    this.#asked = link.search;
-    callOnAction(() => (this.#left = this.#asked = ""));
+    this.#previousPath = location.pathname;
+    this.#parameters = link.search;
+    callOnAction(() => (this.#previousPath = this.#parameters = ""));
     link.click();
   }
 
-  // Move the focus if the focused element is gone, or is the search field, which stays on all pages.
-  #land() {
-    const isThere = this.#left !== "" && location.pathname !== this.#left;
+  // Once the link's page is open, move the focus to its heading if the focused element is gone or in the navigation.
+  #finish() {
+    const hasArrived = this.#previousPath !== "" && location.pathname !== this.#previousPath;
     const { activeElement: active, body } = document;
-    if (isThere) this.#complete();
-    if (isThere && (active === body || active?.closest(MAST))) focusHeading();
+    if (hasArrived) this.#restoreParameters();
+    if (hasArrived && (active === body || active?.closest(NAVIGATION))) focusHeading();
   }
 
   // Streamlit opens the page with the parameters that it knows at that moment. If those of the link are lost, restore
   // them in the address; Streamlit then reads them as after a step back.
-  #complete() {
-    const asked = this.#asked;
-    this.#asked = "";
-    if (asked.length < 2 || location.search) return;
-    history.replaceState(history.state, "", asked);
+  #restoreParameters() {
+    const parameters = this.#parameters;
+    this.#parameters = "";
+    if (parameters.length < 2 || location.search) return;
+    history.replaceState(history.state, "", parameters);
     window.dispatchEvent(new PopStateEvent("popstate"));
   }
 }

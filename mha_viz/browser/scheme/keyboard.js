@@ -1,4 +1,4 @@
-// Keep the keyboard focus on Streamlit's pages. It stays with a control that is redrawn, and with the legend of the map
+// Manage the keyboard focus on Streamlit's pages. It stays on a control that is redrawn, and on the legend of the map
 // of roles; "Skip to main content" moves it below the navigation; and the page shows no focus ring after a click
 // outside all controls followed by a key such as Escape.
 import { focusHeading } from "./arrival.js";
@@ -28,7 +28,7 @@ const findByName = (name) =>
 const getKey = (control) =>
   [...(control.closest(".stElementContainer")?.classList ?? [])].find((name) => name.startsWith("st-key-"));
 
-/** @typedef {{ element: Element, name: string, at: number, key: string | undefined }} Focused */
+/** @typedef {{ element: Element, name: string, index: number, key: string | undefined }} Focused */
 
 export class Keyboard {
   // The last focused control, its name, its index among controls of that name, and its key.
@@ -40,9 +40,9 @@ export class Keyboard {
     /** @type {[string, (event: Event) => void][]} */
     const listeners = [
       ["focusin", (event) => this.#remember(event)],
-      ["pointerdown", (event) => this.#giveUp(event)],
-      ["keydown", (event) => this.#giveUp(event)],
-      ["click", skip],
+      ["pointerdown", (event) => this.#forget(event)],
+      ["keydown", (event) => this.#forget(event)],
+      ["click", skipNavigation],
     ];
     listeners.forEach(([type, listener]) => document.addEventListener(type, listener, true));
     return () => listeners.forEach(([type, listener]) => document.removeEventListener(type, listener, true));
@@ -56,12 +56,12 @@ export class Keyboard {
     if (control.shadowRoot) this.#last = null; // our own component, which is not redrawn
     if (!control.matches(CONTROLS)) return;
     const name = getName(control);
-    this.#last = { element: control, name, at: findByName(name).indexOf(control), key: getKey(control) };
+    this.#last = { element: control, name, index: findByName(name).indexOf(control), key: getKey(control) };
   }
 
-  // Forget the control after a click elsewhere or a Tab.
+  // Forget the control after a click or a Tab.
   /** @type {(event: Event) => void} */
-  #giveUp(event) {
+  #forget(event) {
     this.#isPointer = !(event instanceof KeyboardEvent);
     if (!(event instanceof KeyboardEvent) || event.key === "Tab") this.#last = null;
   }
@@ -71,14 +71,14 @@ export class Keyboard {
     const last = this.#last;
     if (!last || last.element.isConnected || document.activeElement !== document.body || !document.hasFocus()) return;
     const controls = findByName(last.name);
-    const keyed = last.key && document.querySelector(`.${last.key} :is(${CONTROLS})`);
-    /** @type {HTMLElement} */ (controls[last.at] ?? controls[0] ?? keyed)?.focus({ preventScroll: true });
+    const controlByKey = last.key && document.querySelector(`.${last.key} :is(${CONTROLS})`);
+    /** @type {HTMLElement} */ (controls[last.index] ?? controls[0] ?? controlByKey)?.focus({ preventScroll: true });
   }
 }
 
 // Skip the navigation. Streamlit's own link leads to it, because it is part of the main content.
 /** @type {(event: Event) => void} */
-function skip(event) {
+function skipNavigation(event) {
   if (!(event.target instanceof Element) || !event.target.closest("[data-testid=stSkipToContent]")) return;
   if (!focusHeading()) return;
   event.preventDefault();
@@ -103,19 +103,19 @@ export class Legend {
   // Return a function that stops watching.
   watch() {
     /** @type {(event: Event) => void} */
-    const note = ({ target }) => {
+    const onToggle = ({ target }) => {
       if (target === findLegend()) this.#isOpen = /** @type {HTMLDetailsElement} */ (target).open;
     };
     /** @type {(event: Event) => void} */
-    const notice = ({ target }) => {
+    const onFocus = ({ target }) => {
       this.#hasKeyboard = !!findLegend()?.contains(/** @type {Node} */ (target));
     };
-    document.addEventListener("toggle", note, true);
-    document.addEventListener("focusin", notice);
+    document.addEventListener("toggle", onToggle, true);
+    document.addEventListener("focusin", onFocus);
     document.addEventListener("keydown", closeLegend);
     return () => {
-      document.removeEventListener("toggle", note, true);
-      document.removeEventListener("focusin", notice);
+      document.removeEventListener("toggle", onToggle, true);
+      document.removeEventListener("focusin", onFocus);
       document.removeEventListener("keydown", closeLegend);
     };
   }

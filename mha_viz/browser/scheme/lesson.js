@@ -1,7 +1,7 @@
-// Presenter keys: go to the next or the previous view of a lesson.
+// Let the keys of a presenter go to the next or the previous view of a lesson.
 
 /** @type {Record<string, string>} */
-const WAYS = { PageDown: "Next", ArrowRight: "Next", PageUp: "Back", ArrowLeft: "Back" };
+const LABELS = { PageDown: "Next", ArrowRight: "Next", PageUp: "Back", ArrowLeft: "Back" };
 const CONTROLS = ".st-key-class_ways :is(a, button)";
 const USES_KEYS =
   "input, textarea, select, canvas, dialog, [contenteditable], [data-testid=stPopoverBody], " +
@@ -12,11 +12,11 @@ const USES_KEYS =
 export function watchLesson() {
   /** @type {(event: KeyboardEvent) => void} */
   const onKey = (event) => {
-    const word = WAYS[event.key];
-    if (!word || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+    const label = LABELS[event.key];
+    if (!label || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
     if (/** @type {Element} */ (event.composedPath()[0]).closest?.(USES_KEYS)) return;
     const controls = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(CONTROLS))];
-    const control = controls.find(({ textContent }) => textContent.includes(word));
+    const control = controls.find(({ textContent }) => textContent.includes(label));
     if (!control) return;
     event.preventDefault();
     control.click();

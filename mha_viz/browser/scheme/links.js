@@ -3,8 +3,8 @@
 import { getArrowStep, clamp } from "../stage.js";
 import { bringIntoView, callOnAction } from "./arrival.js";
 
-const CHAPTER = "a[href^='?chapter=']";
-const LINKS = `.mha-rows a, .mha-map a, ${CHAPTER}`;
+const CHAPTER_LINK = "a[href^='?chapter=']";
+const LINKS = `.mha-rows a, .mha-map a, ${CHAPTER_LINK}`;
 /** @type {() => null} */
 const returnNull = () => null;
 const SQUARE = ".mha-map td a";
@@ -12,55 +12,55 @@ const ALL_NUMBERS = "[data-testid=stDataFrame]"; // Streamlit's table; a click o
 const CARD_TITLE = ".st-key-head_card :is(h2, h3)";
 const TO_STEP = "[class*='st-key-to_'] button"; // below a question of Why heads differ, far below the step
 const STEP_TITLE = ".st-key-lab_question h2";
-const KIND = ".mha-map p a";
+const KIND_LINK = ".mha-map p a";
 
 export class HeadLinks {
   /** @type {() => HTMLElement | null} */
-  #find = returnNull; // finds the element that will be drawn, until the user does something else
-  #ignoreActs = () => {};
+  #findTarget = returnNull; // until the user does something else
+  #stopListening = () => {};
 
-  // `open` opens the card of a head or a chapter, or shows kinds of roles. Return a function that stops watching.
-  /** @type {(open: (wanted: Record<string, string>) => void) => () => void} */
-  watch(open) {
+  // `openTarget` opens the card of a head or a chapter, or shows kinds of roles. Return a function that stops watching.
+  /** @type {(openTarget: (wanted: Record<string, string>) => void) => () => void} */
+  watch(openTarget) {
     /** @type {(event: MouseEvent) => void} */
     const onClick = (event) => {
       const link = findLink(event);
-      if (!link) onRow(event);
+      if (!link) onAction(event);
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      const name = link.matches(KIND) ? "kinds" : link.matches(CHAPTER) ? "chapter" : "head";
+      const name = link.matches(KIND_LINK) ? "kinds" : link.matches(CHAPTER_LINK) ? "chapter" : "head";
       const value = new URLSearchParams(link.search).get(name) ?? "";
-      this.#expect(FIND[name](value, link.hash.slice(1)));
-      open({ [name]: value });
+      this.#expect(FINDERS[name](value, link.hash.slice(1)));
+      openTarget({ [name]: value });
     };
     /** @type {(event: Event) => void} */
-    const onRow = ({ target }) => {
+    const onAction = ({ target }) => {
       if (!(target instanceof Element)) return;
       if (target.closest(ALL_NUMBERS)) this.#expect(makeFinder(CARD_TITLE));
       if (target.closest(TO_STEP)) this.#expect(makeFinder(STEP_TITLE));
     };
     document.addEventListener("click", onClick);
-    document.addEventListener("keydown", walkLinks);
-    document.addEventListener("keydown", onRow, true); // before the table stops the event
+    document.addEventListener("keydown", moveFocus);
+    document.addEventListener("keydown", onAction, true); // before the table stops the event
     return () => {
       document.removeEventListener("click", onClick);
-      document.removeEventListener("keydown", walkLinks);
-      document.removeEventListener("keydown", onRow, true);
+      document.removeEventListener("keydown", moveFocus);
+      document.removeEventListener("keydown", onAction, true);
     };
   }
 
   /** @type {(find: () => HTMLElement | null) => void} */
   #expect(find) {
-    this.#find = find;
-    this.#ignoreActs();
-    this.#ignoreActs = callOnAction(() => (this.#find = returnNull));
+    this.#findTarget = find;
+    this.#stopListening();
+    this.#stopListening = callOnAction(() => (this.#findTarget = returnNull));
   }
 
   // After a change of the page, scroll to the requested element if it has appeared, and focus it.
   arrive() {
-    const target = this.#find();
+    const target = this.#findTarget();
     if (!target) return;
-    this.#find = returnNull;
+    this.#findTarget = returnNull;
     bringIntoView(target);
   }
 }
@@ -71,12 +71,12 @@ function findLink({ target }) {
   return link instanceof HTMLAnchorElement ? link : null;
 }
 
-// Move from a square, or a kind of roles, to the next one with an arrow key; Tab then returns to it.
+// Move the focus from a square, or a kind of roles, to the next one with an arrow key, and make that the tab stop.
 /** @type {(event: KeyboardEvent) => void} */
-function walkLinks(event) {
+function moveFocus(event) {
   const link = findLink(event);
   const step = getArrowStep(event);
-  if (!link?.matches(`${SQUARE}, ${KIND}`) || !step) return;
+  if (!link?.matches(`${SQUARE}, ${KIND_LINK}`) || !step) return;
   event.preventDefault();
   const list = link.closest("tbody")?.rows ?? [/** @type {HTMLElement} */ (link.parentElement)];
   const rows = [...list].map((row) => [...row.querySelectorAll("a")]);
@@ -102,7 +102,7 @@ function makeFinder(selector) {
 }
 
 /** @type {Record<string, (value: string, place: string) => () => HTMLElement | null>} */
-const FIND = {
+const FINDERS = {
   kinds: () => returnNull,
   head: (head) => () => {
     const title = findElement(CARD_TITLE);

@@ -1,17 +1,16 @@
-// Make the page links a landmark that names the open page. Like other wide boxes, they scroll sideways if the page is
-// too narrow.
+// Mark the open page among the page links, and handle boxes, such as these links, that scroll sideways on narrow pages.
 const PAGES = ".st-key-pages";
-const LAST = ".st-key-about_way"; // set apart from the others
+const ABOUT = ".st-key-about_way"; // set apart from the others
 
-// Make the links a landmark. Name the link to the open page, number `at`, and scroll it into view if the links scroll.
-/** @type {(at: number) => void} */
-export function nameCurrent(at) {
+// Make the links a landmark. Mark the link to the open page, and scroll it into view if the links scroll.
+/** @type {(pageNumber: number) => void} */
+export function markOpenPage(pageNumber) {
   for (const box of document.querySelectorAll(PAGES)) {
     box.setAttribute("role", "navigation");
     box.setAttribute("aria-label", "Pages");
   }
-  document.querySelectorAll(`${PAGES} a, ${LAST} a`).forEach((link, number) => {
-    if (number !== at) return link.removeAttribute("aria-current");
+  document.querySelectorAll(`${PAGES} a, ${ABOUT} a`).forEach((link, number) => {
+    if (number !== pageNumber) return link.removeAttribute("aria-current");
     if (link.hasAttribute("aria-current")) return;
     link.setAttribute("aria-current", "page");
     const box = link.closest(PAGES);
@@ -36,7 +35,7 @@ const SLACK = 4; // pixels that may be hidden without scrolling
 export const findWideBoxes = () => document.querySelectorAll(`[class*="st-key-wide_"], ${PAGES}, ${CHOICES}`);
 
 /** @type {WeakMap<Element, Element>} */
-const shown = new WeakMap(); // the choice that each box was scrolled to
+const scrolledTo = new WeakMap(); // the choice that each box was scrolled to
 
 // Mark a box that is wider than its page: data-scrolls, data-more while content is hidden beyond its right edge, and
 // data-before while content is hidden beyond its left one. The box is a tab stop unless its content is focusable. A box
@@ -48,8 +47,8 @@ export function markHiddenSides(box) {
   else box.removeAttribute("tabindex");
   box.toggleAttribute("data-scrolls", hiddenWidth > 0);
   const choice = box.querySelector("[aria-checked=true]");
-  if (choice && choice !== shown.get(box)) box.scrollLeft += computeMiddle(choice) - computeMiddle(box);
-  if (choice) shown.set(box, choice);
+  if (choice && choice !== scrolledTo.get(box)) box.scrollLeft += computeMiddle(choice) - computeMiddle(box);
+  if (choice) scrolledTo.set(box, choice);
   box.toggleAttribute("data-before", box.scrollLeft > SLACK);
   box.toggleAttribute("data-more", hiddenWidth - box.scrollLeft > SLACK);
 }

@@ -4,35 +4,35 @@
 // reloading the page.
 import { isDark } from "../ink.js";
 import { mountComponent } from "../mount.js";
-import { Arrival } from "./arrival.js";
+import { LinkFollower } from "./arrival.js";
 import { Keyboard, Legend } from "./keyboard.js";
 import { watchLesson } from "./lesson.js";
 import { HeadLinks } from "./links.js";
-import { markHiddenSides, nameCurrent, findWideBoxes } from "./navigation.js";
-import { layButtons } from "./squares.js";
+import { markHiddenSides, markOpenPage, findWideBoxes } from "./navigation.js";
+import { coverCharts } from "./squares.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
 // ---- Charts in the page's colours ---------------------------------------------------------------------------
 
 // Tell the server when the page has turned light or dark.
 
-const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes on new colours late, and tells the server later
+const DELAYS = [400, 1500, 4000]; // milliseconds between a change and the checks: a busy page takes on new colours late
 
 class Theme {
-  #left = 1; // how many more times the server may be told, so that this ends
+  #reportsLeft = 1; // a limit, so that this ends
   #timers = /** @type {ReturnType<typeof setTimeout>[]} */ ([]);
-  #tell = () => {};
+  #report = () => {};
 
   // Return a function that stops watching.
   watch() {
     const media = window.matchMedia("(prefers-color-scheme: dark)");
-    const onTurn = () => {
-      this.#left = LOOKS.length;
-      this.#checkSchemeSoon();
+    const onChange = () => {
+      this.#reportsLeft = DELAYS.length;
+      this.#checkSoon();
     };
-    media.addEventListener("change", onTurn);
+    media.addEventListener("change", onChange);
     return () => {
-      media.removeEventListener("change", onTurn);
+      media.removeEventListener("change", onChange);
       this.#timers.forEach(clearTimeout);
     };
   }
@@ -40,19 +40,19 @@ class Theme {
   // `type` is the page's colour scheme according to the server, or "" if unknown: then only a change is reported.
   /** @type {(root: Element, type: string, send: Send) => void} */
   show(root, type, send) {
-    this.#tell = () => {
+    this.#report = () => {
       const scheme = isDark(root) ? "dark" : "light";
-      if (scheme === type || this.#left === 0) return;
-      this.#left -= 1;
+      if (scheme === type || this.#reportsLeft === 0) return;
+      this.#reportsLeft -= 1;
       send("turned", scheme);
     };
     this.#timers.forEach(clearTimeout);
-    if (type) this.#checkSchemeSoon(); // the page may have changed before this script loaded
+    if (type) this.#checkSoon(); // the page may have changed before this script loaded
   }
 
-  #checkSchemeSoon() {
+  #checkSoon() {
     this.#timers.forEach(clearTimeout);
-    this.#timers = LOOKS.map((wait) => setTimeout(() => this.#tell(), wait));
+    this.#timers = DELAYS.map((wait) => setTimeout(() => this.#report(), wait));
   }
 }
 
@@ -61,7 +61,7 @@ class Theme {
 // Give formulas a name in words. Streamlit uses the source text as the accessible name of a control, and TeX cannot be
 // read aloud.
 
-const FORMULA = /(?<!\\)\$((?:\\[^$]|[^$\\])+)\$/g; // skip escaped dollar signs, which mean money
+const FORMULA = /(?<!\\)\$((?:\\[^$]|[^$\\])+)\$/g; // escaped dollar signs mean money
 /** @type {[RegExp, string][]} */
 const WORDS = [
   [/\\(?:text|mathrm|mathbf)\{([^{}]*)\}/g, "$1"],
@@ -95,7 +95,7 @@ function speakFormulas(root) {
 // ---- The page -----------------------------------------------------------------------------------------------
 
 // These outlive the component, which Streamlit recreates on each page.
-const [arrival, keyboard, legend] = [new Arrival(), new Keyboard(), new Legend()];
+const [arrival, keyboard, legend] = [new LinkFollower(), new Keyboard(), new Legend()];
 const [links, theme] = [new HeadLinks(), new Theme()];
 
 /** @typedef {{ type: string, page: number }} SchemeData */
@@ -103,18 +103,18 @@ const [links, theme] = [new HeadLinks(), new Theme()];
 class Scheme {
   #page = 0; // the number of the open page
   #frame = 0;
-  #changes = new MutationObserver(() => this.#checkSchemeSoon());
-  #sizes = new ResizeObserver(() => this.#checkSchemeSoon());
+  #changes = new MutationObserver(() => this.#updateSoon());
+  #sizes = new ResizeObserver(() => this.#updateSoon());
   #root;
   #send;
-  #ends;
+  #stopFunctions;
 
   /** @param {HTMLElement} root @param {Send} send */
   constructor(root, send) {
     this.#root = root;
     this.#send = send;
     this.#changes.observe(document.body, { childList: true, subtree: true });
-    this.#ends = [
+    this.#stopFunctions = [
       keyboard.watch(),
       legend.watch(),
       links.watch((wanted) => this.#open(wanted)),
@@ -128,38 +128,38 @@ class Scheme {
     this.#page = page;
     theme.show(this.#root, type, this.#send);
     this.#sizes.disconnect(); // stop observing elements that have left the page
-    this.#checkSchemeSoon();
+    this.#updateSoon();
   }
 
   stop() {
     cancelAnimationFrame(this.#frame);
     this.#changes.disconnect();
     this.#sizes.disconnect();
-    this.#ends.forEach((end) => end());
+    this.#stopFunctions.forEach((end) => end());
   }
 
   /** @type {(wanted: Record<string, string>) => void} */
   #open(wanted) {
     this.#send("linked", wanted);
-    this.#checkSchemeSoon();
+    this.#updateSoon();
   }
 
-  #checkSchemeSoon() {
+  #updateSoon() {
     cancelAnimationFrame(this.#frame);
-    this.#frame = requestAnimationFrame(() => this.#checkScheme());
+    this.#frame = requestAnimationFrame(() => this.#update());
   }
 
-  #checkScheme() {
-    nameCurrent(this.#page);
+  #update() {
+    markOpenPage(this.#page);
     legend.restore();
     keyboard.restore();
     speakFormulas(document);
-    layButtons();
+    coverCharts();
     links.arrive();
-    arrival.arrive();
+    arrival.follow();
     for (const box of findWideBoxes()) {
       markHiddenSides(box);
-      box.onscroll = () => this.#checkSchemeSoon();
+      box.onscroll = () => this.#updateSoon();
       [box, ...box.children].forEach((element) => this.#sizes.observe(element));
     }
   }

@@ -2,7 +2,7 @@
 // over each square. Tab stops at one of them; arrow keys move between squares, Home and End to the ends of a row or,
 // with Ctrl, of the chart; Enter chooses; Escape returns to the pinned head.
 import { make } from "../dom.js";
-import { noteSent, post } from "../mount.js";
+import { noteWidgetMessage, post } from "../mount.js";
 import { getArea, computeBand } from "../plotly.js";
 import { getArrowStep, clamp } from "../stage.js";
 
@@ -10,12 +10,13 @@ const CHARTS = "[class*=st-key-wide_] .js-plotly-plot";
 const LABEL = "Heads. Arrow keys move, Enter chooses, Escape goes back to the marked head.";
 
 /**
- * @typedef {{ curve: number, at: number, x: number, y: number, head: string, says: string, isMarked: boolean }} Square
+ * @typedef {{ curve: number, index: number, x: number, y: number, head: string, label: string, isMarked: boolean }}
+ *   Square
  */
 
 // Call after each change of the page.
 /** @type {() => void} */
-export function layButtons() {
+export function coverCharts() {
   for (const chart of document.querySelectorAll(CHARTS)) if (isSelectable(chart)) coverChart(chart);
 }
 
@@ -29,11 +30,11 @@ export function listSquares(data, shapes = []) {
   const { x = [], y = [], customdata = [], hovertext = [] } = data[curve] ?? {};
   return [...customdata].map((head, index) => {
     const isMarked = shapes.some((s) => s.x0 < x[index] && x[index] < s.x1 && s.y0 < y[index] && y[index] < s.y1);
-    const says = hovertext[index]
+    const label = hovertext[index]
       .replace(/<br>/g, ", ")
       .replace(/<[^>]*>/g, "")
       .trim();
-    return { curve, at: index, x: x[index], y: y[index], head, says, isMarked };
+    return { curve, index, x: x[index], y: y[index], head, label, isMarked };
   });
 }
 
@@ -48,40 +49,40 @@ function coverChart(chart) {
   if (oldSquares?.dataset.key === key) return;
   const focused = oldSquares?.querySelector(":focus")?.getAttribute("data-head");
   const buttons = squares.map((square) => makeButton(chart, square, area));
-  const stop = squares.findIndex((square) => (focused ? square.head === focused : square.isMarked));
-  buttons[Math.max(0, stop)].tabIndex = 0;
+  const tabStop = squares.findIndex((square) => (focused ? square.head === focused : square.isMarked));
+  buttons[Math.max(0, tabStop)].tabIndex = 0;
   const group = make("div", { class: "mha-squares", role: "group", "aria-label": LABEL }, ...buttons);
   group.dataset.key = key;
-  group.addEventListener("keydown", walkSquares);
+  group.addEventListener("keydown", moveFocus);
   oldSquares?.remove();
   sheet.append(group);
-  if (focused) buttons[Math.max(0, stop)].focus({ preventScroll: true });
-  if (!oldSquares) chart.on("plotly_selected", noteSent);
+  if (focused) buttons[Math.max(0, tabStop)].focus({ preventScroll: true });
+  if (!oldSquares) chart.on("plotly_selected", noteWidgetMessage);
 }
 
 /** @type {(chart: any, square: Square, area: import("../plotly.js").Area) => HTMLElement} */
 function makeButton(chart, square, area) {
-  const { x, y, head, says, isMarked } = square;
+  const { x, y, head, label, isMarked } = square;
   const { xaxis, yaxis } = chart.layout;
   const { left, width } = computeBand(area, "x", xaxis.range, x);
   const { top, height } = computeBand(area, "y", yaxis.range, y);
-  const element = make("button", { type: "button", tabIndex: -1, "aria-label": says });
+  const element = make("button", { type: "button", tabIndex: -1, "aria-label": label });
   Object.assign(element.dataset, { head, row: y, column: x }, isMarked ? { marked: "" } : {});
-  const sides = Object.entries({ left, top, width, height }).map(([side, value]) => [side, `${value}px`]);
-  Object.assign(element.style, Object.fromEntries(sides));
+  const position = Object.entries({ left, top, width, height }).map(([side, value]) => [side, `${value}px`]);
+  Object.assign(element.style, Object.fromEntries(position));
   element.addEventListener("click", () => chooseSquare(chart, square));
   return element;
 }
 
-// Act like a click with the pointer, after the answers to what was done before.
+// Act like a click with the pointer, once earlier messages have been answered.
 /** @type {(chart: any, square: Square) => void} */
-function chooseSquare(chart, { curve, at, x, y, head }) {
-  const point = { curveNumber: curve, pointNumber: at, pointIndex: at, x, y, customdata: head };
+function chooseSquare(chart, { curve, index, x, y, head }) {
+  const point = { curveNumber: curve, pointNumber: index, pointIndex: index, x, y, customdata: head };
   post(() => chart.emit("plotly_selected", { points: [{ ...point, data: chart.data[curve] }] }), "square", null);
 }
 
 /** @type {(event: KeyboardEvent) => void} */
-function walkSquares(event) {
+function moveFocus(event) {
   const { target, currentTarget } = event;
   const step = getArrowStep(event);
   if (!step && event.key !== "Escape") return;
@@ -93,8 +94,8 @@ function walkSquares(event) {
     );
     return clamp(Number(from.dataset[axis]) + (step?.[i] ?? 0), last + 1);
   });
-  const wanted = step ? `[data-row="${row}"][data-column="${column}"]` : "[data-marked]";
-  const nextSquare = /** @type {HTMLElement | null} */ (group.querySelector(wanted));
+  const selector = step ? `[data-row="${row}"][data-column="${column}"]` : "[data-marked]";
+  const nextSquare = /** @type {HTMLElement | null} */ (group.querySelector(selector));
   event.preventDefault();
   if (!nextSquare) return;
   from.tabIndex = -1;

@@ -4,15 +4,21 @@ import { mountComponent, post } from "../mount.js";
 import { isShortcut } from "../shortcuts.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
-const ASK_AFTER = 250; // milliseconds without typing before asking the server
-const NAME = "Find a head that …";
+const SEARCH_DELAY = 250; // milliseconds without typing before asking the server
+const LABEL = "Find a head that …";
 
 class Search {
   #data = /** @type {SearchData | null} */ (null);
   #timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
   #root;
   #send;
-  #field = make("input", { type: "search", placeholder: NAME, "aria-label": NAME, maxLength: 80, autocomplete: "off" });
+  #field = make("input", {
+    type: "search",
+    placeholder: LABEL,
+    "aria-label": LABEL,
+    maxLength: 80,
+    autocomplete: "off",
+  });
   #answers = make("div", { class: "answers", role: "region", "aria-label": "Matching heads", hidden: true });
   #status = make("p", { class: "status", role: "status" });
 
@@ -22,7 +28,7 @@ class Search {
     this.#send = send;
     this.#field.oninput = () => this.#handleTyping();
     this.#field.onkeydown = (/** @type {KeyboardEvent} */ event) => this.#onFieldKey(event);
-    this.#field.onfocus = () => this.#data?.typed === this.#wanted && this.#open();
+    this.#field.onfocus = () => this.#data?.typed === this.#query && this.#open();
     this.#answers.onkeydown = (/** @type {KeyboardEvent} */ event) => this.#onAnswerKey(event);
     const box = make("div", { class: "box" }, this.#field, make("kbd", { "aria-hidden": "true" }, "/"));
     root.replaceChildren(make("div", { class: "search", role: "search" }, box, this.#answers, this.#status));
@@ -36,7 +42,7 @@ class Search {
     document.removeEventListener("pointerdown", this.#onPress);
   }
 
-  get #wanted() {
+  get #query() {
     return this.#field.value.trim().replace(/\s+/g, " ");
   }
 
@@ -50,11 +56,11 @@ class Search {
   /** @type {(data: SearchData) => void} */
   show(data) {
     if (!data.typed) return; // the page was redrawn for another reason
-    if (data.typed === this.#wanted) this.#field.removeAttribute("aria-busy");
+    if (data.typed === this.#query) this.#field.removeAttribute("aria-busy");
     if (this.#answers.querySelector(":focus")) return; // do not replace an answer that has the focus
     this.#data = data;
     this.#answers.replaceChildren(...makeAnswers(data, (index) => this.#choose(index)));
-    if (data.typed !== this.#wanted) return;
+    if (data.typed !== this.#query) return;
     this.#status.textContent = describeCount(data);
     this.#open();
   }
@@ -72,15 +78,15 @@ class Search {
 
   #handleTyping() {
     clearTimeout(this.#timer);
-    if (!this.#wanted) this.#close();
-    else this.#timer = setTimeout(() => this.#sendQuery(), ASK_AFTER);
+    if (!this.#query) this.#close();
+    else this.#timer = setTimeout(() => this.#sendQuery(), SEARCH_DELAY);
   }
 
   #sendQuery() {
     clearTimeout(this.#timer);
-    if (!this.#wanted) return;
+    if (!this.#query) return;
     this.#field.setAttribute("aria-busy", "true");
-    this.#send("query", this.#wanted);
+    this.#send("query", this.#query);
   }
 
   /** @type {(index: number) => void} */
@@ -95,7 +101,7 @@ class Search {
   /** @type {(event: KeyboardEvent) => void} */
   #onFieldKey(event) {
     const isOpen = !this.#answers.hidden;
-    const isAnswered = isOpen && this.#data?.typed === this.#wanted;
+    const isAnswered = isOpen && this.#data?.typed === this.#query;
     if (event.key === "Enter" && isAnswered && this.#listLinks().length) this.#choose(0);
     else if (event.key === "Enter") this.#sendQuery();
     else if (event.key === "ArrowDown" && isAnswered) this.#listLinks()[0]?.focus();
@@ -186,9 +192,9 @@ function makeLink(answer, open, index) {
     event.preventDefault();
     open(index);
   };
-  const measured = score ? [make("b", {}, score), `, ${rule}: ${baseline}`] : [];
-  const sure = /^established(, beats the rule)?$/.test(standing) ? "sure" : "";
-  const trust = standing ? [make("i", { class: sure }, standing)] : [];
+  const scoreNote = score ? [make("b", {}, score), `, ${rule}: ${baseline}`] : [];
+  const className = /^established(, beats the rule)?$/.test(standing) ? "sure" : "";
+  const standingNote = standing ? [make("i", { class: className }, standing)] : [];
   return make(
     "a",
     { href, onclick },
@@ -199,7 +205,7 @@ function makeLink(answer, open, index) {
       ...(paper ? [` (${paper})`] : []),
     ),
     make("span", { class: "does" }, does),
-    make("span", { class: "measured" }, ...measured, ...trust),
+    make("span", { class: "measured" }, ...scoreNote, ...standingNote),
   );
 }
 

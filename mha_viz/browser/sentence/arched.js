@@ -1,5 +1,5 @@
-// Draw the links of the open head as arcs under the words of the sentence, and describe the head.
-import { LOW, drawArc } from "../arcs.js";
+// Draw the links of the open head as arcs under the words of a text field, with a caption that describes the head.
+import { DEPTH_SHARE, drawArc } from "../arcs.js";
 import { make, makeSvg } from "../dom.js";
 import { growField } from "./fields.js";
 /** @import { Place } from "../arcs.js" */
@@ -7,22 +7,22 @@ import { growField } from "./fields.js";
 /**
  * `links`: from one word to another, as indices of `words`, with their weights; `says`: a description of the head.
  *
- * @typedef {{ words: string[], links: [number, number, number][], colour: string, says: string }} Bows
+ * @typedef {{ words: string[], links: [number, number, number][], colour: string, says: string }} Arcs
  */
 
-const LONGEST = 400; // maximum characters of a text with arcs
-const DEEP = 42; // pixels of the deepest arc
-const EDGE = 3; // pixels below it: half the width of the thickest line
-const TALL = 1.1; // the height of letters including descenders, in font sizes
+const MAX_LENGTH = 400; // characters of a text with arcs
+const MAX_DEPTH = 42; // pixels of an arc
+const MARGIN = 3; // pixels below an arc: half the width of the thickest line
+const LETTER_HEIGHT = 1.1; // including descenders, in font sizes
 
-export class Arched {
+export class ArcField {
   box;
   caption = make("span", { class: "caption" });
   #area;
   // A copy of the text whose words can be measured.
   #mirror = make("div", { class: "mirror", dir: "auto", "aria-hidden": "true" });
   #lines = makeSvg("svg", { class: "bows", "aria-hidden": "true" });
-  #bows = /** @type {Bows | null} */ (null);
+  #arcs = /** @type {Arcs | null} */ (null);
   #isHidden = false;
 
   /** @param {HTMLTextAreaElement} area */
@@ -36,7 +36,7 @@ export class Arched {
   // Show arcs if there is room for them.
   /** @type {(isArched: boolean) => void} */
   show(isArched) {
-    this.box.classList.toggle("arched", isArched && this.#area.value.length <= LONGEST);
+    this.box.classList.toggle("arched", isArched && this.#area.value.length <= MAX_LENGTH);
     growField(this.#area); // the room below the text has changed
     this.draw();
   }
@@ -48,10 +48,10 @@ export class Arched {
     this.draw();
   }
 
-  /** @type {(bows: Bows) => void} */
-  take(bows) {
-    if (JSON.stringify(bows) === JSON.stringify(this.#bows)) return;
-    this.#bows = bows;
+  /** @type {(arcs: Arcs) => void} */
+  setArcs(arcs) {
+    if (JSON.stringify(arcs) === JSON.stringify(this.#arcs)) return;
+    this.#arcs = arcs;
     this.draw();
   }
 
@@ -59,26 +59,26 @@ export class Arched {
   // Texts of several lines get wider line spacing, to make room below each line.
   draw() {
     const isShown = this.box.classList.contains("arched") && !this.#isHidden;
-    const { words = [], links = [], colour = "", says = "" } = (isShown && this.#bows) || {};
+    const { words = [], links = [], colour = "", says = "" } = (isShown && this.#arcs) || {};
     const places = words.length ? this.#measurePlaces(words) : null;
     this.caption.textContent = places ? says : "";
     this.caption.style.setProperty("--colour", colour);
-    const isLined = !!places?.some(({ y }) => y !== places[0].y);
-    if (places && this.box.classList.toggle("lined", isLined) === isLined) growField(this.#area);
+    const hasSeveralLines = !!places?.some(({ y }) => y !== places[0].y);
+    if (places && this.box.classList.toggle("lined", hasSeveralLines) === hasSeveralLines) growField(this.#area);
     this.#lines.replaceChildren(...(places && links.length ? this.#makeArcs(words, links, colour) : []));
   }
 
-  /** @type {(words: string[], links: Bows["links"], colour: string) => SVGElement[]} */
+  /** @type {(words: string[], links: Arcs["links"], colour: string) => SVGElement[]} */
   #makeArcs(words, links, colour) {
     const places = this.#measurePlaces(words) ?? [];
     const { paddingLeft, paddingRight } = getComputedStyle(this.#area);
     const ends = { left: parseFloat(paddingLeft) / 2, right: this.box.clientWidth - parseFloat(paddingRight) };
     const lines = [...new Set(places.map(({ y }) => y))];
-    const letters = TALL * parseFloat(getComputedStyle(this.#area).fontSize);
-    const lineGap = lines.length > 1 ? lines[1] - lines[0] - letters : Infinity;
+    const letterHeight = LETTER_HEIGHT * parseFloat(getComputedStyle(this.#area).fontSize);
+    const lineGap = lines.length > 1 ? lines[1] - lines[0] - letterHeight : Infinity;
     const roomBelow = this.box.clientHeight - lines[lines.length - 1];
-    const room = Math.min(DEEP, (Math.min(lineGap, roomBelow) - EDGE) / LOW);
-    return links.flatMap(([from, to, weight]) => drawArc(places[from], places[to], weight, colour, room, ends));
+    const maxDepth = Math.min(MAX_DEPTH, (Math.min(lineGap, roomBelow) - MARGIN) / DEPTH_SHARE);
+    return links.flatMap(([from, to, weight]) => drawArc(places[from], places[to], weight, colour, maxDepth, ends));
   }
 
   // Return the middle of each word's lower edge, or null if the text has other words.

@@ -1,4 +1,4 @@
-// The page elements of the sentence component, and its text fields. User actions are reported to the functions in `on`.
+// Make the page elements of the sentence component, and its text fields. `on` has the callbacks for user actions.
 import { closeOnEscape, make } from "../dom.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Parts } from "../dom.js" */
@@ -22,7 +22,7 @@ import { closeOnEscape, make } from "../dom.js";
  * @property {Example[]} examples
  * @property {boolean} arched
  */
-const READ = "Show attention ↵";
+const READ_LABEL = "Show attention ↵";
 
 /** @type {(on: Actions) => Parts} */
 export function makePage(on) {
@@ -61,7 +61,7 @@ function makeFields(p, on) {
   p.pair = makeField("Second sentence", "A second sentence, read after [SEP]", on);
   p.pair.className = "second";
   p.pairRow = make("div", { class: "pair field", hidden: true }, p.pair);
-  p.read = make("button", { type: "button", class: "read", hidden: true, onclick: on.read }, READ);
+  p.read = make("button", { type: "button", class: "read", hidden: true, onclick: on.read }, READ_LABEL);
   p.addPair = makeQuietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");
 }
 
@@ -75,14 +75,14 @@ function makeField(label, placeholder, on) {
   };
   /** @type {(event: InputEvent) => void} */
   const oninput = (event) => on.typed(event.target);
-  const typing = { rows: 1, spellcheck: false, dir: "auto", placeholder, onkeydown, oninput };
-  const area = make("textarea", { ...typing, "aria-label": label });
+  const properties = { rows: 1, spellcheck: false, dir: "auto", placeholder, onkeydown, oninput };
+  const area = make("textarea", { ...properties, "aria-label": label });
   // As in a browser's address bar, the first click selects the whole text and the next one places the cursor.
-  const takeAll = () => area.selectionStart === area.selectionEnd && area.select();
+  const selectAll = () => area.selectionStart === area.selectionEnd && area.select();
   area.onpointerdown = () => {
-    area.onclick = area.matches(":focus") ? null : takeAll;
+    area.onclick = area.matches(":focus") ? null : selectAll;
   };
-  growAgain(area);
+  watchSize(area);
   return area;
 }
 
@@ -99,7 +99,7 @@ function makeExamples(p, on) {
   );
 }
 
-// Make the list of sentences typed earlier in this browser.
+// Make the button and list of sentences typed earlier in this browser.
 /** @type {(p: Parts, on: Actions) => void} */
 function makeHistory(p, on) {
   const title = "Sentences you typed; only this browser remembers them";
@@ -109,31 +109,31 @@ function makeHistory(p, on) {
     p.history,
     p.past,
     () => !p.past.hidden,
-    () => showPast(p, false),
+    () => showHistory(p, false),
   );
 }
 
 // List the sentences typed earlier, with a button to forget them.
 /** @type {(p: Parts, typed: Typed[], open: (typed: Typed) => void, clear: () => void) => void} */
-export function listPast(p, typed, open, clear) {
-  /** @type {(one: Typed) => HTMLElement} */
-  const ofSentence = (sentence) => makeExample({ ...sentence, look: "" }, () => open(sentence));
+export function listHistory(p, typed, open, clear) {
+  /** @type {(sentence: Typed) => HTMLElement} */
+  const makeItem = (sentence) => makeExample({ ...sentence, look: "" }, () => open(sentence));
   const forget = make("li", {}, make("button", { type: "button", class: "soft", onclick: clear }, "Clear history"));
-  p.past.replaceChildren(...typed.map(ofSentence), forget);
+  p.past.replaceChildren(...typed.map(makeItem), forget);
   p.history.hidden = !typed.length;
 }
 
 /** @type {(p: Parts, isOpen: boolean) => void} */
-export function showPast(p, isOpen) {
+export function showHistory(p, isOpen) {
   p.past.hidden = !isOpen;
   p.history.setAttribute("aria-expanded", isOpen);
 }
 
 /** @type {(example: Example, onclick: () => void) => HTMLElement} */
 export function makeExample({ text, pair, look }, onclick) {
-  const second = pair ? [make("span", { class: "and" }, " / "), make("bdi", {}, pair)] : [];
-  const what = make("span", { class: "what" }, make("bdi", {}, text), ...second);
-  return make("li", {}, make("button", { type: "button", onclick }, what, make("span", { class: "soft" }, look)));
+  const pairText = pair ? [make("span", { class: "and" }, " / "), make("bdi", {}, pair)] : [];
+  const texts = make("span", { class: "what" }, make("bdi", {}, text), ...pairText);
+  return make("li", {}, make("button", { type: "button", onclick }, texts, make("span", { class: "soft" }, look)));
 }
 
 /** @type {(p: Parts, on: Actions) => void} */
@@ -192,7 +192,7 @@ export function growField(area) {
 
 // Grow the field again when its width or font changes.
 /** @type {(area: HTMLTextAreaElement) => void} */
-function growAgain(area) {
+function watchSize(area) {
   let width = 0;
   new ResizeObserver(() => {
     if (area.clientWidth === width) return;
@@ -227,7 +227,7 @@ const drafts = new Map(); // text typed but not read yet; another page has other
 
 export class TypedField {
   #sent = /** @type {string | null} */ (null); // the last text sent that is still unanswered
-  taken = /** @type {string | undefined} */ (undefined); // the field's text when the server last answered
+  confirmed = /** @type {string | undefined} */ (undefined); // the field's text when the server last answered
 
   #name;
 
@@ -238,8 +238,8 @@ export class TypedField {
   }
 
   // Remember the typed text for the same field of another page.
-  keep() {
-    if (this.#name) drafts.set(this.#name, { taken: this.taken, value: this.area.value });
+  saveDraft() {
+    if (this.#name) drafts.set(this.#name, { taken: this.confirmed, value: this.area.value });
   }
 
   get value() {
@@ -249,27 +249,26 @@ export class TypedField {
   // The answer to a text sent from here does not change the field: the link may contain only the beginning of the text,
   // and the user may still be typing. A text from elsewhere (an example, the Back button) replaces it.
   /** @type {(text: string) => void} */
-  take(text) {
+  receive(text) {
     const draft = drafts.get(this.#name);
     const sentText = this.#sent;
-    const answers = sentText !== null && normalize(sentText).startsWith(text) && (text !== "" || sentText === "");
-    const isNew = this.taken === undefined;
-    this.taken = answers ? sentText : text;
-    if (!answers) this.area.value = isNew && draft?.taken === text ? draft.value : text;
-    if (!isNew && !answers) drafts.delete(this.#name); // another text has arrived
+    const isAnswer = sentText !== null && normalize(sentText).startsWith(text) && (text !== "" || sentText === "");
+    const isNew = this.confirmed === undefined;
+    this.confirmed = isAnswer ? sentText : text;
+    if (!isAnswer) this.area.value = isNew && draft?.taken === text ? draft.value : text;
+    if (!isNew && !isAnswer) drafts.delete(this.#name); // another text has arrived
     this.#sent = null;
   }
 
-  send() {
+  markSent() {
     drafts.delete(this.#name);
     this.#sent = this.area.value;
   }
 
-  // Handle Back or Forward before the answer arrives: it may never come, because for the server the text has not
-  // changed.
-  takeBack() {
+  // Restore the text after Back or Forward: its answer may never come, because for the server nothing has changed.
+  discardUnanswered() {
     if (this.#sent === null) return;
-    this.area.value = this.taken ?? "";
+    this.area.value = this.confirmed ?? "";
     this.#sent = null;
   }
 }

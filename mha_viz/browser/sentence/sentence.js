@@ -2,64 +2,64 @@
 import { make } from "../dom.js";
 import { forgetSentences, rememberSentence, loadSentences } from "../memory.js";
 import { mountComponent, queueMessages } from "../mount.js";
-import { Arched } from "./arched.js";
+import { ArcField } from "./arched.js";
 import {
   TypedField,
   makeExample,
   growField,
-  listPast,
+  listHistory,
   offerModels,
   makePage,
   makeQuietButton,
   showExamples,
   showIntro,
   showPair,
-  showPast,
+  showHistory,
 } from "./fields.js";
 /** @import { Typed } from "../memory.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
-/** @import { Bows } from "./arched.js" */
+/** @import { Arcs } from "./arched.js" */
 /** @import { Example, SentenceData } from "./fields.js" */
 
-const onPage = /** @type {{ mhaVizBows?: Bows }} */ (globalThis); // set by the explorer, perhaps earlier
+const onPage = /** @type {{ mhaVizBows?: Arcs }} */ (globalThis); // set by the explorer, perhaps earlier
 
 class Sentence {
-  #last = /** @type {Partial<SentenceData>} */ ({});
+  #data = /** @type {Partial<SentenceData>} */ ({});
   #send;
   #part = makePage({
     read: () => this.#read(),
     typed: (area) => this.#onTyped(area),
     pair: () => this.#togglePair(),
-    history: () => this.#toggle(this.#part.past, showPast, showExamples),
-    examples: () => this.#toggle(this.#part.list, showExamples, showPast),
+    history: () => this.#toggle(this.#part.past, showHistory, showExamples),
+    examples: () => this.#toggle(this.#part.list, showExamples, showHistory),
     choose: () => this.#choose(),
     model: (name) => this.#send("model", name),
   });
-  #arched = new Arched(this.#part.text);
+  #arcField = new ArcField(this.#part.text);
   #fields = { text: new TypedField(this.#part.text, "text"), pair: new TypedField(this.#part.pair) };
 
   /** @param {HTMLElement} root @param {Send} send */
   constructor(root, send) {
     this.#send = send;
-    this.#part.field.replaceWith(this.#arched.box);
-    this.#part.space.replaceWith(this.#arched.caption);
+    this.#part.field.replaceWith(this.#arcField.box);
+    this.#part.space.replaceWith(this.#arcField.caption);
     root.replaceChildren(this.#part.all);
-    this.#drawPast();
-    this.#onBows();
-    document.addEventListener("mha-bows", this.#onBows);
+    this.#drawHistory();
+    this.#onArcs();
+    document.addEventListener("mha-bows", this.#onArcs);
     window.addEventListener("popstate", this.#onHistory);
   }
 
   stop() {
-    document.removeEventListener("mha-bows", this.#onBows);
+    document.removeEventListener("mha-bows", this.#onArcs);
     window.removeEventListener("popstate", this.#onHistory);
   }
 
-  #onBows = () => onPage.mhaVizBows && this.#arched.take(onPage.mhaVizBows);
+  #onArcs = () => onPage.mhaVizBows && this.#arcField.setArcs(onPage.mhaVizBows);
 
   #onHistory = () => {
     for (const field of Object.values(this.#fields)) {
-      field.takeBack();
+      field.discardUnanswered();
       growField(field.area);
     }
     this.#updateReadButton();
@@ -69,25 +69,25 @@ class Sentence {
 
   /** @type {(data: SentenceData) => void} */
   show(data) {
-    const [part, last] = [this.#part, this.#last];
+    const [part, last] = [this.#part, this.#data];
     /** @type {(name: keyof SentenceData) => boolean} */
-    const isOther = (name) => JSON.stringify(data[name]) !== JSON.stringify(last[name]);
+    const hasChanged = (name) => JSON.stringify(data[name]) !== JSON.stringify(last[name]);
     for (const name of /** @type {const} */ (["text", "pair"])) {
-      if (!isOther(name)) continue;
-      this.#fields[name].take(data[name]);
+      if (!hasChanged(name)) continue;
+      this.#fields[name].receive(data[name]);
       growField(this.#fields[name].area);
     }
-    if (data.arched || isOther("text") || isOther("pair")) this.#arched.show(data.arched);
-    if (isOther("pair")) showPair(part, data.pair !== "");
-    if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
-    if (isOther("examples"))
+    if (data.arched || hasChanged("text") || hasChanged("pair")) this.#arcField.show(data.arched);
+    if (hasChanged("pair")) showPair(part, data.pair !== "");
+    if (hasChanged("models") || hasChanged("model") || hasChanged("open")) offerModels(part, data);
+    if (hasChanged("examples"))
       part.list.replaceChildren(...data.examples.map((example, i) => this.#makeExampleButton(example, i)));
-    if (isOther("intro")) showIntro(part, data.intro);
+    if (hasChanged("intro")) showIntro(part, data.intro);
     part.all.classList.toggle("plain", data.plain);
-    if (["look", "answer", "opens"].some((name) => isOther(/** @type {keyof SentenceData} */ (name))))
+    if (["look", "answer", "opens"].some((name) => hasChanged(/** @type {keyof SentenceData} */ (name))))
       this.#drawLook(data);
-    if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers examples
-    this.#last = data;
+    if (hasChanged("text")) showExamples(part, !data.text.trim()); // an empty page offers examples
+    this.#data = data;
     this.#updateReadButton();
   }
 
@@ -96,11 +96,11 @@ class Sentence {
   /** @type {(data: SentenceData) => void} */
   #drawLook({ look, answer, opens }) {
     const open = opens && makeQuietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
-    const ontoggle = () => this.#arched.hide(!answerBox[0]?.open);
+    const ontoggle = () => this.#arcField.hide(!answerBox[0]?.open);
     const answerBox = answer ? [make("details", { ontoggle }, make("summary", {}, "Answer"), answer)] : [];
     this.#part.look.replaceChildren(look, ...(open ? [" ", open] : []), ...answerBox);
     this.#part.look.hidden = !look;
-    this.#arched.hide(answerBox.length > 0);
+    this.#arcField.hide(answerBox.length > 0);
   }
 
   /** @type {(example: Example, index: number) => HTMLElement} */
@@ -115,21 +115,21 @@ class Sentence {
 
   /** @type {(area: HTMLTextAreaElement) => void} */
   #onTyped(area) {
-    this.#fields.text.keep();
+    this.#fields.text.saveDraft();
     growField(area);
-    this.#arched.draw();
+    this.#arcField.draw();
     this.#updateReadButton();
   }
 
   #togglePair() {
-    const part = this.#part;
-    showPair(part, part.pairRow.hidden);
-    if (!part.pairRow.hidden) part.pair.focus();
+    const parts = this.#part;
+    showPair(parts, parts.pairRow.hidden);
+    if (!parts.pairRow.hidden) parts.pair.focus();
     this.#updateReadButton();
   }
 
   // Open or close one list; close the other one.
-  /** @type {(list: HTMLElement, show: typeof showPast, showOther: typeof showPast) => void} */
+  /** @type {(list: HTMLElement, show: typeof showHistory, showOther: typeof showHistory) => void} */
   #toggle(list, show, showOther) {
     showOther(this.#part, false);
     show(this.#part, Boolean(list.hidden));
@@ -149,34 +149,34 @@ class Sentence {
 
   #hasChanged() {
     const { text, pair } = this.#fields;
-    const previousPair = this.#part.pairRow.hidden ? this.#last.pair : pair.taken;
-    return text.value !== text.taken || this.#readTyped().pair !== previousPair;
+    const previousPair = this.#part.pairRow.hidden ? this.#data.pair : pair.confirmed;
+    return text.value !== text.confirmed || this.#readTyped().pair !== previousPair;
   }
 
   #read() {
     if (this.#hasChanged()) rememberSentence(this.#readTyped());
-    this.#drawPast();
-    Object.values(this.#fields).forEach((field) => field.send());
+    this.#drawHistory();
+    Object.values(this.#fields).forEach((field) => field.markSent());
     this.#send("read", this.#readTyped());
   }
 
-  #drawPast() {
+  #drawHistory() {
     const clear = () => {
       forgetSentences();
-      showPast(this.#part, false);
-      this.#drawPast();
+      showHistory(this.#part, false);
+      this.#drawHistory();
       this.#part.text.focus();
     };
-    listPast(this.#part, loadSentences(), (sentence) => this.#reopen(sentence), clear);
+    listHistory(this.#part, loadSentences(), (sentence) => this.#reopen(sentence), clear);
   }
 
   // Read a sentence of the history as if it were typed again.
-  /** @type {(one: Typed) => void} */
+  /** @type {(sentence: Typed) => void} */
   #reopen({ text, pair }) {
     const part = this.#part;
     [part.text.value, part.pair.value] = [text, pair];
     showPair(part, pair !== "");
-    showPast(part, false);
+    showHistory(part, false);
     part.history.focus();
     growField(part.text);
     this.#read();

@@ -3,34 +3,34 @@ import { prefersReducedMotion } from "../dom.js";
 import { repeatWhileDrawn } from "../scheme/arrival.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
-const LOOKS = 250; // maximum number of searches for the step's element
+const MAX_SEARCHES = 250; // maximum number of searches for the step's element
 const WAIT = 120; // milliseconds between two searches
 
 const page = /** @type {{ mhaVizTour?: { step: string } }} */ (globalThis);
 
-// Return the last step shown, on any page with the component.
+// Return the state that all pages share: the last step shown.
 /** @type {() => { step: string }} */
 const getTourState = () => (page.mhaVizTour ??= { step: "" });
 
 /** @param {StreamlitComponent} component */
 export default function ({ data, parentElement }) {
   let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
-  let leave = () => {};
+  let stopScrolling = () => {};
   const isSame = getTourState().step === data.step;
   getTourState().step = data.step;
-  /** @type {(left: number) => void} */
-  const lead = (attempts) => {
+  /** @type {(attempts: number) => void} */
+  const showStep = (attempts) => {
     if (getTourState().step !== data.step) return;
     const control = findNextControl();
-    if (control && hasNoKeyboard()) control.focus({ preventScroll: true });
-    if (control && findPlace(data.place)) leave = repeatWhileDrawn(() => scrollToPlace(data.place));
-    else if (attempts > 0) timer = setTimeout(() => lead(attempts - 1), WAIT);
+    if (control && isFocusFree()) control.focus({ preventScroll: true });
+    if (control && findPlace(data.place)) stopScrolling = repeatWhileDrawn(() => scrollToPlace(data.place));
+    else if (attempts > 0) timer = setTimeout(() => showStep(attempts - 1), WAIT);
   };
-  if (!isSame) lead(LOOKS);
+  if (!isSame) showStep(MAX_SEARCHES);
   return () => {
     if (parentElement.isConnected) return; // newer data have replaced this call
     clearTimeout(timer);
-    leave();
+    stopScrolling();
   };
 }
 
@@ -48,8 +48,7 @@ function findPlace(selector) {
 
 // Whether the focused element was removed with the previous step, or is one of the tour's buttons.
 /** @type {() => boolean} */
-const hasNoKeyboard = () =>
-  document.activeElement === document.body || !!document.activeElement?.closest(".st-key-tour");
+const isFocusFree = () => document.activeElement === document.body || !!document.activeElement?.closest(".st-key-tour");
 
 // Scroll to the top of the page if the element is then in the upper half of the window. Otherwise scroll to the
 // element, unless it is already there.

@@ -97,7 +97,7 @@ def choose_ink(colour: str) -> str:
 
 @cache
 def palette(stops: tuple[str, ...]) -> Pixels:
-    """Return 256 shades between the stops of a ramp: [shade, rgb]. Equal to ``palette`` in the browser's ``ink.js``."""
+    """Return 256 shades between the stops of a ramp: [shade, rgb]. Equal to ``makePalette`` in ``browser/ink.js``."""
     colours = [[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in stops]
     shades = np.empty((256, 3), np.uint8)
     for i in range(256):

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from mha_viz.browser.bundle import build_page_style, build_standalone_script, build_style
-from mha_viz.browser.promise import render_older_note
+from mha_viz.browser.supported import render_old_browser_note
 from mha_viz.figures.files.font_subsets import SANS, SERIF, build_page_fonts
 from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
@@ -136,7 +136,7 @@ def render_html(policy: str, title: str, styles: str, body: Sequence[str], scrip
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
             '<link rel="icon" href="data:,">\n',  # else browsers ask for one, which the policy refuses
-            f"<title>{escape(title)}</title>\n{styles}\n</head>\n<body>\n{render_older_note()}",
+            f"<title>{escape(title)}</title>\n{styles}\n</head>\n<body>\n{render_old_browser_note()}",
             *body,
             "<noscript>This drawing needs JavaScript, which this browser does not run.</noscript>\n",
             f"{script}\n</body>\n</html>\n",

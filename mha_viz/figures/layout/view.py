@@ -354,7 +354,7 @@ def describe_range(scale: str, blocks: Sequence[Block]) -> str:
 def colour_cells(block: Block, scale: str, theme: Theme, top: float | None = None) -> Pixels:
     """Return a matrix in the colours of its scale, [row, column, rgb]; ``top`` is as for :func:`shades`.
 
-    For signed numbers, 0 has the colour of the paper. Equal to ``diverging`` in the browser's ``ink.js``.
+    For signed numbers, 0 has the colour of the paper. Equal to ``computeDivergingShades`` in ``browser/ink.js``.
     """
     shade = shades(block.w, scale, top)
     if not block.signed:

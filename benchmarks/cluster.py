@@ -96,7 +96,7 @@ class _Measured:
 
     def __init__(self, client: Any, encoder: Encoder, path: Path, size: int) -> None:
         cluster = ClusterEngine(client, size=size)
-        client.run(open_model, tasks.WorkerModel.opened_by(encoder))
+        client.run(open_model, tasks.WorkerModel.from_encoder(encoder))
         self._client, self._memory = client, list[dict[str, int]]()
         before, processor, began = self._sent(), self._processor(), time.perf_counter()
         cluster.study(encoder, cluster.open(path), progress=lambda _: self._memory.append(client.run(measure_memory)))
@@ -188,7 +188,7 @@ def _make_task(encoder: Encoder, path: Path) -> tasks.PartTask:
     one = cut_file(str(path), 10**9)
     layout = lay_out(path.name, [one], [[survey_shard(shard, one.kind) for shard in one.shards]])
     return tasks.PartTask(
-        layout.parts[0], tasks.WorkerModel.opened_by(encoder), tasks.PartSums(PASSES, DEFAULT_BATCH), ""
+        layout.parts[0], tasks.WorkerModel.from_encoder(encoder), tasks.PartSums(PASSES, DEFAULT_BATCH), ""
     )
 
 

@@ -45,8 +45,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lost_of(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
-    settings = replacements.ReplacedStudy.prepare(mv.recipes.load("toy"), source.corpus, toy, 30).settings
-    return replacements.Lost(*settings)
+    settings = replacements.ReplacementStudy.prepare(mv.recipes.load("toy"), source.corpus, toy, 30).settings
+    return replacements.VectorCases(*settings)
 
 
 def effects_of(source: MeasurableCorpus, toy: Encoder) -> CaseKind:

@@ -276,11 +276,11 @@ def test_used_roles_are_those_of_one_process(client: Any, toy: Encoder, corpus: 
 
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
     layout = lay_out_corpus("a", [corpus], SHARD)
-    part, model = layout.parts[1], WorkerModel.opened_by(toy)
+    part, model = layout.parts[1], WorkerModel.from_encoder(toy)
     task = PartTask(part, model, effects_of(WORDS), "")
     drawn = task._replace(measure=effects_of(WORDS._replace(relation="")))
     shard = part.shard._replace(path="/b.conllu")
-    elsewhere = part._replace(shard=shard, first=7, documents=(("9", 10),), several=True)
+    elsewhere = part._replace(shard=shard, first=7, documents=(("9", 10),), multi_file=True)
     changed = [
         task._replace(model=model._replace(revision="other")),
         task._replace(part=part._replace(shard=part.shard._replace(digest="other"))),
@@ -319,7 +319,7 @@ def test_cases_that_were_stored_before_are_read(corpus: Path) -> None:
 def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: Path, damage: bytes | None) -> None:
     layout = lay_out_corpus("a", [corpus], SHARD)
     cases = effects_of(WORDS)
-    task = PartTask(layout.parts[1], WorkerModel.opened_by(toy), cases, str(tmp_path))
+    task = PartTask(layout.parts[1], WorkerModel.from_encoder(toy), cases, str(tmp_path))
     first = cases_of_parts.measure_part_cases(task)
     (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
@@ -336,7 +336,7 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
     cases, together = effects_of(SENTENCES, 2), Cases()
     for part in layout.parts:
         if cases.sentences(part) > 0:
-            together.add(cases_of_parts.measure_part_cases(PartTask(part, WorkerModel.opened_by(toy), cases, "")))
+            together.add(cases_of_parts.measure_part_cases(PartTask(part, WorkerModel.from_encoder(toy), cases, "")))
     assert together.units == whole.measured_cases.units
     assert len(together.units) > 10
     np.testing.assert_allclose(together.cases, whole.measured_cases.cases, atol=1e-6)

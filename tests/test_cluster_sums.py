@@ -48,7 +48,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def tasks_of(encoder: Encoder, layout: Layout, folder: str = "") -> list[PartTask]:
     profiling = PartSums(PASSES, DEFAULT_BATCH, measures.PROFILE_SUMS._replace(rules=layout.rules))
-    model = tasks.WorkerModel.opened_by(encoder)
+    model = tasks.WorkerModel.from_encoder(encoder)
     return [PartTask(part, model, profiling, folder) for part in layout.parts]
 
 

@@ -48,7 +48,7 @@ from mha_viz.study.cases import Cases, LocalRun, collect_cases
 from mha_viz.study.cluster.tasks import PartSums, WorkerModel
 from mha_viz.study.measures import ResamplingUnits
 from mha_viz.study.recipes import CHOICE_FILE, iter_weights
-from mha_viz.study.replacements import ACCURACY_COLUMNS, Lost, ReplacedStudy
+from mha_viz.study.replacements import ACCURACY_COLUMNS, ReplacementStudy, VectorCases
 from mha_viz.study.run import Progress, measure_sums
 from mha_viz.study.sums import merge_sums
 from mha_viz.text import WordPieces
@@ -619,9 +619,9 @@ def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy
     kind = explained_sums.RecipeSums(2, ResamplingUnits(False, None), {"trained": [described.make_shares(measured)]})
     whole = measure_sums([toy], mv.read_corpus(file), kind)
     layout = lay_out_corpus("c", [file], 300)
-    parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
+    parts = [part for part in layout.parts if kind.count_sentences(part.sentences, part.first)]
     assert len(parts) > 2
-    model, summing = WorkerModel.opened_by(toy), PartSums(("trained",), 512, kind)
+    model, summing = WorkerModel.from_encoder(toy), PartSums(("trained",), 512, kind)
     sums = merge_sums([summing.measure_part(model, part) for part in reversed(parts)])
     ours, theirs = (explained_sums.Explained.from_sums(one, [1]) for one in (sums, whole))
     for array, expected in zip(ours, theirs, strict=True):
@@ -717,8 +717,8 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
 
 
 def test_random_heads_are_as_many_drawn_for_each_sentence() -> None:
-    prepared = ReplacedStudy.prepare(mv.recipes.load("toy"), "grammar", None, 3)
-    replacing, toy = Lost(*prepared.settings), prepared.encoder
+    prepared = ReplacementStudy.prepare(mv.recipes.load("toy"), "grammar", None, 3)
+    replacing, toy = VectorCases(*prepared.settings), prepared.encoder
     texts = {number: texts_of.read_text(toy, grammar.corpus().sentences[number]) for number in prepared.texts.numbers}
     assert len(texts) == 3
     every = {Head(layer, head) for layer in range(2) for head in range(4)}
@@ -762,13 +762,13 @@ def test_what_is_replaced_continues_after_a_stop_and_does_not_depend_on_parts(
     expected, stops = measure(shipped, corpus, toy), [*[False] * 19, True]  # in the last of three passes
     with pytest.raises(Cancelled):
         measure(shipped, corpus, toy, resume=tmp_path, cancelled=lambda: stops.pop(0))
-    read, measured = list[int](), replacements.Replacing.cases
+    read, measured = list[int](), replacements.ReplacementCases.cases
 
-    def cases(self: replacements.Replacing, encoder: Encoder, numbered: Any) -> Cases:
+    def cases(self: replacements.ReplacementCases, encoder: Encoder, numbered: Any) -> Cases:
         read.extend(number for number, _ in numbered)
         return measured(self, encoder, numbered)
 
-    monkeypatch.setattr(replacements.Replacing, "cases", cases)
+    monkeypatch.setattr(replacements.ReplacementCases, "cases", cases)
     pd.testing.assert_frame_equal(measure(shipped, corpus, toy, resume=tmp_path), expected, check_exact=True)
     assert read == [4, 5, 6, 7]
     assert not [*tmp_path.iterdir()]
@@ -780,8 +780,8 @@ def test_what_is_replaced_continues_after_a_stop_and_does_not_depend_on_parts(
         pd.testing.assert_frame_equal(resumed, expected, check_exact=True)
         assert [(so_far.done, so_far.total) for so_far in seen] == [(done, 24) for done in range(before + 2, 25)]
         assert not [*tmp_path.iterdir()]
-    prepared, together = ReplacedStudy.prepare(shipped, corpus, toy, 100), Cases()
-    kind = Lost(*prepared.settings)
+    prepared, together = ReplacementStudy.prepare(shipped, corpus, toy, 100), Cases()
+    kind = VectorCases(*prepared.settings)
     for first, end in ((0, 3), (3, 4), (4, 8)):
         part = LocalRun(toy, replace(corpus, sentences=corpus.sentences[first:end]), kind, first=first)
         together.add(collect_cases(part, lambda _: None))

@@ -33,8 +33,8 @@ from mha_viz.study.run import SAVE_SECONDS, Progress
 from mha_viz.study.sums import write
 from mha_viz.version import __version__
 
-FIRST_SIZE = 25  # sentences in the first step, at most
-SHORT_SECONDS = 1.0  # seconds; after a shorter step, the next one has twice as many sentences
+FIRST_SIZE = 25  # maximum number of sentences in the first batch
+SHORT_SECONDS = 1.0  # after a batch that takes less time, the next one has twice as many sentences
 SAVE_RATIO = 10  # the time between saves is at least this many times the duration of a save
 NumberedSentence = tuple[int, Sentence]
 
@@ -49,7 +49,7 @@ class Cases:
         read: the number of sentences read.
         left_out: the number of words or sentences that could not be measured.
         counts: how often each tuple of labels occurred.
-        unsaved: reasons why results of shards could not be saved, with counts.
+        unsaved: reasons why results of parts could not be saved, with counts.
         is_complete: False while :meth:`add` is running or after it was interrupted.
     """
 
@@ -158,9 +158,9 @@ class LocalRun:
         self.cases = kind.reduce(earlier) if earlier else Cases()
 
     def iter_progress(self) -> Generator[Progress, None, None]:
-        """Read the sentences in steps, and yield the progress after each.
+        """Read the sentences in batches, and yield the progress after each.
 
-        Steps are short at first and grow up to the kind's ``size`` as long as they are fast.
+        Batches are small at first and grow up to the kind's ``size`` as long as they are fast.
         """
         size, max_size = min(FIRST_SIZE, self._kind.size), self._kind.size
         try:

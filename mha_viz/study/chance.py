@@ -94,11 +94,11 @@ def _copy_annotation(sentence: Sentence, donor: Sentence) -> Sentence:
 
 
 class _Null(NamedTuple):
-    """A permutation of a corpus, and the annotation that it needs: the name of the attribute, and a description."""
+    """A way to permute a corpus, with the annotation that it needs and the attribute of Corpus that tells of it."""
 
     permute: Callable[[Corpus, int], Corpus]
-    needs: str
-    words: str
+    attribute: str
+    annotation: str
 
 
 NULLS: Mapping[str, _Null] = MappingProxyType(
@@ -150,7 +150,7 @@ def permutation_test(
         client: with ``keeps``, a client of a Dask cluster, whose workers count; corpora are then names of files.
 
     Returns the counts (:class:`mha_viz.analysis.chance.ChanceRoles`); their ``stored_in`` puts them into a profile,
-    whose report states them. Raises CorpusError for a corpus without trees, or without chains, SettingError for less
+    whose report states them. Raises CorpusError for a corpus without trees, or without chains, SettingError for fewer
     than one draw, for another ``role`` or ``keeps``, and for permutations on a cluster; and as :func:`mha_viz.profile`.
 
     >>> mv.roles.permutation_test("grammar", "toy", draws=2).observed
@@ -169,7 +169,7 @@ def permutation_test(
     if keeps:
         kind, cluster = KindNullSums(draws, seed, by_half=also is None), None
         if client is not None:
-            from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
+            from mha_viz.study.cluster.engine import ClusterEngine  # Dask is an optional dependency
 
             cluster = ClusterEngine(client, batch)
         counts = _count_kind_roles(sources, corpora, encoder, kind, resume, batch, show, cluster)
@@ -232,8 +232,8 @@ def _count_permuted_roles(
 def open_treebank(source: Source, role: str = SYNTAX) -> Corpus:
     """Open the corpus of a source. Raises CorpusError if it lacks the annotation that a role is measured against."""
     corpus, null = read_corpus(source), NULLS[role]
-    if not isinstance(corpus, Corpus) or not getattr(corpus, null.needs):
-        raise CorpusError(f"{corpus.name} has no {null.words}.", "Give a treebank in CoNLL-U, or “grammar”.")
+    if not isinstance(corpus, Corpus) or not getattr(corpus, null.attribute):
+        raise CorpusError(f"{corpus.name} has no {null.annotation}.", "Give a treebank in CoNLL-U, or “grammar”.")
     return corpus
 
 

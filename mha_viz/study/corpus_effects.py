@@ -80,7 +80,7 @@ class EffectSettings(NamedTuple):
     direction: str = DIRECTIONS[0]
     same_role: Sequence[AnyHead] = ()
     most: int = DEFAULT_SENTENCES
-    means: Any = None  # Source, Weights, Averages, or a Layout of a cluster
+    means: Any = None  # a Source, Weights, CorpusReplacements, or the Layout of a cluster
     recipes: Recipes | None = None  # by default the known recipes of the model
 
 
@@ -90,7 +90,7 @@ TokenChanges = dict[tuple[tuple[Word, ...], tuple[Mention, ...]], dict[tuple[Hea
 
 @dataclass(frozen=True)
 class EffectCases(CaseKind):
-    """The effects of ``variants`` by ``settings``, whose ``means`` are Averages or None.
+    """The effects of ``variants`` with ``settings``, whose ``means`` are CorpusReplacements or None.
 
     Attributes:
         settings: what is switched off, and how.
@@ -119,7 +119,7 @@ class EffectCases(CaseKind):
         return [FORMAT, request.off, request.method, *word_settings, offset, digest_recipes(self.settings.recipes)]
 
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
-        """Return the values [variant] of each case, and count what cannot be measured."""
+        """Return the values [variant] of each case, and count the words and sentences that cannot be measured."""
         cases, (_, relation, direction, *_) = Cases(read=len(numbered)), self.settings
         measure_sentence = {
             MASKED_WORD: self._measure_masked_words,
@@ -197,34 +197,29 @@ class EffectCases(CaseKind):
     ) -> Iterator[Numbers | None]:
         """Yield how far the sentence vector, or the last states of words, turn."""
         forms = sentence.forms
-        request, make_substitute = (
-            Request(words=forms, method=self.settings.request.method),
-            self._make_substitute(sentence),
-        )
+        request = Request(words=forms, method=self.settings.request.method)
+        make_substitute = self._make_substitute(sentence)
         if words is None:
             yield measure_changes(encoder, self._ablated_sets, request, make_substitute).sentence
         if not words:
             return
         changes_by_set = self.states.setdefault((sentence.words, sentence.mentions), {})
-        unmeasured = [
-            ablated for ablated in self._ablated_sets if ablated not in changes_by_set
-        ]  # run the model for these only
+        unmeasured = [ablated for ablated in self._ablated_sets if ablated not in changes_by_set]
         if unmeasured:
             changes_by_set.update(
                 zip(unmeasured, measure_changes(encoder, unmeasured, request, make_substitute).tokens, strict=True)
             )
-        changes = np.stack(
-            [changes_by_set[ablated] for ablated in self._ablated_sets]
-        )  # [variant, token], of each token's last state
+        # The change of each token's last state, [variant, token].
+        changes = np.stack([changes_by_set[ablated] for ablated in self._ablated_sets])
         pieces = encoder.read_words(forms).words
         for word in words:
             yield changes[:, [place for place, number in enumerate(pieces) if number == word]].mean(axis=1)
 
     def _make_substitute(self, gold: Sentence) -> MakeSubstitute:
         """Return the function that replaces the outputs of heads in a sentence."""
-        averages = self.settings.means or CorpusReplacements()
-        recipes, sentences = self.settings.recipes, averages.sentences
-        return partial(substitute, means=averages.values, gold=gold, sentences=sentences, recipes=recipes)
+        replacements = self.settings.means or CorpusReplacements()
+        recipes, sentences = self.settings.recipes, replacements.sentences
+        return partial(substitute, means=replacements.values, gold=gold, sentences=sentences, recipes=recipes)
 
     @property
     def _ablated_sets(self) -> list[tuple[Head, ...]]:
@@ -319,16 +314,16 @@ class Measurement:
             for state in reports:
                 yield state._replace(done=done_before + state.done, total=done_before + state.total)
 
-    def _start_run(self, averages: CorpusReplacements | None) -> None:
-        """Start the measurement with these replacements. Raises SettingError if they are not of this model."""
-        if averages is not None:
-            check_method(self._encoder, self.kind.settings.request.method, averages.values)
-        self._replacement_source, settings = None, self.kind.settings._replace(means=averages)
+    def _start_run(self, replacements: CorpusReplacements | None) -> None:
+        """Start the measurement with these replacements. Raises SettingError if they do not fit this model."""
+        if replacements is not None:
+            check_method(self._encoder, self.kind.settings.request.method, replacements.values)
+        self._replacement_source, settings = None, self.kind.settings._replace(means=replacements)
         self.kind = replace(self.kind, settings=settings)
         self._run = self._source.run(self._encoder, self.kind, self._folder)
 
     @property
-    def averages(self) -> CorpusReplacements:
+    def replacements(self) -> CorpusReplacements:
         """Replacements for the outputs of heads that are off, taken from a corpus."""
         return self.kind.settings.means or CorpusReplacements()
 
@@ -345,17 +340,14 @@ class Measurement:
 
     def result(self) -> CorpusEffect:
         """Return the result for the sentences read so far. Raises CorpusError if nothing was measured."""
-        cases, (request, relation, direction, *_), name = (
-            self.measured_cases,
-            self.kind.settings,
-            self._source.corpus.name,
-        )
+        cases, name = self.measured_cases, self._source.corpus.name
+        request, relation, direction, *_ = self.kind.settings
         if not cases.cases:
             missing = f"no word that {relation} applies to" if relation else "no sentence that can be measured"
             raise CorpusError(f"{name} has {missing}.", "Name another corpus or relation.")
         documents = len({document for document, _ in cases.units})
         units = [document if documents > 1 else str(number) for document, number in cases.units]
-        measured, over = self.kind.measured, self.averages.over
+        measured, over = self.kind.measured, self.replacements.over
         return CorpusEffect(
             self._encoder.name,
             name,
@@ -388,7 +380,7 @@ def digest_recipes(recipes: Recipes | None) -> str:
     return "" if recipes is None else hashlib.sha256(get_cached_shares(recipes).tobytes()).hexdigest()
 
 
-class _Ends(NamedTuple):
+class _Edge(NamedTuple):
     dependent: int
     head: int
 
@@ -398,7 +390,7 @@ def _list_queries(sentence: Sentence, relation: str, direction: str) -> list[int
     if relation == COREFERENCE:
         return list(iter_anaphoric_pronouns(sentence))
     edges = [
-        _Ends(number, word.head)
+        _Edge(number, word.head)
         for number, word in enumerate(sentence.words)
         if word.head is not None and relation in (word.relation, word.base)
     ]

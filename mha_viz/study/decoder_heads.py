@@ -72,10 +72,10 @@ def find_induction_heads(
     """
     encoder = load_one_stack(model, device)
     check_settings(encoder, length, draws)
-    readers = encoder, encoder.untrained(seed)
+    models = encoder, encoder.untrained(seed)
     steps = measure_heads(
         encoder.name,
-        lambda part, untrained: measure_draws(readers[untrained], part, length, draws, seed),
+        lambda part, untrained: measure_draws(models[untrained], part, length, draws, seed),
         length,
         draws,
         seed,
@@ -91,13 +91,13 @@ def measure_history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataF
     """
     import pandas as pd
 
-    even, rows = compute_chance(LENGTH), list[tuple[object, ...]]()
+    chance, rows = compute_chance(LENGTH), list[tuple[object, ...]]()
     for step in snapshots.list_steps(asset_path(name)):
         encoder = load_one_stack(f"{name}@{step}")
-        scored = measure_draws(encoder, range(draws), LENGTH, draws, seed)
+        scores = measure_draws(encoder, range(draws), LENGTH, draws, seed)
         for number, measure in enumerate(MEASURES):
-            for (layer, head), score in np.ndenumerate(scored[number]):
-                rows.append((step, measure, layer, head, draws, float(score), float(even[number])))
+            for (layer, head), score in np.ndenumerate(scores[number]):
+                rows.append((step, measure, layer, head, draws, float(score), float(chance[number])))
     return pd.DataFrame(rows, columns=list(HISTORY_COLUMNS))
 
 

@@ -27,7 +27,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process.steps import run_steps
 from mha_viz.request import COSINE, RECIPE, RESAMPLE, TEXT, Question, Request
 
-SEED = 0  # for draws of random directions
+SEED = 0  # seed for draws of random directions
 
 
 OnProgress = Callable[[float], None]
@@ -62,7 +62,7 @@ def substitute(
     texts, words, method = request.passes[place], () if place else request.words, request.method
     if request.question is not None and not request.question.is_off_in(place):
         return ablation.keep_outputs
-    if place and method == TEXT and texts[0] == request.source:  # its heads have these outputs already
+    if place and method == TEXT and texts[0] == request.source:  # the outputs would be replaced by themselves
         return ablation.keep_outputs
     if method in (TEXT, RESAMPLE):
         means = other_texts.choose_outputs(encoder, method, encoder.pieces(*texts, words), request.source, sentences)
@@ -138,7 +138,7 @@ def measure_effects(
 def measure_together(encoder: Encoder, request: Request, make_substitute: MakeSubstitute = substitute) -> JointEffect:
     """Return the effect of switching off all heads of a request at once.
 
-    For comparison, as much is removed in random directions, in DRAWS draws. Raises the errors of
+    For comparison, an equal loss is made in random directions, in DRAWS draws. Raises the errors of
     :func:`mha_viz.models.intervening.ablation.encode_without`.
     """
     steps = analysis.measure_jointly(
@@ -234,7 +234,7 @@ def _compute_states(
 ) -> list[Weights]:
     """Return the last states [variant, n, d_model] of each text.
 
-    The whole model runs separately, so that its numbers do not change if no head is off.
+    A variant with no head off is a pass of its own, so that its numbers are exactly those of the whole model.
     """
     states = []
     for place, (text, pair) in enumerate(request.passes):
@@ -295,13 +295,13 @@ def _compute_divergences(first: Weights, variants: Weights) -> Numbers:
     ``first`` is [head, query, key], ``variants`` [head, variant, query, key], and the result [head, variant].
     """
     first_rows, other_rows = first.reshape(len(first), 1, -1), variants.reshape(*variants.shape[:2], -1)
-    mixed = np.concatenate(
+    mixture_entropies = np.concatenate(
         [entropy((rows + variant_rows) / 2)[None] for rows, variant_rows in zip(first_rows, other_rows, strict=True)]
     )
-    return jensen_shannon(mixed, entropy(first_rows), entropy(other_rows))
+    return jensen_shannon(mixture_entropies, entropy(first_rows), entropy(other_rows))
 
 
-# ---- Removing more and more heads ---------------------------------------------------------------------------------
+# ---- removal of more and more heads ---------------------------------------------------------------------------------
 
 
 def measure_removal(

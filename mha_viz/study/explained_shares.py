@@ -17,7 +17,7 @@ from mha_viz.corpus.limits import count_every
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.measures import ReadShard, ResamplingUnits, ShardTexts, read_plain_shard
-from mha_viz.study.plan import batches
+from mha_viz.study.plan import make_batches
 from mha_viz.study.sums import PASSES, Sums
 
 FORMAT = 2  # version of the sums and of how they are measured
@@ -45,7 +45,7 @@ class RecipeSums(NamedTuple):
         ]
         return [NAME, FORMAT, self.step, self.units, [rule.name for rule in RULES], *digests]
 
-    def sentences(self, count: int, first: int) -> int:
+    def count_sentences(self, count: int, first: int) -> int:
         """Count every ``step``-th sentence."""
         return count_every(self.step, count, first)
 
@@ -57,14 +57,14 @@ class RecipeSums(NamedTuple):
         """Return the sentences, batched by length."""
         pieces = [text if text and len(text) <= MAX_TOKENS else None for text in shard.plan.sentences]
         lengths = [len(text) if text else 0 for text in pieces]
-        return {"sentences": ShardTexts(lengths, range(len(lengths)), partial(batches, pieces), self._add)}
+        return {"sentences": ShardTexts(lengths, range(len(lengths)), partial(make_batches, pieces), self._add)}
 
     def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
         """Add what recipes explain of some sentences."""
         shares, heads = self.shares[name], sums.heads
         total = Explained.zeros(len(sums.documents), len(shares), heads)
         weights = encoder.batch([piece for place in places if (piece := shard.plan.sentences[place])])
-        rows = sums.places("document", [shard.labels[place] for place in places])
+        rows = sums.indices("document", [shard.labels[place] for place in places])
         for index, (place, row) in enumerate(zip(places, rows, strict=True)):
             pieces = shard.plan.sentences[place]
             assert pieces is not None
@@ -75,7 +75,7 @@ class RecipeSums(NamedTuple):
 
 
 def count_cells(heads: int, recipes: int) -> int:
-    """Count the sums of a document for a model with this many heads in all."""
+    """Return the number of sums per document, for this many heads in all layers and this many recipes."""
     return HALVES * heads * (recipes + 1)
 
 
@@ -97,8 +97,8 @@ class Explained(NamedTuple):
     @classmethod
     def zeros(cls, documents: int, recipes: int, heads: int) -> Explained:
         """Return sums without any sentence."""
-        sizes = ((recipes, heads), (heads,), (len(CLASSES),), ())
-        return cls(*(np.zeros((documents, HALVES, *size)) for size in sizes))
+        shapes = ((recipes, heads), (heads,), (len(CLASSES),), ())
+        return cls(*(np.zeros((documents, HALVES, *shape)) for shape in shapes))
 
     @classmethod
     def from_sums(cls, sums: Sums, recipes: Sequence[int]) -> Explained:

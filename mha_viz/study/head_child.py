@@ -2,7 +2,7 @@
 
 In the order, ``kind`` is a name in WORK; ``folder``, ``name`` and ``revision`` identify the model; ``head`` is the
 head; ``data`` has the bytes of the file, and is empty for the built-in sentences. The result is None if the work was
-cancelled before there was any. It contains sentences of the file, so only visitors who have that file may see it.
+cancelled before it had a result. It contains sentences of the file, so only visitors who have that file may see it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mha_viz.process.children import IsCancelled, ReportProgress, serve
 from mha_viz.process.steps import run_steps
 from mha_viz.study.link_groups import group_in_steps
 from mha_viz.study.readers import open_measurable
-from mha_viz.study.search import Searching
+from mha_viz.study.search import LinkSearch
 
 HeadWork = Callable[[Encoder, Any, dict[str, Any], ReportProgress, IsCancelled], dict[str, Any] | None]
 
@@ -48,7 +48,7 @@ def _search_links(
     The result is incomplete if the work was cancelled.
     """
     conditions = Conditions(*order["conditions"])
-    searching = Searching(encoder, open_measurable(corpus), order["head"], conditions, order["most"])
+    searching = LinkSearch(encoder, open_measurable(corpus), order["head"], conditions, order["most"])
     for state in searching.run.iter_progress():
         report(state.fraction)
         if cancelled():

@@ -19,7 +19,7 @@ from mha_viz.corpus.limits import count_every, take_every
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.gap import is_decided, sum_gap_scores
-from mha_viz.study.plan import Plan, batches, plan
+from mha_viz.study.plan import Plan, make_batches, plan
 from mha_viz.study.sums import Sums, choose_block_bits, label_block, label_documents
 from mha_viz.text import WordPieces
 
@@ -113,7 +113,7 @@ class ShardTexts(NamedTuple):
 
     lengths: Sequence[int]
     sentences: Sequence[int]
-    batches: Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]  # from the numbers, heads and size
+    batches: Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]  # (text numbers, heads, tokens)
     add: Callable[[Encoder, ReadShard, Sequence[int], Sums, str], None]
 
 
@@ -127,7 +127,7 @@ class SumKind(Protocol):
     def definition(self) -> list[object]:
         """Return everything that the sums depend on besides the model and the corpus, as values that JSON can hold."""
 
-    def sentences(self, count: int, first: int) -> int:
+    def count_sentences(self, count: int, first: int) -> int:
         """Count the sentences to read, of ``count`` sentences; the first sentence has the number ``first``."""
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
@@ -152,7 +152,7 @@ class ProfileSums(NamedTuple):
         rules = [(*key[1], key[0], rule.name) for key, rule in (self.rules or {}).items()]
         return [DEFINITIONS, FORMAT, rules, *(metric.name for metric in metrics.list_corpus_metrics())]
 
-    def sentences(self, count: int, _: int) -> int:
+    def count_sentences(self, count: int, _: int) -> int:
         """Return ``count``: all sentences are read."""
         return count
 
@@ -197,7 +197,7 @@ def _count_tokens(texts: Sequence[WordPieces | None]) -> list[int]:
 
 
 def _make_batcher(texts: Sequence[WordPieces | None]) -> Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]:
-    return lambda numbers, heads, size: batches(texts, numbers, heads, size)
+    return lambda numbers, heads, size: make_batches(texts, numbers, heads, size)
 
 
 def _batch_rows(numbers: Sequence[int], heads: int, size: int) -> Sequence[Sequence[int]]:
@@ -210,7 +210,7 @@ def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sum
     batch = _read_batch(encoder, [shard.plan.sentences[place] for place in places], numbers)
     patterns, distances = Patterns(sums.heads), Distances(sums.heads)
     patterns.add(batch, distances.add(batch))
-    documents = sums.places("document", [shard.labels[place] for place in places])
+    documents = sums.indices("document", [shard.labels[place] for place in places])
     position = metrics.count_document_maxima(batch, documents, len(sums.documents))
     _store_sums(sums, name, patterns=patterns.sums, distances=distances.sums, position=position)
     if metrics.list_corpus_metrics():
@@ -235,7 +235,7 @@ def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums
     numbers = [batch.numbers[index] for index in tree_indices]
     sentences = join_sentences(shard.relations, blocks, [shard.trees[places[index]] for index in tree_indices])
     syntax = Syntax(shard.relations, sums.heads, len(sums.documents))
-    syntax.add(sentences, numbers, sums.places("document", [shard.labels[places[index]] for index in tree_indices]))
+    syntax.add(sentences, numbers, sums.indices("document", [shard.labels[places[index]] for index in tree_indices]))
     _store_sums(sums, name, syntax=syntax.sums)
     if sums.selection is not None:
         sums.selection.add_syntax(sentences, blocks, numbers)
@@ -248,7 +248,7 @@ def add_chunks(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: 
     coreference = Coreference(sums.heads, len(sums.documents))
     for index, (chunk, text) in enumerate(chunks):
         word_weights = reduce_to_words(batch.weights[:, index], text.words)
-        (row,) = sums.places("document", [shard.labels[chunk.numbers[0] - shard.first]])
+        (row,) = sums.indices("document", [shard.labels[chunk.numbers[0] - shard.first]])
         coreference.add(word_weights, chunk, row)
         if sums.selection is not None:
             sums.selection.add_coreference(word_weights, chunk)

@@ -1,6 +1,6 @@
-"""Measure what the heads of a model do for its answer to one text: functions for notebooks.
+"""Functions for notebooks that measure what the heads of a model do for its answer to one text.
 
-They ask the question and choose how heads are switched off.
+They build the question from their arguments, and choose how heads are switched off.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.request import BOTH, METHODS, RECIPE, RESAMPLE, TEXT, Question, Request
-from mha_viz.study import effects as study
+from mha_viz.study import effects
 from mha_viz.study.effects import MakeSubstitute, check_method, substitute
 
 __all__ = [
@@ -85,16 +85,16 @@ def ablate(
         text: the text that the model reads.
         pair: a second text, read together with the first.
         method: the replacement for the outputs of the heads: zero, mean, uniform, recipe, resample (their outputs on
-            random ones of the built-in sentences) or text.
+            randomly drawn built-in sentences) or text.
         means: for "mean", the mean outputs [layer, head, d_head] over a corpus (``compute_means``); for "recipe", the
             predicted weights [layer, head, query, key], in place of ``recipes``.
         words: the sentence as words, in place of ``text``.
         source: for "text", the other text on which the heads' outputs are taken.
-        recipes: for "recipe", those that predict the weights, from ``mv.recipes.fit`` or ``mv.recipes.load``; by
+        recipes: for "recipe", the recipes that predict the weights, from ``mv.recipes.fit`` or ``mv.recipes.load``; by
             default those in a folder that MHA_VIZ_PROFILES names, or that come with the app.
 
-    Raises the errors of ``encode``, UnknownHead, and SettingError for an unknown method, and where what it needs of
-    this model is missing.
+    Raises the errors of ``encode``, UnknownHead, and SettingError for a method that is unknown or needs data that this
+    model lacks.
 
     >>> mv.ablate(mv.load("toy"), ["L0H1"], "the dog barks .", method="recipe").made
     ('typed', 'without L0H1: recipe')
@@ -123,8 +123,8 @@ def ablation_effects(
 
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
-        text: the text that the model reads. A masked token, or the next word of a causal model, is asked for without a
-            question in ``fields``.
+        text: the text that the model reads. Without a question in ``fields``, the question is the masked token or, for
+            a causal model, the next word.
         pair: a second text, read together with the first.
         means: for the method "mean", the mean outputs [layer, head, d_head].
         sentences: for "resample", the sentences to draw from, as lists of words; by default the built-in sentences.
@@ -136,8 +136,8 @@ def ablation_effects(
     give, on the answer (:class:`mha_viz.analysis.effects.Effects`). Raises the errors of
     :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`.
 
-    >>> alone = mv.ablation_effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
-    >>> alone.table()["rank"].idxmin()  # without which head the answer changes most
+    >>> effects = mv.ablation_effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
+    >>> effects.table()["rank"].idxmin()  # the head without which the answer changes most
     'L1H0'
     """
     encoder = require_one_stack(encoder)
@@ -147,7 +147,7 @@ def ablation_effects(
         encoder, text, pair
     ):
         request = request.about(question_of(encoder, request))
-    return study.measure_effects(encoder, request, called(progress), make_substitute)
+    return effects.measure_effects(encoder, request, called(progress), make_substitute)
 
 
 def predict(
@@ -162,14 +162,14 @@ def predict(
     recipes: Recipes | None = None,
     **fields: Unpack[RequestFields],
 ) -> Answer:
-    """Ask the model about a text, before and after heads are switched off at once.
+    """Ask the model about a text, before and after heads are switched off together.
 
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
         text: the text that the model reads.
         heads: the heads to switch off; if there are none, the answer is that of the whole model.
         pair: a second text, read together with the first.
-        tap: your own change of the heads in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
+        tap: your own intervention in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
             ``other``, it is applied to the texts that ``off_in`` names.
         means: as for :func:`mha_viz.ablation_effects`.
         sentences: as for :func:`mha_viz.ablation_effects`.
@@ -190,7 +190,7 @@ def predict(
     question = question_of(encoder, request)
     request = request.about(question)
     if tap is None:
-        return study.compute_answer(
+        return effects.compute_answer(
             encoder, replace(request, off=ablation.check_heads(encoder, heads)), make_substitute
         )
     check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
@@ -201,7 +201,7 @@ def predict(
         np.concatenate([encoder.states(*texts), encoder.states(*texts, pass_tap)])
         for texts, pass_tap in zip(request.passes, taps, strict=True)
     ]
-    return study.compare_answers(encoder, question, states)
+    return effects.compare_answers(encoder, question, states)
 
 
 def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
@@ -253,7 +253,7 @@ def minimal_ablation(
         text: the text that the model reads.
         word: the word that must become the answer.
         pair: a second text, read together with the first.
-        place: the token that is asked about, counted from 0, if several are masked; −1 for the first of them.
+        place: the token that is asked about, counted from 0, if several are masked; −1 for the first masked one.
         most: the largest number of heads in the set.
         method: the replacement for the outputs of heads that are off, as for :func:`mha_viz.ablate`.
         means: as for :func:`mha_viz.ablation_effects`.
@@ -273,7 +273,7 @@ def minimal_ablation(
     encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, place=place, word=word, method=method, source=source)
     make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
-    return study.find_smallest_switch(
+    return effects.find_smallest_switch(
         encoder, request.about(question_of(encoder, request)), most, called(progress), make_substitute
     )
 

@@ -86,9 +86,9 @@ def compare_heads(
         raise SettingError(f"{quote(direction)} is not a direction.", f"Give one of {', '.join(DIRECTIONS)}.")
     source, encoder = open_measurable(corpus, client), load_one_stack(model, device)
     other = encoder if other_model is None else load_one_stack(other_model, device)
-    heads = Head.among(head, *_get_shape(encoder)), Head.among(other_head, *_get_shape(other))
-    pair = tuple(_Question(place, relation, direction) for place in heads)
-    return _measure_differences(source, encoder, other, [(pair[0], pair[1])], called(progress), resume)
+    question = _Question(Head.among(head, *_get_shape(encoder)), relation, direction)
+    other_question = question._replace(head=Head.among(other_head, *_get_shape(other)))
+    return _measure_differences(source, encoder, other, [(question, other_question)], called(progress), resume)
 
 
 @with_bar("of the sentences")
@@ -151,14 +151,14 @@ class JudgedCases(CaseKind):
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
         """Return the answers in the sentences that can be read, in order."""
         heads = sorted({question.head for question in self.questions})
-        flat = np.array([head.place(encoder.heads, encoder.layer_numbers) for head in heads])
+        head_indices = np.array([head.place(encoder.heads, encoder.layer_numbers) for head in heads])
         cases = Cases(read=len(numbered))
         blocks = iter_word_blocks(encoder, [sentence for _, sentence in numbered])
-        pointed = {place: find_pointers(block[flat]) for place, block in blocks}
-        for place in sorted(pointed):
-            number, sentence = numbered[place]
+        pointers = {index: find_pointers(block[head_indices]) for index, block in blocks}
+        for index in sorted(pointers):
+            number, sentence = numbered[index]
             for question_number, (head, relation, direction) in enumerate(self.questions):
-                answers = list_arcs(sentence, pointed[place], heads.index(head), relation, direction)
+                answers = list_arcs(sentence, pointers[index], heads.index(head), relation, direction)
                 cases.cases += [np.array([question_number, answer.is_right], float) for answer in answers]
                 cases.units += [(sentence.document, number)] * len(answers)
         return cases
@@ -177,7 +177,7 @@ def _measure_differences(
     open_treebank(source.corpus)
     questions_by_model = {encoder: [question for question, _ in pairs]}
     questions_by_model[other] = [*questions_by_model.get(other, ()), *(question for _, question in pairs)]
-    runs, rights = list[CaseRun](), dict[Encoder, Mapping[_Question, AnswersBySentence]]()
+    runs, answers_by_model = list[CaseRun](), dict[Encoder, Mapping[_Question, AnswersBySentence]]()
     for model_number, (model, questions) in enumerate(questions_by_model.items()):
         kind = JudgedCases(1, tuple(dict.fromkeys(questions)))
         runs.append(source.run(model, kind, folder))
@@ -185,17 +185,17 @@ def _measure_differences(
         answers_by_question: dict[_Question, dict[int, list[bool]]] = {question: {} for question in kind.questions}
         for (question, is_right), (_, number) in zip(cases.cases, cases.units, strict=True):
             answers_by_question[kind.questions[int(question)]].setdefault(number, []).append(bool(is_right))
-        rights[model] = answers_by_question
+        answers_by_model[model] = answers_by_question
     for run in runs:
         run.forget()
     documents = Documents(source.documents, MAX_UNITS)
     differences = []
     for first, second in pairs:
-        right, other_right = rights[encoder][first], rights[other][second]
-        answers = [(number, right[number], other_right[number]) for number in sorted({*right} & {*other_right})]
-        if answers:
+        answers, other_answers = answers_by_model[encoder][first], answers_by_model[other][second]
+        common = [(number, answers[number], other_answers[number]) for number in sorted({*answers} & {*other_answers})]
+        if common:
             heads = ModelHead(encoder.name, first.head), ModelHead(other.name, second.head)
-            differences.append(difference(first.relation, first.direction, heads, answers, documents))
+            differences.append(difference(first.relation, first.direction, heads, common, documents))
     if not differences:
         names = ", ".join(dict.fromkeys(question.relation for question, _ in pairs))
         raise CorpusError(

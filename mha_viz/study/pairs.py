@@ -124,7 +124,7 @@ class PairCases(CaseKind):
         method: the replacement for their outputs.
         means: their mean outputs, for "mean".
         sentences: the sentences to draw from, for "resample".
-        recipes: those that predict the weights, for "recipe".
+        recipes: the recipes that predict the weights, for "recipe".
     """
 
     ablated: tuple[tuple[Head, ...], ...]
@@ -152,7 +152,7 @@ class PairCases(CaseKind):
         return cases
 
     def _score(self, encoder: Encoder, good: SentencePieces, bad: SentencePieces) -> Numbers:
-        """Return the row of a pair."""
+        """Return the values of the case of a pair."""
         is_comparable = encoder.causal and (self.method != RESAMPLE or _have_same_draws(good, bad))
         shared = count_shared(good, bad) if is_comparable else 0
         substitutes = self._iter_substitutes(encoder, (good, bad))
@@ -160,8 +160,8 @@ class PairCases(CaseKind):
             score_without(encoder, sentence, self.ablated, substitute, shared)
             for sentence, substitute in zip((good, bad), substitutes, strict=True)
         ]
-        (log_p, margins_good), (other_log_p, other_without) = scores
-        return np.array([log_p, other_log_p, *(margins_good - other_without)])
+        (good_log_p, good_ablated), (bad_log_p, bad_ablated) = scores
+        return np.array([good_log_p, bad_log_p, *(good_ablated - bad_ablated)])
 
     def _iter_substitutes(
         self, encoder: Encoder, pair: tuple[SentencePieces, SentencePieces]

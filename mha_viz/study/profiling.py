@@ -72,7 +72,7 @@ def choose_engine(client: Client | None, batch: int = DEFAULT_BATCH) -> Engine:
     """Return the engine that measures with a Dask client or, without one, in this process. Raises ClusterError."""
     if client is None:
         return LocalEngine(batch)
-    from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
+    from mha_viz.study.cluster.engine import ClusterEngine  # Dask is an optional dependency
 
     return ClusterEngine(client, batch)
 

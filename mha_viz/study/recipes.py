@@ -38,7 +38,7 @@ from mha_viz.models.reading.loading import ModelOrName, load_as_measured, load_o
 from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.study.explained_shares import Explained, RecipeSums, count_cells
 from mha_viz.study.measures import ResamplingUnits
-from mha_viz.study.plan import batches
+from mha_viz.study.plan import make_batches
 from mha_viz.study.run import SEED, Progress, measure_sums
 from mha_viz.study.sums import PASSES, write
 from mha_viz.study.texts import read_text
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from mha_viz.study.cluster.engine import ClusterEngine
     from mha_viz.study.cluster.layout import Layout
 
-DEFAULT_SENTENCES = 300  # sentences that are read of each corpus, at most
+DEFAULT_SENTENCES = 300  # maximum number of sentences of each corpus, by default
 MAX_SENTENCES = 100_000
 NumberedTexts = Sequence[tuple[int, RuleText]]
-MAX_CELLS = 30_000_000  # how many weights of all heads, or of all rules, a fit uses at most
+MAX_CELLS = 30_000_000  # maximum number of weights of all heads, or of all rules, in a fit
 CHOICE_SHARE = 0.5  # share of the progress that the choice of rules takes
 CHOICE_FILE = ".choice.npz"  # file with the choice of an unfinished study
 CORPUS_FOLDER = ".corpus-"  # prefix of the folders with the sums of an unfinished study, one per corpus
@@ -94,7 +94,7 @@ def fit_recipes(
         client: a client of a Dask cluster, whose workers measure the chosen recipes; corpora are then names of files.
 
     Returns the recipes. Raises CorpusError, also where ``score`` lacks the annotation that the recipes need;
-    SettingError, also where they are those of a model of another shape; ModelError; ClusterError; Cancelled
+    SettingError, also where the recipes are of a model of another shape; ModelError; ClusterError; Cancelled
     soon after ``cancelled`` returns True.
 
     >>> mv.recipes.fit("grammar", "toy", most=40).tables["recipes"].columns.tolist()
@@ -108,7 +108,7 @@ def fit_recipes(
         encoder = load_one_stack(catalog.DEFAULT if model is None else model, device)
     cluster, layouts = None, list[Any]()
     if client is not None:
-        from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
+        from mha_viz.study.cluster.engine import ClusterEngine  # Dask is an optional dependency
 
         cluster = ClusterEngine(client)
         sources = (corpus, score)
@@ -208,7 +208,7 @@ class _Study:
         return self.encoder, self.encoder.untrained(SEED)
 
     def check(self) -> None:
-        """Raise CorpusError for a corpus of which nothing can be read, and ModelUnsupported for a hybrid model."""
+        """Raise CorpusError for a corpus without a readable sentence, and ModelUnsupported for a hybrid model."""
         self.encoder.check_every_layer("recipes")
         for corpus in self.corpora:
             if next(_iter_numbered_texts(self.encoder, corpus, self.most), None) is None:
@@ -312,8 +312,8 @@ class _Study:
         return _Fit(choice, untrained_shares, half)
 
     def _read(self, encoder: Encoder, texts: Sequence[RuleText], share: float) -> list[tuple[RuleText, Weights]]:
-        """Return the texts with their attention, in order; then ``share`` of the choice is done."""
-        numbers = batches([text.pieces for text in texts], range(len(texts)), self.heads)
+        """Return the texts with their attention, in order, and report that ``share`` of the choice is done."""
+        numbers = make_batches([text.pieces for text in texts], range(len(texts)), self.heads)
         with pass_lock.worker_pool() as workers:
             parts = [
                 *workers.map(lambda batch: _compute_weights(encoder, [texts[number] for number in batch]), numbers)
@@ -367,12 +367,12 @@ class _Study:
             other[:] = np.nan
         columns = [fitted.means()[0], held_out.means()[0], *held_out.interval(), *other]
         columns += [*scored.means()[1:], scored.mean_iou()]
-        places = [divmod(head, self.encoder.heads) for head in range(self.heads)]
-        explained = [(*place, *numbers) for place, numbers in zip(places, zip(*columns, strict=True), strict=True)]
-        rows = [row for head, place in enumerate(places) for row in _iter_share_rows(choice, head, place)]
-        untrained_shares = choice._replace(shares=fit.untrained_shares)
+        head_ids = [divmod(head, self.encoder.heads) for head in range(self.heads)]
+        explained = [(*head_id, *row) for head_id, row in zip(head_ids, zip(*columns, strict=True), strict=True)]
+        rows = [row for head, head_id in enumerate(head_ids) for row in _iter_share_rows(choice, head, head_id)]
+        untrained_choice = choice._replace(shares=fit.untrained_shares)
         untrained_rows = [
-            row for head, place in enumerate(places) for row in _iter_share_rows(untrained_shares, head, place)
+            row for head, head_id in enumerate(head_ids) for row in _iter_share_rows(untrained_choice, head, head_id)
         ]
         tables = {"recipes": rows, "explained": explained, UNTRAINED: untrained_rows}
         frames = {name: pd.DataFrame(table, columns=list(HEADINGS[name])) for name, table in tables.items()}
@@ -408,13 +408,13 @@ def _make_mean_facts(explained: Explained) -> dict[str, list[float | None]]:
     return {MEAN: [None if np.isnan(number) else round(float(number), 9) for number in explained.mean()]}
 
 
-def _iter_share_rows(choice: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
+def _iter_share_rows(choice: RecipeChoice, head: int, head_id: tuple[int, int]) -> Iterator[tuple[object, ...]]:
     """Yield the rows of a head in the table "recipes"; within each class, the largest share first."""
     for number, name in enumerate(CLASSES if choice.by_class[head] else (ALL,)):
         shares = choice.shares[number, head]
         for rule in np.argsort(-shares.round(12), kind="stable"):  # equal shares are in the order of RULES
             if shares[rule] > 0:
-                yield (*place, name, RULES[rule].name, shares[rule])
+                yield (*head_id, name, RULES[rule].name, shares[rule])
 
 
 def check_shape(encoder: Encoder, earlier: Recipes) -> None:
@@ -428,7 +428,7 @@ def check_shape(encoder: Encoder, earlier: Recipes) -> None:
 
 def iter_weights(encoder: Encoder, texts: Sequence[RuleText]) -> Iterator[tuple[int, Weights]]:
     """Yield the number and attention [head, query, key] of each text, reading texts of equal length in batches."""
-    for numbers in batches([text.pieces for text in texts], range(len(texts)), encoder.layers * encoder.heads):
+    for numbers in make_batches([text.pieces for text in texts], range(len(texts)), encoder.layers * encoder.heads):
         yield from zip(numbers, _compute_weights(encoder, [texts[number] for number in numbers]), strict=True)
 
 
@@ -476,11 +476,11 @@ def _iter_numbered_texts(encoder: Encoder, corpus: Corpus, most: int) -> Iterato
             yield number, text
 
 
-def _check_annotated(score: Corpus, name: str, trees: bool, chains: bool) -> None:
+def _check_annotated(score: Corpus, name: str, needs_trees: bool, needs_chains: bool) -> None:
     """Raise CorpusError if a corpus lacks annotation that recipes from the corpus with this name need."""
     for annotation, is_needed, is_present in (
-        ("trees", trees, score.has_trees),
-        ("coreference chains", chains, score.has_chains),
+        ("trees", needs_trees, score.has_trees),
+        ("coreference chains", needs_chains, score.has_chains),
     ):
         if is_needed and not is_present:
             raise CorpusError(

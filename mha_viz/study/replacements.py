@@ -91,7 +91,7 @@ def ablate_recipes(
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
     Returns a row for each method and each part of the heads (a quarter, half, all; those that are explained best
-    first): ``cases``, 1 − cosine of the vector with and without, averaged over the sentences, with its 95 % interval
+    first): ``lost``, 1 − cosine of the vector with and without, averaged over the sentences, with its 95 % interval
     over documents, or over sentences if the corpus names no documents. Methods: "recipe": the weights of a head become
     those that its recipe predicts, and everything after it is computed anew; "mean": its output becomes its mean over
     these sentences; "uniform": its weights become equal; "recipe of another head": as "recipe", with the heads of the
@@ -102,8 +102,8 @@ def ablate_recipes(
     'recipe'
     """
     passes = Passes(None if resume is None else Path(resume), called(progress), cancelled)
-    study = ReplacedStudy.prepare(recipes, corpus, model, most, client, passes)
-    cases = study.cases(Lost(*study.settings)).cases
+    study = ReplacementStudy.prepare(recipes, corpus, model, most, client, passes)
+    cases = study.cases(VectorCases(*study.settings)).cases
     passes.forget()
     changes = np.reshape(cases, (-1, len(METHODS), len(PARTS)))
     return _make_table(changes, study.texts.documents, study.counts)
@@ -121,7 +121,7 @@ def score_recipes(
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> pd.DataFrame:
-    """Measure what heads still find and the model still answers when heads are replaced by their recipes.
+    """Measure how often heads and the model are still right when heads are replaced by their recipes.
 
     Args:
         recipes: as for :func:`mha_viz.recipes.ablate`.
@@ -146,34 +146,32 @@ def score_recipes(
     'none'
     """
     passes = Passes(None if resume is None else Path(resume), called(progress), cancelled)
-    study = ReplacedStudy.prepare(recipes, corpus, model, most, client, passes)
+    study = ReplacementStudy.prepare(recipes, corpus, model, most, client, passes)
     name = study.encoder.name
     roles = tuple(role for role in load_bundled_roles(name) if role.role == "syntax")
     if not roles:
         raise SettingError(f"No roles of {shorten_name(name)} come with the app.", "Choose minilm or toy.")
-    measured = study.cases(StillRight(*study.settings, roles))
+    measured = study.cases(RightAnswerCases(*study.settings, roles))
     passes.forget()
-    units, places = (
-        Documents(study.texts.documents),
-        {number: place for place, number in enumerate(study.texts.numbers)},
-    )
+    units = Documents(study.texts.documents)
+    places = {number: place for place, number in enumerate(study.texts.numbers)}
     right = np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64)
     cases = np.zeros((2, units.count), np.int64)
     for (kind, count, *counts), (_, number) in zip(measured.cases, measured.units, strict=True):
         key = int(kind), units.numbers[places[number]]
         cases[key] += int(count)
         right[key] += np.reshape(counts, right.shape[2:]).astype(np.int64)
-    accuracies = [_compute_accuracies(units, *of_kind) for of_kind in zip(right, cases, strict=True)]
+    accuracies = [_compute_accuracies(units, *counts) for counts in zip(right, cases, strict=True)]
     return _make_accuracy_table(accuracies, [0, *study.counts])
 
 
 @dataclass(frozen=True)
-class Replacing(CaseKind):
-    """The heads of a model in the ``parts`` that are replaced.
+class ReplacementCases(CaseKind):
+    """Cases measured while parts of a model's heads are replaced by their recipes or otherwise.
 
     Attributes:
-        parts: the heads of each part.
-        shares: the shares of the rules of each head.
+        parts: the heads that are replaced in each part.
+        shares: the shares of the heads' recipes, [class, head, rule].
         means: the mean outputs over the texts.
         unread: the numbers of the sentences that are left out.
     """
@@ -212,7 +210,7 @@ class Replacing(CaseKind):
     ) -> Iterator[tuple[Substitute, Sequence[tuple[Head, ...]]]]:
         """Yield, for each of METHODS, the replacement for the outputs of heads in a text, and the parts to replace.
 
-        ``number`` is that of the sentence; random heads depend on its place among the readable sentences.
+        ``number`` is the sentence's; the random heads depend on its place among the readable sentences.
         """
         shape = encoder.layers, encoder.heads, len(text), len(text)
         place = find_place(number, self.step, self.unread)
@@ -223,13 +221,13 @@ class Replacing(CaseKind):
         yield ablation.make_substitute(encoder, UNIFORM), self.parts
         yield ablation.attend_with(predicted[rng.permutation(len(predicted))].reshape(shape)), self.parts
         order = np.random.default_rng((SEED, place)).permutation(len(predicted))
-        random_heads = [Head(*divmod(int(place), encoder.heads)) for place in order]
+        random_heads = [Head(*divmod(int(index), encoder.heads)) for index in order]
         yield recipe, [tuple(random_heads[: len(part)]) for part in self.parts]
 
 
 @dataclass(frozen=True)
-class Lost(Replacing):
-    """Change of direction of the sentence vector: one case per sentence, with [method, part] in one row."""
+class VectorCases(ReplacementCases):
+    """The change of direction of the sentence vector: a case per sentence, [method, part] flattened."""
 
     def measure_text(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
         """Return the case of one text."""
@@ -243,10 +241,10 @@ class Lost(Replacing):
 
 
 @dataclass(frozen=True)
-class StillRight(Replacing):
-    """The answers that stay right: a case for the ``roles`` in each sentence, and a case for each masked pronoun.
+class RightAnswerCases(ReplacementCases):
+    """The answers that stay right: a case for the ``roles`` in each sentence (kind 0), and for each masked pronoun (1).
 
-    Its row has the kind, 0 or 1, how many answers there are, and how many are right, [method, whole model and part].
+    Its values are the kind, the number of answers, and how many are right, [method, whole model and part] flattened.
     """
 
     roles: tuple[Finding, ...]
@@ -292,10 +290,10 @@ class Passes:
 
 
 @dataclass(frozen=True)
-class ReplacedStudy:
-    """The facts that are known before heads are replaced: the model, the corpus, and its readable sentences.
+class ReplacementStudy:
+    """A study before its last pass: the model, the corpus, its readable sentences, and the mean outputs.
 
-    ``settings`` are the fields of :class:`Replacing`.
+    ``settings`` are the fields of :class:`ReplacementCases`.
     """
 
     encoder: Encoder
@@ -313,7 +311,7 @@ class ReplacedStudy:
         most: int,
         client: Client | None = None,
         passes: Passes | None = None,
-    ) -> ReplacedStudy:
+    ) -> ReplacementStudy:
         """Open the model and the corpus, and compute the mean outputs, in all ``passes`` but the last.
 
         Raises the errors of :func:`ablate_recipes`.
@@ -335,7 +333,7 @@ class ReplacedStudy:
         """The number of heads in each part."""
         return [*map(len, self.settings[1])]
 
-    def cases(self, kind: Replacing) -> Cases:
+    def cases(self, kind: ReplacementCases) -> Cases:
         """Return the cases of a kind, in the last pass. Raises Cancelled."""
         return self.passes.cases(self.encoder, self.source, kind)
 
@@ -343,7 +341,7 @@ class ReplacedStudy:
 def rank_heads(recipes: Recipes, heads: int) -> list[Head]:
     """Rank all heads by how well their recipe explains the held-out sentences, best first."""
     explained = recipes.tables["explained"]["held_out"].to_numpy()
-    return [Head(*divmod(int(place), heads)) for place in np.argsort(-explained, kind="stable")]
+    return [Head(*divmod(int(index), heads)) for index in np.argsort(-explained, kind="stable")]
 
 
 def _make_table(changes: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
@@ -361,7 +359,7 @@ def _make_table(changes: Numbers, documents: Sequence[str], counts: Sequence[int
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-# ---- What is still right ----------------------------------------------------------------------------------------
+# ---- answers that stay right --------------------------------------------------------------------------------------
 
 
 def _count_right_roles(
@@ -377,11 +375,12 @@ def _count_right_roles(
     ].fetched()
     counts = []
     for variant in range(len(ablated_sets)):
-        pointed = find_pointers(
+        pointers = find_pointers(
             reduce_to_words(weights[:, :, variant].reshape(-1, *weights.shape[3:]), text.pieces.words)
         )
-        places = [(role.head.place(encoder.heads), *_parse_role(role)) for role in roles]
-        counts.append(sum(arc.is_right for place in places for arc in list_arcs(text.sentence, pointed, *place)))
+        questions = [(role.head.place(encoder.heads), *_parse_role(role)) for role in roles]
+        arcs = (arc for question in questions for arc in list_arcs(text.sentence, pointers, *question))
+        counts.append(sum(arc.is_right for arc in arcs))
     return np.array(counts)
 
 
@@ -440,12 +439,12 @@ def _compute_accuracies(units: Documents, right: Counts, cases: Counts) -> Numbe
 
     ``right`` is [document, method, part], and ``cases`` [document].
     """
-    count, flat = cases.sum(), right.reshape(len(right), -1)
+    count, right_by_document = cases.sum(), right.reshape(len(right), -1)
     if count:
-        values = np.array([flat.sum(axis=0) / count, *units.interval(flat, cases)])
+        values = np.array([right_by_document.sum(axis=0) / count, *units.interval(right_by_document, cases)])
     else:
-        values = np.full((3, flat.shape[1]), np.nan)
-    case_counts = np.full((2, flat.shape[1]), [[count], [count_documents_with_cases(cases)]])
+        values = np.full((3, right_by_document.shape[1]), np.nan)
+    case_counts = np.full((2, right_by_document.shape[1]), [[count], [count_documents_with_cases(cases)]])
     return np.concatenate([values, case_counts]).reshape(-1, *right.shape[1:])
 
 
@@ -460,7 +459,7 @@ def _make_accuracy_table(measured: Sequence[Numbers], counts: Sequence[int]) -> 
         for index, part in enumerate(PARTS, 1)
     ]
     rows = [
-        (name, part, heads, *(v for accuracies in measured for v in accuracies[:, row, index]))
+        (name, part, heads, *(value for accuracies in measured for value in accuracies[:, row, index]))
         for name, part, heads, row, index in cells
     ]
     table = pd.DataFrame(rows, columns=list(ACCURACY_COLUMNS))

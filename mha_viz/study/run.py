@@ -36,7 +36,7 @@ from mha_viz.study.sums import MAX_LEFT_OUT_LINES, PASSES, Array, Sums, number_l
 from mha_viz.study.tables import build_profile
 
 MAX_SUBMITTED = 2 * MAX_WORKERS  # batches that are submitted before the first of them is merged
-SAVE_SECONDS = 5.0  # between two writes of the sums
+SAVE_SECONDS = 5.0  # seconds between two writes of the sums
 SEED = 0  # seed of the untrained weights
 SUMS_FILE = ".sums.npz"  # the sums of an unfinished study, in the folder of its profile
 
@@ -48,8 +48,8 @@ class Progress(NamedTuple):
         done, total: tokens; on a cluster, sentences.
         rate: on a cluster, the number of sentences measured per second.
         seconds_left: the estimated time left; None if there is no estimate yet.
-        by_worker: how many sentences each worker has measured, by address.
-        lost: the number of workers were lost.
+        by_worker: the number of sentences that each worker has measured, by its address.
+        lost: the number of workers that were lost.
     """
 
     done: int
@@ -181,7 +181,7 @@ class StudyRun:
             raise CorpusError(f"Nothing in {self.corpus.name} can be read.", "; ".join(self.shard.plan.left_out[:3]))
 
     def measure(self) -> Sums:
-        """Measure the sums of all passes, count the gold cases, and count how much was measured.
+        """Measure the sums of all passes, and count the gold cases and the text that was measured.
 
         Raises Cancelled.
         """
@@ -277,9 +277,9 @@ class StudyRun:
     def _count_gold(self, sums: Sums) -> dict[str, Array]:
         """Return the counts that depend only on the annotation, over the sentences that were read."""
         shard = self.shard
-        documents = Documents.from_numbers(sums.places("document", shard.labels), len(sums.documents))
-        were_read = np.flatnonzero(_find_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
-        numbered_trees = [(shard.first + place, shard.trees[place]) for place in were_read]
+        documents = Documents.from_numbers(sums.indices("document", shard.labels), len(sums.documents))
+        read_places = np.flatnonzero(_find_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
+        numbered_trees = [(shard.first + place, shard.trees[place]) for place in read_places]
         gold_sums = count_gold(shard.relations, numbered_trees)._asdict()
         gold_sums["cases"], gold_sums["ruled"] = count_cases(shard.relations, numbered_trees, documents, shard.first)
         gold_sums["named"] = shard.relations.mark_named(shard.rules)

@@ -35,14 +35,11 @@ from mha_viz.study.run import Progress
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Conditions", "Link", "Search", "Searching", "search_links"]
+__all__ = ["Conditions", "Link", "LinkSearch", "Search", "search_links"]
 
 FORMAT = 1  # version of the cases on disk
-# Labels of the counts of all links and of sentences with a match.
-ALL_LINKS, MATCHING_SENTENCES = (
-    ("links",),
-    ("sentences",),
-)
+ALL_LINKS = ("links",)  # label of the count of all links
+MATCHING_SENTENCES = ("sentences",)  # label of the count of sentences with a match
 MATCH_LABELS = 4  # how many labels the counts of matches have
 DEFAULT_LINKS = 20  # links that are listed by default
 MAX_LINKS = 10_000
@@ -86,7 +83,7 @@ def search_links(
         key_word: the word where the link ends.
         key_pos: its part of speech.
         key_relation: its relation to its syntactic head.
-        relation: that of a dependent and its head, the governor, which the link joins, in either direction.
+        relation: the relation of the dependent and its head (the governor) that the link joins, in either direction.
         dependent_word: the dependent, in such a link.
         dependent_pos: its part of speech.
         governor_word: the governor, in such a link.
@@ -107,7 +104,7 @@ def search_links(
     values = (query_word, query_pos, query_relation, key_word, key_pos, key_relation, relation)
     conditions = Conditions(*values, dependent_word, dependent_pos, governor_word, governor_pos)
     folder = None if resume is None else Path(resume)
-    searching = Searching(
+    searching = LinkSearch(
         load_one_stack(model, device), open_measurable(corpus, client), head, conditions, most, folder
     )
     collect_cases(searching.run, called(progress))
@@ -137,8 +134,8 @@ class LinkCases(CaseKind):
     def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
         """Return the links in the sentences that can be read and have at least two words."""
         cases = Cases(read=len(numbered))
-        for place, block in iter_word_blocks(encoder, [sentence for _, sentence in numbered], self.head):
-            (number, sentence), best = numbered[place], find_pointers(block).row[0]
+        for index, block in iter_word_blocks(encoder, [sentence for _, sentence in numbered], self.head):
+            (number, sentence), best = numbered[index], find_pointers(block).row[0]
             words = np.arange(len(best))
             weights = block[0, words, best].astype(np.float64).round(4)
             matches = words[self.conditions.mask(sentence)[words, best]]
@@ -161,7 +158,7 @@ class LinkCases(CaseKind):
         return replace(cases, cases=[case for case, _ in strongest], units=[unit for _, unit in strongest])
 
 
-class Searching:
+class LinkSearch:
     """A search, whose ``run`` reads the corpus; there is a result for the sentences read so far.
 
     ``folder`` is where the search is saved, and from which the same search continues. Raises the errors of

@@ -51,7 +51,7 @@ class MeasuredCorpus(NamedTuple):
     @property
     def documents(self) -> Documents:
         """The documents to resample for intervals."""
-        return self.sums.rows
+        return self.sums.resampling_documents
 
 
 def build_profile(
@@ -169,16 +169,16 @@ def _make_role_tables(
 ) -> dict[str, pd.DataFrame]:
     """Return the candidates and the suggested roles of one pass, as tables."""
     control_patterns = control.patterns if control else None
-    without_halves = [
+    shared_roles = [
         *roles.iter_position_roles(pass_sums.patterns, pass_sums.position, measured.documents, control_patterns),
         *roles.iter_delimiter_roles(pass_sums.patterns, control_patterns),
         *roles.iter_broad_roles(pass_sums.patterns, control_patterns),
     ]
     if _find_annotations(measured.corpus)[1]:
         control_chains = control.coreference if control else None
-        without_halves += roles.iter_coreference_roles(pass_sums.coreference, measured.documents, control_chains)
-    candidates = [*without_halves, *(roles.iter_candidate_syntax(syntax) if syntax else ())]
-    suggested = [*without_halves, *(roles.iter_suggested_syntax(syntax) if syntax else ())]
+        shared_roles += roles.iter_coreference_roles(pass_sums.coreference, measured.documents, control_chains)
+    candidates = [*shared_roles, *(roles.iter_candidate_syntax(syntax) if syntax else ())]
+    suggested = [*shared_roles, *(roles.iter_suggested_syntax(syntax) if syntax else ())]
     status, no_other_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER_COLUMNS)
     return {
         "candidates": _make_frame("candidates", _iter_role_rows(candidates, heads)),

@@ -81,5 +81,5 @@ class ReadableTexts(NamedTuple):
 
 
 def find_place(number: int, step: int, unread: Sequence[int]) -> int:
-    """Return the place of a sentence among those that can be read."""
+    """Return the index of a sentence, by its number in the corpus, among the readable sentences."""
     return number // step - bisect_left(unread, number)

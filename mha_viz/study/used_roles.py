@@ -122,7 +122,7 @@ def _iter_measurements(
         for state in run.sentences():
             progress((number + state.done / state.total) / len(roles))
         if settings.request.method in CORPUS_METHODS:
-            settings = settings._replace(means=run.averages)
+            settings = settings._replace(means=run.replacements)
         yield role, run
 
 

@@ -69,7 +69,7 @@ def explain_corpus_scores(
     check_most(most)
     encoder, folder = load_one_stack(model, device), None if resume is None else Path(resume)
     if client is not None:
-        from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
+        from mha_viz.study.cluster.engine import ClusterEngine  # Dask is an optional dependency
 
         cluster = ClusterEngine(client)
         return explain_on_cluster(cluster, cluster.open(corpus), encoder, most, folder, called(progress))
@@ -111,7 +111,7 @@ class ScoreSums(NamedTuple):
         """Return all fields, with the version of the sums."""
         return [NAME, FORMAT, *self]
 
-    def sentences(self, count: int, first: int) -> int:
+    def count_sentences(self, count: int, first: int) -> int:
         """Count every ``step``-th sentence."""
         return count_every(self.step, count, first)
 
@@ -134,7 +134,7 @@ def _make_kind(encoder: Encoder, documents: Sequence[str], step: int) -> ScoreSu
 def _add_variations(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
     """Add the variations of scores on some sentences."""
     share_sums = ShareSums(len(sums.documents), encoder.layers, encoder.heads)
-    for place, row in zip(places, sums.places("document", [shard.labels[place] for place in places]), strict=True):
+    for place, row in zip(places, sums.indices("document", [shard.labels[place] for place in places]), strict=True):
         pieces = shard.plan.sentences[place]
         assert pieces is not None
         with one_blas_thread:

@@ -31,7 +31,7 @@ class PartCases(NamedTuple):
 
     kind: CaseKind
 
-    def sentences(self, part: Part) -> int:
+    def count_sentences(self, part: Part) -> int:
         """Count the sentences of the part that are read."""
         return count_every(self.kind.step, part.sentences, part.first)
 
@@ -87,14 +87,14 @@ class ClusterRun:
     def iter_progress(self) -> Generator[Progress, None, None]:
         """Add the cases of one part at a time. Raises ClusterError, and the errors of the tasks."""
         self._cluster.folder, part_cases = self._folder, PartCases(self._kind)
-        parts = [part for part in self._layout.parts if part_cases.sentences(part)]
+        parts = [part for part in self._layout.parts if part_cases.count_sentences(part)]
         todo = self._cluster.make_tasks(self._encoder, parts, part_cases)
-        reporter = ProgressReporter(sum(map(part_cases.sentences, parts)))
+        reporter = ProgressReporter(sum(map(part_cases.count_sentences, parts)))
         for arrival in self._cluster.iter_arrivals(measure_part_cases, [(task,) for task in todo]):
             for cases in arrival.results:
                 self.cases.add(cases)
                 self.cases = self._kind.reduce(self.cases)
-            yield self._cluster.report(reporter, arrival.future, part_cases.sentences(parts[arrival.place]))
+            yield self._cluster.report(reporter, arrival.future, part_cases.count_sentences(parts[arrival.place]))
         warn_unsaved(self.cases.unsaved)
 
     def forget(self) -> None:

@@ -21,7 +21,7 @@ from mha_viz.quotes import quote
 if TYPE_CHECKING:
     from distributed import Client
 
-SECONDS_TO_ANSWER = 10
+SECONDS_TO_ANSWER = 10  # for the scheduler
 _ADDRESS = re.compile(r"(\w+://)?(\[[\da-f:.]+\]|[^\s/:\[\]]+):\d{1,5}", re.ASCII | re.IGNORECASE)
 SECONDS_FOR_WORKERS = 60
 _SAFE_PATH = "PYTHONSAFEPATH"  # if it is set, Python imports nothing from the current folder, as with -P
@@ -135,9 +135,9 @@ def _apply_local_settings(dashboard: bool) -> Iterator[None]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block Ctrl-C for processes that start in the block; the process that starts them ends them.
+    """Block Ctrl-C in processes that start in the block, because this process ends them itself.
 
-    Otherwise Ctrl-C reaches the whole process group.
+    Otherwise Ctrl-C would reach the whole process group.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SUMS_FOLDER = ".parts"  # the folder of sums, next to the tables
 MERGE_SIZE = 8  # how many sums are merged in one task
 TASKS_PER_THREAD = 2  # how many tasks per thread are submitted at a time
-RATE_SECONDS = 60
+RATE_SECONDS = 60  # the rate is averaged over this time
 
 
 class ClusterEngine:
@@ -63,9 +63,9 @@ class ClusterEngine:
         """
         files = list_source_files(source)
         name = name_source(source) if name is None else name
-        cuts = list(self.answers(cut_file, [(str(path.resolve()), self.size) for path in files]))
+        cuts = list(self.iter_results(cut_file, [(str(path.resolve()), self.size) for path in files]))
         shards = [(shard, file.kind) for file in cuts for shard in file.shards]
-        surveys = self.answers(survey_shard, shards)
+        surveys = self.iter_results(survey_shard, shards)
         return lay_out(name, cuts, [list(islice(surveys, len(file.shards))) for file in cuts])
 
     def study(
@@ -96,8 +96,8 @@ class ClusterEngine:
     ) -> Sums:
         """Return the sums over the sentences of a corpus that ``kind`` reads. Raises CorpusError if there are none."""
         self.folder = folder / SUMS_FOLDER if folder else None
-        parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
-        total = self._total(self.make_tasks(encoder, parts, tasks.PartSums(passes, self.batch, kind)), progress)
+        parts = [part for part in layout.parts if kind.count_sentences(part.sentences, part.first)]
+        total = self._merge(self.make_tasks(encoder, parts, tasks.PartSums(passes, self.batch, kind)), progress)
         warn_unsaved(total.unsaved)
         if not total.counted["sentences"]:
             lines = "; ".join(line for *_, line in total.left_out[:3])
@@ -108,17 +108,17 @@ class ClusterEngine:
         """Return the tasks that measure parts; their results are stored in the folder, if there is one."""
         if self.folder:
             remove_leftovers(self.folder)
-        model, folder = tasks.WorkerModel.opened_by(encoder), str(self.folder.resolve()) if self.folder else ""
+        model, folder = tasks.WorkerModel.from_encoder(encoder), str(self.folder.resolve()) if self.folder else ""
         return [tasks.PartTask(part, model, measure, folder) for part in parts]
 
-    def _total(self, todo: Sequence[tasks.PartTask], progress: Callable[[Progress], None]) -> Sums:
-        """Return the merged sums of all parts. They are merged on arrival, so that no worker holds many."""
+    def _merge(self, part_tasks: Sequence[tasks.PartTask], progress: Callable[[Progress], None]) -> Sums:
+        """Return the sums of all parts, merged as they arrive, so that no worker holds many."""
         tree = _Tree(self.client)
-        sentences = {f"measure-{task.key}": task.part.sentences for task in todo}
+        sentences = {f"measure-{task.key}": task.part.sentences for task in part_tasks}
         reporter = ProgressReporter(sum(sentences.values()))
         submit = (
             lambda task=task, key=key: self.client.submit(tasks.measure, task, key=key, pure=True)
-            for key, task in zip(sentences, todo, strict=True)
+            for key, task in zip(sentences, part_tasks, strict=True)
         )
         for future in self._iter_completed(submit):
             progress(self.report(reporter, future, sentences[str(future.key)]))
@@ -140,16 +140,16 @@ class ClusterEngine:
             if not by_part or by_part[-1][0] is not part:
                 by_part.append((part, []))
             by_part[-1][1].append(span)
-        return tuple(sentence for excerpt in self.answers(tasks.read_excerpts, by_part) for sentence in excerpt)
+        return tuple(sentence for excerpt in self.iter_results(tasks.read_excerpts, by_part) for sentence in excerpt)
 
     # ---- the client -------------------------------------------------------------------------------------------------
 
-    def answers(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Any]:
-        """Yield the results of a function for each call, in order, each as soon as it and those before it are done."""
+    def iter_results(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Any]:
+        """Yield the results of a function for each call in the order of the calls, each as soon as possible."""
         return (result for arrival in self.iter_arrivals(function, calls) for result in arrival.results)
 
     def iter_arrivals(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Arrival]:
-        """Yield the results of a function for each call, each as soon as it is done."""
+        """Yield each finished call of a function, with the results that can then be handed over in order."""
         places: dict[str, int] = {}
 
         def submit_call(place: int, call: Sequence[Any]) -> Future[Any]:
@@ -235,9 +235,9 @@ class Arrival(NamedTuple):
     """A finished call.
 
     Attributes:
-        place: its place among the calls.
+        place: the index of the call.
         future: its future.
-        results: the results that can now be handed over in order, because none before them is missing.
+        results: the results that can now be handed over in order, because all earlier ones have been.
     """
 
     place: int
@@ -298,7 +298,7 @@ class Workers:
 class ProgressReporter:
     """The progress of a study of ``total`` sentences.
 
-    The rate is that of the last RATE_SECONDS, because results read from the folder arrive much faster than those
+    The rate is averaged over the last RATE_SECONDS, because results read from the folder arrive much faster than those
     measured after them.
     """
 

@@ -184,10 +184,10 @@ def measure_means(models: Models, model: str, first: int, end: int) -> None:
 def find_pointers(models: Models, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
     """Find where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
     from mha_viz.app.service.reader.models import load_built_in_corpus
-    from mha_viz.study.plan import point
+    from mha_viz.study.plan import find_all_pointers
 
     corpus = load_built_in_corpus()
-    return tuple(point(models[model], replace(corpus, sentences=corpus.sentences[first:end])))
+    return tuple(find_all_pointers(models[model], replace(corpus, sentences=corpus.sentences[first:end])))
 
 
 def measure_repeats(models: Models, model: str, first: int, end: int, untrained: bool) -> Numbers:

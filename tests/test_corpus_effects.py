@@ -223,13 +223,13 @@ def test_a_role_is_used_when_no_other_head_of_its_layer_does_as_much() -> None:
     noise = generator.normal(0, 0.05, (60, 3))
     units = [str(case // 3) for case in range(60)]
     for effects, used in (([1.0, 0.2, 0.5], True), ([1.0, 0.2, 0.99], False), ([1.0, 1.5, 0.1], False)):
-        row = compute_effect_rows([HEAD, OTHER, THIRD], np.array(effects) + noise, units, judged=True)[0]
+        row = compute_effect_rows([HEAD, OTHER, THIRD], np.array(effects) + noise, units, has_role=True)[0]
         assert row.used is used
         assert row.more == pytest.approx(effects[0] - max(effects[1:]), abs=0.05)
         assert row.low < row.effect < row.high
         assert row.more_low < row.more < row.more_high
-    assert compute_effect_rows([HEAD, OTHER], noise[:, :2], units, judged=False)[0].used is None
-    assert compute_effect_rows([HEAD], noise[:, :1], units, judged=True)[0].used is None  # nothing to compare it with
+    assert compute_effect_rows([HEAD, OTHER], noise[:, :2], units, has_role=False)[0].used is None
+    assert compute_effect_rows([HEAD], noise[:, :1], units, has_role=True)[0].used is None  # nothing to compare it with
 
 
 @pytest.mark.parametrize("method", ["zero", "mean", "resample"])
@@ -247,14 +247,14 @@ def test_of_a_corpus_that_is_cut_every_third_sentence_is_read(method: str) -> No
 
 def test_intervals_are_those_of_drawn_documents() -> None:
     effects = np.array([[0.0], [0.0], [1.0]])
-    row = compute_effect_rows([HEAD], effects, ["a", "a", "b"], judged=False)[0]
+    row = compute_effect_rows([HEAD], effects, ["a", "a", "b"], has_role=False)[0]
     half = 12.706 * np.sqrt((1 - 1 / 3) ** 2 + (0 - 1 / 3) ** 2)  # two documents; without one, the mean is 1 or 0
     assert (row.effect, row.low, row.high) == pytest.approx((1 / 3, 1 / 3 - half, 1 / 3 + half))
     many = compute_effect_rows(
-        [HEAD], np.tile(effects, (40, 1)), [str(case // 3) for case in range(120)], judged=False
+        [HEAD], np.tile(effects, (40, 1)), [str(case // 3) for case in range(120)], has_role=False
     )[0]
     assert (many.low, many.high) == pytest.approx((1 / 3, 1 / 3))  # whatever is drawn of documents that are alike
-    assert np.isnan(compute_effect_rows([HEAD], effects, ["a"] * 3, judged=False)[0].low)
+    assert np.isnan(compute_effect_rows([HEAD], effects, ["a"] * 3, has_role=False)[0].low)
 
 
 def test_heads_with_the_same_role_are_no_controls() -> None:

@@ -66,7 +66,7 @@ def test_recipes_beside_it_are_on_the_card_of_a_head(
     recipes.save(tmp_path / "recipes")
     page = visit(monkeypatch, tmp_path, model=name, head="L0H1")
     of_head = next(recipe for recipe in describe_recipes(recipes) if str(recipe.head) == "L0H1")
-    words = of_head.words(simplify_rule)
+    words = of_head.describe(simplify_rule)
     assert "; no rule explains " in words
     assert f"A{escape_markdown(words).removeprefix('a')}." in page.said
 

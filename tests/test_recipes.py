@@ -356,7 +356,7 @@ def test_beside_an_explained_share_is_its_interval_over_documents(measured: Reci
     first = described.describe_recipes(scored)[0]
     assert (first.low, first.high) == pytest.approx((low[0], high[0]), abs=1e-6)
     unexplained = f"{100 * (1 - first.explained):.0f}% [{100 * (1 - high[0]):.0f}%, {100 * (1 - low[0]):.0f}%]"
-    assert first.words(str).endswith(f"; no rule explains {unexplained}")
+    assert first.describe(str).endswith(f"; no rule explains {unexplained}")
 
 
 def made(shares: list[tuple[int, str, float]], model: str = "toy") -> Recipes:
@@ -416,7 +416,7 @@ def test_recipes_of_earlier_versions_have_no_intervals(measured: Recipes, tmp_pa
     )
     read = mv.recipes.load(early.save(folder))
     assert read.tables["explained"][bounds].isna().all(axis=None)
-    assert "[" not in described.describe_recipes(read)[0].words(lambda _: "a rule")
+    assert "[" not in described.describe_recipes(read)[0].describe(lambda _: "a rule")
 
 
 def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(
@@ -525,7 +525,7 @@ def test_one_sentence_is_enough_for_a_recipe_and_leaves_the_rest_empty(tiny: Tin
 
 
 def test_batches_change_nothing(measured: Recipes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study, "batches", lambda pieces, todo, heads: [(number,) for number in reversed(todo)])
+    monkeypatch.setattr(study, "make_batches", lambda pieces, todo, heads: [(number,) for number in reversed(todo)])
     again = mv.recipes.fit("grammar", "toy", most=24)
     for name, table in measured.tables.items():
         assert again.tables[name].to_csv(float_format="%.5g") == table.to_csv(float_format="%.5g")

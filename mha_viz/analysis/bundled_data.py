@@ -154,8 +154,8 @@ def _find_lesser_state(first_state: object, second_state: object) -> str | None:
 
 ALL = "all"  # stands for all classes of query word
 MAX_TOKENS = 256  # maximum number of tokens of a text; all its rules then take 70 MB
-# Rules to name; least share to name a rule; least unexplained share to mention.
-MAX_NAMED_RULES, MIN_NAMED_SHARE, MIN_UNEXPLAINED = 2, 0.05, 0.005
+MAX_NAMED_RULES, MIN_NAMED_SHARE = 2, 0.05  # maximum number of rules to name, and least share of a named rule
+MIN_UNEXPLAINED = 0.005  # least unexplained share to mention
 MIN_EXPLAINED = 0.05  # a recipe must explain at least this much more than uniform attention
 KIND_NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -190,12 +190,12 @@ class HeadRecipe(NamedTuple):
     """The recipe of a head.
 
     Attributes:
-        parts: the rules, largest share first. A share is that of the rule in the recipe times ``explained``, so they
-            sum to ``explained``.
+        parts: the rules, largest share first. Their shares in the recipe are multiplied by ``explained``, to which they
+            sum.
         explained: the share of the attention that the recipe explains.
         even: the share that uniform attention explains.
         low, high: the 95 % interval of ``explained`` over documents; NaN if unknown.
-        overlap: the overlap of the shares with those of the recipe from the first other corpus with which it was
+        overlap: the overlap of the shares with those chosen on another corpus, the first with which the recipe was
             compared (:func:`mha_viz.recipes.compare`); NaN if there is none.
     """
 
@@ -213,7 +213,7 @@ class HeadRecipe(NamedTuple):
         shares = {kind: sum(part.share for part in self.parts if part.kind == kind) for kind in KINDS}
         return {**shares, "unexplained": 1 - self.explained}
 
-    def words(self, describe_rule: Callable[[str], str]) -> str:
+    def describe(self, describe_rule: Callable[[str], str]) -> str:
         """Describe the recipe: "attends 50% to the token after, 23% to [CLS]; no rule explains 18% [16%, 21%]".
 
         The interval is given if it is known. ``describe_rule`` turns the name of a rule into plain words.
@@ -437,7 +437,7 @@ def add_annotation(reading: Attention, gold: Sentence) -> Attention:
     return replace(reading, weights=weights, made=tuple(steps))
 
 
-# ---- Recipes of a model ----------------------------------------------------------------------------------------------
+# ---- recipes of a model ----------------------------------------------------------------------------------------------
 
 
 def find_recipes(model: str, revision: str = "") -> Recipes | None:

@@ -67,9 +67,9 @@ class ChanceRoles:
         import pandas as pd
 
         tables = [self.table()]
-        before = profile.tables.get(CHANCE_TABLE)
-        if before is not None:
-            tables.insert(0, before[~_match_rows(before, self.role, self.null)])
+        earlier = profile.tables.get(CHANCE_TABLE)
+        if earlier is not None:
+            tables.insert(0, earlier[~_match_rows(earlier, self.role, self.null)])
         return dataclasses.replace(
             profile, tables={**profile.tables, CHANCE_TABLE: pd.concat(tables, ignore_index=True)}
         )

@@ -142,18 +142,18 @@ class Coreference:
             "both": np.zeros((documents, 2, heads), np.int64),
         }
 
-    def add(self, block: Weights, make_chunk: Chunk, document: int = 0) -> None:
+    def add(self, block: Weights, chunk: Chunk, document: int = 0) -> None:
         """Count the anaphors of a chunk. ``block`` is [head, word, word]."""
-        for anaphor in make_chunk.anaphors:
+        for anaphor in chunk.anaphors:
             types = [TYPES.index(name) for name in anaphor.types]
             candidates = np.array(anaphor.candidates)
             right = np.array([candidate in anaphor.right for candidate in anaphor.candidates])
             chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; the first of equal weights
             self.sums["correct"][document, anaphor.half, types] += right[chosen]
             self.sums["n"][document, anaphor.half, types] += 1
-            guesses = [guess in anaphor.right for guess in guess_by_baselines(anaphor, make_chunk.words)]
+            guesses = [guess in anaphor.right for guess in guess_by_baselines(anaphor, chunk.words)]
             self.sums["baseline"][document, anaphor.half, types] += np.array(guesses, np.int64)
-            if THIRD_PERSON in anaphor.types and guess_by_agreement(anaphor, make_chunk.words) in anaphor.right:
+            if THIRD_PERSON in anaphor.types and guess_by_agreement(anaphor, chunk.words) in anaphor.right:
                 self.sums["agreement"][document, anaphor.half] += 1
                 self.sums["both"][document, anaphor.half] += right[chosen]
 

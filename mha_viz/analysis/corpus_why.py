@@ -68,9 +68,9 @@ class CorpusWhy:
     over sentences. The 95 % intervals come from resampling documents or, if the corpus names none, sentences.
 
     Attributes:
-        documents: how many were read, 1 if the corpus names none.
+        documents: the number of documents read, 1 if the corpus names none.
         every: k if every k-th sentence was read, 1 for all.
-        left_out: sentences that could not be read.
+        left_out: the number of sentences that could not be read.
         rows: the share of each head and group.
         composed: the share of each earlier head in a head's scores, through its queries or keys.
     """
@@ -160,27 +160,27 @@ class ShareSums:
 
     def rows(self) -> Iterator[tuple[Head, str, Share]]:
         """Yield each head and group with its share and interval."""
-        for place, head in self._iter_heads():
-            numbers = self._compute_shares(place, self.sums["groups"][:, place])
+        for index, head in self._iter_heads():
+            numbers = self._compute_shares(index, self.sums["groups"][:, index])
             yield from (
                 (head, group, Share(*map(float, column))) for group, column in zip(GROUPS, numbers.T, strict=True)
             )
 
     def composed(self) -> Iterator[tuple[Head, Head, str, Share]]:
         """Yield each earlier head, head and side with the share and its interval."""
-        for place, head in self._iter_heads():
+        for index, head in self._iter_heads():
             for side in (QUERY, KEY):
-                earlier = self.sums[side][:, place, : head.layer * self._heads]
-                for earlier_place, column in enumerate(self._compute_shares(place, earlier).T):
-                    yield Head(*divmod(earlier_place, self._heads)), head, side, Share(*map(float, column))
+                earlier = self.sums[side][:, index, : head.layer * self._heads]
+                for earlier_index, column in enumerate(self._compute_shares(index, earlier).T):
+                    yield Head(*divmod(earlier_index, self._heads)), head, side, Share(*map(float, column))
 
     def _iter_heads(self) -> Iterator[tuple[int, Head]]:
-        """Return all heads with their places on the axis of heads."""
+        """Yield the index of each head on the axis of heads, and the head."""
         return enumerate(Head(layer, head) for layer in range(self._layers) for head in range(self._heads))
 
-    def _compute_shares(self, place: int, sums: FloatSums) -> FloatSums:
+    def _compute_shares(self, index: int, sums: FloatSums) -> FloatSums:
         """Return [share, low and high, column] of sums [document, column]; NaN if the head's scores do not vary."""
-        variance = self.sums["variance"][:, place]
+        variance = self.sums["variance"][:, index]
         if variance.sum() <= 0 or not sums.shape[1]:
             return np.full((3, sums.shape[1]), np.nan)
         return np.vstack([sums.sum(axis=0) / variance.sum(), self._documents.compute_mean_intervals(sums, variance)])

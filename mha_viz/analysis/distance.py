@@ -117,7 +117,7 @@ class Distances:
     sentence are added in float32, always the same ones, and these sums are added in float64.
     """
 
-    ROOM = 900_000  # cells of all heads per step; enough that threads rarely wait for each other
+    CELLS_PER_STEP = 900_000  # cells of all heads per step; enough that threads rarely wait for each other
 
     def __init__(self, heads: int) -> None:
         self.sums: RunningSums = {
@@ -131,8 +131,8 @@ class Distances:
         before = self.sums["own"].copy()
         heads, sentences, n, _ = batch.weights.shape
         rows = -(-n // -(-n * n // BLOCK_CELLS))  # rows per float32 sum; the last sum may have fewer
-        sums = self.ROOM // (heads * rows * n) or 1  # heads at a time
-        sentences_at_once = max(1, sums * rows // n)  # sentences at a time
+        sums = self.CELLS_PER_STEP // (heads * rows * n) or 1  # float32 sums of each head at a time
+        sentences_at_once = max(1, sums * rows // n)
         buffers = np.empty((3, heads * sums * rows * n), np.float32)
         for start in range(0, sentences, sentences_at_once):
             for row in range(0, n, sums * rows):

@@ -39,7 +39,7 @@ KINDS = ("right", "wrong", "random")
 SLOT_SIZES = (2, 2, 1)  # stored cases of each kind for a role and head
 WEIGHT_STEPS = 10_000  # weights are compared in steps of 1 / WEIGHT_STEPS
 SEED = 0  # seed of the random cases
-WAITING = 50_000  # cases to collect before sorting
+MAX_UNSORTED = 50_000  # cases that are collected before they are sorted
 HEADS_PER_STEP = 8  # heads per computation of entropies; their weights fit into a core's cache
 MAX_CASES = 1 << 16  # exceeds the number of cases of a role in one text
 
@@ -56,7 +56,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class Selection:
-    """The stored cases of one pass. Each slot holds at most as many cases as it has places."""
+    """The stored cases of one pass. Each slot holds at most as many cases as SLOT_SIZES says for its kind."""
 
     def __init__(self, relations: Relations, heads: int, target: Selection | None = None) -> None:
         """Start without cases.
@@ -103,7 +103,7 @@ class Selection:
     def merge(self, cases: CaseRows) -> None:
         """Add cases of other sentences of the same corpus."""
         self._unsorted.append(cases[cases["rank"] >= self._lowest_ranks[cases["slot"]]])
-        if sum(map(len, self._unsorted)) > WAITING + 4 * len(self._cases):
+        if sum(map(len, self._unsorted)) > MAX_UNSORTED + 4 * len(self._cases):
             self._sort()
 
     def join(self, other: Selection) -> None:
@@ -149,7 +149,7 @@ class Selection:
                 self._select_best_per_text(Answers(*(np.concatenate(a, axis=-1) for a in zip(*parts, strict=True))))
             )
 
-    # ---- Cases ------------------------------------------------------------------------------------------------------
+    # ---- cases ------------------------------------------------------------------------------------------------------
 
     def _iter_syntax_answers(
         self, sentences: JoinedSentences, blocks: Sequence[Weights], numbers: Integers
@@ -189,7 +189,7 @@ class Selection:
         answers, weights = batch.largest, _take_weights(rows, batch.largest)  # [head, sentence, row]
         for offset, name in POSITIONS.items():
             targets = np.arange(max(0, -offset), len(ordinary) - max(0, offset))
-            # Keep those with no special token in between.
+            # Keep queries with no special token between them and the answer.
             targets = targets[ordinary[targets + offset] - ordinary[targets] == offset]
             query_tokens, answer_tokens = ordinary[targets], answers[..., targets]
             role = "position", name

@@ -32,8 +32,8 @@ LEVELS = (2.5, 97.5)  # percentiles of the draws
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 ROUNDING = 1e-9  # relative to a variance; anything smaller is rounding error
 CELLS = 16_000_000  # maximum number of counts over all documents; beyond that, neighbouring documents are merged
-FEWEST_BLOCKS = 32
-FEW, MANY, ENOUGH = 5, 60, 120  # numbers of documents
+FEWEST_BLOCKS = 32  # minimum number of documents, or of blocks of them, that are counted separately
+FEW, MANY, ENOUGH = 5, 60, 120  # numbers of documents at which the method changes, as described above
 T_QUANTILES = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (Fisher & Yates 1963, table III)
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262),
     *(2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
@@ -79,14 +79,14 @@ def newcombe_interval(both: int, first_only: int, second_only: int, neither: int
     spread = math.sqrt(math.prod(right * (n - right) for right in rights))
     phi = (max(association - n / 2, 0) if association > 0 else association) / spread if spread else 0.0
 
-    def half(half_one: float, half_other: float) -> float:
-        """Return one half of the interval from those of both shares."""
-        return math.sqrt(max(0.0, half_one**2 - 2 * phi * half_one * half_other + half_other**2))
+    def half_width(first: float, second: float) -> float:
+        """Return the width of one side of the interval from those of both shares."""
+        return math.sqrt(max(0.0, first**2 - 2 * phi * first * second + second**2))
 
     difference = share - other_share
     return Interval(
-        difference - half(share - low, other_high - other_share),
-        difference + half(high - share, other_share - other_low),
+        difference - half_width(share - low, other_high - other_share),
+        difference + half_width(high - share, other_share - other_low),
     )
 
 
@@ -127,13 +127,13 @@ class Documents:
         """
         head_counts = _add_head_axis(n)
         right, cases, documents = correct.sum(axis=0), head_counts.sum(axis=0), np.count_nonzero(head_counts, axis=0)
-        as_cases = _compute_wilson_intervals(right, np.broadcast_to(cases, right.shape))
-        bootstrap = np.where((right == 0) | (right == cases), as_cases, self.bootstrap(correct, n))
+        wilson = _compute_wilson_intervals(right, np.broadcast_to(cases, right.shape))
+        bootstrap = np.where((right == 0) | (right == cases), wilson, self.bootstrap(correct, n))
         jackknife = _compute_jackknife(correct, head_counts)
         widest = _find_widest(
             bootstrap, _compute_independent_intervals(jackknife, cases), _compute_student_intervals(jackknife)
         )
-        return np.where(documents < FEW, as_cases, np.clip(_interpolate(widest, bootstrap, documents), 0, 1))
+        return np.where(documents < FEW, wilson, np.clip(_interpolate(widest, bootstrap, documents), 0, 1))
 
     def compute_difference_interval(self, outcomes: Counts) -> Interval:
         """Return the interval of the difference of two accuracies over the same cases.
@@ -155,11 +155,11 @@ class Documents:
         """
         head_counts = _add_head_axis(n)
         documents = np.count_nonzero(head_counts, axis=0)
-        as_cases = np.array([newcombe_interval(*counts) for counts in outcomes.T.tolist()], np.float64).T
+        newcombe = np.array([newcombe_interval(*counts) for counts in outcomes.T.tolist()], np.float64).T
         bootstrap = self.bootstrap(net, n)
-        widest = _find_widest(bootstrap, as_cases, _compute_student_intervals(_compute_jackknife(net, head_counts)))
+        widest = _find_widest(bootstrap, newcombe, _compute_student_intervals(_compute_jackknife(net, head_counts)))
         bounds = np.clip(_interpolate(widest, bootstrap, documents), -1, 1)
-        return np.where((documents < FEW) | (abs(net.sum(axis=0)) == head_counts.sum(axis=0)), as_cases, bounds)
+        return np.where((documents < FEW) | (abs(net.sum(axis=0)) == head_counts.sum(axis=0)), newcombe, bounds)
 
     def compute_mean_intervals(self, sums: FloatSums, n: Counts | FloatSums) -> IntervalBounds:
         """Return [low and high, column], the intervals of means; NaN if only one document has a value.
@@ -231,10 +231,10 @@ def _compute_jackknife(sums: FloatSums | Counts, n: Counts | FloatSums) -> _Jack
     """
     total, cases = sums.sum(axis=0), n.sum(axis=0)
     means = total / np.where(cases == 0, 1, cases)
-    ratios_without = np.broadcast_to(means, sums.shape).copy()  # [document, head]
-    np.divide(total - sums, cases - n, out=ratios_without, where=cases - n > 0)
+    leave_one_out_ratios = np.broadcast_to(means, sums.shape).copy()  # [document, head]
+    np.divide(total - sums, cases - n, out=leave_one_out_ratios, where=cases - n > 0)
     quantiles = [student_t(max(1, documents - 1)) for documents in np.count_nonzero(n, axis=0).tolist()]
-    return _Jackknife(means, ((ratios_without - means) ** 2).sum(axis=0), np.array(quantiles))
+    return _Jackknife(means, ((leave_one_out_ratios - means) ** 2).sum(axis=0), np.array(quantiles))
 
 
 def student_t(freedom: int) -> float:

@@ -84,18 +84,18 @@ class DrawnSyntax:
     ) -> None:
         self.relations, self.seed, self.by_half = relations, seed % 2**32, by_half
         halves, rows = len(HALVES) if by_half else 1, len(relations.rows)
-        size = (draws + 1, halves, len(DIRECTIONS))
+        shape = (draws + 1, halves, len(DIRECTIONS))
         self.sums: RunningSums = {
-            "correct": np.zeros((documents, *size, len(relations.names), heads), np.int32),
-            "cases": np.zeros((documents, *size, rows), np.int64),
-            "offset": np.zeros((*size, rows, len(OFFSETS)), np.int64),
+            "correct": np.zeros((documents, *shape, len(relations.names), heads), np.int32),
+            "cases": np.zeros((documents, *shape, rows), np.int64),
+            "offset": np.zeros((*shape, rows, len(OFFSETS)), np.int64),
         }
 
-    def add(self, pointed: Pointers, tree: Tree, number: int, document: int = 0) -> None:
+    def add(self, pointers: Pointers, tree: Tree, number: int, document: int = 0) -> None:
         """Add a sentence.
 
         Args:
-            pointed: where the heads point in it.
+            pointers: where the heads point in it.
             tree: its tree.
             number: its number in the corpus.
             document: its document.
@@ -110,7 +110,7 @@ class DrawnSyntax:
         names = tree.relations[gold.dependents]
         is_relation = np.eye(len(self.relations.names), dtype=np.float32)[names]  # [dependent, relation]
         in_row = self.relations.member[names].astype(np.float32)  # [dependent, row]
-        points = (pointed.row[:, gold.dependents], pointed.column[:, gold.dependents], pointed.row[:, gold.heads])
+        points = (pointers.row[:, gold.dependents], pointers.column[:, gold.dependents], pointers.row[:, gold.heads])
         for direction, (pointing, right) in enumerate(zip(points, (heads, heads, dependents), strict=True)):
             seekers = gold.heads if direction == 2 else gold.dependents
             correct = (pointing == right[:, None]).astype(np.float32) @ is_relation  # [draw, head, relation]

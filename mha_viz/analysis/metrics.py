@@ -258,9 +258,9 @@ class Patterns:
             mass_in_word, rows_in_word = sum_mass_in_word_at(batch.weights, words, offset)
             self.sums["mass_in_word"][:, column] += mass_in_word
             self.sums["rows_in_word"][column] += rows_in_word
-        counts, rows_with = count_maxima_at(batch.largest, ordinary, OFFSETS)
+        counts, row_counts = count_maxima_at(batch.largest, ordinary, OFFSETS)
         self.sums["maxima"] += counts
-        self.sums["maxima_rows"] += rows_with
+        self.sums["maxima_rows"] += row_counts
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
         masses = sum_mass_on_start(batch.weights, ordinary), sum_mass_on_end(batch.weights, ordinary)
         self.sums["delimiter"] += np.stack((*masses, sum_mass_on(batch.weights, marks)), axis=1)

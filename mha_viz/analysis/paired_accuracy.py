@@ -74,7 +74,7 @@ class PairedDifferences(tuple[PairedDifference, ...]):
         return self.table().to_html()
 
 
-def difference(
+def compare_answers(
     relation: str,
     direction: str,
     heads: tuple[ModelHead, ModelHead],

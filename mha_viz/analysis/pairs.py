@@ -66,7 +66,7 @@ class HeadNeed(NamedTuple):
         margin_change: by how much the mean margin changes, in nats.
         lost, gained: how many pairs become wrong, and how many become right.
         falls, rises: in how many pairs the margin falls, and in how many it rises.
-        p, q: of the exact sign test of falls against rises.
+        p, q: the p-value and the q-value of the exact sign test of falls against rises.
         roles: the roles of the heads in a bundled profile of the model.
     """
 

@@ -155,10 +155,10 @@ class Profile:
 
     Attributes:
         facts: the contents of profile.json.
-        tables: those of HEADINGS that the corpus allows.
+        tables: the tables of HEADINGS that the corpus allows.
         untrained: the tables in UNTRAINED_TABLES for the untrained model.
-        sentences: those of the table ``evidence``, in the order of :func:`mha_viz.analysis.examples.list_spans`;
-            empty if the profile has none.
+        sentences: the sentences of the table ``evidence``, ordered as by
+            :func:`mha_viz.analysis.examples.list_spans`; empty if the profile has none.
     """
 
     facts: Mapping[str, Any]
@@ -363,10 +363,10 @@ def find_profile_folder(name: str | os.PathLike[str]) -> Path:
     Bundled are "minilm", "toy" and "repeater".
     """
     folder = Path(name)
-    shipped = (
+    bundled = (
         [asset_path("profiles") / folder / corpus for corpus in BUNDLED_CORPORA] if folder.name == str(name) else []
     )
-    return folder if folder.exists() else next((path for path in shipped if path.is_dir()), folder)
+    return folder if folder.exists() else next((path for path in bundled if path.is_dir()), folder)
 
 
 def list_bundled_profiles(model: str) -> list[Path]:

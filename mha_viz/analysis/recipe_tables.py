@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
 FACTS_FILE = "recipes.json"  # written last, so a folder without it is incomplete
 UNTRAINED, STABILITY = "untrained", "stability"
-# The first is missing in older folders, the second if recipes were not compared.
-OPTIONAL_TABLES = (
-    UNTRAINED,
-    STABILITY,
-)
+# Older folders lack the table UNTRAINED; without a comparison of recipes there is no table STABILITY.
+OPTIONAL_TABLES = (UNTRAINED, STABILITY)
 MEAN = "mean"  # in the facts: the explained share, averaged over heads, with its interval
 REMEDY = "Give a folder that `mha-viz recipes` has written, or “minilm”, “toy” or “repeater”, which come with the app."
 HEADINGS: Mapping[str, tuple[str, ...]] = {
@@ -112,8 +109,8 @@ def find_recipes_folder(name: str | os.PathLike[str]) -> Path:
 def load_recipes(folder: str | os.PathLike[str]) -> Recipes:
     """Load the recipes that ``Recipes.save`` or ``mha-viz recipes`` wrote to a folder.
 
-    "minilm", "toy" and "repeater" open those that come with the app. Raises CorpusError if there are none, or if they
-    are damaged.
+    "minilm", "toy" and "repeater" open the bundled recipes. Raises CorpusError if there are none, or if they are
+    damaged.
     """
     check_kind(folder, *PATH_KIND[:2], REMEDY)
     import pandas as pd

@@ -200,10 +200,10 @@ def predict_cells(rows: RuleRows, shares: Numbers) -> Numbers:
     """Return P [head, cell] from shares [head, rule]; uniform where no rule with a share applies."""
     used_rules = np.flatnonzero(shares.any(axis=0))
     used_rows, used_shares = rows.select_rules(used_rules), shares[:, used_rules]
-    covered = used_shares @ used_rows.applies  # [head, row]
-    uncovered = np.where(covered > 0, 0.0, 1.0)
-    mixture: Numbers = used_shares @ used_rows.rules + used_rows.repeat_to_cells(uncovered) * rows.rules[EVEN]
-    return mixture / used_rows.repeat_to_cells(covered + uncovered)
+    totals = used_shares @ used_rows.applies  # [head, row]
+    even_shares = np.where(totals > 0, 0.0, 1.0)
+    mixture: Numbers = used_shares @ used_rows.rules + used_rows.repeat_to_cells(even_shares) * rows.rules[EVEN]
+    return mixture / used_rows.repeat_to_cells(totals + even_shares)
 
 
 def compute_explained_shares(rows: Sequence[RuleRows], shares: Numbers) -> Numbers:
@@ -216,13 +216,11 @@ def compute_explained_shares(rows: Sequence[RuleRows], shares: Numbers) -> Numbe
     return np.asarray(sums) / count if count else np.full(shares.shape[1], np.nan)
 
 
-def _explain_texts(texts: Iterable[tuple[RuleText, Weights]], mixtures_of_heads: Sequence[Numbers]) -> Numbers:
+def _explain_texts(texts: Iterable[tuple[RuleText, Weights]], mixtures: Sequence[Numbers]) -> Numbers:
     """Return [mixture, head], the explained shares of texts with their attention, for each of several mixtures."""
-    sums, count = np.zeros((len(mixtures_of_heads), mixtures_of_heads[0].shape[1])), 0
+    sums, count = np.zeros((len(mixtures), mixtures[0].shape[1])), 0
     for text, weights in texts:
-        sums += [
-            np.minimum(weights, prediction).sum(axis=(1, 2)) for prediction in iter_predictions(mixtures_of_heads, text)
-        ]
+        sums += [np.minimum(weights, prediction).sum(axis=(1, 2)) for prediction in iter_predictions(mixtures, text)]
         count += len(text)
     return sums / count
 
@@ -233,7 +231,7 @@ def estimate_gains(rows: RuleRows, shares: Numbers) -> Numbers:
     The estimate is one step of Newton's method; it is 0 where the sum would fall.
     """
     used_rules = np.flatnonzero(shares.any(axis=0))
-    covered = shares[:, used_rules] @ rows.applies[used_rules]  # [head, row]
+    totals = shares[:, used_rules] @ rows.applies[used_rules]  # [head, row]
     mixture = shares[:, used_rules] @ rows.rules[used_rules]
     ratio = rows.weights / mixture
     curvature = ratio / mixture
@@ -244,8 +242,8 @@ def estimate_gains(rows: RuleRows, shares: Numbers) -> Numbers:
         values = rows.rules[rules][:, cells]
         slope[:, rules] = ratio[:, cells] @ values.T
         second[:, rules] = curvature[:, cells] @ np.square(values).T
-    slope -= (1 / covered) @ rows.applies.T
-    second -= (1 / covered**2) @ rows.applies.T
+    slope -= (1 / totals) @ rows.applies.T
+    second -= (1 / totals**2) @ rows.applies.T
     return np.where(slope > 0, slope**2 / (2 * np.maximum(second, 1e-6)), 0.0)
 
 

@@ -85,14 +85,14 @@ class DecoderHeads:
 
     def _iter_roles(self) -> Iterator[DecoderRole]:
         """Yield the roles, by measure, largest first."""
-        even = compute_chance(self.length)
+        chance = compute_chance(self.length)
         for number, measure in enumerate(MEASURES):
             values, best = self.trained[number], float(self.untrained[number].max())
-            for place in np.argsort(-values, axis=None, kind="stable"):
-                score = float(values.flat[place])
+            for index in np.argsort(-values, axis=None, kind="stable"):
+                score = float(values.flat[index])
                 if score > THRESHOLD and score >= best + MIN_ABOVE_UNTRAINED:
-                    head = Head(*divmod(int(place), values.shape[1]))
-                    yield DecoderRole(head, measure, score, best, float(even[number]))
+                    head = Head(*divmod(int(index), values.shape[1]))
+                    yield DecoderRole(head, measure, score, best, float(chance[number]))
 
     def findings(self) -> tuple[Finding, ...]:
         """Return :meth:`roles` as findings for the map of roles.

@@ -220,8 +220,8 @@ class _ScoreTables:
             self._find_row("syntax_baselines", [*columns, "baseline"], (level, relation, direction, baseline))
             for baseline in ("offset", "pos")
         )
-        counted_cell = _make_score(cell, float(offset["accuracy"]))
-        return counted_cell if upos is None else counted_cell._replace(upos=float(upos["accuracy"]))
+        score = _make_score(cell, float(offset["accuracy"]))
+        return score if upos is None else score._replace(upos=float(upos["accuracy"]))
 
     def _score_coreference(self, finding: Finding) -> RoleScore | None:
         """Return the score of a coreference role; None without chains."""
@@ -231,8 +231,8 @@ class _ScoreTables:
         rules = self._tables["coreference_baselines"]
         rules = rules[rules["mention_type"] == finding.detail]
         scores = dict(zip(rules["baseline"], rules["accuracy"].astype(float), strict=True))
-        counted_cell = _make_score(cell, max(scores[name] for name in BASELINES))
-        return counted_cell._replace(upos=scores.get(AGREEMENT, math.nan))
+        score = _make_score(cell, max(scores[name] for name in BASELINES))
+        return score._replace(upos=scores.get(AGREEMENT, math.nan))
 
     def _find_row(self, table: str, columns: list[str], values: tuple[Any, ...]) -> Any:
         """Return the row of a table with these values; None if there is none."""

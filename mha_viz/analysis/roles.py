@@ -35,14 +35,14 @@ from mha_viz.analysis.reduce import Counts, FloatSums, RunningSums
 from mha_viz.analysis.syntax import CHOICE_COUNTS, DIRECTIONS, GoldCounts, Relations, find_best_offset, strip_subtype
 
 MIN_GAIN = 0.10  # least gain over the baseline, as a share
-CASES = 100  # least number of cases
+CASES = 100  # least number of cases for a role
 MASS_THRESHOLD, MAXIMA_THRESHOLD = 0.5, 0.9  # position: mean weight (Clark), share of maxima (Voita)
 DELIMITER_THRESHOLD = 0.6
 BROAD_THRESHOLD = 0.78
 ROLES = ("syntax", "coreference", "position", "delimiter", "broad")
 ESTABLISHED, SUGGESTED = "established", "suggested"
 EVEN, ODD, ALL = slice(0, 1), slice(1, 2), slice(0, 2)  # slices of the axis of halves
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # a difference up to this is rounding error
 
 
 class Rule(NamedTuple):
@@ -92,13 +92,13 @@ class Role(NamedTuple):
 
     Attributes:
         head: the number of the head, counted through all layers.
-        role, detail: such as "nsubj dep_to_head", "third_person", "previous" or "sep" for the detail.
+        role, detail: one of ROLES, and a detail such as "nsubj dep_to_head", "third_person", "previous" or "sep".
         score, baseline: measured on ``n`` cases.
-        interval: that of the score; None if the score is not a share of cases.
-        rule: the simple rule, for syntax and coreference.
+        interval: the interval of the score; None if the score is not a share of cases.
+        rule: the simple rule that a role of syntax or coreference is compared with.
         untrained: the score of the best untrained head, NaN if none was measured.
         documents: the number of documents with cases, None for a score over tokens.
-        choice: for syntax.
+        choice: the choice among words of one kind, for syntax.
     """
 
     head: int
@@ -182,7 +182,7 @@ class CorrectCounts:
 
 @dataclass(frozen=True, eq=False)
 class SyntaxCounts(CorrectCounts):
-    """The counts of :class:`CorrectCounts` with those for comparisons.
+    """The counts of :class:`CorrectCounts`, and counts for comparisons with rules and untrained heads.
 
     Attributes:
         ruled: [document, half, direction, row], cases that the rule by parts of speech gets right.
@@ -329,10 +329,8 @@ def list_named_rows(relations: Relations) -> list[int]:
 
 def _list_gaining_heads(counts: CorrectCounts, direction: int, row: int, halves: slice) -> list[int]:
     """Return the heads that beat the best fixed offset by ten points."""
-    n, offset = (
-        counts.gold.n[halves, direction, row].sum(),
-        counts.gold.offset[halves, direction, row].sum(axis=0).max(),
-    )
+    n = counts.gold.n[halves, direction, row].sum()
+    offset = counts.gold.offset[halves, direction, row].sum(axis=0).max()
     correct = counts.by_row[halves, direction, row].sum(axis=0)
     return [head for head, right in enumerate(correct.tolist()) if _has_gain(right, offset, n)]
 
@@ -367,10 +365,8 @@ def _iter_roles(counts: SyntaxCounts, qualified: QualifiedHeads, halves: slice) 
     if counts.untrained is not None:
         untrained = int(counts.untrained[halves, direction, row].sum(axis=0).max()) / n
     choices = counts.measure_choices(direction, counts.relations.find_base(row))
-    rule_bounds, detail = (
-        counts.compare_with_rule(direction, row, halves),
-        make_detail(counts.relations, direction, row),
-    )
+    rule_bounds = counts.compare_with_rule(direction, row, halves)
+    detail = make_detail(counts.relations, direction, row)
     for head, interval in heads.items():
         correct = int(counts.by_row[halves, direction, row, head].sum())
         comparison = Rule(rule.in_words, by_rule / n, Interval(*map(float, rule_bounds[:, head])))
@@ -404,32 +400,28 @@ def iter_coreference_roles(sums: RunningSums, documents: Documents, control: Run
 
 
 def iter_position_roles(
-    sums: RunningSums, of_documents: RunningSums, documents: Documents, control: RunningSums | None = None
+    sums: RunningSums, document_sums: RunningSums, documents: Documents, control: RunningSums | None = None
 ) -> Iterator[Role]:
     """Yield the roles of position.
 
     A head has one if its mean weight on the previous, same or next token is above 0.5, or if its largest weight is
-    there in nine rows of ten. The latter is a share with an interval, from the counts ``of_documents``
+    there in nine rows of ten. The latter is a share with an interval, from ``document_sums``
     (``metrics.count_document_maxima``). The baseline is uniform attention.
     """
     mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
     even = compute_share(sums["even_mass"], sums["mass_rows"])
-    for place, (offset, detail) in enumerate(POSITIONS.items()):
+    for index, (offset, detail) in enumerate(POSITIONS.items()):
         column = OFFSETS.index(offset)
-        right, rows = of_documents["maxima"][:, :, place], of_documents["rows"][:, place]
+        right, rows = document_sums["maxima"][:, :, index], document_sums["rows"][:, index]
         for head in range(len(mass)):
             if mass[head, column] > MASS_THRESHOLD:
-                n, untrained = (
-                    int(sums["mass_rows"][column]),
-                    _find_best_untrained(control, "mass", "mass_rows", column),
-                )
+                n = int(sums["mass_rows"][column])
+                untrained = _find_best_untrained(control, "mass", "mass_rows", column)
                 scores = float(mass[head, column]), float(even[column]), n
                 yield Role(head, "position", detail, *scores, untrained=untrained)
             elif maxima[head, column] >= MAXIMA_THRESHOLD:
-                n, untrained = (
-                    int(sums["maxima_rows"][column]),
-                    _find_best_untrained(control, "maxima", "maxima_rows", column),
-                )
+                n = int(sums["maxima_rows"][column])
+                untrained = _find_best_untrained(control, "maxima", "maxima_rows", column)
                 interval = Interval(*map(float, documents.interval(right[:, [head]], rows)[:, 0]))
                 scores = float(maxima[head, column]), float(even[column]), n
                 yield Role(

@@ -73,14 +73,14 @@ class RuleText:
         return len(self.pieces.ids)
 
     @cached_property
-    def word(self) -> Places:
+    def word_numbers(self) -> Places:
         """[token]: the number of its word, −1 for special tokens."""
         return np.array([-1 if word is None else word for word in self.pieces.words], np.intp)
 
     @cached_property
     def ordinary(self) -> Marks:
         """[token]: False for special tokens."""
-        return self.word >= 0
+        return self.word_numbers >= 0
 
     @cached_property
     def forms(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class RuleText:
         return np.array(
             [
                 kinds[word] if word >= 0 else CLASSES.index(CLS if place == 0 else SEP)
-                for place, word in enumerate(self.word)
+                for place, word in enumerate(self.word_numbers)
             ],
             np.intp,
         )
@@ -152,14 +152,14 @@ class RuleText:
         if not marks.any():
             return self.no_targets
         are_words = self.ordinary[:, None] & self.ordinary
-        expanded: Marks = marks[self.word[:, None], self.word] & are_words
+        expanded: Marks = marks[self.word_numbers[:, None], self.word_numbers] & are_words
         return expanded
 
     def mark_words(self, numbers: Sequence[int]) -> Marks:
         """Return [query, key], where every token attends to the words with these numbers."""
         is_chosen = np.zeros(len(self.forms) + 1, bool)  # the last entry is for special tokens, whose word is −1
         is_chosen[[*numbers]] = True
-        return np.broadcast_to(is_chosen[self.word], (len(self), len(self)))
+        return np.broadcast_to(is_chosen[self.word_numbers], (len(self), len(self)))
 
     @cached_property
     def words_by_tag(self) -> Mapping[str, Sequence[int]]:
@@ -180,7 +180,7 @@ class AttentionRule(NamedTuple):
         name: its name in words.
         kind: its kind.
         needs: the annotation that it needs, one of NEEDS.
-        mark: marks the targets of each token, [query, key]; targets that are not visible are dropped later.
+        mark: marks the targets of each token, [query, key]; :func:`mark_visible` drops those that are not visible.
     """
 
     name: str
@@ -321,8 +321,8 @@ VERBS, NOUNS = frozenset({"VERB"}), frozenset({"NOUN", "PROPN"})
 NEAR_WORDS = (("noun", NOUNS), ("verb", VERBS), ("content word", CONTENT_TAGS))
 
 RULES: tuple[AttentionRule, ...] = (
-    *(_make_offset_rule(by) for by in sorted(range(-MAX_OFFSET, MAX_OFFSET + 1), key=lambda by: (abs(by), by))),
-    *(_make_range_rule(f"the {far} tokens on either side", -far, far) for far in WINDOW_WIDTHS),
+    *(_make_offset_rule(k) for k in sorted(range(-MAX_OFFSET, MAX_OFFSET + 1), key=lambda k: (abs(k), k))),
+    *(_make_range_rule(f"the {width} tokens on either side", -width, width) for width in WINDOW_WIDTHS),
     _make_range_rule(f"the {WINDOW_WIDTHS[1]} tokens before", -WINDOW_WIDTHS[1], -1),
     _make_range_rule(f"the {WINDOW_WIDTHS[1]} tokens after", 1, WINDOW_WIDTHS[1]),
     _make_range_rule("all tokens before", -ANY_DISTANCE, -1),
@@ -352,7 +352,7 @@ RULES: tuple[AttentionRule, ...] = (
     *(_make_tag_rule(name, frozenset({tag})) for tag, name in TAG_NAMES.items()),
     _make_tag_rule("content words", CONTENT_TAGS),
     _make_tag_rule("function words", FUNCTION_TAGS),
-    *(_make_nearest_rule(what, tags, side) for what, tags in NEAR_WORDS for side in ("before", "after")),
+    *(_make_nearest_rule(noun, tags, side) for noun, tags in NEAR_WORDS for side in ("before", "after")),
     AttentionRule(
         "the same part of speech", "part of speech", TAGS, lambda text: text.expand_words(_mark_equal(text.tags))
     ),
@@ -364,7 +364,7 @@ RULES: tuple[AttentionRule, ...] = (
     AttentionRule("its other mentions", "coreference", CHAINS, lambda text: text.expand_words(_mark_mentions(text))),
 )
 NAMES = tuple(rule.name for rule in RULES)
-EVEN = NAMES.index(EVERYWHERE)
+EVEN = NAMES.index(EVERYWHERE)  # the index of the rule for uniform attention
 
 
 def mark_visible(rule: AttentionRule, text: RuleText) -> Marks:
@@ -384,7 +384,7 @@ def make_matrix(rule: AttentionRule, text: RuleText) -> Numbers:
 
 
 def make_matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> Numbers:
-    """Return [rule, query, key], the :func:`make_matrix` of each rule with these numbers in RULES."""
+    """Return [rule, query, key], the matrix (:func:`make_matrix`) of each rule with these numbers in RULES."""
     marks = np.stack([RULES[number].mark(text) for number in numbers]) & text.visible
     counts = marks.sum(axis=2, keepdims=True)
     shares: Numbers = marks / np.maximum(counts, 1)
@@ -397,7 +397,7 @@ def predict(shares: Numbers, text: RuleText) -> Numbers:
 
 
 def iter_predictions(mixtures: Sequence[Numbers], text: RuleText) -> Iterator[Numbers]:
-    """Yield the :func:`predict` of each of several mixtures. Each rule is applied to the text only once."""
+    """Yield the prediction (:func:`predict`) of each of several mixtures. Each rule is applied only once."""
     used_rules = [np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN) for shares in mixtures]
     numbers = np.unique(np.concatenate(used_rules))
     rules = make_matrices(text, numbers)  # [rule, query, key]

@@ -195,8 +195,8 @@ class Syntax:
         half = (np.array(numbers) % 2)[sentences.sentence]  # [word]
         document = np.array(documents or [0] * len(numbers), np.intp)[sentences.sentence]
         bins = relations + names * (half + len(HALVES) * document)  # [word]: document, half and relation
-        down = row[:, governors] == words  # [head, dependent]: its head's row points to it
-        hits = (row[:, words] == governors, column[:, words] == governors, down)
+        down_hits = row[:, governors] == words  # [head, dependent]: the row of its governor points to it
+        hits = (row[:, words] == governors, column[:, words] == governors, down_hits)
         right = self.sums["correct"]  # [document, half, direction, relation, head]
         for direction, is_hit in enumerate(hits):
             head, dependent = np.nonzero(is_hit)
@@ -205,7 +205,7 @@ class Syntax:
         self._count_both(sentences, hits, words, half)
         self._count_kinds(sentences, half, document)
         not_punct = ~self._punct[relations[words]]
-        self.sums["edges"] += np.count_nonzero((hits[0] | down)[:, not_punct], axis=1)
+        self.sums["edges"] += np.count_nonzero((hits[0] | down_hits)[:, not_punct], axis=1)
         self.sums["edge_count"] += np.count_nonzero(not_punct)
 
     def _count_both(self, sentences: JoinedSentences, hits: Sequence[Hits], words: Indices, half: Indices) -> None:
@@ -444,8 +444,8 @@ def join_sentences(relations: Relations, blocks: Sequence[Weights], trees: Seque
     lengths = np.array([len(tree.heads) for tree in trees], np.intp)
     starts = np.cumsum(lengths) - lengths
     first = np.repeat(starts, lengths)
-    pointed = [find_pointers(block) for block in blocks]
-    row, column = (np.concatenate(words, axis=1) + first for words in zip(*pointed, strict=True))
+    pointers = [find_pointers(block) for block in blocks]
+    row, column = (np.concatenate(words, axis=1) + first for words in zip(*pointers, strict=True))
     heads, names, upos = (np.concatenate(values) for values in zip(*(tree[:3] for tree in trees), strict=True))
     heads += first * (heads >= 0)
     ruled = np.zeros((2, len(relations.rows), len(heads)), bool)
@@ -467,23 +467,23 @@ class Arc(NamedTuple):
 
     Attributes:
         word: the word in question.
-        pointed: the answer.
+        answer: the word to which the head points.
         gold: the right answers; a single one, or for a head's row all dependents.
         relation: the gold relation.
     """
 
     word: int
-    pointed: int
+    answer: int
     gold: tuple[int, ...]
     relation: str
 
     @property
     def is_right(self) -> bool:
         """True if the answer is right."""
-        return self.pointed in self.gold
+        return self.answer in self.gold
 
 
-def list_arcs(sentence: Sentence, pointed: Pointers, head: int, relation: str, direction: str) -> tuple[Arc, ...]:
+def list_arcs(sentence: Sentence, pointers: Pointers, head: int, relation: str, direction: str) -> tuple[Arc, ...]:
     """Return the cases of a relation (with or without subtype) in a sentence, with one head's answers."""
     dependents = [
         (word, gold_word.head, gold_word.relation)
@@ -493,6 +493,6 @@ def list_arcs(sentence: Sentence, pointed: Pointers, head: int, relation: str, d
     if direction == "head_row":
         words = sorted({governor for _, governor, _ in dependents})
         dependents_of = {word: tuple(d for d, governor, _ in dependents if governor == word) for word in words}
-        return tuple(Arc(word, int(pointed.row[head, word]), dependents_of[word], relation) for word in words)
-    answers = (pointed.row if direction == "dep_to_head" else pointed.column)[head]
+        return tuple(Arc(word, int(pointers.row[head, word]), dependents_of[word], relation) for word in words)
+    answers = (pointers.row if direction == "dep_to_head" else pointers.column)[head]
     return tuple(Arc(word, int(answers[word]), (governor,), name) for word, governor, name in dependents)

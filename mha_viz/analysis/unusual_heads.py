@@ -129,14 +129,14 @@ def _find_strongest_between(
     return strongest
 
 
-# ---- What is unusual ----------------------------------------------------------------------------------------
+# ---- unusual findings ---------------------------------------------------------------------------------------
 
 MAX_FINDINGS = 3  # maximum number of findings per text
 MAX_WORDS = 128  # longer texts have no findings, except about a pronoun
 MAX_TOKENS = 1_024  # maximum number of words for a finding about a pronoun, which needs the matrices of few heads
-MIN_BITS = 0.5  # bits
+MIN_BITS = 0.5  # least surprise of a finding
 MIN_WORDS = 3  # minimum number of words that can show a pattern
-MIN_PATTERN = 0.5  # least share for a pattern
+MIN_PATTERN = 0.5  # least share of attention for a pattern
 MIN_LINK, MIN_DISTANCE = 0.25, 2  # least weight of a link, and least distance of its ends in words
 WEAK_LINK = 0.3  # a link from a pronoun with a smaller weight is called weak
 MIN_PRONOUN_LINK = 0.05  # a link from a pronoun with a smaller weight is dropped, because its line has no number
@@ -215,10 +215,10 @@ class WordReading:
         return pronouns
 
     @cached_property
-    def functions(self) -> Flags:
+    def function_words(self) -> Flags:
         """[word]: whether it is a function word of the text's language."""
-        functions: Flags = np.array([languages.is_function_word(word, self.language) for word in self.words], bool)
-        return functions
+        function_words: Flags = np.array([languages.is_function_word(word, self.language) for word in self.words], bool)
+        return function_words
 
     @cached_property
     def nouns(self) -> Flags:
@@ -227,7 +227,7 @@ class WordReading:
         A sentence begins after a special token, as after a full stop.
         """
         words = ["." if special else word for word, special in zip(self.words, self.special, strict=True)]
-        nouns: Flags = np.array(english.find_nouns(words), bool) & self.is_known & ~self.functions
+        nouns: Flags = np.array(english.find_nouns(words), bool) & self.is_known & ~self.function_words
         return nouns
 
     @cached_property
@@ -237,9 +237,8 @@ class WordReading:
         They do not join two function words. From a pronoun they lead only to an earlier noun or name, because readers
         take the other end for what the pronoun refers to.
         """
-        pairs = np.logical_and.outer(self.is_known, self.is_known) & ~np.logical_and.outer(
-            self.functions, self.functions
-        )
+        pairs = np.logical_and.outer(self.is_known, self.is_known)
+        pairs &= ~np.logical_and.outer(self.function_words, self.function_words)
         reportable: Flags = pairs & (~self.pronouns[:, None] | self.referents)
         return reportable
 
@@ -403,7 +402,7 @@ def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
 
     The expected share is at least a half.
     """
-    active_heads = {f.head for f, shows in reading.roles.items() if shows}
+    active_heads = {f.head for f, active in reading.roles.items() if active}
     linking_heads = {f.head for f in reading.roles if f.role in LINKING_ROLES} - active_heads
     usual = np.maximum(reading.get_habit("cls"), reading.get_habit("sep"))
     for head in sorted(linking_heads.intersection(reading.heads)) if len(reading.plain) else ():
@@ -435,7 +434,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
 def find_unusual(
     attention: Attention,
     roles: Sequence[Finding] = (),
-    shows: Sequence[bool] | None = None,
+    is_active: Sequence[bool] | None = None,
     habits: Habits = _NO_HABITS,
     quiet: bool = False,
 ) -> tuple[Unusual, ...]:
@@ -447,7 +446,7 @@ def find_unusual(
     Args:
         attention: the reading.
         roles: the known roles of the model's heads.
-        shows: whether each role is active here (:func:`find_active`), or None to compute it.
+        is_active: whether each role is active here (:func:`find_active`), or None to compute it.
         habits: the habits of the heads over a corpus, if known.
         quiet: whether to skip kinds that name words of the text.
     """
@@ -456,8 +455,8 @@ def find_unusual(
     if attention.quantity != WEIGHT or attention.is_cross or not kinds:
         return ()
     heads = frozenset(attention.every_head())
-    pairs = zip(roles, find_active(roles, attention) if shows is None else shows, strict=True)
-    reading = WordReading(attention, {f: is_shown for f, is_shown in pairs if f.head in heads}, habits)
+    pairs = zip(roles, find_active(roles, attention) if is_active is None else is_active, strict=True)
+    reading = WordReading(attention, {f: active for f, active in pairs if f.head in heads}, habits)
     candidates = [candidate for row in kinds for candidate in row.find(reading, row.name, row.min_share)]
     best: list[Unusual] = []
     for candidate in sorted(candidates, key=lambda candidate: -candidate.surprise):

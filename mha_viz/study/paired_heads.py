@@ -13,7 +13,7 @@ import numpy as np
 
 from mha_viz.analysis.corpus_effects import MAX_UNITS
 from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.paired_accuracy import ModelHead, PairedDifferences, difference
+from mha_viz.analysis.paired_accuracy import ModelHead, PairedDifferences, compare_answers
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.syntax import DIRECTIONS, find_pointers, list_arcs
 from mha_viz.attention import AnyHead, Head
@@ -195,7 +195,7 @@ def _measure_differences(
         common = [(number, answers[number], other_answers[number]) for number in sorted({*answers} & {*other_answers})]
         if common:
             heads = ModelHead(encoder.name, first.head), ModelHead(other.name, second.head)
-            differences.append(difference(first.relation, first.direction, heads, common, documents))
+            differences.append(compare_answers(first.relation, first.direction, heads, common, documents))
     if not differences:
         names = ", ".join(dict.fromkeys(question.relation for question, _ in pairs))
         raise CorpusError(

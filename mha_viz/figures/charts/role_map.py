@@ -48,7 +48,7 @@ def draw_role_map(
     below a cell is the head's recipe; its length is the share that the recipe explains. The label of a cell is the
     head's name.
     """
-    roles, recipe_words = group_by_head(findings), {recipe.head: recipe.words(simplify_rule) for recipe in recipes}
+    roles, recipe_words = group_by_head(findings), {recipe.head: recipe.describe(simplify_rule) for recipe in recipes}
     shape = every[-1].layer + 1, every[-1].head + 1
     present = [role for role in COLOURS if any(f.role == role for f in findings)]
     texts = [_cell_text(roles.get(head, [])) for head in every]

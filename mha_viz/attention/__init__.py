@@ -62,7 +62,7 @@ class Attention:
         queries, keys: the texts whose tokens are the rows and columns. In self-attention, where no ``keys`` are given,
             both are one object, ``text``.
         weights: [layer, head, query, key], float32 and read-only.
-        quantity: what the numbers are, a row of QUANTITIES. Rows of "weight" sum to 1, those of others need not.
+        quantity: the kind of number, a row of QUANTITIES. Rows of "weight" sum to 1, those of others need not.
         hidden: [layer, head, query], the share of the original row that was removed; 0 in a raw reading.
         made: the steps that produced the numbers, in order, as data (``attention.steps``) that reads as text. The first
             says how a model read the text ("typed", "given words") and is absent if the numbers come from elsewhere.
@@ -186,7 +186,7 @@ class Attention:
             sentence_b_start: the index of the first of ``tokens`` that belongs to a second sentence.
             sink: for a model with learned sinks, such as gpt-oss, True to add a last column, "sink", that makes each
                 row sum to 1.
-            quantity: what the numbers are. Weights in half precision are rescaled so that rows sum to 1.
+            quantity: the kind of number. Weights in half precision are rescaled so that rows sum to 1.
             model: the name of the model.
             revision: its revision.
 
@@ -206,11 +206,11 @@ class Attention:
         has_sink = foreign_arrays.check_sink(sink, quantity)
         stack = foreign_arrays.read_layers(attentions, len(names), None if keys is None else len(key_names), has_sink)
         made = () if layers is None else make_layer_step(foreign_arrays.read_layer_numbers(layers, len(stack)))
-        guessed = foreign_arrays.find_guessed_axis(attentions, stack, is_numbered=layers is not None)
-        made = (*made, GUESSED_AXES[guessed]) if guessed else made
-        rows, queries = first = _read_axis(names, mask, text, offsets, sentence_b_start)
+        guessed_axis = foreign_arrays.find_guessed_axis(attentions, stack, is_numbered=layers is not None)
+        made = (*made, GUESSED_AXES[guessed_axis]) if guessed_axis else made
+        rows, queries = query_axis = _read_axis(names, mask, text, offsets, sentence_b_start)
         columns, key_text = (
-            first if keys is None else _read_axis(key_names, keys_mask, keys_text, keys_offsets, prefix="keys_")
+            query_axis if keys is None else _read_axis(key_names, keys_mask, keys_text, keys_offsets, prefix="keys_")
         )
         weights = _select_weights(stack, rows, columns, has_sink)
         if quantity == "weight" and len(columns) < len(key_names):
@@ -315,12 +315,9 @@ class Attention:
             revision=revision,
         )
         prompt_length = sum(row < generated_weights.prompt for row in in_mask)
-        has_written = prompt_length < len(in_mask)
-        return (
-            replace(reading, made=(*reading.made, make_written_step(reading.queries, prompt_length)))
-            if has_written
-            else reading
-        )
+        if prompt_length == len(in_mask):  # the model wrote nothing that it then read
+            return reading
+        return replace(reading, made=(*reading.made, make_written_step(reading.queries, prompt_length)))
 
     def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
         """Draw all heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figures.grid``)."""
@@ -540,12 +537,12 @@ class Attention:
         rows, columns = (np.flatnonzero(np.logical_not(text.special)) for text in (self.queries, self.keys))
         if not rows.size or not columns.size:
             raise EmptyText("Without special tokens nothing is left to show.", "Type at least one word.")
-        drop = np.flatnonzero(self.keys.special)
+        special = np.flatnonzero(self.keys.special)
         all_columns = self.weights[:, :, rows, :]  # only rows of ordinary tokens
-        hidden = all_columns[..., drop].sum(axis=3, dtype=np.float64)
+        hidden = all_columns[..., special].sum(axis=3, dtype=np.float64)
         if not QUANTITIES[self.quantity].is_share:
             sizes = np.abs(all_columns)  # [layer, head, query, key]
-            hidden = sizes[..., drop].sum(axis=3, dtype=np.float64)
+            hidden = sizes[..., special].sum(axis=3, dtype=np.float64)
             hidden /= np.maximum(sizes.sum(axis=3, dtype=np.float64), 1e-12)
         return Content(
             *self._change_texts(TokenizedText.without_special), all_columns[..., columns], hidden.astype(np.float32)

@@ -155,9 +155,9 @@ def _extract_weights(entry: Any, name: str = "") -> Any:
     They are the entry itself, or the part of an attention module's output that has four axes, or one axis more than the
     vectors before it. Raises ShapeError for an output without weights.
     """
-    for wrapped in ("output", "value"):  # nnsight's tracer.cache(), and the objects of its older versions
-        if hasattr(type(entry), wrapped) and not hasattr(type(entry), "shape"):
-            entry = getattr(entry, wrapped)
+    for wrapper in ("output", "value"):  # attributes of nnsight's tracer.cache(), and the objects of its older versions
+        if hasattr(type(entry), wrapper) and not hasattr(type(entry), "shape"):
+            entry = getattr(entry, wrapper)
     if not isinstance(entry, tuple):
         return entry
     parts = [part for part in entry if hasattr(part, "shape") and len(find_axes(part)) == 4]
@@ -216,7 +216,7 @@ def _is_weights(entry: Any, has_sink: bool) -> bool:
     return bool(array.min() >= 0 and (deviations if has_sink else np.abs(deviations)).max() < SUM_TOLERANCE)
 
 
-# ---- Norms ----------------------------------------------------------------------------------------------------
+# ---- norms ----------------------------------------------------------------------------------------------------
 
 
 def compute_norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights]:
@@ -261,8 +261,8 @@ def _compute_layer_norms(weights: Weights, values: npt.NDArray[Any], w_o: npt.ND
     """
     heads, columns = weights.shape[-3], weights.shape[-1]
     texts = weights.size // (heads * columns * weights.shape[-2])
-    shared, width = values.shape[-2:] if values.ndim in (3, 4) else (0, 0)
-    if not shared or heads % shared or values.size != texts * columns * shared * width:
+    value_heads, width = values.shape[-2:] if values.ndim in (3, 4) else (0, 0)
+    if not value_heads or heads % value_heads or values.size != texts * columns * value_heads * width:
         raise ShapeError(
             f"The values of a layer have axes {values.shape}, for {heads} heads and {columns} keys.",
             "Expected [key, head, d_head] or [text, key, head, d_head].",
@@ -273,7 +273,8 @@ def _compute_layer_norms(weights: Weights, values: npt.NDArray[Any], w_o: npt.ND
             "Expected [head, d_head, d_model], such as model.W_O[layer] of TransformerLens.",
         )
     check_size((texts, heads, columns, w_o.shape[-1]))
-    head_values = np.repeat(values.reshape(texts, columns, shared, width), heads // shared, axis=2).swapaxes(1, 2)
+    values = values.reshape(texts, columns, value_heads, width)
+    head_values = np.repeat(values, heads // value_heads, axis=2).swapaxes(1, 2)
     contributions = head_values.astype(np.float32) @ w_o.astype(np.float32)  # [text, head, key, d_model]
     lengths = np.linalg.norm(contributions, axis=-1).reshape(*weights.shape[:-2], 1, columns)
     result: Weights = weights * lengths

@@ -61,8 +61,8 @@ class ScoreParts:
     the same numbers averaged over all keys that the query sees, and ``above_mean`` is the difference.
 
     Two parts belong to a pair of tokens and occur on both sides. "rotation" is what the rotation of queries and keys by
-    their positions adds (Su et al. 2021, "RoFormer", equation 16): the difference between the parts in ``turned``,
-    which are rotated, and those in ``values``, which are not. "distance" is what a model adds for the distance between
+    their positions adds (Su et al. 2021, "RoFormer", equation 16): the difference between the parts in
+    ``rotated`` and those in ``values``, which are not rotated. "distance" is what a model adds for the distance between
     the two tokens; if it compares the query or the key with a vector of the distance, as DeBERTa does, that product is
     in the column or row "distance".
 
@@ -80,7 +80,7 @@ class ScoreParts:
     values: FloatSums  # [part of the query, part of the key]
     means: FloatSums  # [part of the query, part of the key]
     score: float  # computed from q and k as a whole
-    turned: FloatSums | None = None  # [part of the query, part of the key], without "rotation"; None without a rotation
+    rotated: FloatSums | None = None  # as ``values``, without "rotation"; None if nothing is rotated
     keys: TokenizedText | None = None
     key_names: tuple[str, ...] = ()
     key_groups: tuple[str, ...] = ()
@@ -166,13 +166,13 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
         names, groups = (*names, DISTANCE), (*groups, POSITION)
     means = values[:, :, ~trace.mask[query]].mean(axis=-1)
     scores = trace.scaled[number, query].tolist()
-    rotated_of_keys = [None if rotated is None else rotated[:, :, key] for key in keys]
+    rotated_by_key = [None if rotated is None else rotated[:, :, key] for key in keys]
     key_side = () if key_parts is None else (key_parts.text, *_append_biases(key_parts.parts))
     return tuple(
         ScoreParts(
-            head, query, key, trace.text, names, groups, values[:, :, key], means, scores[key], of_key, *key_side
+            head, query, key, trace.text, names, groups, values[:, :, key], means, scores[key], key_rotated, *key_side
         )
-        for key, of_key in zip(keys, rotated_of_keys, strict=True)
+        for key, key_rotated in zip(keys, rotated_by_key, strict=True)
     )
 
 
@@ -187,17 +187,17 @@ def sum_key_groups(trace: Trace, parts: Parts, head: Head) -> FloatSums:
     columns, (_, groups) = _project_parts(trace, parts_of_keys, number, 1, slice(None)), _append_biases(parts_of_keys)
     keys = np.stack([columns[[group == name for group in groups]].sum(axis=0) for name in GROUPS])  # [group, key, d_k]
     sums = (keys @ queries.T).transpose(2, 1, 0) * trace.scaling
-    of_position = sums[:, :, GROUPS.index(POSITION)]
+    position_sums = sums[:, :, GROUPS.index(POSITION)]
     if trace.rotation is not None:
         cos, sin = trace.rotation.cos, trace.rotation.sin
         rotated = rotate(queries, cos, sin) @ rotate(columns.sum(axis=0), cos, sin).T
-        of_position += rotated * trace.scaling - sums.sum(axis=-1)
+        position_sums += rotated * trace.scaling - sums.sum(axis=-1)
     if trace.relative is not None:
         vectors = (trace.relative.vectors(side, number).astype(np.float64) for side in (0, 1))
         key_vectors, query_vectors = vectors  # [query, key, d_k]
-        of_position += trace.relative.biases[number % len(trace.relative.biases)]
+        position_sums += trace.relative.biases[number % len(trace.relative.biases)]
         if key_vectors.shape[-1]:
-            of_position += np.einsum("id,ijd->ij", queries, key_vectors) * trace.scaling
+            position_sums += np.einsum("id,ijd->ij", queries, key_vectors) * trace.scaling
         if query_vectors.shape[-1]:
             sums += np.einsum("gjd,ijd->ijg", keys, query_vectors) * trace.scaling
     above_mean: FloatSums = sums - sums.mean(axis=1, keepdims=True, where=~trace.mask[:, :, None])

@@ -75,11 +75,12 @@ def compute_variation(trace: Trace, parts: Parts) -> Variation:
     names, groups = (*parts.names, BIASES), (*parts.groups, CONSTANTS)
     memory = parts.of_keys.parts if parts.of_keys else parts
     sides = [
-        _sum_by_part(trace, side, which, vectors[which]) * trace.scaling for which, side in enumerate((parts, memory))
+        _sum_by_part(trace, side_parts, side, vectors[side]) * trace.scaling
+        for side, side_parts in enumerate((parts, memory))
     ]
     if parts.of_keys:  # a part of one text adds nothing on the side of the other
         names, groups = (*names, *memory.names), (*groups, *memory.groups)
-        query_zeros, key_zeros = (np.zeros((trace.heads, len(side.names))) for side in (parts, memory))
+        query_zeros, key_zeros = (np.zeros((trace.heads, len(side_parts.names))) for side_parts in (parts, memory))
         sides = [np.hstack([sides[0], key_zeros]), np.hstack([query_zeros, sides[1][:, -1:], sides[1][:, :-1]])]
     if trace.rotation is not None:
         unrotated = q @ k.transpose(0, 2, 1) * trace.scaling
@@ -122,8 +123,8 @@ def _iter_distance_terms(
     if relative is None:
         return
     bias_covariance = (centred * relative.biases).sum((1, 2))
-    for own_side, opposite in ((0, k), (1, q)):
-        vectors, covariance = np.zeros_like(opposite), bias_covariance.copy()
+    for own_side, opposites in ((0, k), (1, q)):
+        vectors, covariance = np.zeros_like(opposites), bias_covariance.copy()
         for head in range(trace.heads):
             own_vectors, other_vectors = (
                 relative.vectors(side, head).astype(np.float64) for side in (own_side, 1 - own_side)
@@ -131,7 +132,7 @@ def _iter_distance_terms(
             if own_vectors.shape[-1]:
                 vectors[head] = np.einsum("ijd,ij->id" if own_side == 0 else "ijd,ij->jd", own_vectors, centred[head])
             if other_vectors.shape[-1]:
-                product = np.einsum("ijd,jd->ij" if own_side == 0 else "ijd,id->ij", other_vectors, opposite[head])
+                product = np.einsum("ijd,jd->ij" if own_side == 0 else "ijd,id->ij", other_vectors, opposites[head])
                 covariance[head] += trace.scaling * (centred[head] * product).sum()
         yield vectors, covariance
 

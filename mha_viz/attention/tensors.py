@@ -18,7 +18,7 @@ from mha_viz.view.quantities import QUANTITIES, Quantity
 
 T = TypeVar("T")
 
-MANY = 4_000_000  # minimum number of weights for processing layers in parallel
+MIN_PARALLEL_WEIGHTS = 4_000_000  # minimum number of weights for processing layers in parallel
 
 OVERFLOW_CAUSE = "They come from an overflow, or from damaged files of the model."
 ROW_SUM_TOLERANCE = 1e-3
@@ -26,7 +26,7 @@ ROW_SUM_TOLERANCE = 1e-3
 
 def map_layers(function: Callable[[Weights], T], weights: Weights) -> list[T]:
     """Apply ``function`` to the weights of each layer, in parallel if there are many weights."""
-    if weights.size < MANY:
+    if weights.size < MIN_PARALLEL_WEIGHTS:
         return [function(layer) for layer in weights]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(function, weights))
@@ -74,7 +74,7 @@ TRAINING_REMEDY = "model in training mode drops weights and enlarges the others:
 def _find_remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> str:
     """Return the likely cause of a wrong row sum, with advice.
 
-    ``matrix`` [query, key] is that of its head, ``sums`` are those of all rows.
+    ``matrix`` [query, key] has the weights of the row's head, ``sums`` the sums of all rows.
     """
     head_sums = sums[layer, head]
     nonzero_before = (matrix > 0).cumsum(axis=1, dtype=np.int64)
@@ -126,8 +126,8 @@ def _check_finite(kind: str, values: Weights, numbers: Sequence[int]) -> None:
     """Raise ShapeError, naming the first row, unless all values are finite."""
     if not np.isfinite(values).all():
         layer, head, row, _ = _find_largest(np.logical_not(np.isfinite(values)))
-        place = _describe_row(numbers[layer], head, row)
-        raise ShapeError(f"The {kind} contain values that are not numbers: {place}.", OVERFLOW_CAUSE)
+        location = _describe_row(numbers[layer], head, row)
+        raise ShapeError(f"The {kind} contain values that are not numbers: {location}.", OVERFLOW_CAUSE)
 
 
 _CHECKS: Mapping[str, Callable[[Weights, Sequence[int]], None]] = MappingProxyType(
@@ -136,7 +136,10 @@ _CHECKS: Mapping[str, Callable[[Weights, Sequence[int]], None]] = MappingProxyTy
 
 
 def check_numbers(quantity: Quantity, weights: Weights, numbers: Sequence[int]) -> None:
-    """Raise ShapeError if [layer, head, query, key], with layers of these numbers, is not valid for a quantity."""
+    """Raise ShapeError unless ``weights`` [layer, head, query, key] are valid for a quantity.
+
+    ``numbers`` are the numbers of the layers, for messages.
+    """
     _CHECKS[quantity.numbers](weights, numbers)
 
 
@@ -166,10 +169,10 @@ def freeze(array: npt.ArrayLike) -> Weights:
     return result
 
 
-def make_read_only(fresh: Weights) -> Weights:
+def make_read_only(array: Weights) -> Weights:
     """Make an array without other references read-only, without a copy."""
-    fresh.flags.writeable = False
-    return fresh
+    array.flags.writeable = False
+    return array
 
 
 def select_tokens(weights: Weights, rows: Sequence[int], columns: Sequence[int]) -> Weights:
@@ -190,8 +193,7 @@ def check_dropped_columns(
             head, row = _find_largest(lost_weight)
             raise ShapeError(
                 f"{_describe_row(number, head, row).capitalize()} gives {lost_weight[head, row]:.3g} of its weight to "
-                "tokens that "
-                "the mask leaves out.",
+                "tokens that the mask leaves out.",
                 "Give the model the mask as well, attention_mask=…, or read these tokens too, without a mask.",
             )
 
@@ -203,8 +205,8 @@ def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
     """
     n, m = queries, queries if keys is None else keys
     if weights.ndim != 4 or 0 in weights.shape or (keys is None and weights.shape[2] != weights.shape[3]):
-        more = " with as many keys as queries, or the other text as keys=" if keys is None else ""
-        raise ShapeError(f"The weights have axes {weights.shape}.", f"Expected [layer, head, query, key]{more}.")
+        hint = " with as many keys as queries, or the other text as keys=" if keys is None else ""
+        raise ShapeError(f"The weights have axes {weights.shape}.", f"Expected [layer, head, query, key]{hint}.")
     if keys is None and weights.shape[2] != n:
         raise ShapeError(f"The weights are for {weights.shape[2]} tokens, the text has {n}.")
     if weights.shape[2:] != (n, m):
@@ -212,7 +214,7 @@ def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
         raise ShapeError(f"The weights are for {rows} queries × {columns} keys, the texts have {n} and {m} tokens.")
 
 
-# ---- From tokens to words -------------------------------------------------------------------------------------
+# ---- from tokens to words -------------------------------------------------------------------------------------
 # Attention *to* a word is the sum over its tokens, *from* a word the mean over them (Clark et al. 2019, section 4.1).
 # All numbers of words, on screen, in files and in tables, are computed here.
 

@@ -17,7 +17,7 @@ from mha_viz.analysis.effects import Effects
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.removal import MAX_SWITCHED, Switch
 from mha_viz.attention import AnyHead, Attention, Weights
-from mha_viz.attention.answers import Answer, Numbers, OfHeads
+from mha_viz.attention.answers import Answer, HeadValues, Numbers
 from mha_viz.errors import SettingError, check_kind
 from mha_viz.models.decomposing import contributions
 from mha_viz.models.intervening import ablation, gradients
@@ -204,7 +204,7 @@ def predict(
     return effects.compare_answers(encoder, question, states)
 
 
-def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
+def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> HeadValues:
     """Measure how much the score of an answer depends on each head's output, to first order.
 
     This is |Att_h · ∂L/∂Att_h|, mean over tokens, normalised within each layer
@@ -217,7 +217,9 @@ def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: 
     return _measure_heads(gradients.compute_importance, "importance", encoder, text, pair, fields)
 
 
-def direct_logit_attribution(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
+def direct_logit_attribution(
+    encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]
+) -> HeadValues:
     """Measure what each head adds to the logit of a word directly, through the residual stream alone.
 
     See :func:`mha_viz.models.decomposing.contributions.direct_contributions`. ``fields``: the question
@@ -301,13 +303,13 @@ def _measure_heads(
     text: str,
     pair: str,
     fields: RequestFields,
-) -> OfHeads:
+) -> HeadValues:
     """Measure a value of each head for an answer. Raises SettingError if the fields switch heads off."""
     encoder, request = require_one_stack(encoder), Request(text=text, pair=pair, **fields)
     if request.method != METHODS[0] or request.source:
         raise SettingError(f"No head is off for {name}.", "Leave out method= and source=.")
     question = question_of(encoder, request)
-    return OfHeads(encoder.name, text, name, question.score, measure(encoder, question, text, pair))
+    return HeadValues(encoder.name, text, name, question.score, measure(encoder, question, text, pair))
 
 
 def _make_substitute(

@@ -172,7 +172,7 @@ def _describe_cut(cut: Cut) -> str:
 
 def list_applied_steps(attention: Attention) -> str:
     """List how the text was given and the steps applied since, in order; empty for a text as it was typed."""
-    return ", ".join(filter(None, (step.in_caption for step in attention.made)))
+    return ", ".join(filter(None, (step.caption for step in attention.made)))
 
 
 def quantities(attentions: Sequence[Attention]) -> str:

@@ -23,7 +23,7 @@ from mha_viz.attention.outputs import (
     NO_WORDS,
     OUTPUT_MATRIX,
     HeadOutput,
-    Written,
+    WrittenWords,
     compute_copying_score,
     compute_links,
 )
@@ -162,12 +162,12 @@ def name_words_of_heads(
     return tuple(named)
 
 
-def name_words(encoder: Encoder, directions: Floats, *, has_away: bool = True) -> list[Written]:
+def name_words(encoder: Encoder, directions: Floats, *, has_away: bool = True) -> list[WrittenWords]:
     """Name the words that each vector, [vector, d_model], moves a token towards and away from.
 
     Without ``has_away``, the second are left out, which takes half the time.
     """
-    vectors, written = load_word_vectors(encoder), list[Written]()
+    vectors, written = load_word_vectors(encoder), list[WrittenWords]()
     for start in range(0, len(directions), _DIRECTIONS_AT_ONCE):
         block = directions[start : start + _DIRECTIONS_AT_ONCE]
         words = _rank_words(encoder, _multiply(vectors.writes, block), vectors.is_word, has_away)
@@ -184,12 +184,12 @@ def _multiply(words: torch.Tensor, directions: npt.NDArray[Any]) -> Floats:
 
 def _rank_words(
     encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_], has_away: bool = True
-) -> list[Written]:
+) -> list[WrittenWords]:
     """Return the words with the largest and the smallest of some scores, [vector, piece]."""
     pieces, ranked = np.flatnonzero(is_word), []
     for row in scores[:, pieces]:
         places = _find_largest(row), _find_largest(-row) if has_away else ()
-        ranked.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in places)))
+        ranked.append(WrittenWords(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in places)))
     return ranked
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from mha_viz.attention import AnyHead, Head, Weights
-from mha_viz.attention.answers import Numbers, Patched, find_largest_estimate
+from mha_viz.attention.answers import Numbers, PatchResult, find_largest_estimate
 from mha_viz.errors import ReadingFailed, SettingError, check_items
 from mha_viz.models.intervening import ablation, gradients, other_texts, paths
 from mha_viz.models.reading import answers
@@ -41,7 +41,7 @@ def activation_patching(
     side: str = "",
     exact: bool = True,
     progress: OrBar[float] = False,
-) -> Patched:
+) -> PatchResult:
     """Take each head's output from another text, one head at a time, while the model reads ``text``.
 
     Measures how much of the difference between the two answers comes back (activation patching; Vig et al. 2020, Meng
@@ -75,7 +75,7 @@ def activation_patching(
             shows how far the others may be trusted. The ``shares`` of the others are NaN.
         progress: True for a bar, or a function that is called with the fraction of heads that are done, 0 to 1.
 
-    Returns the share and the estimate of each head, [layer, head] (:class:`mha_viz.attention.answers.Patched`).
+    Returns the share and the estimate of each head, [layer, head] (:class:`mha_viz.attention.answers.PatchResult`).
 
     Raises SettingError if the texts are the same, cannot be aligned or have the same answer, for a ``side`` that does
     not exist, and for a ``to`` without earlier layers or without ``exact``. Raises ReadingFailed if a number is not
@@ -117,7 +117,7 @@ def activation_patching(
     shares = (_score_heads(encoder, _report_progress(patched, count, called(progress)), score) - before) / (
         after - before
     )
-    return Patched(encoder.name, text, other, name, before, after, shares, estimates, head, side, encoder.revision)
+    return PatchResult(encoder.name, text, other, name, before, after, shares, estimates, head, side, encoder.revision)
 
 
 def _report_progress(

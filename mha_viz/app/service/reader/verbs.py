@@ -17,8 +17,8 @@ from mha_viz import process
 from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Answer, Continuation, Numbers, Patched
-from mha_viz.attention.outputs import HeadOutput, Written
+from mha_viz.attention.answers import Answer, Continuation, Numbers, PatchResult
+from mha_viz.attention.outputs import HeadOutput, WrittenWords
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.reasons import LinkReasons
 from mha_viz.attention.rotary import Rotation
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 CODEC = Codec(
     *(Request, Question, Head, range, ModelName),
     *(Attention, TokenizedText, Token, Cut, Step, StepData),
-    *(Trace, Parameters, Rotation, Agreement, ScoreParts, HeadOutput, Written, LinkReasons, Patched),
+    *(Trace, Parameters, Rotation, Agreement, ScoreParts, HeadOutput, WrittenWords, LinkReasons, PatchResult),
     *(Answer, Continuation, Changes, Effects, Pointers),
 )
 
@@ -124,7 +124,7 @@ def name_words(models: Models, request: Request, count: int) -> tuple[tuple[tupl
     return outputs.name_words_of_heads(_get_model(models, request), text, count, pair=pair, words=request.words)
 
 
-def patch_outputs(models: Models, request: Request, to: str = "", side: str = "") -> Patched:
+def patch_outputs(models: Models, request: Request, to: str = "", side: str = "") -> PatchResult:
     """Patch a text with outputs taken from another, and return how much of the other answer each head brings back.
 
     With ``to`` and ``side``, patch only the paths to one side of a head (``models.intervening.patching``).

@@ -84,19 +84,17 @@ def head_view(
     names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
     attentions = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     figures = {}
-    for name, reading, included in _iter_stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
-        opened_layer = included[0] if layer is None else layer
-        if not is_number(opened_layer) or opened_layer not in included:
+    for name, reading, layers in _iter_stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
+        opened_layer = layers[0] if layer is None else layer
+        if not is_number(opened_layer) or opened_layer not in layers:
             raise SettingError(
                 f"layer is {shorten_value(opened_layer)}, which is not in include_layers.",
-                f"Layers: {shorten_value(included, 200)}.",
+                f"Layers: {shorten_value(layers, 200)}.",
             )
         numbers = range(reading.heads) if heads is None else list_items(heads, "heads", "Give numbers of heads.")
         chosen_heads = [reading.head((opened_layer, head)) for head in numbers]
-        layer_figure, model_figure = (
-            links(reading, heads=chosen_heads, unit="pieces"),
-            grid(reading, layers=included, unit="pieces"),
-        )
+        layer_figure = links(reading, heads=chosen_heads, unit="pieces")
+        model_figure = grid(reading, layers=layers, unit="pieces")
         assert layer_figure.page is not None
         assert model_figure.page is not None
         figures[name] = replace(layer_figure, page=replace(model_figure.page, start=layer_figure.page.start))
@@ -142,9 +140,9 @@ def model_view(
     names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
     attentions = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     figures = {}
-    for name, reading, included in _iter_stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
+    for name, reading, layers in _iter_stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
         heads = range(reading.heads) if include_heads is None else include_heads
-        figures[name] = grid(reading, layers=included, heads=heads, unit="pieces", look=display_mode)
+        figures[name] = grid(reading, layers=layers, heads=heads, unit="pieces", look=display_mode)
     return _display(figures, html_action)
 
 
@@ -176,8 +174,8 @@ def _iter_stacks(
             layers = list_items(include_layers, "include_layers", "Give numbers of layers.")
         if not layers:
             raise SettingError("include_layers is empty.", "Name at least one layer, or leave it out.")
-        included = [reading.head((layer, 0)).layer for layer in layers]  # raises UnknownHead
-        yield _LayerStack(name, reading, included)
+        layers = [reading.head((layer, 0)).layer for layer in layers]  # raises UnknownHead
+        yield _LayerStack(name, reading, layers)
 
 
 def _get_names(names: dict[str, Sequence[str] | None], part: str, stack: str) -> Sequence[str]:
@@ -196,8 +194,8 @@ def _display(figures: dict[str, Figure], action: Action) -> HTML | None:
     pieces = [*parts.values()]
     if len(parts) > 1:
         pieces = [
-            f"<details{' open' * (not place)}><summary>{escape(name.capitalize())}</summary>{part}</details>"
-            for place, (name, part) in enumerate(parts.items())
+            f"<details{' open' * (not index)}><summary>{escape(name.capitalize())}</summary>{part}</details>"
+            for index, (name, part) in enumerate(parts.items())
         ]
     html = HTML("\n".join(pieces).encode("ascii", "xmlcharrefreplace").decode())
     if action == "return":

@@ -28,7 +28,7 @@ from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.files import make_folder
 from mha_viz.numerals import counted, decimal, with_interval
-from mha_viz.request import METHODS, OVER_CORPUS
+from mha_viz.request import METHODS, METHODS_OVER_CORPUS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,7 @@ def add_options(pairs: Parser) -> None:
     pairs.add_argument("--heads", type=_parse_sets, metavar="HEADS", help=help_text)
     help_text = "output of a head that is switched off: zero, its mean over the pairs, uniform attention’s, its "
     help_text += f"recipe’s, or resample, on random ones of the good sentences (default: {METHODS[0]})"
-    pairs.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="METHOD", help=help_text)
+    pairs.add_argument("--method", default=METHODS[0], choices=METHODS_OVER_CORPUS, metavar="METHOD", help=help_text)
     add_recipes_option(pairs)
     add_output_options(pairs, TABLES, required=False)
     help_text = "also store the results as needed.csv in this folder, a profile of the same model, for the Roles page"

@@ -146,7 +146,7 @@ def ablation_effects(
     if (request.place, request.word, request.other, request.off_in) != (None, "", "", BOTH) or answers.can_predict(
         encoder, text, pair
     ):
-        request = request.about(question_of(encoder, request))
+        request = request.with_question(question_of(encoder, request))
     return effects.measure_effects(encoder, request, called(progress), make_substitute)
 
 
@@ -188,7 +188,7 @@ def predict(
     request = Request(text=text, pair=pair, **fields)
     make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
     question = question_of(encoder, request)
-    request = request.about(question)
+    request = request.with_question(question)
     if tap is None:
         return effects.compute_answer(
             encoder, replace(request, off=ablation.check_heads(encoder, heads)), make_substitute
@@ -276,7 +276,7 @@ def minimal_ablation(
     request = Request(text=text, pair=pair, place=place, word=word, method=method, source=source)
     make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
     return effects.find_smallest_switch(
-        encoder, request.about(question_of(encoder, request)), most, called(progress), make_substitute
+        encoder, request.with_question(question_of(encoder, request)), most, called(progress), make_substitute
     )
 
 

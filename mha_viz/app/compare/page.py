@@ -275,7 +275,7 @@ def _make_explore_parameters(pin: Pin) -> dict[str, str]:
     """Return the URL parameters with which Explore shows a head."""
     text, pair = address.fit_texts(*pin.request.texts)
     model = pin.request.model if pin.request.model != catalog.choose_default().name else ""
-    return {"head": str(pin.head), "text": text} | replace(pin.request, model=model, text=text, pair=pair).in_link()
+    return {"head": str(pin.head), "text": text} | replace(pin.request, model=model, text=text, pair=pair).parameters()
 
 
 def _apply_edit(pins: Comparison, event: dict[str, object]) -> Comparison:

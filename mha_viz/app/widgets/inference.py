@@ -254,7 +254,7 @@ def set_quantity(request: Request, location: Address) -> Request:
         return replace(request, quantity=location.request.quantity)
     whole_request = Request(request.model, *request.texts, quantity=location.request.quantity, prefix=request.prefix)
     return (
-        whole_request.about(load_question(whole_request, location.with_request(off_in=BOTH)))
+        whole_request.with_question(load_question(whole_request, location.with_request(off_in=BOTH)))
         if quantity.of_answer
         else whole_request
     )

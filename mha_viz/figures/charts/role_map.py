@@ -24,7 +24,7 @@ from mha_viz.figures.words.role_words import (
     group_by_head,
     shorten_name,
 )
-from mha_viz.numerals import signed
+from mha_viz.numerals import format_signed
 
 CELL, TOP, LEFT, RIGHT, BOTTOM = (60, 40), 30, 30, 4, 50  # pixels
 LETTERS = 6  # maximum number of letters of a role in its cell, so that the map fits on a phone
@@ -169,7 +169,7 @@ def _fold_text(text: str) -> str:
 def draw_offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int], theme: Theme) -> Chart:
     """Draw where a head looks: mean weight, and share of the largest weights, at each distance from the
     token itself."""
-    names = [signed(place) if place else "itself" for place in places]
+    names = [format_signed(place) if place else "itself" for place in places]
     mean = Bars(names, list(mass), theme.heads[0], name="mean weight")
     largest = Bars(names, list(maxima), theme.heads[1], name="share of the largest weights")
     return _share_chart([mean, largest], theme, Legend())

@@ -214,7 +214,7 @@ def test_heads_that_beat_the_rule_come_first_whatever_their_gain() -> None:
 
 def test_an_older_table_is_one_without_an_interval_beside_the_rule() -> None:
     assert has_older_rule([WEAK])
-    assert not has_older_rule([OBJECT, WEAK._replace(beside=RuleComparison(-0.2, -0.1))])
+    assert not has_older_rule([OBJECT, WEAK._replace(comparison=RuleComparison(-0.2, -0.1))])
 
 
 @pytest.mark.parametrize(("typed", "head"), [("the word before", "L0H2"), ("looks everywhere", "L0H0")])

@@ -128,20 +128,20 @@ def _combine_roles(
 
     if "roles" not in tables or "roles" not in other_tables:
         return {}
-    shared = {role for role, table in ROLE_TABLES.items() if table in tables and table in other_tables}
+    shared_roles = {role for role, table in ROLE_TABLES.items() if table in tables and table in other_tables}
     other_candidates = other_tables["candidates"][[*ROLE_COLUMNS, *SHARED_COLUMNS, "state"]]
-    common = tables["candidates"].merge(other_candidates, on=ROLE_COLUMNS, suffixes=("", "_there"))
-    common = common[common["role"].isin(shared)]
-    states = [_find_lesser_state(*pair) for pair in zip(common["state"], common["state_there"], strict=True)]
-    established = common.assign(
-        state=pd.Series(states, common.index, object),
+    candidates = tables["candidates"].merge(other_candidates, on=ROLE_COLUMNS, suffixes=("", "_there"))
+    candidates = candidates[candidates["role"].isin(shared_roles)]
+    states = [_find_lesser_state(*pair) for pair in zip(candidates["state"], candidates["state_there"], strict=True)]
+    established = candidates.assign(
+        state=pd.Series(states, candidates.index, object),
         status=ESTABLISHED,
         corpora=corpora,
-        lowest_score=common[["score", "score_there"]].min(axis=1),
+        lowest_score=candidates[["score", "score_there"]].min(axis=1),
         other_corpus=other_corpus,
-        **{f"other_{name}": common[f"{name}_there"] for name in SHARED_COLUMNS},
+        **{f"other_{name}": candidates[f"{name}_there"] for name in SHARED_COLUMNS},
     )[[*HEADINGS["roles"]]]
-    suggested = tables["roles"][~tables["roles"]["role"].isin(shared)]
+    suggested = tables["roles"][~tables["roles"]["role"].isin(shared_roles)]
     parts = [part for part in (established, suggested) if len(part)] or [established]
     return {"roles": pd.concat(parts).sort_values(["layer", "head"], kind="stable").reset_index(drop=True)}
 

@@ -103,18 +103,18 @@ def _iter_anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) 
 
     An earlier word is one candidate, however many chains have a mention there.
     """
-    earlier: list[int] = []
+    earlier_words: list[int] = []
     chains: dict[str, list[int]] = {}  # the earlier words of each chain
     ordered = sorted(mentions, key=lambda mention: (mention[1], mention[0]))
     for word, mentions_here in groupby(ordered, key=lambda mention: mention[1]):
-        candidates, names = tuple(earlier), [chain for chain, _ in mentions_here]
+        candidates, names = tuple(earlier_words), [chain for chain, _ in mentions_here]
         for chain in names:
             if chain in chains:
                 right = frozenset(chains[chain])
                 yield Anaphor(word, candidates, right, list_mention_types(words[word]), mentions[chain, word])
         for chain in names:
             chains.setdefault(chain, []).append(word)
-        earlier.append(word)
+        earlier_words.append(word)
 
 
 def list_mention_types(word: Word) -> tuple[str, ...]:

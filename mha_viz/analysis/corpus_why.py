@@ -154,9 +154,9 @@ class ShareSums:
             self.sums["variance"][document, layer_heads] += variation.variance
             self.sums["groups"][document, layer_heads] += variation.sum_groups()
             parts = [part for part, group in enumerate(variation.groups) if group == HEADS]
-            earlier = [Head.parse(variation.names[part]).place(self._heads) for part in parts]
+            earlier_heads = [Head.parse(variation.names[part]).place(self._heads) for part in parts]
             for side, sums in ((QUERY, variation.query), (KEY, variation.key)):
-                self.sums[side][document, layer_heads][:, earlier] += sums[:, parts]
+                self.sums[side][document, layer_heads][:, earlier_heads] += sums[:, parts]
 
     def rows(self) -> Iterator[tuple[Head, str, Share]]:
         """Yield each head and group with its share and interval."""
@@ -170,8 +170,8 @@ class ShareSums:
         """Yield each earlier head, head and side with the share and its interval."""
         for index, head in self._iter_heads():
             for side in (QUERY, KEY):
-                earlier = self.sums[side][:, index, : head.layer * self._heads]
-                for earlier_index, column in enumerate(self._compute_shares(index, earlier).T):
+                earlier_sums = self.sums[side][:, index, : head.layer * self._heads]
+                for earlier_index, column in enumerate(self._compute_shares(index, earlier_sums).T):
                     yield Head(*divmod(earlier_index, self._heads)), head, side, Share(*map(float, column))
 
     def _iter_heads(self) -> Iterator[tuple[int, Head]]:

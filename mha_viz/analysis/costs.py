@@ -156,10 +156,10 @@ def find_division_error(
     """
     if d_model % heads == 0:
         return None
-    near = sorted(sorted(list_divisors(d_model, min_heads, max_heads), key=lambda h: abs(h - heads))[:4])
+    divisors = sorted(sorted(list_divisors(d_model, min_heads, max_heads), key=lambda h: abs(h - heads))[:4])
     return SettingError(
         f"{heads} heads cannot share {d_model} dimensions equally: {d_model % heads} would remain.",
-        f"Choose h = {', '.join(map(str, near))}, or another d_model.",
+        f"Choose h = {', '.join(map(str, divisors))}, or another d_model.",
     )
 
 

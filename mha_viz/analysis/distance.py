@@ -128,7 +128,7 @@ class Distances:
 
     def add(self, batch: Batch) -> FloatSums:
         """Add a batch. Return [head], the sum of the entropies of its rows in nats."""
-        before = self.sums["own"].copy()
+        own_before = self.sums["own"].copy()
         heads, sentences, n, _ = batch.weights.shape
         rows = -(-n // -(-n * n // BLOCK_CELLS))  # rows per float32 sum; the last sum may have fewer
         sums = self.CELLS_PER_STEP // (heads * rows * n) or 1  # float32 sums of each head at a time
@@ -142,7 +142,7 @@ class Distances:
                 if full_rows < block.shape[2]:
                     self._add_block(block[:, :, full_rows:], block.shape[2] - full_rows, buffers)
         self.sums["rows"] += sentences * n
-        entropies: FloatSums = before - self.sums["own"]
+        entropies: FloatSums = own_before - self.sums["own"]
         return entropies
 
     def _add_block(self, block: Weights, rows: int, buffers: Weights) -> None:
@@ -172,8 +172,8 @@ def compute_divergences(sums: RunningSums) -> FloatMatrix:
     log q − s log s).
     """
     mixed_sums, entropies, rows = sums["mixed"], sums["own"], max(1, int(sums["rows"]))
-    above = LN2 + (entropies[:, None] + entropies[None] - mixed_sums) / (2 * rows)
-    upper = np.triu(np.maximum(0, above), 1)
+    divergences = LN2 + (entropies[:, None] + entropies[None] - mixed_sums) / (2 * rows)
+    upper = np.triu(np.maximum(0, divergences), 1)
     symmetric: FloatMatrix = upper + upper.T
     return symmetric
 

@@ -162,22 +162,22 @@ class Selection:
         case, named_row = np.nonzero(self.member[relations[dependents]])
         words, count = dependents[case], self.member.shape[1]
 
-        def make_answers(role: Any, words: Integers, pointed: Integers, largest: Weights, right: Any) -> Answers:
+        def make_answers(role: Any, words: Integers, targets: Integers, largest: Weights, right: Any) -> Answers:
             starts = first[words]
             return _make_answers(
-                role, numbers[sentence[words]], words - starts, pointed - starts, largest[:, words], right
+                role, numbers[sentence[words]], words - starts, targets - starts, largest[:, words], right
             )
 
-        for direction, pointed in enumerate((row[:, words], column[:, words])):
+        for direction, targets in enumerate((row[:, words], column[:, words])):
             yield make_answers(
-                direction * count + named_row, words, pointed, weights[direction], pointed == heads[words]
+                direction * count + named_row, words, targets, weights[direction], targets == heads[words]
             )
         has_dependent = np.zeros((len(heads), count), bool)  # [word, named row]: has a dependent that counts
         np.logical_or.at(has_dependent, heads[dependents], self.member[relations[dependents]])
         words, named_row = np.nonzero(has_dependent)
-        pointed = row[:, words]
-        right = (heads[pointed] == words) & self.member[relations[pointed], named_row]
-        yield make_answers(2 * count + named_row, words, pointed, weights[0], right)
+        targets = row[:, words]
+        right = (heads[targets] == words) & self.member[relations[targets], named_row]
+        yield make_answers(2 * count + named_row, words, targets, weights[0], right)
 
     def _iter_row_answers(self, batch: Batch) -> Iterator[Answers]:
         """Yield the cases of position, delimiter and broad roles in a batch."""
@@ -243,12 +243,12 @@ class Selection:
         tie_break = (MAX_CASES - 1 - positions + group_starts).astype(np.int32)  # the earlier of equal cases first
         ordered: Any = slice(None) if np.array_equal(order, positions) else order
         steps, right = cases.steps[:, ordered] * MAX_CASES + tie_break, cases.right[:, ordered]
-        signed = np.where(right, steps, ~steps)  # wrong answers are below 0
+        signed_steps = np.where(right, steps, ~steps)  # wrong answers are below 0
         random_ranks = _draw_numbers(cases.first, cases.word)[order] * MAX_CASES + tie_break
         slots = (cases.role[order[starts]] * self.heads + np.arange(self.heads)[:, None]) * len(KINDS)  # [head, group]
         best_of_kinds = (  # [head, group], below 0 if there is none
-            np.maximum.reduceat(signed, starts, axis=1),
-            ~np.minimum.reduceat(signed, starts, axis=1),
+            np.maximum.reduceat(signed_steps, starts, axis=1),
+            ~np.minimum.reduceat(signed_steps, starts, axis=1),
             np.maximum.reduceat(random_ranks[None], starts, axis=1),
         )
         parts = []

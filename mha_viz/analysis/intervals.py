@@ -72,11 +72,11 @@ def newcombe_interval(both: int, first_only: int, second_only: int, neither: int
     n = both + first_only + second_only + neither
     if n == 0:
         return Interval(-1.0, 1.0)
-    rights = both + first_only, both + second_only
-    (low, high), (other_low, other_high) = (wilson_interval(right, n) for right in rights)
-    share, other_share = (right / n for right in rights)
+    correct_counts = both + first_only, both + second_only
+    (low, high), (other_low, other_high) = (wilson_interval(right, n) for right in correct_counts)
+    share, other_share = (right / n for right in correct_counts)
     association = both * neither - first_only * second_only
-    spread = math.sqrt(math.prod(right * (n - right) for right in rights))
+    spread = math.sqrt(math.prod(right * (n - right) for right in correct_counts))
     phi = (max(association - n / 2, 0) if association > 0 else association) / spread if spread else 0.0
 
     def half_width(first: float, second: float) -> float:

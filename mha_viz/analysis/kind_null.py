@@ -111,9 +111,9 @@ class DrawnSyntax:
         is_relation = np.eye(len(self.relations.names), dtype=np.float32)[names]  # [dependent, relation]
         in_row = self.relations.member[names].astype(np.float32)  # [dependent, row]
         points = (pointers.row[:, gold.dependents], pointers.column[:, gold.dependents], pointers.row[:, gold.heads])
-        for direction, (pointing, right) in enumerate(zip(points, (heads, heads, dependents), strict=True)):
+        for direction, (answers, right) in enumerate(zip(points, (heads, heads, dependents), strict=True)):
             seekers = gold.heads if direction == 2 else gold.dependents
-            correct = (pointing == right[:, None]).astype(np.float32) @ is_relation  # [draw, head, relation]
+            correct = (answers == right[:, None]).astype(np.float32) @ is_relation  # [draw, head, relation]
             hits = (right[:, None] - seekers == np.array(OFFSETS)[:, None]) & (right >= 0)[:, None]
             offset = hits.astype(np.float32) @ in_row  # [draw, offset, row]
             has_right = (right >= 0).astype(np.float32)  # [draw, dependent]

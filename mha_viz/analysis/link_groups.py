@@ -85,10 +85,10 @@ class LinkSample:
 
     def _keep_earliest(self, times: Numbers, weights: Weights, places: npt.NDArray[np.intp]) -> None:
         """Keep, for each draw, the link with the smaller time."""
-        earlier = times < self._times
-        self._times = np.where(earlier, times, self._times)
-        self._weights = np.where(earlier, weights, self._weights)
-        self._places = np.where(earlier, places, self._places)
+        is_earlier = times < self._times
+        self._times = np.where(is_earlier, times, self._times)
+        self._weights = np.where(is_earlier, weights, self._weights)
+        self._places = np.where(is_earlier, places, self._places)
 
     def rows(self) -> Numbers:
         """Return [draw, 5]: the time, the weight, the number of the sentence, the query and the key."""

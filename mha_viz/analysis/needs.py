@@ -68,7 +68,7 @@ class PairResults(NamedTuple):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of pairs that need the head."""
-        return tuple(kind for kind, measured in self.by_kind.items() if measured.is_needed)
+        return tuple(kind for kind, result in self.by_kind.items() if result.is_needed)
 
     @property
     def is_needed(self) -> bool:
@@ -78,8 +78,8 @@ class PairResults(NamedTuple):
     @property
     def counts(self) -> PairCounts:
         """The sums over the kinds of pairs that need the head, or the numbers of all pairs if no kind does."""
-        measured = [self.by_kind[kind].counts for kind in self.kinds] or [self.all_pairs.counts]
-        return PairCounts(*map(sum, zip(*measured, strict=True)))
+        counts = [self.by_kind[kind].counts for kind in self.kinds] or [self.all_pairs.counts]
+        return PairCounts(*map(sum, zip(*counts, strict=True)))
 
 
 def find_needs(table: pd.DataFrame | None) -> dict[Head, PairResults]:

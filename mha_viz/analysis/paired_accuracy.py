@@ -63,8 +63,8 @@ class PairedDifferences(tuple[PairedDifference, ...]):
         rows: list[tuple[object, ...]] = []
         for pair in self:
             heads = (pair.one.model, *pair.one.head, pair.other.model, *pair.other.head)
-            measured = (pair.n, pair.documents, pair.accuracy, pair.other_accuracy, pair.difference, *pair.interval)
-            rows.append((pair.relation, pair.direction, *heads, *measured))
+            numbers = (pair.n, pair.documents, pair.accuracy, pair.other_accuracy, pair.difference, *pair.interval)
+            rows.append((pair.relation, pair.direction, *heads, *numbers))
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def __repr__(self) -> str:

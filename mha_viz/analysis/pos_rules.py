@@ -103,8 +103,8 @@ def choose_rules(counts: Mapping[GoldPath, int], relations: Relations) -> RulesB
     paths = [(path, count) for path, count in counts.items() if path.tag in bits]
     groups: dict[tuple[int, int, str], list[tuple[int, int, int]]] = {}
     for path, count in paths:
-        between = sum(bits.get(tag, 0) for tag in path.tags_between)
-        groups.setdefault((path.seeker, path.side, path.relation), []).append((bits[path.tag], between, count))
+        between_bits = sum(bits.get(tag, 0) for tag in path.tags_between)
+        groups.setdefault((path.seeker, path.side, path.relation), []).append((bits[path.tag], between_bits, count))
     arrays = {key: np.array(group, np.int64) for key, group in groups.items()}
     rules: dict[tuple[int, RelationRow], NearestRule] = {}
     for column, row in enumerate(relations.rows):
@@ -126,11 +126,11 @@ def _select_forward(paths: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
 
     ``paths`` is [path, (gold tag, tags in between, count)], with tags as bits.
     """
-    gold, between, count = paths.T
+    gold_bits, between_bits, count = paths.T
     tag_bits, correct = 0, 0
     while True:
         sets = [tag_bits | 1 << tag for tag in range(tags)]
-        counts = [int(count[(gold & tag_set != 0) & (between & tag_set == 0)].sum()) for tag_set in sets]
+        counts = [int(count[(gold_bits & tag_set != 0) & (between_bits & tag_set == 0)].sum()) for tag_set in sets]
         best = int(np.argmax(counts)) if counts else 0
         if not counts or counts[best] <= correct:
             return tag_bits, correct

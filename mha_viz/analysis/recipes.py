@@ -88,8 +88,8 @@ def _split_classes(text: RuleText) -> tuple[list[Marks], list[Marks]]:
 
 def join_rows(rows: Sequence[RuleRows]) -> RuleRows:
     """Concatenate the rows of several texts or classes."""
-    firsts = np.cumsum([0, *(part.rules.shape[1] for part in rows)])[:-1]
-    starts = np.concatenate([part.starts + first for part, first in zip(rows, firsts, strict=True)])
+    first_cells = np.cumsum([0, *(part.rules.shape[1] for part in rows)])[:-1]
+    starts = np.concatenate([part.starts + first for part, first in zip(rows, first_cells, strict=True)])
     rules, weights, applies = (
         np.concatenate([getattr(part, name) for part in rows], axis=1, dtype=float)
         for name in ("rules", "weights", "applies")
@@ -187,10 +187,10 @@ def _group_places(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
     """
     group = np.zeros(len(keys[0]), np.intp)
     for key in keys:
-        combined = group * (key.max() + 1) + key
-        occurs = np.zeros(combined.max() + 1, bool)
-        occurs[combined] = True
-        group = (np.cumsum(occurs) - 1)[combined]
+        combined_keys = group * (key.max() + 1) + key
+        occurs = np.zeros(combined_keys.max() + 1, bool)
+        occurs[combined_keys] = True
+        group = (np.cumsum(occurs) - 1)[combined_keys]
     first = np.zeros(group.max() + 1, np.intp)
     first[group] = np.arange(len(group))
     return group, first

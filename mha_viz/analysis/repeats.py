@@ -136,9 +136,9 @@ def compute_scores(weights: npt.NDArray[np.float32], length: int) -> Numbers:
     ``weights`` is [layer, head, sequence, query, key]. Induction and duplicates are measured on the second half, the
     previous token and the sink on all rows but the first.
     """
-    second, later = np.arange(length, 2 * length), np.arange(1, 2 * length)
-    places = ((second, second - length + 1), (second, second - length), (later, later - 1), (later, 0 * later))
-    return np.stack([weights[..., rows, keys].mean(axis=(2, 3), dtype=np.float64) for rows, keys in places])
+    half, later = np.arange(length, 2 * length), np.arange(1, 2 * length)  # rows of the second half, all but the first
+    cells = ((half, half - length + 1), (half, half - length), (later, later - 1), (later, 0 * later))
+    return np.stack([weights[..., rows, keys].mean(axis=(2, 3), dtype=np.float64) for rows, keys in cells])
 
 
 def measure_heads(
@@ -162,9 +162,9 @@ def measure_heads(
 
 def compute_chance(length: int) -> Numbers:
     """Return [measure], the mean of 1 / (number of visible keys) over the rows of each measure."""
-    even = 1 / np.arange(1, 2 * length + 1)
-    second, later = float(even[length:].mean()), float(even[1:].mean())
-    return np.array([second, second, later, later])
+    uniform_weights = 1 / np.arange(1, 2 * length + 1)
+    second_half, later_rows = float(uniform_weights[length:].mean()), float(uniform_weights[1:].mean())
+    return np.array([second_half, second_half, later_rows, later_rows])
 
 
 def draw_repeats(pieces: npt.NDArray[np.int64], length: int, draws: int, seed: int) -> npt.NDArray[np.int64]:

@@ -135,10 +135,10 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
     ``findings`` are the roles, as returned by :meth:`mha_viz.Profile.findings`.
     """
     check_kind(here, Profile, *PROFILE_KIND)
-    measured = _ScoreTables(here)
+    score_tables = _ScoreTables(here)
     replications = []
     for finding in findings:
-        score = measured.find_score(finding)
+        score = score_tables.find_score(finding)
         outcome = ABSENT if score is None else FEW if score.n < CASES else _find_outcome(finding, score)
         replications.append(Replication(finding, score, outcome))
     return Replications(replications)

@@ -226,10 +226,11 @@ class SyntaxCounts(CorrectCounts):
         is_right = even["nearest_right"] > even["nearest_left"]  # [head]: the better side
         nearest = np.where(is_right, totals["nearest_right"], totals["nearest_left"])
         both = np.where(is_right, totals["both_right"], totals["both_left"])
-        kinds, rights, *by_side = np.moveaxis(self.kinds[:, direction, base].astype(np.int64), 2, 0)  # [document, head]
+        # [document, head]
+        kinds, correct, *by_side = np.moveaxis(self.kinds[:, direction, base].astype(np.int64), 2, 0)
         outcomes = np.stack((both, right - both, nearest - both, n - right - nearest + both)).astype(np.int64)
         bounds = self.documents.compute_net_intervals(
-            rights - np.where(is_right, by_side[1], by_side[0]), kinds, outcomes
+            correct - np.where(is_right, by_side[1], by_side[0]), kinds, outcomes
         )
         scores = (compute_share(part, n) for part in (right, nearest, totals["random"]))
         kind, documents = compute_share(n, self.gold.kinds[:, direction, base].sum()), np.count_nonzero(kinds, axis=0)
@@ -276,14 +277,14 @@ def iter_suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     For every head and relation, the direction with the best score on the even sentences must gain ten points there and
     meet the criterion on the odd ones.
     """
-    for qualified in iter_suggested_heads(counts):
-        yield from _iter_roles(counts, qualified, ODD)
+    for qualified_heads in iter_suggested_heads(counts):
+        yield from _iter_roles(counts, qualified_heads, ODD)
 
 
 def iter_candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     """Yield a role for every head, relation and direction that meets the criterion over all sentences."""
-    for qualified in iter_candidate_heads(counts):
-        yield from _iter_roles(counts, qualified, ALL)
+    for qualified_heads in iter_candidate_heads(counts):
+        yield from _iter_roles(counts, qualified_heads, ALL)
 
 
 class QualifiedHeads(NamedTuple):
@@ -300,10 +301,10 @@ def iter_suggested_heads(counts: CorrectCounts) -> Iterator[QualifiedHeads]:
         even = compute_share(counts.by_row[0, :, row], counts.gold.n[0, :, row, None])  # [direction, head]
         best_direction = np.nan_to_num(even, nan=-1).argmax(axis=0)
         for direction in range(len(DIRECTIONS)):
-            gaining = [
+            gaining_heads = [
                 head for head in _list_gaining_heads(counts, direction, row, EVEN) if best_direction[head] == direction
             ]
-            yield _select_qualified(counts, direction, row, gaining, ODD)
+            yield _select_qualified(counts, direction, row, gaining_heads, ODD)
 
 
 def iter_candidate_heads(counts: CorrectCounts) -> Iterator[QualifiedHeads]:

@@ -310,11 +310,11 @@ def _mark_mentions(text: RuleText) -> Marks:
 
 def _mark_antecedent(text: RuleText) -> Marks:
     """Mark the nearest earlier mention of the same chain."""
-    earlier = np.tril(_mark_mentions(text))
-    nearest = np.zeros_like(earlier)
-    for word in np.flatnonzero(earlier.any(axis=1)):
-        nearest[word, np.flatnonzero(earlier[word])[-1]] = True
-    return text.expand_words(nearest)
+    mentions = np.tril(_mark_mentions(text))  # earlier ones
+    antecedents = np.zeros_like(mentions)
+    for word in np.flatnonzero(mentions.any(axis=1)):
+        antecedents[word, np.flatnonzero(mentions[word])[-1]] = True
+    return text.expand_words(antecedents)
 
 
 VERBS, NOUNS = frozenset({"VERB"}), frozenset({"NOUN", "PROPN"})

@@ -222,14 +222,14 @@ class Syntax:
         """Count kind and choice, in sentences with two or more words of the gold word's kind."""
         kinds = sentences.kinds
         for direction, kind_cases in enumerate((kinds.of_dependents, kinds.of_dependents, kinds.of_heads)):
-            pointed = (sentences.column if direction == 1 else sentences.row)[:, kind_cases.word]  # [head, case]
-            is_kind = sentences.upos[pointed] == kind_cases.tag
+            targets = (sentences.column if direction == 1 else sentences.row)[:, kind_cases.word]  # [head, case]
+            is_kind = sentences.upos[targets] == kind_cases.tag
             if direction == 2:
-                pointed_relations = sentences.relations[pointed]
-                base = np.where(pointed_relations >= 0, self.relations.base_indices[pointed_relations], -1)
-                is_right = is_kind & (sentences.heads[pointed] == kind_cases.word) & (base == kind_cases.base)
+                target_relations = sentences.relations[targets]
+                base = np.where(target_relations >= 0, self.relations.base_indices[target_relations], -1)
+                is_right = is_kind & (sentences.heads[targets] == kind_cases.word) & (base == kind_cases.base)
             else:
-                is_right = pointed == sentences.heads[kind_cases.word]
+                is_right = targets == sentences.heads[kind_cases.word]
             is_right &= is_kind
             left, right = (is_kind & is_nearest for is_nearest in kind_cases.nearest)
             answers = (is_kind, is_right, left, right, is_right & left, is_right & right, is_kind * kind_cases.chance)

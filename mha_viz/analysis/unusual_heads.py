@@ -65,9 +65,9 @@ def find_active(findings: Sequence[Finding], attention: Attention) -> tuple[bool
     heads = [*dict.fromkeys(f.head for f in own_findings)]
     head_reading = attention.only(heads) if heads else attention
     is_active: dict[Finding, bool] = {}
-    for measure, limit, decided in _iter_measures(own_findings, len(attention.text)):
+    for measure, limit, decided_findings in _iter_measures(own_findings, len(attention.text)):
         values = dict(zip(heads, measure(head_reading)[0], strict=True))
-        is_active |= {f: bool(values[f.head] >= limit) for f in decided}
+        is_active |= {f: bool(values[f.head] >= limit) for f in decided_findings}
     return tuple(is_active.get(f, False) for f in findings)
 
 
@@ -76,12 +76,12 @@ def _iter_measures(
 ) -> Iterator[tuple[metrics.MetricFunction, float, list[Finding]]]:
     """Yield each measure, the value that it has to reach, and the roles that it decides."""
     next_float = math.nextafter  # "more than" a limit means at least the next float
-    linking = dict(zip(LINKING_ROLES, (_find_strongest, _find_strongest_from_pronouns), strict=True))
-    for role, measure in linking.items():
+    link_measures = dict(zip(LINKING_ROLES, (_find_strongest, _find_strongest_from_pronouns), strict=True))
+    for role, measure in link_measures.items():
         with_role = [f for f in findings if f.role == role]
         if with_role:
             yield measure, next_float(MIN_LINK_SHARE, 1), with_role
-    for detail in dict.fromkeys(f.detail for f in findings if f.role not in linking):
+    for detail in dict.fromkeys(f.detail for f in findings if f.role not in link_measures):
         with_detail = [f for f in findings if f.detail == detail]
         role = with_detail[0].role
         if role == "position":
@@ -106,15 +106,16 @@ def _find_strongest(attention: Attention) -> metrics.PerHead:
 
 def _find_strongest_from_pronouns(attention: Attention) -> metrics.PerHead:
     """Return [layer, head], the largest share of attention from a third-person pronoun to an earlier word."""
-    return np.asarray(_find_strongest_between(attention, english.is_pronoun, earlier=True))
+    return np.asarray(_find_strongest_between(attention, english.is_pronoun, only_earlier=True))
 
 
 def _find_strongest_between(
-    attention: Attention, is_query_word: Callable[[str], bool], earlier: bool = False
+    attention: Attention, is_query_word: Callable[[str], bool], only_earlier: bool = False
 ) -> metrics.PerHead:
     """Return [layer, head], the largest share of attention between two words.
 
-    Only words for which ``is_query_word`` is True count as queries and, with ``earlier``, only earlier words as keys.
+    Only words for which ``is_query_word`` is True count as queries, and with ``only_earlier``, only earlier words as
+    keys.
     """
     words = attention.by_words()
     text = words.text
@@ -122,7 +123,7 @@ def _find_strongest_between(
     block = words.weights[:, :, ordinary][..., ordinary]
     is_query_index = np.array([is_query_word(text.tokens[i].text) for i in ordinary], bool)
     distances = np.subtract.outer(ordinary, ordinary)  # [query, key]: how many words back the key is
-    is_allowed = is_query_index[:, None] & (distances > 0 if earlier else distances != 0)
+    is_allowed = is_query_index[:, None] & (distances > 0 if only_earlier else distances != 0)
     if not is_allowed.any():
         return np.zeros(block.shape[:2])
     strongest: metrics.PerHead = np.where(is_allowed, block, 0).max(axis=(2, 3)).astype(np.float64)
@@ -207,8 +208,8 @@ class WordReading:
 
         There are none in a text in another language than English, or in a program.
         """
-        typed = self.attention.text
-        is_english = self.language in ("", languages.ENGLISH) and not english.is_code(f"{typed.text}\n{typed.pair}")
+        text = self.attention.text
+        is_english = self.language in ("", languages.ENGLISH) and not english.is_code(f"{text.text}\n{text.pair}")
         pronouns: Flags = (
             np.array([is_english and english.is_pronoun(word) for word in self.words], bool) & self.is_known
         )
@@ -350,15 +351,16 @@ def _find_links(reading: WordReading, kind: str, min_share: float) -> Candidates
         return
     block = reading.weights[:, plain[:, None], plain].astype(np.float64)  # [head, query, key]
     distances = np.abs(np.subtract.outer(plain, plain))
-    usual, columns = np.maximum(block.mean(0), 1 / count), block.sum(1)
+    usual_shares, column_sums = np.maximum(block.mean(0), 1 / count), block.sum(1)
     diagonal = cache(lambda offset: np.diagonal(block, offset, 1, 2).sum(1))  # [head]
     habit = cache(reading.get_habit)  # [head], of an offset
     is_allowed = (distances >= MIN_DISTANCE) & reading.reportable[plain[:, None], plain]
     for place, i, j in zip(*np.nonzero((block >= min_share) & is_allowed), strict=True):
         value, (query, key), other_words = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
-        to_key = (columns[place, j] - value) / other_words  # mean weight of the other words on this key
+        to_key = (column_sums[place, j] - value) / other_words  # mean weight of the other words on this key
         at_distance = (diagonal(j - i)[place] - value) / max(other_words - abs(j - i), 1)
-        surprise = compute_surprise(value, max(usual[i, j], to_key, at_distance, habit(int(key - query))[place]))
+        expected = max(usual_shares[i, j], to_key, at_distance, habit(int(key - query))[place])
+        surprise = compute_surprise(value, expected)
         if surprise < MIN_BITS:
             continue
         query_word, key_word = reading.words[query], reading.words[key]
@@ -404,7 +406,7 @@ def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """
     active_heads = {f.head for f, active in reading.roles.items() if active}
     linking_heads = {f.head for f in reading.roles if f.role in LINKING_ROLES} - active_heads
-    usual = np.maximum(reading.get_habit("cls"), reading.get_habit("sep"))
+    usual_shares = np.maximum(reading.get_habit("cls"), reading.get_habit("sep"))
     for head in sorted(linking_heads.intersection(reading.heads)) if len(reading.plain) else ():
         place = reading.heads.index(head)
         row = np.where(reading.special, reading.rows[place], 0)
@@ -413,7 +415,7 @@ def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
         if value >= min_share:
             words = (f"Most of {head}’s attention goes to ", reading.words[key], ", as when it finds nothing to link.")
             query = reading.plain[np.argmax(reading.weights[place, reading.plain, key])]
-            surprise = compute_surprise(value, max(0.5, usual[place]))
+            surprise = compute_surprise(value, max(0.5, usual_shares[place]))
             yield Unusual(kind, head, value, surprise, words, reading.pieces[query], reading.pieces[key])
 
 

@@ -82,8 +82,8 @@ def _group_entries(cache: Any) -> dict[str, dict[int, Any]]:
         numbers = [*NUMBER.finditer(name)]
         if numbers:
             after_prefix = (match for match in numbers if LAYER_PREFIX.search(name, 0, match.start()))
-            separate = (match for match in numbers if _is_separate(name, match))
-            number_match = next(chain(after_prefix, separate), numbers[0])
+            separate_numbers = (match for match in numbers if _is_separate(name, match))
+            number_match = next(chain(after_prefix, separate_numbers), numbers[0])
             # A number may have any length.
             number = int(number_match[0]) if len(number_match[0].lstrip("0")) < len(str(MAX_ITEMS)) else MAX_ITEMS
             pattern = name[: number_match.start()] + LAYER + name[number_match.end() :]
@@ -145,8 +145,8 @@ def _describe_entries(entries: Mapping[str, Any]) -> str:
 
 def _list_names(names: Sequence[str]) -> str:
     """Return the first names as text."""
-    more = len(names) - MAX_NAMES
-    return ", ".join(repr(name[:60]) for name in names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+    omitted = len(names) - MAX_NAMES
+    return ", ".join(repr(name[:60]) for name in names[:MAX_NAMES]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
 def _extract_weights(entry: Any, name: str = "") -> Any:

@@ -329,10 +329,10 @@ def _check_no_output(output: Any) -> None:
     """Raise ShapeError for a complete model output, which has the attention in one of its fields."""
     fields = [name for name in STACK_FIELDS if hasattr(output, name)]
     if fields or isinstance(output, Mapping):
-        filled = [name for name in fields if getattr(output, name)]
-        field_names = " or ".join(f".{name}" for name in filled or fields or STACK_FIELDS[:1])
+        filled_fields = [name for name in fields if getattr(output, name)]
+        field_names = " or ".join(f".{name}" for name in filled_fields or fields or STACK_FIELDS[:1])
         loading_advice = (
-            "" if filled else ' of a model with attn_implementation="eager", called with output_attentions=True'
+            "" if filled_fields else ' of a model with attn_implementation="eager", called with output_attentions=True'
         )
         raise ShapeError(
             "This is the whole output of a model, not its attention.", f"Take {field_names}{loading_advice}."

@@ -173,9 +173,9 @@ class Why:
         """
         import pandas as pd
 
-        measured, layer = self.of(head)
+        measured_head, layer = self.of(head)
         shares = {
-            side: _divide(sums[[measured.head]], layer.variance[[measured.head]])[0]
+            side: _divide(sums[[measured_head.head]], layer.variance[[measured_head.head]])[0]
             for side, sums in ((QUERY, layer.query), (KEY, layer.key))
         }
         table = pd.DataFrame({"group": layer.groups} | shares, index=pd.Index(layer.names, name="part"))

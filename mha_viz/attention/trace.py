@@ -216,15 +216,15 @@ class Trace:
 
         Raises UnknownHead for a head of another layer, or one that does not exist.
         """
-        checked = Head.of((self.layer, head) if is_number(head) else head)
-        if checked.layer != self.layer:
-            raise UnknownHead(f"{checked} is in another layer: this is layer {self.layer}.", "Trace that layer.")
-        if not 0 <= checked.head < self.heads:
+        target = Head.of((self.layer, head) if is_number(head) else head)
+        if target.layer != self.layer:
+            raise UnknownHead(f"{target} is in another layer: this is layer {self.layer}.", "Trace that layer.")
+        if not 0 <= target.head < self.heads:
             raise UnknownHead(
-                f"{checked} does not exist: layer {self.layer} of {shorten_name(self.model)} has {self.heads} heads.",
+                f"{target} does not exist: layer {self.layer} of {shorten_name(self.model)} has {self.heads} heads.",
                 f"Choose between {Head(self.layer, 0)} and {Head(self.layer, self.heads - 1)}.",
             )
-        return checked.head
+        return target.head
 
     def slice_w_o(self, head: int | AnyHead) -> Floats:
         """Return the rows of W_O that are multiplied with this head's output: [d_k, d_model].
@@ -356,9 +356,9 @@ def compute_one_by_one(
     return np.stack(outputs)
 
 
-def split_heads(stacked: Floats, heads: int) -> Floats:
+def split_heads(columns: Floats, heads: int) -> Floats:
     """Split the columns of W_Q or q by heads, [rows, h · d_k] → [h, rows, d_k], as a view."""
-    return stacked.reshape(len(stacked), heads, -1).transpose(1, 0, 2)
+    return columns.reshape(len(columns), heads, -1).transpose(1, 0, 2)
 
 
 def concatenate_heads(context: Floats) -> Floats:

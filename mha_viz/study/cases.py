@@ -61,15 +61,15 @@ class Cases:
     unsaved: Counter[str] = field(default_factory=Counter)
     is_complete: bool = True
 
-    def add(self, later: Cases) -> None:
+    def add(self, other: Cases) -> None:
         """Add the results of later sentences."""
         was_complete, self.is_complete = self.is_complete, False
-        self.cases += later.cases
-        self.units += later.units
-        self.read += later.read
-        self.left_out += later.left_out
-        self.counts.update(later.counts)
-        self.unsaved.update(later.unsaved)
+        self.cases += other.cases
+        self.units += other.units
+        self.read += other.read
+        self.left_out += other.left_out
+        self.counts.update(other.counts)
+        self.unsaved.update(other.unsaved)
         self.is_complete = was_complete
 
     def save(self, path: Path, key: str) -> None:
@@ -115,7 +115,7 @@ class CaseKind:
         """
         raise NotImplementedError
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the cases of some sentences, which come with their numbers in the corpus."""
         raise NotImplementedError
 
@@ -153,9 +153,9 @@ class LocalRun:
             facts = [__version__, encoder.name, encoder.revision, corpus.digest, kind.step, first]
             self._key = hashlib.sha256(json.dumps([*facts, *kind.definition(0)]).encode()).hexdigest()
             self.file = folder / f"{self._key}.npz"
-        earlier = read_cases(self.file, self._key) if self.file else None
+        saved_cases = read_cases(self.file, self._key) if self.file else None
         # Reduce again, because the earlier run may have stopped between adding and reducing.
-        self.cases = kind.reduce(earlier) if earlier else Cases()
+        self.cases = kind.reduce(saved_cases) if saved_cases else Cases()
 
     def iter_progress(self) -> Generator[Progress, None, None]:
         """Read the sentences in batches, and yield the progress after each.

@@ -165,18 +165,18 @@ def permutation_test(
         raise SettingError(problem, f"Give {KIND!r}, for roles of {SYNTAX}, or nothing.")
     sources = [corpus] if also is None else [also, corpus]
     corpora = [open_treebank(source, role) for source in sources]
-    encoder, show = load_one_stack(model, device), called(progress)
+    encoder, report = load_one_stack(model, device), called(progress)
     if keeps:
         kind, cluster = KindNullSums(draws, seed, by_half=also is None), None
         if client is not None:
             from mha_viz.study.cluster.engine import ClusterEngine  # Dask is an optional dependency
 
             cluster = ClusterEngine(client, batch)
-        counts = _count_kind_roles(sources, corpora, encoder, kind, resume, batch, show, cluster)
+        counts = _count_kind_roles(sources, corpora, encoder, kind, resume, batch, report, cluster)
     elif client is not None:
         raise SettingError("Permutations are studied in this process.", "Leave out client=, or keep the kind of words.")
     else:
-        counts = _count_permuted_roles(corpora, encoder, role, draws, seed, batch, show)
+        counts = _count_permuted_roles(corpora, encoder, role, draws, seed, batch, report)
     return ChanceRoles(counts[0], tuple(counts[1:]), tuple(item.name for item in corpora), role, keeps or PERMUTATION)
 
 
@@ -187,7 +187,7 @@ def _count_kind_roles(
     kind: KindNullSums,
     resume: str | os.PathLike[str] | None,
     batch: int,
-    show: Callable[[Progress], None],
+    progress: Callable[[Progress], None],
     cluster: ClusterEngine | None,
 ) -> list[int]:
     """Count the roles that the corpora name, and those of each draw of other words of the same kind."""
@@ -195,9 +195,9 @@ def _count_kind_roles(
     sums = []
     for number, (source, opened_corpus, folder) in enumerate(zip(sources, corpora, folders, strict=True)):
         if cluster:
-            sums.append(cluster.sums(encoder, cluster.open(source), folder, PASSES[:1], kind, show))
+            sums.append(cluster.sums(encoder, cluster.open(source), folder, PASSES[:1], kind, progress))
         else:
-            report = partial(_report_progress, show, number, len(sources))
+            report = partial(_report_progress, progress, number, len(sources))
             sums.append(
                 measure_sums([encoder], opened_corpus, kind, resume=folder, keep=True, batch=batch, progress=report)
             )
@@ -213,14 +213,14 @@ def _count_permuted_roles(
     draws: int,
     seed: int,
     batch: int,
-    show: Callable[[Progress], None],
+    progress: Callable[[Progress], None],
 ) -> list[int]:
     """Count the roles that the corpora name, and those of each permutation of them."""
     studies, counts = len(corpora) * (1 + draws), list[int]()
     for draw in range(1 + draws):
         profiles: list[Profile] = []
         for permutation in [NULLS[role].permute(item, seed + draw - 1) for item in corpora] if draw else corpora:
-            report = partial(_report_progress, show, len(corpora) * draw + len(profiles), studies)
+            report = partial(_report_progress, progress, len(corpora) * draw + len(profiles), studies)
             profiles.append(LocalEngine(batch).study(encoder, permutation, control=False, progress=report))
         roles_profile = establish(*profiles)[1] if len(profiles) > 1 else profiles[0]
         roles = [finding for finding in roles_profile.findings() if finding.role == role]
@@ -237,6 +237,6 @@ def open_treebank(source: Source, role: str = SYNTAX) -> Corpus:
     return corpus
 
 
-def _report_progress(show: Callable[[Progress], None], studies_before: int, studies: int, state: Progress) -> None:
+def _report_progress(progress: Callable[[Progress], None], studies_before: int, studies: int, state: Progress) -> None:
     """Report the progress over all studies; ``studies_before`` studies come before this one."""
-    show(Progress(round(PROGRESS_STEPS * (studies_before + state.fraction)), PROGRESS_STEPS * studies))
+    progress(Progress(round(PROGRESS_STEPS * (studies_before + state.fraction)), PROGRESS_STEPS * studies))

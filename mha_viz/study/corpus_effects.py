@@ -118,15 +118,15 @@ class EffectCases(CaseKind):
         request, *word_settings = self.settings._replace(means=means_digest, most=self.step, recipes=None)
         return [FORMAT, request.off, request.method, *word_settings, offset, digest_recipes(self.settings.recipes)]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the values [variant] of each case, and count the words and sentences that cannot be measured."""
-        cases, (_, relation, direction, *_) = Cases(read=len(numbered)), self.settings
+        cases, (_, relation, direction, *_) = Cases(read=len(numbered_sentences)), self.settings
         measure_sentence = {
             MASKED_WORD: self._measure_masked_words,
             LOSS: self._measure_losses,
             VECTOR: self._measure_vectors,
         }[self.measured]
-        for number, sentence in numbered:
+        for number, sentence in numbered_sentences:
             words = _list_queries(sentence, relation, direction) if relation else None
             try:
                 for values in measure_sentence(encoder, sentence, number, words):
@@ -452,16 +452,16 @@ class OutputSums(CaseKind):
         """Return the settings that determine which sentences are read."""
         return [SUMS_FORMAT, "outputs", self.step, self.longest, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the sums over some sentences, without those that the model cannot read."""
         means = ablation.Means(encoder)
-        for _, sentence in numbered:
+        for _, sentence in numbered_sentences:
             with suppress(TextError):
                 if self.longest is None or len(encoder.read_words(sentence.forms)) <= self.longest:
                     means.add([sentence.forms])
         sums, tokens = means.sums
         case = [np.append(sums, tokens)] if tokens else []
-        return Cases(case, [("", numbered[0][0])] * len(case), len(numbered))
+        return Cases(case, [("", numbered_sentences[0][0])] * len(case), len(numbered_sentences))
 
     def reduce(self, cases: Cases) -> Cases:
         """Return the sum of all cases, added in order."""

@@ -138,9 +138,13 @@ class DrawnCases(CaseKind):
         """Return the head, the number of links and the unread sentences."""
         return [FORMAT, "drawn", self.step, self.head, self.links, self.unread, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the draws from the links of some sentences."""
-        texts = [(number, text) for number, sentence in numbered if (text := read_text(encoder, sentence)) is not None]
+        texts = [
+            (number, text)
+            for number, sentence in numbered_sentences
+            if (text := read_text(encoder, sentence)) is not None
+        ]
         sample, units = LinkSample(self.links), dict[int, tuple[str, int]]()
         head = self.head.place(encoder.heads, encoder.layer_numbers)
         for index, weights in iter_weights(encoder, [text for _, text in texts]):
@@ -148,7 +152,8 @@ class DrawnCases(CaseKind):
             place = find_place(number, self.step, self.unread)
             units[place] = text.sentence.document, number
             sample.add(place, weights[head])
-        return Cases(*self._make_cases(sample, units), len(numbered)) if texts else Cases(read=len(numbered))
+        count = len(numbered_sentences)
+        return Cases(*self._make_cases(sample, units), count) if texts else Cases(read=count)
 
     def reduce(self, cases: Cases) -> Cases:
         """Keep for each draw the link that comes first."""

@@ -60,8 +60,8 @@ def profile_all(
     if any(isinstance(items, str) or not isinstance(items, Collection) or not items for items in (corpora, models)):
         raise SettingError("Corpora and models are lists.", 'Give a list of each, as in ["grammar"].')
     engine, folder = choose_engine(client, batch), None if out is None else Path(out)
-    measured = _iter_profiles(engine, corpora, models, folder, device, called(progress))
-    results = [parse_profile(profile.files()) for profile in measured]
+    profiles = _iter_profiles(engine, corpora, models, folder, device, called(progress))
+    results = [parse_profile(profile.files()) for profile in profiles]
     if folder is not None:
         write_table(results, folder)
     return results

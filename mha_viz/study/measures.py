@@ -261,9 +261,9 @@ def add_rows(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Su
     _store_sums(sums, name, gap=sum_gap_scores(encoder, shard.corpus, places))
 
 
-def _store_sums(sums: Sums, name: str, **measured: RunningSums) -> None:
+def _store_sums(sums: Sums, name: str, **sums_by_measure: RunningSums) -> None:
     """Store the arrays of measures under the name of a pass."""
-    for measure, arrays in measured.items():
+    for measure, arrays in sums_by_measure.items():
         sums.arrays |= {f"{name}/{measure}/{quantity}": array for quantity, array in arrays.items()}
 
 

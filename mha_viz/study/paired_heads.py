@@ -148,15 +148,15 @@ class JudgedCases(CaseKind):
         """Return the questions, with the version of the cases."""
         return [FORMAT, "judged", self.step, self.questions, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the answers in the sentences that can be read, in order."""
         heads = sorted({question.head for question in self.questions})
         head_indices = np.array([head.place(encoder.heads, encoder.layer_numbers) for head in heads])
-        cases = Cases(read=len(numbered))
-        blocks = iter_word_blocks(encoder, [sentence for _, sentence in numbered])
+        cases = Cases(read=len(numbered_sentences))
+        blocks = iter_word_blocks(encoder, [sentence for _, sentence in numbered_sentences])
         pointers = {index: find_pointers(block[head_indices]) for index, block in blocks}
         for index in sorted(pointers):
-            number, sentence = numbered[index]
+            number, sentence = numbered_sentences[index]
             for question_number, (head, relation, direction) in enumerate(self.questions):
                 answers = list_arcs(sentence, pointers[index], heads.index(head), relation, direction)
                 cases.cases += [np.array([question_number, answer.is_right], float) for answer in answers]

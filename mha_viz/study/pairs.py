@@ -139,10 +139,10 @@ class PairCases(CaseKind):
         digest = hashlib.sha256(json.dumps(replacements).encode()).hexdigest()
         return [FORMAT, "pairs", self.step, self.ablated, self.method, digest, digest_recipes(self.recipes), offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the scores of each pair, and count the pairs with a sentence that cannot be scored."""
-        cases = Cases(read=len(numbered))
-        for number, sentence in numbered:
+        cases = Cases(read=len(numbered_sentences))
+        for number, sentence in numbered_sentences:
             try:
                 good, bad = (split_sentence(encoder, form) for form in sentence.forms)
                 cases.cases.append(self._score(encoder, good, bad))
@@ -154,10 +154,10 @@ class PairCases(CaseKind):
     def _score(self, encoder: Encoder, good: SentencePieces, bad: SentencePieces) -> Numbers:
         """Return the values of the case of a pair."""
         is_comparable = encoder.causal and (self.method != RESAMPLE or _have_same_draws(good, bad))
-        shared = count_shared(good, bad) if is_comparable else 0
+        shared_tokens = count_shared(good, bad) if is_comparable else 0
         substitutes = self._iter_substitutes(encoder, (good, bad))
         scores = [
-            score_without(encoder, sentence, self.ablated, substitute, shared)
+            score_without(encoder, sentence, self.ablated, substitute, shared_tokens)
             for sentence, substitute in zip((good, bad), substitutes, strict=True)
         ]
         (good_log_p, good_ablated), (bad_log_p, bad_ablated) = scores
@@ -196,8 +196,8 @@ def _list_sets(encoder: Encoder, heads: Iterable[AnyHead | list[AnyHead]] | None
     """
     if heads is None:
         return tuple((Head(layer, number),) for layer in range(encoder.layers) for number in range(encoder.heads))
-    listed = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
-    sets = [item.split("+") if isinstance(item, str) else item if isinstance(item, list) else [item] for item in listed]
+    items = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
+    sets = [item.split("+") if isinstance(item, str) else item if isinstance(item, list) else [item] for item in items]
     chosen = tuple(dict.fromkeys(ablation.check_heads(encoder, item) for item in sets))
     if not chosen or not all(chosen):
         raise SettingError("No head was named.", "Name one, as in L3H1, or leave heads out for all of them.")
@@ -214,9 +214,10 @@ def _make_kind(
     recipes: Recipes | None,
 ) -> PairCases:
     """Return the measurement, with the replacement for the outputs of heads. Raises SettingError."""
-    for name, is_given, needed in (("means", means is not None, "mean"), ("sentences", len(sentences), RESAMPLE)):
-        if is_given and method != needed:
-            problem = f"{name}= goes with the method “{needed}”, and this is “{method}”."
+    arguments = (("means", means is not None, "mean"), ("sentences", len(sentences), RESAMPLE))
+    for name, is_given, needed_method in arguments:
+        if is_given and method != needed_method:
+            problem = f"{name}= goes with the method “{needed_method}”, and this is “{method}”."
             raise SettingError(problem, "Leave one of them out.")
     if method == TEXT:
         raise SettingError("Over pairs, one other text cannot take every sentence’s place.", "Choose resample.")

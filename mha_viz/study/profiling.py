@@ -121,10 +121,10 @@ def profile(
     encoder = load_one_stack(model, device)
     if second is not None:
         _check_comparable(encoder, source, second)
-    show, folder = called(progress), None if out is None else Path(out)
+    report, folder = called(progress), None if out is None else Path(out)
     if second is not None and not isinstance(second, Profile):
-        second = measure_profile(engine, encoder, second, None, show)
-    measured = measure_profile(engine, encoder, source, folder, show)
+        second = measure_profile(engine, encoder, second, None, report)
+    measured = measure_profile(engine, encoder, source, folder, report)
     if second is not None:
         measured = establish(second, measured)[1]
         if folder is not None:

@@ -151,13 +151,13 @@ def score_recipes(
     roles = tuple(role for role in load_bundled_roles(name) if role.role == "syntax")
     if not roles:
         raise SettingError(f"No roles of {shorten_name(name)} come with the app.", "Choose minilm or toy.")
-    measured = study.cases(RightAnswerCases(*study.settings, roles))
+    answers = study.cases(RightAnswerCases(*study.settings, roles))
     passes.forget()
     units = Documents(study.texts.documents)
     places = {number: place for place, number in enumerate(study.texts.numbers)}
     right = np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64)
     cases = np.zeros((2, units.count), np.int64)
-    for (kind, count, *counts), (_, number) in zip(measured.cases, measured.units, strict=True):
+    for (kind, count, *counts), (_, number) in zip(answers.cases, answers.units, strict=True):
         key = int(kind), units.numbers[places[number]]
         cases[key] += int(count)
         right[key] += np.reshape(counts, right.shape[2:]).astype(np.int64)
@@ -191,10 +191,10 @@ class ReplacementCases(CaseKind):
         arrays = [hashlib.sha256(array.tobytes()).hexdigest() for array in (self.shares, self.means)]
         return [FORMAT, type(self).__name__, self.step, self.parts, *arrays, self.unread, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the cases of each text."""
-        cases = Cases(read=len(numbered))
-        for number, sentence in numbered:
+        cases = Cases(read=len(numbered_sentences))
+        for number, sentence in numbered_sentences:
             if (text := read_text(encoder, sentence)) is not None:
                 cases_of_text = [*self.measure_text(encoder, number, text)]
                 cases.cases += cases_of_text

@@ -131,11 +131,11 @@ class LinkCases(CaseKind):
         """Return the head, the conditions and the number of links."""
         return [FORMAT, "links", self.step, self.head, self.conditions, self.most, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the links in the sentences that can be read and have at least two words."""
-        cases = Cases(read=len(numbered))
-        for index, block in iter_word_blocks(encoder, [sentence for _, sentence in numbered], self.head):
-            (number, sentence), best = numbered[index], find_pointers(block).row[0]
+        cases = Cases(read=len(numbered_sentences))
+        for index, block in iter_word_blocks(encoder, [sentence for _, sentence in numbered_sentences], self.head):
+            (number, sentence), best = numbered_sentences[index], find_pointers(block).row[0]
             words = np.arange(len(best))
             weights = block[0, words, best].astype(np.float64).round(4)
             matches = words[self.conditions.mask(sentence)[words, best]]

@@ -146,14 +146,14 @@ class Sums:
         self.is_complete = was_complete
 
     def _add_array(self, name: str, array: Array, indices: Mapping[str, Any]) -> None:
-        """Add an array after spreading it over all labels of its axes."""
+        """Add an array after expanding its axes to all labels."""
         axes = _find_axes(name)
         for axis, kind in axes.items():
             if axis > 0 and indices[kind] is not ...:
                 shape = (*array.shape[:axis], len(self._labels[kind]), *array.shape[axis + 1 :])
-                spread = np.zeros(shape, array.dtype)
-                spread[(slice(None),) * axis + (list(indices[kind]),)] = array
-                array = spread
+                expanded = np.zeros(shape, array.dtype)
+                expanded[(slice(None),) * axis + (list(indices[kind]),)] = array
+                array = expanded
         if name not in self.arrays:
             length = len(self._labels[axes[0]]) if 0 in axes else array.shape[0]
             self.arrays[name] = np.zeros((length, *array.shape[1:]), array.dtype)
@@ -163,13 +163,13 @@ class Sums:
     def group_into_blocks(self, bits: int) -> Sums:
         """Return these sums with a row for each block of documents instead of each document."""
         labels = [label_block(document, bits) for document in self.documents]
-        joined = replace(self, documents=number_labels(labels), arrays=dict(self.arrays))
-        rows = joined.indices("document", labels)
+        grouped = replace(self, documents=number_labels(labels), arrays=dict(self.arrays))
+        rows = grouped.indices("document", labels)
         for name, array in self.arrays.items():
             if _find_axes(name).get(0) == "document":
-                joined.arrays[name] = np.zeros((len(joined.documents), *array.shape[1:]), array.dtype)
-                np.add.at(joined.arrays[name], rows, array)
-        return joined
+                grouped.arrays[name] = np.zeros((len(grouped.documents), *array.shape[1:]), array.dtype)
+                np.add.at(grouped.arrays[name], rows, array)
+        return grouped
 
     def save(self, path: Path, key: str, finished: bool = True) -> None:
         """Write the sums to one file atomically. Raises OSError.

@@ -40,10 +40,10 @@ class TextCases(CaseKind):
         """Return the settings that determine which sentences are tried."""
         return [FORMAT, "texts", self.step, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the number of tokens of each sentence that can be read."""
-        cases = Cases(read=len(numbered))
-        for number, sentence in numbered:
+        cases = Cases(read=len(numbered_sentences))
+        for number, sentence in numbered_sentences:
             if (text := read_text(encoder, sentence)) is not None:
                 cases.cases.append(np.array([len(text)], float))
                 cases.units.append((sentence.document, number))

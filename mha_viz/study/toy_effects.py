@@ -42,10 +42,10 @@ class AnswerCases(CaseKind):
         """Return the heads of each variant."""
         return [FORMAT, "answers", self.step, self.ablated_sets, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the answers in some sentences."""
-        cases = Cases(read=len(numbered))
-        for number, sentence in numbered:
+        cases = Cases(read=len(numbered_sentences))
+        for number, sentence in numbered_sentences:
             for word in iter_anaphoric_pronouns(sentence):
                 masked, question = mask_word(encoder, encoder.read_words(sentence.forms), sentence.forms, word)
                 values = compute_values(encoder, self.ablated_sets, Request(question=question, words=masked))

@@ -88,9 +88,9 @@ class ClusterRun:
         """Add the cases of one part at a time. Raises ClusterError, and the errors of the tasks."""
         self._cluster.folder, part_cases = self._folder, PartCases(self._kind)
         parts = [part for part in self._layout.parts if part_cases.count_sentences(part)]
-        todo = self._cluster.make_tasks(self._encoder, parts, part_cases)
+        part_tasks = self._cluster.make_tasks(self._encoder, parts, part_cases)
         reporter = ProgressReporter(sum(map(part_cases.count_sentences, parts)))
-        for arrival in self._cluster.iter_arrivals(measure_part_cases, [(task,) for task in todo]):
+        for arrival in self._cluster.iter_arrivals(measure_part_cases, [(task,) for task in part_tasks]):
             for cases in arrival.results:
                 self.cases.add(cases)
                 self.cases = self._kind.reduce(self.cases)

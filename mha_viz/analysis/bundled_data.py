@@ -1,8 +1,8 @@
 """Access to the data that are bundled with a model: its roles and its recipes.
 
-Roles are those that its profiles state, or that two corpora establish; they are read without the tables of the
-profiles. A role that one of two corpora cannot measure stays suggested by the other. Recipes are described for each
-head, largest share first, and used to predict the attention of a text and what they leave unexplained.
+Roles are read from its profiles without their tables, or established from the profiles of two corpora. A role that one
+of the corpora cannot measure stays suggested by the other. Recipes are described for each head, largest share first,
+and used to predict the attention of a text and to find the attention that they leave unexplained.
 """
 
 from __future__ import annotations
@@ -240,8 +240,8 @@ class HeadRecipe(NamedTuple):
 def describe_recipes(recipes: Recipes) -> list[HeadRecipe]:
     """Return the recipe of every head, in order.
 
-    Shares are averaged over the classes of query word, weighted by their frequency. Explained shares are those on the
-    other corpus if there is one. Raises the errors of :func:`make_shares`.
+    Shares are averaged over the classes of query word, weighted by their frequency. Explained shares are measured on
+    the other corpus if there is one. Raises the errors of :func:`make_shares`.
     """
     shares, table = average_shares(recipes, make_shares(recipes)), recipes.tables["explained"]
     rows: Any = table.itertuples(index=False)
@@ -263,7 +263,7 @@ def describe_recipes(recipes: Recipes) -> list[HeadRecipe]:
 def select_explained(table: pd.DataFrame) -> pd.DataFrame:
     """Select the explained shares to report, with intervals, from the table "explained".
 
-    They are those on the other corpus if there is one, or else on the held-out sentences. The columns are share, low
+    They are measured on the other corpus if there is one, or else on the held-out sentences. The columns are share, low
     and high.
     """
     columns = ["share", "low", "high"]
@@ -336,7 +336,7 @@ def has_same_words(gold: Sentence, attention: Attention) -> bool:
 def predict_attention(attention: Attention, recipes: Recipes | None = None, text: RuleText | None = None) -> Weights:
     """Return P [layer, head, query, key], the attention that recipes predict for the text of a reading.
 
-    ``recipes`` are by default those that :func:`find_recipes` finds for the model. ``text`` is the text as rules see
+    By default, ``recipes`` are the result of :func:`find_recipes` for the model. ``text`` is the text as rules see
     it; the default has no annotation, so that only rules without annotation apply. Raises SettingError if the model has
     no recipes or they are of a model of another shape, and TextError for more than MAX_TOKENS tokens.
     """
@@ -397,10 +397,10 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
     The result is above 0 where a head attends more than its rules predict. Half the sum of absolute values in a row is
     its unexplained share.
 
-    ``recipes`` are by default those that come with the model; the step of the reading has a digest of others. ``gold``
-    is the text as a sentence of a corpus; without it, rules that need annotation are left out. Raises ShapeError unless
-    the reading has the complete weights of a text to itself, TextError for a sentence of other words, and otherwise as
-    :func:`predict_attention` does.
+    By default, ``recipes`` are the known recipes of the model; with others, the step of the reading has a digest.
+    ``gold`` is the text as a sentence of a corpus; without it, rules that need annotation are left out. Raises
+    ShapeError unless the reading has the complete weights of a text to itself, TextError for a sentence of other words,
+    and otherwise as :func:`predict_attention` does.
 
     >>> mv.quantities.unexplained(mv.load("minilm").encode("The cat sat.")).quantity
     'unexplained'
@@ -425,8 +425,8 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
 def add_annotation(reading: Attention, gold: Sentence) -> Attention:
     """Recompute the result of :func:`unexplained` with the annotation of ``gold``.
 
-    The reading is returned unchanged if the sentence has other words. The recipes are those that :func:`find_recipes`
-    finds for the model.
+    The reading is returned unchanged if the sentence has other words. The recipes are the result of
+    :func:`find_recipes` for the model.
     """
     if UNEXPLAINED not in reading.made or not has_same_words(gold, reading):
         return reading
@@ -443,8 +443,8 @@ def add_annotation(reading: Attention, gold: Sentence) -> Attention:
 def find_recipes(model: str, revision: str = "") -> Recipes | None:
     """Find the recipes of a model's heads.
 
-    They are the first in the folders that MHA_VIZ_PROFILES names, or else those that come with the app. Return None if
-    there are none, or only damaged ones or those of weights of another revision.
+    The first in the folders that MHA_VIZ_PROFILES names are returned, or else the bundled ones. Return None if there
+    are no undamaged recipes for weights of this revision.
     """
     for file, facts in _list_own_recipes():
         is_named = facts.get("model") == model and revision in ("", facts.get("revision"))
@@ -457,7 +457,7 @@ def find_recipes(model: str, revision: str = "") -> Recipes | None:
 def require_recipes(model: str, revision: str = "") -> Recipes:
     """Find the recipes of a model as :func:`find_recipes` does.
 
-    Raises SettingError, naming what was found instead, if there are none, and CorpusError if they are damaged.
+    Raises SettingError, which names recipes for other weights, if there are none, and CorpusError if they are damaged.
     """
     recipes = find_recipes(model, revision)
     if recipes is not None:

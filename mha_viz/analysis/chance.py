@@ -62,7 +62,7 @@ class ChanceRoles:
     def stored_in(self, profile: Profile) -> Profile:
         """Return the profile with :meth:`table` added.
 
-        Rows of other roles and nulls are kept; those of the same role and null are replaced.
+        It replaces earlier rows of the same role and null, and keeps all other rows.
         """
         import pandas as pd
 

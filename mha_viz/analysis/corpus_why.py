@@ -64,8 +64,8 @@ class Share(NamedTuple):
 class CorpusWhy:
     """Shares of the attention scores of a model's heads by what they depend on, over a corpus.
 
-    Shares are those of :class:`mha_viz.attention.shares.Why`, computed from covariances and variances that are summed
-    over sentences. The 95 % intervals come from resampling documents or, if the corpus names none, sentences.
+    Shares are defined as in :class:`mha_viz.attention.shares.Why`, from covariances and variances that are summed over
+    sentences. The 95 % intervals come from resampling documents or, if the corpus names none, sentences.
 
     Attributes:
         documents: the number of documents read, 1 if the corpus names none.

@@ -113,8 +113,8 @@ class Distances:
     """Running sums over batches of sentences, for the divergence of every two heads (:func:`compute_divergences`).
 
     ``sums`` has three arrays. "mixed" [head, head] is, above the diagonal, Σ x·ln x over all cells x of s = p + q;
-    "own" [head] is the same sum over the cells of p; "rows" is the number of rows. About BLOCK_CELLS cells of a
-    sentence are added in float32, always the same ones, and these sums are added in float64.
+    "own" [head] is the same sum over the cells of p; "rows" is the number of rows. Blocks of about BLOCK_CELLS cells of
+    a sentence, always the same blocks, are added in float32, and their sums in float64.
     """
 
     CELLS_PER_STEP = 900_000  # cells of all heads per step; enough that threads rarely wait for each other
@@ -168,7 +168,7 @@ class Distances:
 def compute_divergences(sums: RunningSums) -> FloatMatrix:
     """Return [head, head], the mean Jensen–Shannon divergence over all rows, in nats.
 
-    ``sums`` are those of :class:`Distances`. With s = p + q, whose rows sum to 2, JS(p, q) = log 2 + ½ Σ (p log p + q
+    ``sums`` come from :class:`Distances`. With s = p + q, whose rows sum to 2, JS(p, q) = log 2 + ½ Σ (p log p + q
     log q − s log s).
     """
     mixed_sums, entropies, rows = sums["mixed"], sums["own"], max(1, int(sums["rows"]))

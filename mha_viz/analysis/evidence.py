@@ -15,8 +15,7 @@ There is no case if only one answer is possible: in a sentence of two words, or 
 For every role and head, five cases are stored: the two right and the two wrong cases with the largest weights, no two
 of them from the same text, and a random case. Weights are compared to four digits; of equal weights, the first in the
 corpus is chosen. The random case depends only on its place in the corpus and a seed. The selection is therefore
-independent of the order of batches and of the number of workers, and two selections can be merged into that of both
-corpora.
+independent of the order of batches and of the number of workers, and the selections of two corpora can be merged.
 """
 
 from __future__ import annotations
@@ -122,8 +121,8 @@ class Selection:
     def add_syntax(self, sentences: JoinedSentences, blocks: Sequence[Weights], numbers: Sequence[int]) -> None:
         """Add the syntax cases of sentences.
 
-        ``blocks`` are the weights [head, word, word] from which ``sentences`` were computed; ``numbers`` are those of
-        the sentences in the corpus.
+        ``blocks`` are the weights [head, word, word] from which ``sentences`` were computed; ``numbers`` are the
+        numbers of the sentences in the corpus.
         """
         self._merge_best(list(self._iter_syntax_answers(sentences, blocks, np.array(numbers, np.int64))))
 

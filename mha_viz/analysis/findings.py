@@ -53,7 +53,7 @@ class RuleComparison(NamedTuple):
             speech.
         kind: the share of the ``choice_n`` cases in which the head points to one of these words.
         choice_n: the number of such cases.
-        choice: the share of those cases in which it points to the right one.
+        choice: the share of these cases in which it points to the right word.
         nearest: the share that the nearest of these words gets right.
         choice_low, choice_high: the interval of the difference between ``choice`` and ``nearest``.
     """

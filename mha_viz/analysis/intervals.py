@@ -4,9 +4,9 @@ The cases of one document are not independent of each other, so whole documents 
 vary too little if there are few documents. The interval therefore depends on the number of documents with a case:
 
 * fewer than FEW: Wilson's interval of all cases, which holds for these documents only;
-* up to MANY: the widest of the bootstrap, Student's t over documents, and Wilson's interval of as many independent
-  cases as would vary as much;
-* from MANY to ENOUGH: each end moves linearly from that of the widest to that of the bootstrap, so that one more
+* up to MANY: the widest of the bootstrap, Student's t over documents, and Wilson's interval for the number of
+  independent cases that would vary equally;
+* from MANY to ENOUGH: each end moves linearly from the widest interval to the bootstrap interval, so that one more
   document never narrows the interval abruptly;
 * ENOUGH or more: the bootstrap.
 
@@ -164,8 +164,8 @@ class Documents:
     def compute_mean_intervals(self, sums: FloatSums, n: Counts | FloatSums) -> IntervalBounds:
         """Return [low and high, column], the intervals of means; NaN if only one document has a value.
 
-        ``sums`` [document, column] are sums of values. The widest interval is that of the bootstrap, Student's t and,
-        from FEW documents on, the bootstrap-t interval.
+        ``sums`` [document, column] are sums of values. The result is the widest of the bootstrap, Student's t and,
+        from FEW documents on, the bootstrap-t interval, interpolated as described above.
         """
         documents = count_documents_with_cases(n)
         if documents < 2:
@@ -261,12 +261,12 @@ def _compute_student_intervals(jackknife: _Jackknife) -> IntervalBounds:
 
 
 def _compute_independent_intervals(jackknife: _Jackknife, n: Counts | FloatSums) -> IntervalBounds:
-    """Return Wilson's interval of as many independent cases as would vary as much as the documents do.
+    """Return Wilson's interval for the number of independent cases that would vary as the documents do.
 
     The number of cases is at most ``n`` [1 or head], times (Z / t)². Student's t is symmetric and too short near 0 and
-    1, where a few documents vary less than further documents might. The number of cases is that of Korn & Graubard 1998
-    (Survey Methodology 24, 193-201); Wilson's interval of it is among those that Franco, Little, Louis & Slud 2019
-    compare (J. Surv. Stat. Methodol. 7, 334-364). It is ``n`` if documents do not vary, or vary less than independent
+    1, where a few documents vary less than further documents might. Korn & Graubard 1998 define this number (Survey
+    Methodology 24, 193-201); Franco, Little, Louis & Slud 2019 compare Wilson's interval for it with others (J. Surv.
+    Stat. Methodol. 7, 334-364). It is ``n`` if documents do not vary, or vary less than independent
     cases would.
     """
     shares, variances, t = jackknife

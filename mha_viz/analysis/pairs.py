@@ -2,8 +2,8 @@
 
 Heads are off alone, or several together. The test is an exact sign test over pairs: of the pairs whose margin changes
 without the heads, the p-value is the probability that at least as many change in the more frequent direction if both
-directions are equally likely, in either direction. The q-values are those of Benjamini & Hochberg over all sets of
-heads that are off in turn, separately for each kind of pair.
+directions are equally likely, in either direction. The q-values (Benjamini & Hochberg) are over all sets of heads that
+are off in turn, separately for each kind of pair.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class HeadNeed(NamedTuple):
     Attributes:
         heads: the heads that are off.
         accuracy: the share of pairs in which the good sentence is more probable without them.
-        difference: that share minus that of the whole model, with its paired 95 % interval (Newcombe 1998, method 10).
+        difference: ``accuracy`` minus the accuracy of the whole model, with its paired 95 % interval (Newcombe 1998,
+            method 10).
         margin_change: by how much the mean margin changes, in nats.
         lost, gained: how many pairs become wrong, and how many become right.
         falls, rises: in how many pairs the margin falls, and in how many it rises.
@@ -164,7 +165,7 @@ class MinimalPairs:
     def heads(self, kind: str = ALL_PAIRS) -> pd.DataFrame:
         """Return a table with one row per head, or set of heads, that was off, and the columns NEED_COLUMNS.
 
-        ``kind``: count only pairs of this kind; q-values are then those over the rows for this kind. Raises
+        ``kind``: count only pairs of this kind; q-values are then over the rows for this kind. Raises
         SettingError for an unknown kind.
         """
         import pandas as pd

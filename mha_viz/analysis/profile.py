@@ -287,7 +287,7 @@ class Profile:
         """Write one CSV file per table, and profile.json last.
 
         Each file is written atomically, and files of an older profile are deleted. Raises ExportError, after deleting
-        what was written.
+        the files that were written.
         """
         try:
             delete_profile(folder)

@@ -1,15 +1,15 @@
 """Test whether heads are right more often than by chance, over all heads and relations in a profile.
 
 The number of right cases of a head is tested against the share that the best fixed offset gets right or, for
-coreference, the better baseline: the p-value is the binomial probability of as many or more. Cases of one document are
+coreference, the better baseline: the p-value is the binomial probability of at least as many. Cases of one document are
 not independent, so cases and right cases are first divided by the design effect, the squared ratio of the interval that
 decides roles to Wilson's (Rao & Scott 1992, Biometrics 48, 577–585). The q-value of a test is the expected share of
 false findings among the tests with a p-value like its own or lower (Benjamini & Hochberg 1995, J. R. Stat. Soc. B 57,
 289–300).
 
 The comparison with the rule by parts of speech, which is scored on the same cases, is an exact sign test: the p-value
-is the probability that, of the cases in which only one of both is right, the head gets as many or more if both are
-equally likely. These cases, too, are divided by their design effect: the squared ratio of the interval of the
+is the probability that the head is right in at least as many of the cases in which only one of the two is right, if
+both are equally likely. These cases, too, are divided by their design effect: the squared ratio of the interval of the
 difference over documents to Newcombe's over cases.
 """
 

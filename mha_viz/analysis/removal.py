@@ -23,7 +23,7 @@ MAX_SWITCHED = 8  # maximum number of heads to switch off in search of a changed
 class Removal(NamedTuple):
     """The changes while heads are removed in ``order``, one more at each step.
 
-    The other fields are those of Changes, with one entry for each number of removed heads, from 0 to all.
+    The other fields are as in Changes, with one entry for each number of removed heads, from 0 to all.
     """
 
     order: tuple[Head, ...]

@@ -49,8 +49,8 @@ Numbers = npt.NDArray[np.float64]
 class DecoderRole(NamedTuple):
     """A head that puts more than half of its attention on the tokens that ``measure`` names.
 
-    ``untrained`` is the score of the best head with random weights; ``chance`` is that of uniform attention to all
-    visible tokens.
+    ``untrained`` is the score of the best head with random weights; ``chance`` is the score of uniform attention
+    to all visible tokens.
     """
 
     head: Head

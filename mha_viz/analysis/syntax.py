@@ -56,7 +56,7 @@ class Tree(NamedTuple):
         heads: [word], −1 for roots.
         relations: [word], index into :attr:`Relations.names`, −1 for roots.
         upos: [word], index into :attr:`Relations.upos`.
-        rows: those of :attr:`Relations.rows` that have a case.
+        rows: the indices in :attr:`Relations.rows` of the rows with a case.
         ruled: [2, row, word] for these rows, whether the rule of the row finds the head of a dependent, and whether it
             finds, from a head, one of its dependents.
     """

@@ -6,14 +6,14 @@ coreference, if a third-person pronoun gives it to an earlier word. In texts wit
 delimiter (Clark et al. 2019, section 3.2). Only gold annotation can tell whether the link is the relation.
 
 Up to three *unusual* findings are put in plain words, each about one head and one token. Each kind of finding is a row
-of :data:`KINDS`: its name, whether it names words of the text, its threshold, and a function that yields candidates.
-The first finding is what a third-person pronoun refers to, if a head is known for coreference: the largest link of such
+of :data:`KINDS`: its name, whether it names words of the text, its threshold, and a function that yields candidates. If
+a head is known for coreference, the first finding is the referent of a third-person pronoun: the largest link of such
 heads from a pronoun to an earlier noun or name, however unusual it is. The surprise of any other candidate is measured
 in bits: its share of attention times the logarithm to base 2 of that share over the expected share. The expected share
-is the mean of all heads in this text, or of this head over a corpus (:data:`Habits`), whichever is more; for
-a link, also what the head gives elsewhere in the text to that key, and at that distance. This is a term of a
-Kullback–Leibler divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are dropped, so
-what a head does in every text is reported only where it does it more than usual.
+is the mean of all heads in this text, or of this head over a corpus (:data:`Habits`), whichever is more; for a link,
+also what the head gives elsewhere in the text to that key, and at that distance. This is a term of a Kullback–Leibler
+divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are dropped, so what a head does in
+every text is reported only where it does it more than usual.
 
 Never reported are links between two function words, links that begin or end at a word that was read as [UNK], and links
 between the subwords of one word.
@@ -236,7 +236,7 @@ class WordReading:
         """[query, key]: the links that may be reported.
 
         They do not join two function words. From a pronoun they lead only to an earlier noun or name, because readers
-        take the other end for what the pronoun refers to.
+        take the other end for the pronoun's referent.
         """
         pairs = np.logical_and.outer(self.is_known, self.is_known)
         pairs &= ~np.logical_and.outer(self.function_words, self.function_words)
@@ -442,7 +442,7 @@ def find_unusual(
 ) -> tuple[Unusual, ...]:
     """Return the most unusual findings of a reading, at most MAX_FINDINGS, each about another head and word.
 
-    What a pronoun refers to comes first, then the most unusual. There are no findings for other quantities than
+    The referent of a pronoun comes first, then the most unusual. There are no findings for other quantities than
     weights, or from one text to another. A text of more than MAX_WORDS words has only the finding about a pronoun.
 
     Args:

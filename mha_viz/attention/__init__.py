@@ -237,10 +237,11 @@ class Attention:
     ) -> Attention | list[Attention]:
         """Build a reading from attention that another library recorded.
 
-        ``cache`` is an ActivationCache of TransformerLens, what nnsight saved, or a dict or list with an entry per
-        layer: [head, query, key], [text, head, query, key], or what a module returned. Entries are recognised by names
-        and shapes. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are as for :meth:`from_tensors`.
-        Options are those of CacheOptions; with ``w_o``, the result has norms (``mha_viz.quantities.norm_weighted``).
+        ``cache`` is an ActivationCache of TransformerLens, the values that nnsight saved, or a dict or list with an
+        entry per layer: [head, query, key], [text, head, query, key], or the output of a module. Entries are recognised
+        by names and shapes. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are as for
+        :meth:`from_tensors`. Options are listed in CacheOptions; with ``w_o``, the result has norms
+        (``mha_viz.quantities.norm_weighted``).
 
         Raises ShapeError if a name is missing, and for shapes, counts and rows that do not fit.
         """
@@ -453,7 +454,7 @@ class Attention:
     def is_cross(self) -> bool:
         """True if rows and columns differ.
 
-        They are either those of two texts, between which there is no previous or next token, or the columns include a
+        They belong to two texts, between which there is no previous or next token, or the columns include a
         sink (:attr:`has_sink`).
         """
         return self.keys is not self.queries

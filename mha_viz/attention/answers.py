@@ -192,8 +192,8 @@ def find_largest_estimate(estimated: Numbers) -> Head:
 def list_tokens(before: Numbers, after: Numbers, piece: int) -> list[int]:
     """Return the tokens to list: the MAX_LISTED most probable before and after, and ``piece``.
 
-    ``before`` and ``after`` are log-probabilities [token]; tokens are listed only once, those before first. Of equal
-    tokens, the first in the vocabulary is chosen.
+    ``before`` and ``after`` are log-probabilities [token]; tokens are listed only once, the most probable before first.
+    Of equal tokens, the first in the vocabulary is chosen.
     """
     best_before, best_after = (np.argsort(-logs, kind="stable")[:MAX_LISTED].tolist() for logs in (before, after))
     return list(dict.fromkeys([*best_before, *best_after, piece]))

@@ -427,7 +427,7 @@ def _check_layer(axes: tuple[int, ...], layers: int, tokens: int) -> None:
         raise ShapeError(f"The weights have axes {all_axes}{kind}.", remedy)
 
 
-# Number of axes, if too few → what the array is, and what to do.
+# Number of axes, if too few → a description of the array, and a remedy.
 _FEWER_AXES = {
     1: (": one row", "Give [[[row]]], with its own token as tokens and the tokens that it sees as keys=[…]."),
     2: (": one matrix", "Give [[matrix]]: one layer with one head."),

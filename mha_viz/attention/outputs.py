@@ -38,15 +38,15 @@ class HeadOutput:
     """The output of a head at one token, as a sum over its links.
 
     A share is the projection of a vector on the sum that the layer's attention adds at this token, divided by the
-    squared norm of that sum. The shares of all links of all heads and that of the bias sum to 1; a share is negative if
-    a vector works against the sum.
+    squared norm of that sum. The shares of all links of all heads and the share of the bias sum to 1; a share is
+    negative if a vector works against the sum.
 
     Attributes:
         query: the number of the token, from 0.
         weights: A[query, key] of each key.
         vectors: A[query, key] (x_key W_V + b_V) W_O of each key, [key, d_model].
         shares: the share of each key.
-        heads: the share of each head of the layer, then that of b_O.
+        heads: the share of each head of the layer, then the share of b_O.
         matrix: the matrix that relates vectors to words, OUTPUT_MATRIX or INPUT_EMBEDDINGS.
         written: the words of each key's vector.
         whole: the words of the sum of all vectors.

@@ -1,7 +1,7 @@
 """Decompose a score into a sum over pairs of parts, one of the query's token and one of the key's.
 
-The input x of a layer's attention is a sum: vectors of words and positions, what earlier heads and feed-forward parts
-have added, and constants. The norms in between are linear if their standard deviations are fixed to those of the actual
+The input x of a layer's attention is a sum: vectors of words and positions, outputs of earlier heads and feed-forward
+parts, and constants. The norms in between are linear if their standard deviations are fixed to the values in the actual
 forward pass (Kobayashi et al. 2021, "Incorporating Residual and Normalization Layers into Analysis of Masked Language
 Models", equation 3), so q_i · k_j is a sum over pairs of parts (Elhage et al. 2021, "A Mathematical Framework for
 Transformer Circuits").
@@ -56,9 +56,10 @@ class KeyParts(NamedTuple):
 class ScoreParts:
     """The score of one query with one key in one head, part by part. Every array is float64.
 
-    ``values[a, b]`` is what part a of the query and part b of the key add to the score, the input of softmax, with the
-    scaling; all of them sum to ``score``. A score alone decides nothing, because softmax compares keys: ``means`` are
-    the same numbers averaged over all keys that the query sees, and ``above_mean`` is the difference.
+    ``values[a, b]`` is the amount that part a of the query and part b of the key add to the score, the input of
+    softmax, with the scaling; all of them sum to ``score``. A score alone decides nothing, because softmax compares
+    keys: ``means`` are the same numbers averaged over all keys that the query sees, and ``above_mean`` is the
+    difference.
 
     Two parts belong to a pair of tokens and occur on both sides. "rotation" is what the rotation of queries and keys by
     their positions adds (Su et al. 2021, "RoFormer", equation 16): the difference between the parts in

@@ -116,7 +116,7 @@ def _iter_distance_terms(
 ) -> Iterator[tuple[FloatSums, FloatSums]]:
     """Yield the contribution of distances, for the side of the query and then of the key.
 
-    It consists of what the vectors of distances add to the vectors of tokens, [h, n, d_k], and the covariance with the
+    It consists of the vectors that distances add to the vectors of tokens, [h, n, d_k], and the covariance with the
     part "distance", [h].
     """
     relative = trace.relative
@@ -193,7 +193,7 @@ class Why:
 
         There is one row for each earlier head that has at least ``least`` of a head's scores on one side, with
         ``from``, ``to``, ``side`` ("query" or "key") and ``share``. Elhage et al. 2021 measure Q- and K-composition by
-        norms of products of weights, without a text; these shares are of what happens on this text.
+        norms of products of weights, without a text; these shares are measured on this text.
         """
         import pandas as pd
 

@@ -41,8 +41,8 @@ class StepData(NamedTuple):
     * "unexplained", "unexplained, with annotation": for given recipes, ``means`` is a digest of them.
     * "by words", "special hidden".
     * "only": only these ``heads``. "only layers": only the layers of these ``heads``.
-    * "numbered layers": the layers of the reading are those of these ``heads`` in the model, whose other layers have no
-      weights or were not given.
+    * "numbered layers": the layers of the reading are the layers of these ``heads`` in the model, whose other layers
+      have no weights or were not given.
 
     Any other name is a step of a reading that was built by hand.
     """

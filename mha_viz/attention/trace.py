@@ -103,7 +103,7 @@ class Trace:
         entered: the input of a layer that normalises it and passes the result, x, to its attention.
         rotation: the rotation of queries and keys by their positions, in models that have it. ``q`` and ``k`` are then
             rotated; ``before_turn`` has the unrotated ones.
-        relative: what the distance between two tokens adds to the scaled scores.
+        relative: the terms that the distance between two tokens adds to the scaled scores.
         memory: in cross-attention, the input of W_K and W_V in place of x; there are then m keys.
     """
 

@@ -28,7 +28,7 @@ class Shown:
 
     Attributes:
         quantity: the quantity of the reading.
-        made: the steps of the reading, then those of the view.
+        made: the steps of the reading, then the steps of the view.
         heads: the heads, in order.
         weights: [head, row, column].
         hidden: [head, row], the share of the row that is not shown.

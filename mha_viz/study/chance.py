@@ -134,7 +134,7 @@ def permutation_test(
     Args:
         corpus: a treebank, as for :func:`mha_viz.profile`.
         model: as for :func:`mha_viz.profile`.
-        also: a second treebank; roles are then those that both establish.
+        also: a second treebank; only roles that both establish are then counted.
         role: "syntax", or "coreference", which rotates the chains of each document along its mentions; that keeps the
             distances between the mentions of a chain.
         keeps: with "kind", there are no permutations. Instead, a draw replaces the right word for each word by another

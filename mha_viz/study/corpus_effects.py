@@ -93,7 +93,7 @@ class EffectCases(CaseKind):
     """The effects of ``variants`` with ``settings``, whose ``means`` are CorpusReplacements or None.
 
     Attributes:
-        settings: what is switched off, and how.
+        settings: the heads that are off, the method, and the words that are measured.
         variants: the sets of heads that are off.
         measured: which effect is measured for the model.
         states: a cache of changes of last states, shared by measurements with the same method.

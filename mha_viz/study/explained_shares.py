@@ -60,7 +60,7 @@ class RecipeSums(NamedTuple):
         return {"sentences": ShardTexts(lengths, range(len(lengths)), partial(make_batches, pieces), self._add)}
 
     def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
-        """Add what recipes explain of some sentences."""
+        """Add the attention that recipes explain in some sentences."""
         shares, heads = self.shares[name], sums.heads
         total = Explained.zeros(len(sums.documents), len(shares), heads)
         weights = encoder.batch([piece for place in places if (piece := shard.plan.sentences[place])])

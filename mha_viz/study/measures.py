@@ -33,7 +33,7 @@ class ReadShard:
 
     Attributes:
         corpus: the sentences.
-        plan: their tokens, and what is left out.
+        plan: their tokens, and lines about left-out text.
         relations: the labels of the corpus.
         first: the number of its first sentence.
         labels: for each sentence the label of its document.

@@ -167,7 +167,7 @@ def predict(
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
         text: the text that the model reads.
-        heads: the heads to switch off; if there are none, the answer is that of the whole model.
+        heads: the heads to switch off; if there are none, the whole model answers.
         pair: a second text, read together with the first.
         tap: your own intervention in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
             ``other``, it is applied to the texts that ``off_in`` names.

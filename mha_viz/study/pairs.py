@@ -80,7 +80,7 @@ def minimal_pairs(
         cancelled: returns True to stop the measurement.
 
     Returns the preferences (:class:`mha_viz.analysis.pairs.MinimalPairs`): ``table()`` has the accuracy of each kind of
-    pair, ``heads()`` what changes without each head, which ``stored_in(profile)`` adds to a profile. Raises
+    pair, ``heads()`` the changes without each head, which ``stored_in(profile)`` adds to a profile. Raises
     CorpusError; SettingError; UnknownHead; ModelUnsupported for a model that predicts no words, such as sentence
     encoders.
 

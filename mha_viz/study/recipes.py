@@ -1,7 +1,7 @@
 """Fit recipes to a corpus and measure what they explain.
 
-Of the sentences that are read, rules are chosen on the even ones, and what they explain is measured on the odd ones and
-on another corpus. Recipes that come with the app can be measured on another corpus, too.
+Rules are chosen on the even ones of the sentences that are read, and their explained shares are measured on the odd
+ones and on another corpus. Bundled recipes can be measured on another corpus, too.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class _Fit(NamedTuple):
     Attributes:
         choice: the chosen rules with their shares.
         untrained_shares: the shares [class, head, rule] of these rules, fitted to untrained weights.
-        half: the half of the sentences that chose them, 0 for the even ones.
+        half: the half of the sentences on which they were chosen, 0 for the even ones.
     """
 
     choice: RecipeChoice
@@ -215,7 +215,7 @@ class _Study:
                 raise CorpusError(f"Nothing in {corpus.name} can be read.", "Give another corpus.")
 
     def result(self) -> Recipes:
-        """Choose the recipes and measure what they explain. Raises CorpusError and Cancelled."""
+        """Choose the recipes and measure their explained shares. Raises CorpusError and Cancelled."""
         fit = self._load_fit() or self._choose_and_save()
         shares = {
             PASSES[0]: [
@@ -230,7 +230,7 @@ class _Study:
         return self._make_recipes(fit, measured)
 
     def measure_earlier(self, earlier: Recipes) -> Recipes:
-        """Measure what earlier recipes explain of this corpus. Raises CorpusError, SettingError, Cancelled."""
+        """Measure the explained shares of earlier recipes here. Raises CorpusError, SettingError, Cancelled."""
         check_shape(self.encoder, earlier)
         singles = [NAMES.index(name) for name in earlier.facts["best_rules"]]
         shares = {
@@ -264,7 +264,7 @@ class _Study:
     # ---- the choice
 
     def choose(self) -> RecipeChoice:
-        """Choose the recipes, without measuring what they explain. Raises Cancelled."""
+        """Choose the recipes, without measuring their explained shares. Raises Cancelled."""
         *_, rows, held_out = self._read_halves()
         return fitting.choose_recipes(rows, held_out, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.8 * share)))
 
@@ -329,10 +329,10 @@ class _Study:
         if self.cancelled():
             raise Cancelled("The study was stopped.", "Start it again to measure the recipes.")
 
-    # ---- what recipes explain
+    # ---- explained shares
 
     def _measure_explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], start: float) -> Explained:
-        """Measure what recipes with these shares explain of a corpus.
+        """Measure how much of the attention over a corpus recipes with these shares explain.
 
         ``start`` is the share of the study that is done before the first corpus.
         """

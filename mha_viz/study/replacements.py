@@ -1,7 +1,7 @@
 """Measure what a model loses if heads are replaced by their recipes.
 
-The weights of many heads at once become those that their recipes predict. For comparison, the same heads have their
-mean outputs, uniform attention, or the recipes of other heads, and as many random heads have their own recipes.
+Many heads at once get the weights that their recipes predict. For comparison, the same heads get their mean outputs,
+uniform attention, or the recipes of other heads, and an equal number of random heads get their own recipes.
 The measures are how far the sentence vector turns, how often heads with roles are still right, and how often the model
 still predicts masked pronouns.
 """
@@ -135,7 +135,7 @@ def score_recipes(
 
     Returns rows as those of :func:`mha_viz.recipes.ablate`, and a first one for the whole model, in which nothing is
     replaced. ``roles``: how often the heads with a role of syntax in the model's bundled profile are right, over all of
-    its cases (``role_cases``), by the weights that they compute from what the replaced heads leave them. ``pronouns``:
+    its cases (``role_cases``), by the weights that they compute while other heads are replaced. ``pronouns``:
     how often the most probable word at a masked pronoun with an antecedent is that pronoun; NaN where there is none, or
     the model is not asked for masked words. Each has its 95 % interval over documents (``roles_low``, ``roles_high``):
     below five documents Wilson's of all cases, which speaks of these documents alone. ``role_documents``: how many have

@@ -36,8 +36,8 @@ def compare_recipes(
 
     Args:
         recipes: from :func:`mha_viz.recipes.fit` or :func:`mha_viz.recipes.load`.
-        other: the corpus, on which recipes are chosen as :func:`mha_viz.recipes.fit` does, without measuring what they
-            explain; or recipes of the same model that were chosen before.
+        other: the corpus, on which recipes are chosen as :func:`mha_viz.recipes.fit` does, without measuring explained
+            shares; or recipes of the same model that were chosen before.
         model: as for :func:`mha_viz.profile`, by default the model of ``recipes``.
         most: the maximum number of sentences to read, as for :func:`mha_viz.recipes.fit`.
         device: as for :func:`mha_viz.load`, where the model is loaded.

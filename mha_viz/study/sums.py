@@ -241,8 +241,8 @@ def label_documents(documents: Sequence[str], relations: Relations, heads: int) 
 def number_labels(labels: Sequence[str], first: int = 0) -> dict[str, int]:
     """Return the labels in the order of their rows, each with a number.
 
-    The number is that of its first sentence or, for a block, the block's own number. ``labels`` has a label for each
-    sentence; the first sentence has the number ``first``.
+    It is the number of the label's first sentence or, for a block, the block's own number. ``labels`` has a label for
+    each sentence; the first sentence has the number ``first``.
     """
     if labels and labels[0].startswith(BLOCK_PREFIX):
         return {label: int(label[len(BLOCK_PREFIX) :], 2) for label in sorted({*labels})}

@@ -40,7 +40,7 @@ MEASURED_COLUMNS = len(findings.MEASURED_COLUMNS)
 class MeasuredCorpus(NamedTuple):
     """A corpus, possibly without its sentences, and the sums over it.
 
-    The sums are those with trained weights and, if measured, with untrained weights.
+    ``trained`` are the sums with trained weights, ``untrained`` those with untrained weights, if they were measured.
     """
 
     corpus: Corpus | Gap

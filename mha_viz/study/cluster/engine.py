@@ -213,7 +213,7 @@ class ClusterEngine:
     def _make_error(self, future: Future[Any], error: Exception | None = None) -> MhaVizError:
         """Return the reason why a future has no result, as an error.
 
-        It is the error of its task or, if the future was lost with the connection, that of the client.
+        It is the error of its task or, if the future was lost with the connection, the error of the client.
         """
         if future.status == "error":
             return connection.convert_task_error(cast(Any, future).exception(), self._describe_saved())

@@ -181,8 +181,8 @@ def _iter_stacks(
 def _get_names(names: dict[str, Sequence[str] | None], part: str, stack: str) -> Sequence[str]:
     token_names = names[part]
     if token_names is None:
-        argument, needed_by = (f"{name}_{kind}".strip("_") for name, kind in ((part, "tokens"), (stack, "attention")))
-        raise SettingError(f"{argument} is missing, which {needed_by} needs.", "Give the names of its tokens.")
+        argument, attention = (f"{name}_{kind}".strip("_") for name, kind in ((part, "tokens"), (stack, "attention")))
+        raise SettingError(f"{argument} is missing, which {attention} needs.", "Give the names of its tokens.")
     return token_names
 
 

@@ -106,8 +106,8 @@ def _iter_anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) 
     earlier_words: list[int] = []
     chains: dict[str, list[int]] = {}  # the earlier words of each chain
     ordered = sorted(mentions, key=lambda mention: (mention[1], mention[0]))
-    for word, mentions_here in groupby(ordered, key=lambda mention: mention[1]):
-        candidates, names = tuple(earlier_words), [chain for chain, _ in mentions_here]
+    for word, word_mentions in groupby(ordered, key=lambda mention: mention[1]):
+        candidates, names = tuple(earlier_words), [chain for chain, _ in word_mentions]
         for chain in names:
             if chain in chains:
                 right = frozenset(chains[chain])
@@ -221,6 +221,6 @@ class AgreementComparison(NamedTuple):
             sums["correct"][:, :, third_person].sum(axis=1),
             sums["both"].sum(axis=1),
         )
-        by_rule = sums["agreement"].sum(axis=1)[:, None]
-        outcomes = (both, right - both, by_rule - both, n[:, None] - right - by_rule + both)
-        return cls(right - by_rule, n, np.array([counts.sum(axis=0) for counts in outcomes]))
+        rule_correct = sums["agreement"].sum(axis=1)[:, None]
+        outcomes = (both, right - both, rule_correct - both, n[:, None] - right - rule_correct + both)
+        return cls(right - rule_correct, n, np.array([counts.sum(axis=0) for counts in outcomes]))

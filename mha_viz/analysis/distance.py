@@ -153,11 +153,11 @@ class Distances:
         heads, cells = len(block), block.size
         np.add(block, TINY, out=buffers[0, :cells].reshape(block.shape))
         # [head, sum, cell]
-        rows_of_heads, sums_of_two, logs = (part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in buffers)
+        head_cells, pair_sums, logs = (part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in buffers)
         entropies = np.zeros((heads, heads))  # [distance between the two, the first of the two]
-        entropies[0] = np.vecdot(rows_of_heads, np.log2(rows_of_heads, out=logs)).sum(axis=1, dtype=np.float64)
+        entropies[0] = np.vecdot(head_cells, np.log2(head_cells, out=logs)).sum(axis=1, dtype=np.float64)
         for gap in range(1, heads):  # all pairs of heads this far apart are added at once
-            pairs = np.add(rows_of_heads[:-gap], rows_of_heads[gap:], out=sums_of_two[:-gap])
+            pairs = np.add(head_cells[:-gap], head_cells[gap:], out=pair_sums[:-gap])
             entropies[gap, :-gap] = np.vecdot(pairs, np.log2(pairs, out=logs[:-gap])).sum(axis=1, dtype=np.float64)
         entropies *= LN2
         first, second = np.triu_indices(heads, 1)

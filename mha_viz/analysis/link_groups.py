@@ -294,11 +294,11 @@ class _Prediction(NamedTuple):
 
 def make_groups(links: Sequence[DrawnLink], vectors: npt.NDArray[np.float32]) -> tuple[LinkGroup, ...]:
     """Group the links. ``vectors`` [side, link, d_k] are their queries and keys."""
-    by_rule: dict[int, list[int]] = {}
+    links_by_rule: dict[int, list[int]] = {}
     for number, link in enumerate(links):
-        by_rule.setdefault(link.rule, []).append(number)
-    unexplained = np.array(by_rule.pop(-1, []), np.intp)
-    groups = [_make_group(links, members, rule) for rule, members in by_rule.items()]
+        links_by_rule.setdefault(link.rule, []).append(number)
+    unexplained = np.array(links_by_rule.pop(-1, []), np.intp)
+    groups = [_make_group(links, members, rule) for rule, members in links_by_rule.items()]
     if len(unexplained):
         from scipy.spatial.distance import cdist
 

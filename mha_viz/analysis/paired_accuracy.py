@@ -90,9 +90,9 @@ def compare_answers(
     for sentence, first_right, second_right in answers:
         for is_right, other_is_right in zip(first_right, second_right, strict=True):
             outcomes[documents.numbers[sentence], 2 * (not is_right) + (not other_is_right)] += 1
-    both_right, first_alone, other_alone, neither = outcomes.sum(axis=0).tolist()
-    n = both_right + first_alone + other_alone + neither
-    accuracies = (both_right + first_alone) / n, (both_right + other_alone) / n
+    both_right, first_only, other_only, neither = outcomes.sum(axis=0).tolist()
+    n = both_right + first_only + other_only + neither
+    accuracies = (both_right + first_only) / n, (both_right + other_only) / n
     documents_with_cases = count_documents_with_cases(outcomes.sum(axis=1))
     return PairedDifference(
         relation,

@@ -68,12 +68,12 @@ class Recipes:
 
         For example "every 7th sentence of ewt, scored on every 6th sentence of gum".
         """
-        chosen_on, *score = (
+        fit_sample, *score = (
             name_sample(str(self.facts[name]).removesuffix(".conllu"), self.facts.get(f"{name}_{EVERY}"))
             for name in ("corpus", "score")
             if name in self.facts
         )
-        return f"{chosen_on}, scored on {score[0] if score else 'the odd of these sentences'}"
+        return f"{fit_sample}, scored on {score[0] if score else 'the odd of these sentences'}"
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the tables, such as ``recipes.csv``, and ``recipes.json`` to a folder, and return its path.

@@ -112,10 +112,10 @@ def fit_heads(rows: RuleRows, shares: Numbers, steps: int = STEPS) -> Numbers:
     if not len(rows.starts):
         return result
     counts = {rule: _count_targets(rows.rules[rule]) for rule in np.flatnonzero(shares.any(axis=0)).tolist()}
-    sets, set_of_head = np.unique(shares > 0, axis=0, return_inverse=True)
+    sets, set_by_head = np.unique(shares > 0, axis=0, return_inverse=True)
     for number, in_set in enumerate(sets):
         merged = _MergedRows.merge(rows, np.flatnonzero(in_set), counts)
-        for head in np.flatnonzero(set_of_head.ravel() == number):
+        for head in np.flatnonzero(set_by_head.ravel() == number):
             result[head, in_set] = merged.fit(rows.weights[head], shares[head, in_set], steps)
     return result
 

@@ -46,12 +46,12 @@ def order_heads(effects: Effects, name: str, what: str = "sentence", seed: int =
     """Return all heads in one of ORDERS, by their effects on the "sentence" or the "answer". Raises SettingError."""
     if name not in ORDERS:
         raise SettingError(f"“{name[:40]}” is not an order.", f"Choose one of {', '.join(ORDERS)}.")
-    by_effect = rank_heads(effects.on(what))
+    ranked_heads = rank_heads(effects.on(what))
     if name == "random":
-        heads = sorted(by_effect)
+        heads = sorted(ranked_heads)
         Random(seed).shuffle(heads)
         return tuple(heads)
-    return by_effect if name == "most" else by_effect[::-1]
+    return ranked_heads if name == "most" else ranked_heads[::-1]
 
 
 def remove_heads(order: Sequence[Head], n: int, measure: Callable[[list[Sequence[Head]]], Changes]) -> Steps[Removal]:

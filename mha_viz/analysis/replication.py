@@ -111,8 +111,8 @@ class Replications(tuple[Replication, ...]):
             previous_values = (finding.score, finding.baseline, finding.n)
             measured = score or RoleScore(np.nan, np.nan, 0)
             numbers = (*previous_values, *measured[:5], "" if measured.documents is None else measured.documents)
-            by_upos = (finding.upos_rule, finding.upos, finding.state, measured.upos)
-            rows.append((*finding.head, finding.role, finding.detail, finding.status, outcome, *numbers, *by_upos))
+            rule_columns = (finding.upos_rule, finding.upos, finding.state, measured.upos)
+            rows.append((*finding.head, finding.role, finding.detail, finding.status, outcome, *numbers, *rule_columns))
         return pd.DataFrame(rows, columns=list(HEADING))
 
     @property

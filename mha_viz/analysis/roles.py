@@ -207,11 +207,11 @@ class SyntaxCounts(CorrectCounts):
         """Return [low and high, head], intervals of the accuracy of heads minus that of the rule by parts of speech."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
-        by_rule, n = (counts[:, halves, direction, row].sum(axis=1) for counts in (self.ruled, self.cases))
+        rule_correct, n = (counts[:, halves, direction, row].sum(axis=1) for counts in (self.ruled, self.cases))
         both = self.both[halves, direction, row].sum(axis=0)
-        head_alone, rule_alone = correct.sum(axis=0) - both, by_rule.sum() - both
+        head_alone, rule_alone = correct.sum(axis=0) - both, rule_correct.sum() - both
         outcomes = np.stack((both, head_alone, rule_alone, n.sum() - both - head_alone - rule_alone))
-        return self.documents.compute_net_intervals(correct - by_rule[:, None], n, outcomes)
+        return self.documents.compute_net_intervals(correct - rule_correct[:, None], n, outcomes)
 
     @cached_property
     def rule_intervals(self) -> IntervalBounds:
@@ -360,7 +360,7 @@ def _iter_roles(counts: SyntaxCounts, qualified: QualifiedHeads, halves: slice) 
         return
     n = int(counts.gold.n[halves, direction, row].sum())
     offset = find_best_offset(counts.gold.offset[halves, direction, row].sum(axis=0))[1] / n
-    rule, by_rule = counts.rule(direction, row), int(counts.ruled[:, halves, direction, row].sum())
+    rule, rule_correct = counts.rule(direction, row), int(counts.ruled[:, halves, direction, row].sum())
     documents = counts.documents_with_cases(direction, row, halves)
     untrained = math.nan
     if counts.untrained is not None:
@@ -370,7 +370,7 @@ def _iter_roles(counts: SyntaxCounts, qualified: QualifiedHeads, halves: slice) 
     detail = make_detail(counts.relations, direction, row)
     for head, interval in heads.items():
         correct = int(counts.by_row[halves, direction, row, head].sum())
-        comparison = Rule(rule.in_words, by_rule / n, Interval(*map(float, rule_bounds[:, head])))
+        comparison = Rule(rule.in_words, rule_correct / n, Interval(*map(float, rule_bounds[:, head])))
         yield Role(
             head, "syntax", detail, correct / n, offset, n, interval, comparison, untrained, documents, choices[head]
         )
@@ -388,7 +388,7 @@ def iter_coreference_roles(sums: RunningSums, documents: Documents, control: Run
     cases, baseline_right, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
     if cases < CASES:
         return
-    bounds, by_rule = documents.interval(correct, n), int(sums["agreement"].sum())
+    bounds, rule_correct = documents.interval(correct, n), int(sums["agreement"].sum())
     rule_bounds = documents.compute_net_intervals(*AgreementComparison.from_sums(sums))
     untrained = (
         math.nan if control is None else int(control["correct"][:, :, third_person].sum(axis=(0, 1)).max()) / cases
@@ -396,7 +396,7 @@ def iter_coreference_roles(sums: RunningSums, documents: Documents, control: Run
     for head in (head for head in range(len(right)) if _has_gain(right[head], baseline_right, cases)):
         scores = int(right[head]) / cases, baseline_right / cases, cases
         interval = Interval(*map(float, bounds[:, head]))
-        rule = Rule(AGREEMENT, by_rule / cases, Interval(*map(float, rule_bounds[:, head])))
+        rule = Rule(AGREEMENT, rule_correct / cases, Interval(*map(float, rule_bounds[:, head])))
         yield Role(head, "coreference", THIRD_PERSON, *scores, interval, rule, untrained, count_documents_with_cases(n))
 
 

@@ -215,8 +215,8 @@ class Syntax:
         for direction, is_hit in enumerate(hits):
             for number in range(len(HALVES)):
                 in_half = half[words] == number
-                by_rule, by_head = (a[:, in_half].astype(np.float32) for a in (ruled[direction == 2], is_hit))
-                self.sums["both"][number, direction] += (by_rule @ by_head.T).astype(np.int64)
+                rule_hits, head_hits = (a[:, in_half].astype(np.float32) for a in (ruled[direction == 2], is_hit))
+                self.sums["both"][number, direction] += (rule_hits @ head_hits.T).astype(np.int64)
 
     def _count_kinds(self, sentences: JoinedSentences, half: Indices, document: Indices) -> None:
         """Count kind and choice, in sentences with two or more words of the gold word's kind."""
@@ -303,13 +303,13 @@ def count_cases(
     ``documents`` has the document of each sentence from number ``first`` on, and the number of documents.
     """
     n = np.zeros((documents.count, len(HALVES), len(DIRECTIONS), len(relations.rows)), np.int64)
-    by_rule = np.zeros_like(n)
+    rule_correct = np.zeros_like(n)
     for number, tree in trees:
         place = documents.numbers[number - first], number % 2
         n[place] += _count_cases(relations, tree)
         if len(tree.heads) > 1:
-            by_rule[place][:, tree.rows] += tree.ruled.sum(axis=2)[[0, 0, 1]]
-    return n, by_rule
+            rule_correct[place][:, tree.rows] += tree.ruled.sum(axis=2)[[0, 0, 1]]
+    return n, rule_correct
 
 
 def _count_cases(relations: Relations, tree: Tree) -> Counts:
@@ -407,9 +407,9 @@ def collect_kinds(relations: Relations, tree: Tree) -> Kinds:
 
     hits = nearest[:, upos[governors], dependents] == governors
     dependent_cases = keep_choices(dependents, base, upos[governors], np.ones(len(governors)), hits)
-    right_of_tag = (is_dependent & (upos[dependents] == tags[:, None])).sum(axis=1)
+    right_counts = (is_dependent & (upos[dependents] == tags[:, None])).sum(axis=1)
     hits = is_right[np.arange(len(words)), nearest[:, tags, words]]
-    return Kinds(dependent_cases, keep_choices(words, names, tags, right_of_tag, hits))
+    return Kinds(dependent_cases, keep_choices(words, names, tags, right_counts, hits))
 
 
 class JoinedSentences(NamedTuple):
@@ -492,7 +492,7 @@ def list_arcs(sentence: Sentence, pointers: Pointers, head: int, relation: str, 
     ]
     if direction == "head_row":
         words = sorted({governor for _, governor, _ in dependents})
-        dependents_of = {word: tuple(d for d, governor, _ in dependents if governor == word) for word in words}
-        return tuple(Arc(word, int(pointers.row[head, word]), dependents_of[word], relation) for word in words)
+        dependents_by_word = {word: tuple(d for d, governor, _ in dependents if governor == word) for word in words}
+        return tuple(Arc(word, int(pointers.row[head, word]), dependents_by_word[word], relation) for word in words)
     answers = (pointers.row if direction == "dep_to_head" else pointers.column)[head]
     return tuple(Arc(word, int(answers[word]), (governor,), name) for word, governor, name in dependents)

@@ -78,22 +78,22 @@ def _iter_measures(
     next_float = math.nextafter  # "more than" a limit means at least the next float
     link_measures = dict(zip(LINKING_ROLES, (_find_strongest, _find_strongest_from_pronouns), strict=True))
     for role, measure in link_measures.items():
-        with_role = [f for f in findings if f.role == role]
-        if with_role:
-            yield measure, next_float(MIN_LINK_SHARE, 1), with_role
+        role_findings = [f for f in findings if f.role == role]
+        if role_findings:
+            yield measure, next_float(MIN_LINK_SHARE, 1), role_findings
     for detail in dict.fromkeys(f.detail for f in findings if f.role not in link_measures):
-        with_detail = [f for f in findings if f.detail == detail]
-        role = with_detail[0].role
+        detail_findings = [f for f in findings if f.detail == detail]
+        role = detail_findings[0].role
         if role == "position":
-            by_mass = [f for f in with_detail if math.isnan(f.low)]
-            by_share = [f for f in with_detail if not math.isnan(f.low)]
-            yield from ((_MEASURES[detail], next_float(MASS_THRESHOLD, 1), part) for part in (by_mass,) if part)
-            by_maxima = partial(metrics.compute_maxima_share, offset=OFFSETS_BY_DETAIL[detail])
-            yield from ((by_maxima, MAXIMA_THRESHOLD, part) for part in (by_share,) if part)
+            mass_findings = [f for f in detail_findings if math.isnan(f.low)]
+            share_findings = [f for f in detail_findings if not math.isnan(f.low)]
+            yield from ((_MEASURES[detail], next_float(MASS_THRESHOLD, 1), part) for part in (mass_findings,) if part)
+            measure_maxima = partial(metrics.compute_maxima_share, offset=OFFSETS_BY_DETAIL[detail])
+            yield from ((measure_maxima, MAXIMA_THRESHOLD, part) for part in (share_findings,) if part)
         elif role == "delimiter":
-            yield _MEASURES[detail], next_float(DELIMITER_THRESHOLD, 1), with_detail
+            yield _MEASURES[detail], next_float(DELIMITER_THRESHOLD, 1), detail_findings
         else:
-            yield _MEASURES[detail], BROAD_THRESHOLD * math.log(n), with_detail
+            yield _MEASURES[detail], BROAD_THRESHOLD * math.log(n), detail_findings
 
 
 def _find_strongest(attention: Attention) -> metrics.PerHead:
@@ -357,9 +357,9 @@ def _find_links(reading: WordReading, kind: str, min_share: float) -> Candidates
     is_allowed = (distances >= MIN_DISTANCE) & reading.reportable[plain[:, None], plain]
     for place, i, j in zip(*np.nonzero((block >= min_share) & is_allowed), strict=True):
         value, (query, key), other_words = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
-        to_key = (column_sums[place, j] - value) / other_words  # mean weight of the other words on this key
-        at_distance = (diagonal(j - i)[place] - value) / max(other_words - abs(j - i), 1)
-        expected = max(usual_shares[i, j], to_key, at_distance, habit(int(key - query))[place])
+        key_mean = (column_sums[place, j] - value) / other_words  # mean weight of the other words on this key
+        distance_mean = (diagonal(j - i)[place] - value) / max(other_words - abs(j - i), 1)
+        expected = max(usual_shares[i, j], key_mean, distance_mean, habit(int(key - query))[place])
         surprise = compute_surprise(value, expected)
         if surprise < MIN_BITS:
             continue

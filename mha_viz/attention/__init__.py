@@ -303,20 +303,20 @@ class Attention:
                 "Give the names of all tokens of the text, those of the prompt included: "
                 "tokenizer.convert_ids_to_tokens(generated.sequences[0]).",
             )
-        in_mask = [row for row in foreign_arrays.find_unmasked(mask, len(names), "mask") if row < rows]
+        unmasked_rows = [row for row in foreign_arrays.find_unmasked(mask, len(names), "mask") if row < rows]
         reading = cls.from_tensors(
             generated_weights.layers,
             names[:rows],
             keys,
             layers=layers,
-            mask=np.isin(np.arange(rows), in_mask),
+            mask=np.isin(np.arange(rows), unmasked_rows),
             keys_mask=keys_mask,
             sink=sink,
             model=model,
             revision=revision,
         )
-        prompt_length = sum(row < generated_weights.prompt for row in in_mask)
-        if prompt_length == len(in_mask):  # the model wrote nothing that it then read
+        prompt_length = sum(row < generated_weights.prompt for row in unmasked_rows)
+        if prompt_length == len(unmasked_rows):  # the model wrote nothing that it then read
             return reading
         return replace(reading, made=(*reading.made, make_written_step(reading.queries, prompt_length)))
 

@@ -59,13 +59,13 @@ def find_layers(cache: Any, names: str | None = None, has_sink: bool = False) ->
         return CachedStack(layers, None, "", str(model), {})
     entries = _group_entries(cache)
     stack_name = _choose_stack(entries, names, has_sink)
-    by_layer = entries[stack_name]
-    if max(by_layer) >= MAX_ITEMS:
+    layer_entries = entries[stack_name]
+    if max(layer_entries) >= MAX_ITEMS:
         raise ShapeError(
             f"{stack_name[:80]!r} is in this cache with a number of {MAX_ITEMS:,} or more.", "Count from 0."
         )
-    numbers = sorted(by_layer)
-    layers = [_extract_weights(by_layer[layer], stack_name.replace(LAYER, str(layer))) for layer in numbers]
+    numbers = sorted(layer_entries)
+    layers = [_extract_weights(layer_entries[layer], stack_name.replace(LAYER, str(layer))) for layer in numbers]
     if PATTERN.search(stack_name):  # TransformerLens may drop the axis of texts, but not that of heads
         layers = [layer[None] if len(getattr(layer, "shape", ())) == 3 else layer for layer in layers]
     return CachedStack(layers, numbers, stack_name, str(model), entries)
@@ -89,8 +89,8 @@ def _group_entries(cache: Any) -> dict[str, dict[int, Any]]:
             pattern = name[: number_match.start()] + LAYER + name[number_match.end() :]
             entries.setdefault(pattern, {})[number] = cache[key]
     return {  # Drop layers that are None unless all are, as in models with attention in some layers only.
-        name: {number: entry for number, entry in by_layer.items() if entry is not None} or by_layer
-        for name, by_layer in entries.items()
+        name: {number: entry for number, entry in layer_entries.items() if entry is not None} or layer_entries
+        for name, layer_entries in entries.items()
     }
 
 
@@ -243,15 +243,15 @@ def compute_norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights
 def _find_values(recording: CachedStack) -> list[Any]:
     """Return the values of each layer in the cache. Raises ShapeError if some are missing."""
     name = PATTERN.sub("hook_v", recording.names)
-    by_layer = recording.entries.get(name, {}) if name != recording.names else {}
-    missing_layers = [layer for layer in recording.numbers or range(len(recording.layers)) if layer not in by_layer]
+    entries = recording.entries.get(name, {}) if name != recording.names else {}
+    missing_layers = [layer for layer in recording.numbers or range(len(recording.layers)) if layer not in entries]
     if missing_layers:
         subject = f"{name.replace(LAYER, str(missing_layers[0]))!r} is" if name != recording.names else "The values are"
         raise ShapeError(
             f"{subject} missing: norms need the values of each head.",
             "Record them too, or give values=[…], an array [key, head, d_head] per layer.",
         )
-    return [by_layer[layer] for layer in recording.numbers or sorted(by_layer)]
+    return [entries[layer] for layer in recording.numbers or sorted(entries)]
 
 
 def _compute_layer_norms(weights: Weights, values: npt.NDArray[Any], w_o: npt.NDArray[Any]) -> Weights:

@@ -42,7 +42,7 @@ class Parts(NamedTuple):
     names: tuple[str, ...]
     groups: tuple[str, ...]  # the group of each part, of GROUPS
     x: Floats  # [part, n, d_model]; the sum over parts is ``Trace.x``, or ``Trace.memory``
-    of_keys: KeyParts | None = None  # in cross-attention, the parts of its memory
+    key_parts: KeyParts | None = None  # in cross-attention, the parts of its memory
 
 
 class KeyParts(NamedTuple):
@@ -148,7 +148,7 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
     Tokens are numbered from 0; the input of the layer is the sum of ``parts``. Raises UnknownHead for a head of another
     layer, and SettingError for tokens that do not exist or a key that the query does not see.
     """
-    number, key_parts = trace.number(head), parts.of_keys
+    number, key_parts = trace.number(head), parts.key_parts
     for key in keys:
         check_tokens(trace, query, key)
     rows = _project_parts(trace, parts, number, 0, [query])[:, 0]
@@ -183,9 +183,9 @@ def sum_key_groups(trace: Trace, parts: Parts, head: Head) -> FloatSums:
     Each number equals ``score_parts(…)[key].by_group().sum()`` of the group, one of GROUPS in their order: the sum over
     all parts of the query, minus its mean over the keys that the query sees. NaN for keys that it does not see.
     """
-    number, parts_of_keys = trace.number(head), parts.of_keys.parts if parts.of_keys else parts
+    number, key_parts = trace.number(head), parts.key_parts.parts if parts.key_parts else parts
     queries = _project_parts(trace, parts, number, 0, slice(None)).sum(axis=0)  # [query, d_k]
-    columns, (_, groups) = _project_parts(trace, parts_of_keys, number, 1, slice(None)), _append_biases(parts_of_keys)
+    columns, (_, groups) = _project_parts(trace, key_parts, number, 1, slice(None)), _append_biases(key_parts)
     keys = np.stack([columns[[group == name for group in groups]].sum(axis=0) for name in GROUPS])  # [group, key, d_k]
     sums = (keys @ queries.T).transpose(2, 1, 0) * trace.scaling
     position_sums = sums[:, :, GROUPS.index(POSITION)]

@@ -46,10 +46,10 @@ def rollout(attention: Attention) -> Attention:
             "Use the encoder: part=encoder.",
         )
     identity = np.eye(len(attention.queries))
-    by_layer, mixture = [], identity
+    layer_mixtures, mixture = [], identity
     for layer in attention.weights:
         mixture = (layer.mean(axis=0, dtype=np.float64) + identity) / 2 @ mixture
-        by_layer.append(mixture)
-    weights = np.stack(by_layer)[:, None].astype(np.float32)
+        layer_mixtures.append(mixture)
+    weights = np.stack(layer_mixtures)[:, None].astype(np.float32)
     hidden = np.zeros(weights.shape[:3], np.float32)
     return replace(attention, weights=weights, hidden=hidden, quantity="rollout", made=(*attention.made, ROLLOUT))

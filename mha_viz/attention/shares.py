@@ -73,12 +73,12 @@ def compute_variation(trace: Trace, parts: Parts) -> Variation:
     if distance_terms:
         vectors = vectors[0] + distance_terms[0][0], vectors[1] + distance_terms[1][0]
     names, groups = (*parts.names, BIASES), (*parts.groups, CONSTANTS)
-    memory = parts.of_keys.parts if parts.of_keys else parts
+    memory = parts.key_parts.parts if parts.key_parts else parts
     sides = [
         _sum_by_part(trace, side_parts, side, vectors[side]) * trace.scaling
         for side, side_parts in enumerate((parts, memory))
     ]
-    if parts.of_keys:  # a part of one text adds nothing on the side of the other
+    if parts.key_parts:  # a part of one text adds nothing on the side of the other
         names, groups = (*names, *memory.names), (*groups, *memory.groups)
         query_zeros, key_zeros = (np.zeros((trace.heads, len(side_parts.names))) for side_parts in (parts, memory))
         sides = [np.hstack([sides[0], key_zeros]), np.hstack([query_zeros, sides[1][:, -1:], sides[1][:, :-1]])]

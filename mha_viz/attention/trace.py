@@ -71,8 +71,8 @@ class Relative(NamedTuple):
             for side, vectors in sides
             for head, head_vectors in enumerate(vectors)
         ]
-        by_side = np.stack(products).reshape(2, len(q), *self.rows.shape[1:]).sum(axis=0)
-        total: Floats = by_side * np.float32(scaling) + self.biases
+        side_sums = np.stack(products).reshape(2, len(q), *self.rows.shape[1:]).sum(axis=0)
+        total: Floats = side_sums * np.float32(scaling) + self.biases
         return total
 
     def multiply(self, side: int, head: int, vectors: Floats) -> Floats:
@@ -254,10 +254,10 @@ class Trace:
     @cached_property
     def loop_difference(self) -> float:
         """The largest difference between computing all heads together and one after the other."""
-        one_after_other = compute_one_by_one(
+        loop_context = compute_one_by_one(
             self.x, self.parameters, self.mask, self.scaling, self.heads, self.rotation, self.memory
         )
-        return float(np.abs(self.context - one_after_other).max())
+        return float(np.abs(self.context - loop_context).max())
 
 
 def compute_trace(

@@ -243,16 +243,16 @@ def _fit_recipe(encoder: Encoder, texts: NumberedTexts, step: int, head_index: i
 
 def _read_vectors(encoder: Encoder, links: Sequence[DrawnLink], head: Head) -> Steps[npt.NDArray[np.float32]]:
     """Return the queries and keys of links, before position rotations, [side, link, d_k]."""
-    by_sentence: dict[int, list[int]] = {}
+    links_by_sentence: dict[int, list[int]] = {}
     for number, link in enumerate(links):
-        by_sentence.setdefault(link.number, []).append(number)
+        links_by_sentence.setdefault(link.number, []).append(number)
     vectors: npt.NDArray[np.float32] = np.zeros((2, len(links), 0), np.float32)
-    for done, link_numbers in enumerate(by_sentence.values(), 1):
+    for done, link_numbers in enumerate(links_by_sentence.values(), 1):
         trace = encoder.trace("", layer=head, words=links[link_numbers[0]].sentence.forms)
         if not vectors.shape[-1]:
             vectors = np.zeros((2, len(links), trace.d_k), np.float32)
         for side, side_vectors in enumerate(trace.before_turn):
             tokens = [(links[number].query, links[number].key)[side].token for number in link_numbers]
             vectors[side, link_numbers] = side_vectors[head.head][tokens]
-        yield done / len(by_sentence)
+        yield done / len(links_by_sentence)
     return vectors

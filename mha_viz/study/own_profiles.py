@@ -24,7 +24,7 @@ def find_own_profiles() -> dict[str, list[Path]]:
         model, corpus = _read_identity(file, file.stat().st_mtime_ns)
         if model:
             folders.setdefault(model, {}).setdefault(corpus, file.parent)
-    return {model: [*by_corpus.values()] for model, by_corpus in folders.items()}
+    return {model: [*corpus_folders.values()] for model, corpus_folders in folders.items()}
 
 
 def iter_unopened() -> Iterator[str]:

@@ -81,14 +81,14 @@ def make_batches(
     A batch has at most ``size`` tokens, fewer for many ``heads``. The largest batches come first, so that the last ones
     are short.
     """
-    by_shape: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    numbers_by_shape: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for number in remaining:
         text = pieces[number]
         if text is not None:
             special = tuple(i for i, word in enumerate(text.words) if word is None)
-            by_shape.setdefault((len(text), special), []).append(number)
+            numbers_by_shape.setdefault((len(text), special), []).append(number)
     groups = []
-    for (length, _), numbers in sorted(by_shape.items(), reverse=True):
+    for (length, _), numbers in sorted(numbers_by_shape.items(), reverse=True):
         count = max(1, min(size // length, MAX_CELLS // (heads * length**2)))
         groups += [(length, tuple(numbers[start : start + count])) for start in range(0, len(numbers), count)]
     return [numbers for length, numbers in sorted(groups, key=lambda batch: -batch[0] * len(batch[1]))]
@@ -96,10 +96,10 @@ def make_batches(
 
 def find_all_pointers(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:
     """Return the pointers of each sentence, in order; None for a sentence that cannot be read or has a single word."""
-    by_sentence: list[Pointers | None] = [None] * len(corpus.sentences)
+    pointers: list[Pointers | None] = [None] * len(corpus.sentences)
     for number, block in iter_word_blocks(encoder, corpus.sentences):
-        by_sentence[number] = find_pointers(block)
-    return tuple(by_sentence)
+        pointers[number] = find_pointers(block)
+    return tuple(pointers)
 
 
 def iter_word_blocks(

@@ -196,9 +196,9 @@ class ReplacementCases(CaseKind):
         cases = Cases(read=len(numbered_sentences))
         for number, sentence in numbered_sentences:
             if (text := read_text(encoder, sentence)) is not None:
-                cases_of_text = [*self.measure_text(encoder, number, text)]
-                cases.cases += cases_of_text
-                cases.units += [(sentence.document, number)] * len(cases_of_text)
+                text_cases = [*self.measure_text(encoder, number, text)]
+                cases.cases += text_cases
+                cases.units += [(sentence.document, number)] * len(text_cases)
         return cases
 
     def measure_text(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
@@ -232,10 +232,10 @@ class VectorCases(ReplacementCases):
     def measure_text(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
         """Return the case of one text."""
         request = Request(words=text.sentence.forms)
-        by_method = self.substitutes(encoder, number, text)
+        substitutes = self.substitutes(encoder, number, text)
         changes = [
             measure_changes(encoder, parts, request, lambda *_, substitute=substitute: substitute).sentence
-            for substitute, parts in by_method
+            for substitute, parts in substitutes
         ]
         yield np.concatenate(changes)
 

@@ -295,8 +295,8 @@ def write(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path, com
     """Write arrays, and facts that JSON can hold, to one file atomically. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(path) as file:
-        with_facts: dict[str, Any] = {**arrays, "facts": np.array(json.dumps(facts))}
-        (np.savez_compressed if compressed else np.savez)(file, **with_facts)
+        contents: dict[str, Any] = {**arrays, "facts": np.array(json.dumps(facts))}
+        (np.savez_compressed if compressed else np.savez)(file, **contents)
 
 
 def read(path: Path, key: str) -> Sums | None:

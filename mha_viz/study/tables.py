@@ -65,12 +65,12 @@ def build_profile(
     trained, untrained = (PassSums.from_sums(sums, name) if sums.select(name) else None for name in PASSES)
     assert trained is not None
     measured = MeasuredCorpus(corpus, sums, trained, untrained)
-    tables_of_model, tables_of_untrained = build_tables(measured, encoder)
-    spans = examples.list_spans(tables_of_model["evidence"]) if "evidence" in tables_of_model else []
+    trained_tables, untrained_tables = build_tables(measured, encoder)
+    spans = examples.list_spans(trained_tables["evidence"]) if "evidence" in trained_tables else []
     return Profile(
         build_facts(encoder, corpus, sums, seed),
-        tables_of_model,
-        tables_of_untrained,
+        trained_tables,
+        untrained_tables,
         sentences(spans) if spans else (),
     )
 
@@ -237,13 +237,13 @@ def _iter_position_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
     """Yield the mean weight and the share of maxima at each offset, by head."""
     sums = pass_sums.patterns
     mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
-    in_word, rows = (
+    word_shares, rows = (
         compute_share(sums["mass_in_word"], sums["mass"]),
         compute_share(sums["rows_in_word"], sums["mass_rows"]),
     )
     for index, head in enumerate(heads):
         for i, offset in enumerate(metrics.OFFSETS):
-            yield (*head, offset, mass[index, i], maxima[index, i], in_word[index, i], rows[i])
+            yield (*head, offset, mass[index, i], maxima[index, i], word_shares[index, i], rows[i])
 
 
 def _iter_delimiter_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
@@ -376,11 +376,11 @@ def _iter_chosen_head_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> Tab
 
 def _iter_coreference_rows(pass_sums: PassSums, documents: Documents, heads: list[Head]) -> TableRows:
     """Yield the accuracy of each head on each kind of mention."""
-    by_document = [pass_sums.coreference[name].sum(axis=1) for name in ("n", "correct")]  # summed over halves
-    n, correct = (counts.sum(axis=0) for counts in by_document)
+    document_counts = [pass_sums.coreference[name].sum(axis=1) for name in ("n", "correct")]  # summed over halves
+    n, correct = (counts.sum(axis=0) for counts in document_counts)
     bounds = np.full((len(TYPES), 2, len(heads)), np.nan)
     for i in np.flatnonzero(n >= roles.CASES).tolist():
-        bounds[i] = documents.interval(by_document[1][:, i], by_document[0][:, i])
+        bounds[i] = documents.interval(document_counts[1][:, i], document_counts[0][:, i])
     both = pass_sums.coreference["both"].sum(axis=(0, 1))
     rule_bounds = np.full((2, len(heads)), np.nan)
     if n[TYPES.index(THIRD_PERSON)] >= roles.CASES:
@@ -394,7 +394,7 @@ def _iter_coreference_rows(pass_sums: PassSums, documents: Documents, heads: lis
                 name,
                 *accuracy,
                 *bounds[i, :, index],
-                count_documents_with_cases(by_document[0][:, i]),
+                count_documents_with_cases(document_counts[0][:, i]),
                 *comparison,
             )
 

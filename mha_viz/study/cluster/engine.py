@@ -131,16 +131,16 @@ class ClusterEngine:
 
     def sentences(self, layout: Layout, spans: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
         """Return the sentences of each span, joined; the spans are sorted. Raises CorpusError."""
-        by_part: list[tuple[Part, list[SentenceSpan]]] = []
+        calls: list[tuple[Part, list[SentenceSpan]]] = []
         parts = iter(layout.parts)
         part = next(parts)
         for span in spans:  # spans and parts are sorted
             while span[0] >= part.first + part.sentences:
                 part = next(parts)
-            if not by_part or by_part[-1][0] is not part:
-                by_part.append((part, []))
-            by_part[-1][1].append(span)
-        return tuple(sentence for excerpt in self.iter_results(tasks.read_excerpts, by_part) for sentence in excerpt)
+            if not calls or calls[-1][0] is not part:
+                calls.append((part, []))
+            calls[-1][1].append(span)
+        return tuple(sentence for excerpt in self.iter_results(tasks.read_excerpts, calls) for sentence in excerpt)
 
     # ---- the client -------------------------------------------------------------------------------------------------
 

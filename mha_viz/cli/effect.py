@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
         measurement = _prepare_measurement(args, model, cluster, folder)
         bar = show_cluster_progress() if cluster else bar_of("sentences")
         try:
-            with bar as progress, closing(measurement.sentences()) as reports:
+            with bar as progress, closing(measurement.iter_progress()) as reports:
                 for so_far in reports:
                     progress(so_far)
         except KeyboardInterrupt:

@@ -195,7 +195,7 @@ def _count_kind_roles(
     sums = []
     for number, (source, opened_corpus, folder) in enumerate(zip(sources, corpora, folders, strict=True)):
         if cluster:
-            sums.append(cluster.sums(encoder, cluster.open(source), folder, PASSES[:1], kind, progress))
+            sums.append(cluster.measure_sums(encoder, cluster.open(source), folder, PASSES[:1], kind, progress))
         else:
             report = partial(_report_progress, progress, number, len(sources))
             sums.append(

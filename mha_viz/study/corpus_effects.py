@@ -284,7 +284,7 @@ class Measurement:
             return None
         return self._source if means is None else self._source.open(means)
 
-    def sentences(self) -> Generator[Progress, None, None]:
+    def iter_progress(self) -> Generator[Progress, None, None]:
         """Read the corpus one sentence, or one part, at a time, and yield the progress.
 
         The means or random sentences are read first.

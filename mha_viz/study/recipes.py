@@ -349,7 +349,7 @@ class _Study:
         folder = self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
         if self.cluster:
             layout, passes = self.layouts[number], PASSES[: len(shares)]
-            sums = self.cluster.sums(self.encoder, layout, folder, passes, kind, self.progress)
+            sums = self.cluster.measure_sums(self.encoder, layout, folder, passes, kind, self.progress)
         else:
             sums = measure_sums(
                 models, corpus, kind, resume=folder, keep=True, progress=report, cancelled=self.cancelled

@@ -141,7 +141,7 @@ def measure_one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Sums:
     """Measure the sums of a model over a corpus with its trained weights only."""
     run = StudyRun((encoder,), corpus)
     run.check()
-    return run.sums()
+    return run.measure_passes()
 
 
 class StudyRun:
@@ -185,7 +185,7 @@ class StudyRun:
 
         Raises Cancelled.
         """
-        sums = self.sums()
+        sums = self.measure_passes()
         if self.shard.trees:
             sums.arrays |= self._count_gold(sums)
         corpus, lines = self.shard.corpus, self.shard.plan.left_out
@@ -202,7 +202,7 @@ class StudyRun:
             del sums.arrays[f"done/{name}"]
         return sums
 
-    def sums(self) -> Sums:
+    def measure_passes(self) -> Sums:
         """Measure the sums of all passes. Raises Cancelled."""
         sums = (read(self.file, self.key) if self.file else None) or self._make_empty_sums(self.shard.labels)
         with pass_lock.worker_pool() as workers:

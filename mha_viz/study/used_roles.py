@@ -119,7 +119,7 @@ def _iter_measurements(
         request = dataclasses.replace(settings.request, off=tuple(heads))
         role_settings = settings._replace(request=request, relation=role.relation, direction=role.direction)
         run = Measurement(encoder, source, role_settings, states=states, folder=folder)
-        for state in run.sentences():
+        for state in run.iter_progress():
             progress((number + state.done / state.total) / len(roles))
         if settings.request.method in CORPUS_METHODS:
             settings = settings._replace(means=run.replacements)

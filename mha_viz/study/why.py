@@ -96,7 +96,7 @@ def explain_on_cluster(
     spans = [span for part in layout.parts for span in part.documents]
     step = choose_step(layout.sentences, most)
     documents = take_every(step, [name for name, count in spans for _ in range(count)])
-    sums = cluster.sums(encoder, layout, folder, PASSES[:1], _make_kind(encoder, documents, step), progress)
+    sums = cluster.measure_sums(encoder, layout, folder, PASSES[:1], _make_kind(encoder, documents, step), progress)
     return _make_result(encoder, layout.name, step, documents, sums)
 
 

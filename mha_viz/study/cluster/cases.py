@@ -132,7 +132,7 @@ class ClusterCorpus:
 
     def sentences(self, numbers: Sequence[int]) -> list[Sentence]:
         """Return the sentences with these numbers, which workers read."""
-        return [*self.cluster.sentences(self.layout, [(number, number) for number in numbers])]
+        return [*self.cluster.read_sentences(self.layout, [(number, number) for number in numbers])]
 
     def run(self, encoder: Encoder, kind: CaseKind, folder: Path | None = None) -> ClusterRun:
         """Return a measurement by the workers."""

@@ -82,10 +82,10 @@ class ClusterEngine:
         studies.
         """
         kind = PROFILE_SUMS._replace(rules=layout.rules)
-        total = self.sums(encoder, layout, folder, PASSES if control else PASSES[:1], kind, progress)
-        return build_profile(encoder, layout.corpus, total, SEED, partial(self.sentences, layout))
+        total = self.measure_sums(encoder, layout, folder, PASSES if control else PASSES[:1], kind, progress)
+        return build_profile(encoder, layout.corpus, total, SEED, partial(self.read_sentences, layout))
 
-    def sums(
+    def measure_sums(
         self,
         encoder: Encoder,
         layout: Layout,
@@ -129,7 +129,7 @@ class ClusterEngine:
         total: Sums = self._result(root)
         return total
 
-    def sentences(self, layout: Layout, spans: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
+    def read_sentences(self, layout: Layout, spans: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
         """Return the sentences of each span, joined; the spans are sorted. Raises CorpusError."""
         calls: list[tuple[Part, list[SentenceSpan]]] = []
         parts = iter(layout.parts)

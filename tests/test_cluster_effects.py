@@ -335,7 +335,7 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
     layout = lay_out_corpus("a", [corpus], SHARD)
     cases, together = effects_of(SENTENCES, 2), Cases()
     for part in layout.parts:
-        if cases.sentences(part) > 0:
+        if cases.count_sentences(part) > 0:
             together.add(cases_of_parts.measure_part_cases(PartTask(part, WorkerModel.from_encoder(toy), cases, "")))
     assert together.units == whole.measured_cases.units
     assert len(together.units) > 10

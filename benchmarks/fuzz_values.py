@@ -27,7 +27,7 @@ _PARAMETERS = (
 _VALUES = (
     "words pieces hide rescale all top3 min0.1 mass0.5 head row log fixed aa ab L3H1 L0H2 q3k4 q99 0-1 1-0 9-9 none "
     "tray layer similar word models map heatmap links minilm toy toy@400 gold grammar file identical penalty count "
-    "linear x scores softmax output cost 0 1 2 7 300 no default steps-100 weight-0.5 syntax nsubj "
+    "project x scores share join cost 0 1 2 7 300 no default steps-100 weight-0.5 syntax nsubj "
     "norm rollout L3H1.L5H11 zero mean uniform on"
 )
 

@@ -7,4 +7,4 @@ from mha_viz.app.widgets import frame, request
 frame.ensure_frame()
 url = address.get_url()
 request.ask_text(url, hint=False)
-inside.show_steps(url)
+inside.show_head(url)

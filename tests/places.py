@@ -29,7 +29,7 @@ PLACES = {
     "roles, toy": Place("pages/55_roles.py", {"model": "toy"}),
     "roles, own file": Place("pages/55_roles.py", {"corpus": "file"}),
     "inside": Place("pages/40_inside_a_head.py"),
-    "inside, without the division": Place("pages/40_inside_a_head.py", {"step": "scale", "divide": "no"}),
+    "inside, without the division": Place("pages/40_inside_a_head.py", {"step": "score", "divide": "no"}),
     "lab": Place("pages/50_why_heads_differ.py", {"numbers": "1"}),
     "lab, after a guess": Place("pages/50_why_heads_differ.py", {"guess": "apart"}),
     "lab, the count": Place("pages/50_why_heads_differ.py", {"experiment": "count", "step": "0"}),

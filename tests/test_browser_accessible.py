@@ -83,7 +83,7 @@ PAGES = (
     ),
     Visited("/why_heads_differ?experiment=toy&tour=4", shows="Which roles do heads learn by themselves?", maps=True),
     Visited(
-        "/inside_a_head?step=scale&head=L3H1",
+        "/inside_a_head?step=score&head=L3H1",
         forced=[check_chosen("steps", "heads of a block"), forced_colours.switch],
     ),
     Visited("/switch_off?off=L3H1"),

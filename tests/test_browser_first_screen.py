@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from mha_viz.app.inside.steps import STEPS
+from mha_viz.app.inside.stages import STAGES
 from mha_viz.app.lab.learning import TOYS
 from mha_viz.app.lab.small_tasks import load_small_tasks
 from mha_viz.lab.lab import EXPERIMENTS
@@ -150,17 +150,17 @@ def test_strips_are_named_in_words(visitor: BrowserTab) -> None:
         expect(page.locator(".mha-player .what").filter(has_text="WQ", visible=True).first).to_be_in_viewport()
 
 
-def test_the_picture_of_every_step_is_in_the_first_screen(visitor: BrowserTab) -> None:
+def test_the_picture_with_every_stage_open_is_in_the_first_screen(visitor: BrowserTab) -> None:
     visitor.resize(LAPTOP)
     ends = {}
-    for step in STEPS.keys() - {"turn"}:  # which this model does not do
-        visitor.visit("/inside_a_head", step=step)
+    for stage in STAGES:
+        visitor.visit("/inside_a_head", step=stage)
         picture = visitor.page.locator(".mha-block .stage.open")
         picture.wait_for()
         visitor.page.evaluate(f"document.fonts.ready.then(() => {FRAMES})")
-        ends[step] = picture.evaluate("(picture) => picture.getBoundingClientRect().bottom")
+        ends[stage] = picture.evaluate("(picture) => picture.getBoundingClientRect().bottom")
         assert visitor.page.evaluate("document.querySelector('.stMain').scrollTop") == 0
-    assert {step: end for step, end in ends.items() if end > LAPTOP["height"]} == {}
+    assert {stage: end for stage, end in ends.items() if end > LAPTOP["height"]} == {}
 
 
 @pytest.mark.parametrize("size", [PROJECTOR, DESKTOP])
@@ -187,7 +187,7 @@ def test_compare_and_about_use_the_window(newcomer: Callable[..., BrowserTab], s
         assert drawn["y"] + drawn["height"] <= size["height"] - 10, "nor its last row"
 
 
-def test_the_map_of_roles_and_the_only_picture_of_a_step_use_a_tall_window(newcomer: Callable[..., BrowserTab]) -> None:
+def test_the_map_of_roles_and_the_only_chart_of_a_stage_use_a_tall_window(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(viewport=PROJECTOR)
     for model, most in (("minilm", 12), ("toy", 4)):
         visitor.roles(model=model)
@@ -201,9 +201,9 @@ def test_the_map_of_roles_and_the_only_picture_of_a_step_use_a_tall_window(newco
         assert column
         assert squares["width"] > 0.99 * column["width"], model
         assert squares["height"] > 0.3 * PROJECTOR["height"], model
-    for step in ("x", "products", "values", "concat"):
-        visitor.visit("/inside_a_head", step=step)
-        picture = visitor.page.locator(f".st-key-inside_{step} .main-svg").first
+    for stage, chart in (("x", "x"), ("moved", "values")):
+        visitor.visit("/inside_a_head", step=stage)
+        picture = visitor.page.locator(f".st-key-inside_{chart} .main-svg").first
         expect(picture).to_be_visible()
         tall = "(picture) => picture.getBoundingClientRect().height > innerHeight / 2"
         visitor.page.wait_for_function(tall, arg=picture.element_handle())

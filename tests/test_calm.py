@@ -27,7 +27,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.analysis.bundled_data import load_bundled_roles
-from mha_viz.app.inside.steps import STEPS
+from mha_viz.app.inside.stages import STAGES
 from mha_viz.app.lab.learning import TOYS
 from mha_viz.lab.lab import EXPERIMENTS
 from tests import lanes
@@ -179,7 +179,7 @@ LINKING = sorted(
 # The most own words on the first screen in every state of two pages.
 IN_EVERY_STATE = {
     "/why_heads_differ": (120, [f"?experiment={name}" for name in (*EXPERIMENTS, *TOYS, "tasks")]),
-    "/inside_a_head": (150, [f"?step={name}" for name in STEPS if name != "turn"]),  # MiniLM does not turn q and k
+    "/inside_a_head": (150, [f"?step={name}" for name in STAGES]),
 }
 GOAL = 3_000  # own words of all pages, each in the state in which it has the most
 

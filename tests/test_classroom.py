@@ -300,7 +300,7 @@ def test_answers_are_hidden_until_asked() -> None:
 def test_charts_have_larger_letters_in_a_class() -> None:
     usual, there = (
         json.loads(PageSession(url, "pages/40_inside_a_head.py").at.get("plotly_chart")[0].proto.spec)["layout"]
-        for url in ({"step": "scale"}, {"step": "scale", "class": "1"})
+        for url in ({"step": "score"}, {"step": "score", "class": "1"})
     )
     assert there["height"] == pytest.approx(TEXT_SCALE * usual["height"])
     assert there["font"]["size"] == pytest.approx(TEXT_SCALE * usual["font"]["size"])

@@ -18,7 +18,7 @@ from tests.files import check_opens
 from tests.page_session import PageSession
 
 BEGINS = "the-animal-didnt-cross"
-STEPS = ("x", "linear", "products", "scale", "mask", "softmax", "values", "concat", "output")
+STAGES = ("x", "project", "score", "share", "moved", "join", "writes")
 
 
 def is_whole(offer: Offer, *suffixes: str) -> None:
@@ -28,13 +28,13 @@ def is_whole(offer: Offer, *suffixes: str) -> None:
         check_opens(suffix, figure.to_bytes(suffix, 40))
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_every_step_inside_a_head(offered: list[Offer], step: str) -> None:
-    PageSession({"step": step, "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
-    *of_the_step, costs = offered
-    assert of_the_step
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_inside_a_head(offered: list[Offer], stage: str) -> None:
+    PageSession({"step": stage, "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
+    *of_the_stage, costs = offered
+    assert of_the_stage
     assert costs.file == "costs"
-    for offer in of_the_step:
+    for offer in of_the_stage:
         is_whole(offer, ".svg", ".csv")
         assert (
             "L3H1 (4-2) of sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)"
@@ -46,7 +46,7 @@ def test_every_step_inside_a_head(offered: list[Offer], step: str) -> None:
 def test_the_row_by_hand_is_given_with_its_numbers_and_the_lines_of_python_that_compute_them(
     offered: list[Offer],
 ) -> None:
-    PageSession({"step": "softmax", "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
+    PageSession({"step": "share", "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
     row = next(offer for offer in offered if offer.file == "L3H1-row_the-animal-didnt-cross")
     header, *lines = row.make(Size()).to_bytes(".csv").decode().splitlines()
     assert header == "key_index,key_token,q_k,score,lowered_by,power,share"
@@ -142,7 +142,7 @@ def test_switch_off_gives_its_charts(url: dict[str, str], files: list[str], offe
 
 
 def test_the_page_itself_offers_only_what_a_chart_has() -> None:
-    here = PageSession({"step": "mask"}, "pages/40_inside_a_head.py")
+    here = PageSession({"step": "score"}, "pages/40_inside_a_head.py")
     here.at.session_state["download_panel"] = True
     here.at.run()
     here.check()

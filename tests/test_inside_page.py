@@ -24,9 +24,9 @@ from transformers import AutoModel, GPT2Config, GPT2Model
 import mha_viz as mv
 from mha_viz.analysis.distance import entropy
 from mha_viz.app.inside.by_hand import compute_softmax_row
+from mha_viz.app.inside.open_stage import OpenStage
 from mha_viz.app.inside.page import find_strongest_link
-from mha_viz.app.inside.step_parts import OpenStep
-from mha_viz.app.inside.steps import STEPS as EVERY_STEP
+from mha_viz.app.inside.stages import STAGES, STAGES_OF_OLD_LINKS
 from mha_viz.app.inside.to_output import _make_table
 from mha_viz.app.service.caches import ModelService
 from mha_viz.app.service.reader import verbs
@@ -61,8 +61,7 @@ pytestmark = pytest.mark.usefixtures("no_hub")
 
 DRAWN_FAMILIES = [name for name in tiny_models.TRACED if not FAMILIES[name].rotary or name in ("llama", "modernbert")]
 PAGE = "pages/40_inside_a_head.py"
-CHARTS = {"linear": 2, "turn": 2, "scale": 2, "output": 3, "words": 0}  # one chart in every other step
-STEPS = [step for step in EVERY_STEP if step != "turn"]  # of the default model
+CHARTS = {"x": 1, "project": 2, "score": 3, "share": 1, "moved": 1, "join": 4, "writes": 0}  # of the default model
 
 
 def visit(**url: Any) -> PageSession:
@@ -108,30 +107,30 @@ SENTENCE = "The animal didn't cross the street because it was too tired."
 def test_the_page_begins_with_x_and_the_first_example() -> None:
     page = seen()
     assert "Every head gets the same x" in page.said
-    assert diagram(page)["step"] == "x"
+    assert diagram(page)["stage"] == "x"
     assert len(diagram(page)["heads"]) == 12
     assert diagram(page)["head"] == 1
     assert [page.at.selectbox(key=f"inside_{name}").value for name in ("layer", "q", "k")] == [3, 10, 2]
     assert "x 16 × 384" in "".join(e.proto.body for e in page.at.get("html"))
 
 
-SECTIONS = {"linear": "3.2.2", "scale": "3.2.1", "softmax": "3.2.1", "output": "3.2.2"}  # of the paper, by step
+SECTIONS = {"project": "3.2.2", "score": "3.2.1", "share": "3.2.1", "join": "3.2.2"}  # of the paper, by stage
 
 
 @pytest.mark.parametrize(
     ("step", "divided"),
     lanes.some(
-        [(step, divided) for divided in (True, False) for step in STEPS],
-        *((step, True) for step in STEPS),
-        *((step, False) for step in ("scale", "softmax", "values")),  # the last one shows the model itself
+        [(step, divided) for divided in (True, False) for step in STAGES],
+        *((step, True) for step in STAGES),
+        *((step, False) for step in ("score", "share", "moved")),  # the last one shows the model itself
     ),
 )
-def test_a_step_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
+def test_a_stage_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
     minilm: Encoder, step: str, divided: bool
 ) -> None:
     page = visit(text=SENTENCE, head="L2H5", q="7", k="3", step=step, **({} if divided else {"divide": "no"}))
     assert formulas_stand_on_one_line(page)
-    assert diagram(page)["step"] == step
+    assert diagram(page)["stage"] == step
     assert "## " in page.said
     assert "inside-shapes" in html(page)
     assert "What it costs" in page.said
@@ -141,10 +140,10 @@ def test_a_step_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
     if step in SECTIONS:
         text = "\n".join(m.value for m in page.at.markdown if r"With $d_k = d_{\text{model}} / h$" not in m.value)
         assert set(re.findall(r"Vaswani et al. 2017, section (\d\.\d\.\d)", text)) == {SECTIONS[step]}
-    assert len(charts(page)) == CHARTS.get(step, 1)
+    assert len(charts(page)) == CHARTS[step]
     parts = minilm.score_parts(SENTENCE, "L2H5", 7, 3)
     of_step = expected(minilm.trace(SENTENCE, layer=2), step, divided, parts)
-    if step == "scale":
+    if step == "score":
         sides = html(page).split('<div class="inside-sides"')[1:]
         (held,) = [one for one in sides if " data-pinned>" in one]
         for _, listed in score_parts.iter_listed_parts(parts, named(parts)):
@@ -177,28 +176,25 @@ def html(page: PageSession) -> str:
 
 
 def expected(t: Trace, step: str, divided: bool, parts: ScoreParts) -> list[go.Figure]:
-    """The charts of a step with head 5, query 7 and key 3."""
+    """The charts of a stage with head 5, query 7 and key 3."""
     head, query, key, every = 5, 7, 3, list(range(t.n))
     pair = (every, query, key, LIGHT)
     drawn: dict[str, Callable[[], list[go.Figure]]] = {
         "x": lambda: [on_page(draw.draw_inputs, t, *pair)],
-        "linear": lambda: [
+        "project": lambda: [
             on_page(draw.draw_all_matrices, t, head, LIGHT),
             on_page(draw.draw_head_matrices, t, head, LIGHT),
         ],
-        "products": lambda: [on_page(draw.draw_products, t, head, query, key, LIGHT)],
-        "scale": lambda: [
+        "score": lambda: [
+            on_page(draw.draw_products, t, head, query, key, LIGHT),
             on_page(draw.draw_softmaxes, t, head, query, every, key, LIGHT, divided),
             on_page(score_parts.draw_part_pairs, parts, named(parts), LIGHT),
         ],
-        "mask": lambda: [on_page(draw.draw_mask, t, *pair)],
-        "softmax": lambda: [
-            on_page(draw.draw_token_matrix, t, t.weights[head] if divided else t.undivided(head), *pair)
-        ],
-        "values": lambda: [on_page(draw.draw_values, t, head, query, every, LIGHT)],
-        "words": list,
-        "concat": lambda: [on_page(draw.draw_concatenation, t, head, query, LIGHT)],
-        "output": lambda: [
+        "share": lambda: [on_page(draw.draw_token_matrix, t, t.weights[head] if divided else t.undivided(head), *pair)],
+        "moved": lambda: [on_page(draw.draw_values, t, head, query, every, LIGHT)],
+        "writes": list,
+        "join": lambda: [
+            on_page(draw.draw_concatenation, t, head, query, LIGHT),
             on_page(draw.draw_output_matrix, t, head, LIGHT),
             on_page(draw.draw_contributions, t, head, query, LIGHT),
             on_page(draw.draw_weights_and_norms, t, head, query, every, key, LIGHT),
@@ -208,7 +204,7 @@ def expected(t: Trace, step: str, divided: bool, parts: ScoreParts) -> list[go.F
 
 
 def test_the_scores_say_why_the_query_looks_at_the_key(minilm: Encoder) -> None:
-    page = visit(text=SENTENCE, head="L1H8", q="12", k="13", step="scale")
+    page = visit(text=SENTENCE, head="L1H8", q="12", k="13", step="score")
     parts = minilm.score_parts(SENTENCE, "L1H8", 12, 13)
     (why,) = [e.proto.body for e in page.at.get("html") if 'class="inside-why"' in e.proto.body]
     assert "“<bdi>too</bdi>” → “<bdi>tired</bdi>”" in why
@@ -228,30 +224,30 @@ def test_the_scores_say_why_the_query_looks_at_the_key(minilm: Encoder) -> None:
     assert [name for name, _ in rows].count("position") == 2, "by the query and by the key"
     assert bars.count(" hidden>") == why.count(" hidden>")
     link = dict(parse_qsl(unescape(re.search(r'href="\?([^"]*)"[^>]*>L0H2 \(1-3\)', held)[1])))  # type: ignore[index]
-    assert link == {"text": SENTENCE, "head": "L0H2", "q": "12", "k": "13", "step": "scale"}
+    assert link == {"text": SENTENCE, "head": "L0H2", "q": "12", "k": "13", "step": "score"}
     assert [one.label for one in page.at.expander].count("Part by part") == 1
 
 
 def test_a_key_out_of_sight_has_no_parts(tiny_folder: Callable[[str], Path]) -> None:
-    page = visit(model=str(tiny_folder("gpt2")), step="scale", text="One dog barks.", q="1", k="3")
+    page = visit(model=str(tiny_folder("gpt2")), step="score", text="One dog barks.", q="1", k="3")
     assert 'class="inside-why"' not in html(page)
-    assert len(charts(page)) == 1
+    assert len(charts(page)) == 3, "the products, the softmax, and the mask"
 
 
 def test_scores_that_cannot_be_taken_apart_say_so(tiny_folder: Callable[[str], Path]) -> None:
-    page = visit(model=str(tiny_folder("gemma3_text")), step="scale", text="One dog barks.", q="3", k="1")
+    page = visit(model=str(tiny_folder("gemma3_text")), step="score", text="One dog barks.", q="3", k="1")
     assert "cannot be decomposed: a norm lies between" in html(page)
-    assert len(charts(page)) == 1
+    assert len(charts(page)) == 3, "the products, the softmax, and the mask"
 
 
 @pytest.mark.parametrize("token", ["<b>x</b>", "$x$"])
 def test_words_of_a_person_are_never_markup_in_the_reason(token: str) -> None:
-    page = visit(text=f"dog {token} cat", head="L1H8", step="scale")
+    page = visit(text=f"dog {token} cat", head="L1H8", step="score")
     assert "<b>x" not in html(page)
 
 
 def test_the_picture_has_the_numbers_of_every_stage(minilm: Encoder) -> None:
-    page = visit(text=SENTENCE, head="L3H1", q="10", k="2", step="words")
+    page = visit(text=SENTENCE, head="L3H1", q="10", k="2", step="writes")
     picture, trace = diagram(page)["picture"], minilm.trace(SENTENCE, layer=3)
     q, k = trace.q[1, 10], trace.k[1, 2]
     for row, numbers in zip(picture["products"], (q, k, q * k), strict=True):
@@ -287,18 +283,18 @@ def test_a_masked_key_has_a_score_and_is_said_to_be_masked() -> None:
 def test_the_picture_ends_with_the_answer_where_the_model_gives_one(
     model: str, text: str, head: str, query: int
 ) -> None:
-    at_answer = visit(model=model, text=text, head=head, q=str(query), step="words")
+    at_answer = visit(model=model, text=text, head=head, q=str(query), step="writes")
     answer = mv.predict(mv.load(model), text, [head])
     ends = sorted(zip(answer.words, answer.before, answer.after, strict=True), key=lambda end: -max(end[1:]))
     expected_bars = [(word, f"{percent(before)} → {percent(after)}") for word, before, after in ends[:3]]
     assert [(bar["name"], bar["value"]) for bar in diagram(at_answer)["picture"]["answer"]] == expected_bars
-    elsewhere = visit(model=model, text=text, head=head, q="2", k="0", step="words")
+    elsewhere = visit(model=model, text=text, head=head, q="2", k="0", step="writes")
     assert diagram(elsewhere)["picture"]["answer"] == []
 
 
 def test_the_words_of_each_key_are_a_table_to_download(minilm: Encoder) -> None:
     trace, output = minilm.trace(SENTENCE, layer=3), mv.explain_output(minilm, SENTENCE, "L3H1", 10)
-    opened = OpenStep("words", trace, 1, 10, 2, list(range(trace.n)), True, LIGHT, "About.", output=output)
+    opened = OpenStage("writes", trace, 1, 10, 2, list(range(trace.n)), True, LIGHT, "About.", output=output)
     table = _make_table(opened)
     assert table.columns == ("key", "token", "weight", "norm", "share", "towards", "away")
     assert [row[0] for row in table.rows] == list(range(trace.n))
@@ -307,49 +303,54 @@ def test_the_words_of_each_key_are_a_table_to_download(minilm: Encoder) -> None:
 
 
 def test_a_model_whose_heads_write_no_words_says_so(tiny_folder: Callable[[str], Path]) -> None:
-    page = visit(model=str(tiny_folder("olmo2")), step="words", head="L1H1", text="One dog barks.")
+    page = visit(model=str(tiny_folder("olmo2")), step="writes", head="L1H1", text="One dog barks.")
     picture = diagram(page)["picture"]
     assert "more than one norm and one matrix" in picture["written"]
     assert picture["written"] in unescape(page.said)
     assert sum(bar["number"] for bar in picture["layer"]) == pytest.approx(1, abs=1e-5)
 
 
-# Of every family one step, and for each step a family.
+# Of every family one stage, and for each stage a family.
 FAMILIES_DRAWN = list({FAMILIES[name]: name for name in DRAWN_FAMILIES}.values())
 PAIRS = (
-    *(("gpt2", "mask"), ("xlm-roberta", "mask"), ("opt", "x"), ("albert", "x"), ("distilbert", "linear")),
-    *(("longformer", "products"), ("llama", "scale"), ("big_bird", "softmax"), ("modernbert", "values")),
-    *(("albert", "concat"), ("xlm-roberta", "output"), ("gpt_neo", "scale"), ("llama", "words")),
+    *(("gpt2", "score"), ("xlm-roberta", "score"), ("opt", "x"), ("albert", "x"), ("distilbert", "project")),
+    *(("longformer", "score"), ("llama", "score"), ("big_bird", "share"), ("modernbert", "moved")),
+    *(("albert", "join"), ("xlm-roberta", "join"), ("gpt_neo", "score"), ("llama", "writes"), ("llama", "project")),
 )
 
 
 @pytest.mark.parametrize(
-    ("family", "step"), lanes.some([(family, step) for family in FAMILIES_DRAWN for step in STEPS], *PAIRS)
+    ("family", "step"), lanes.some([(family, step) for family in FAMILIES_DRAWN for step in STAGES], *PAIRS)
 )
-def test_every_step_of_every_family(family: str, step: str, tiny_folder: Callable[[str], Path]) -> None:
+def test_every_stage_of_every_family(family: str, step: str, tiny_folder: Callable[[str], Path]) -> None:
     page = visit(model=str(tiny_folder(family)), step=step, head="L2H3", text="One dog barks.")
-    normalised_first = step == "x" and FAMILIES[family].pre_norm is not False
-    assert len(charts(page)) == CHARTS.get(step, 1) + normalised_first
-    if step == "mask" and family not in ("longformer", "modernbert"):  # which see a window in some layers
+    more = 0
+    if step == "x":
+        more = FAMILIES[family].pre_norm is not False
+    elif step == "project":
+        more = 2 * FAMILIES[family].rotary
+    elif step == "score":
+        more = ("nothing is masked" not in page.said) - ('class="inside-why"' not in html(page))
+    assert len(charts(page)) == CHARTS[step] + more
+    if step == "score" and family not in ("longformer", "modernbert"):  # which see a window in some layers
         assert ("nothing is masked" in page.said) == (family not in tiny_models.CAUSAL)
-    assert (step, family) != ("concat", "albert") or "as wide as x was" in page.said
+    assert (step, family) != ("join", "albert") or "as wide as x was" in page.said
 
 
-def test_pairs_have_every_family_and_every_step() -> None:
+def test_pairs_have_every_family_and_every_stage() -> None:
     assert {family for family, _ in PAIRS} == set(FAMILIES_DRAWN)
-    assert {step for _, step in PAIRS} == set(STEPS)
+    assert {step for _, step in PAIRS} == set(STAGES)
 
 
 TURNED = ("cohere", "falcon", "gemma3_text", "gpt_neox", "gptj", "llama", "modernbert", "phi", "qwen3")
 
 
 @pytest.mark.parametrize("family", lanes.some(TURNED, "gemma3_text", "gpt_neox", "llama", "modernbert"))
-def test_places_turn_q_and_k_in_a_step_of_their_own(
+def test_positions_rotate_q_and_k(
     family: str, tiny: Callable[[str], Encoder], tiny_folder: Callable[[str], Path]
 ) -> None:
     trace = tiny(family).trace(SENTENCE, layer=2)
-    page = visit(model=str(tiny_folder(family)), step="turn", head="L2H3", text=SENTENCE, q="7", k="3")
-    assert [step["name"] for step in diagram(page)["steps"]] == list(EVERY_STEP)
+    page = visit(model=str(tiny_folder(family)), step="project", head="L2H3", text=SENTENCE, q="7", k="3")
     assert "Positions rotate q and k" in page.said
     assert f"is **{decimal(trace.q[3, 7, 0], 3)}**" in page.said.replace("= **", "is **")
     assert f"with it, it is **{decimal(trace.scores[3, 7, 3])}**" in page.said
@@ -358,7 +359,7 @@ def test_places_turn_q_and_k_in_a_step_of_their_own(
     )
     assert formulas_stand_on_one_line(page)
     assert ("(RMSNorm)" in page.said) is (family in ("gemma3_text", "qwen3"))
-    before, apart = charts(page)
+    before, apart = charts(page)[2:]
     drawn = [trace.before_turn[0][3, 7], trace.q[3, 7], trace.before_turn[1][3, 3], trace.k[3, 3]]
     for bars, numbers in zip(before["data"], drawn, strict=True):
         same(numbers_of(bars["y"]), numbers)
@@ -385,52 +386,47 @@ def test_the_score_at_another_distance_is_that_of_tokens_who_stand_there() -> No
     assert [colour == LIGHT.heads[1] for colour in figure.data[0].marker.color] == [place == 1 for place in range(7)]
 
 
-def test_a_model_without_turns_has_no_such_step() -> None:
-    page = visit(step="turn")
-    assert diagram(page)["step"] == "x"
-    assert "turn" not in [step["name"] for step in diagram(page)["steps"]]
+def test_a_model_without_rotation_shows_none() -> None:
+    assert "rotate" not in seen(step="project").said
 
 
-def test_a_step_that_no_head_has_is_said_unless_it_is_that_of_a_training() -> None:
+@pytest.mark.parametrize("step", STAGES_OF_OLD_LINKS)
+def test_an_old_link_opens_the_stage_of_its_step(step: str) -> None:
+    page = visit(step=step)
+    assert diagram(page)["stage"] == STAGES_OF_OLD_LINKS[step]
+    assert "Ignored in this link" not in page.said
+
+
+def test_a_stage_that_no_head_has_is_said_unless_it_is_the_step_of_a_training() -> None:
     assert "Ignored in this link: step=scales." in visit(step="scales").said
     assert "Ignored in this link" not in visit(step="77").said
 
 
 def test_heads_that_share_keys_say_so(tiny_folder: Callable[[str], Path]) -> None:
-    page = visit(model=str(tiny_folder("llama")), step="linear", head="L1H3", text="One dog barks.")
+    page = visit(model=str(tiny_folder("llama")), step="project", head="L1H3", text="One dog barks.")
     assert "$W_V$ have columns for only 2 of them. Heads 2 to 3 share one k and v" in page.said
     frames = [shape["x0"] for shape in charts(page)[0]["layout"]["shapes"]]
     assert frames == [23.5, 7.5, 7.5]  # the fourth queries, the second keys and values
     assert charts(page)[0]["layout"]["xaxis2"]["ticktext"] == ["H0–H1", "H2–H3"]
     assert "384, 12" not in page.said
-    assert "share keys and values" not in seen(step="linear").said
+    assert "share keys and values" not in seen(step="project").said
 
 
 def test_a_window_is_named_as_the_reason_of_the_mask(tiny_folder: Callable[[str], Path]) -> None:
-    page = visit(model=str(tiny_folder("mistral")), step="mask", head="L1H0", text=SENTENCE)
+    page = visit(model=str(tiny_folder("mistral")), step="score", head="L1H0", text=SENTENCE)
     assert "no token may look at a later one; this layer sees only a window of the text" in page.said
 
 
-def test_steps_are_gone_through_in_order() -> None:
+def test_the_picture_opens_stages_and_heads() -> None:
     page = visit()
-    for before, after in zip(list(STEPS), list(STEPS)[1:], strict=False):
-        assert diagram(page)["step"] == before
-        page.at.button(key="inside_on").click().run()
-        page.check()
-        assert page.url["step"] == after
-    assert not any(button.key == "inside_on" for button in page.at.button)
-
-
-def test_the_map_opens_steps_and_heads() -> None:
-    page = visit()
-    send(page, "step", "softmax")
-    assert page.url["step"] == "softmax"
+    send(page, "stage", "share")
+    assert page.url["step"] == "share"
     send(page, "head", 7)
     assert page.url["head"] == "L3H7"
     assert (page.url["q"], page.url["k"]) == ("10", "2")  # the tokens stay: only the head changes
     assert diagram(page)["head"] == 7
-    send(page, "step", "no such step")
-    assert page.url["step"] == "softmax"
+    send(page, "stage", "no such stage")
+    assert page.url["step"] == "share"
 
 
 def send(page: PageSession, event: str, value: object) -> None:
@@ -442,27 +438,27 @@ def send(page: PageSession, event: str, value: object) -> None:
 
 def test_the_numbers_are_the_model_s(minilm: Encoder) -> None:
     trace = minilm.trace(SENTENCE, layer=3)
-    assert f"= {trace.scores[1, 10, 2]:.2f}" in seen(step="products").said
-    assert f"**{trace.weights[1, 10, 2]:.1%}**" in seen(step="softmax").said
+    assert f"= {trace.scores[1, 10, 2]:.2f}" in seen(step="score").said
+    assert f"**{trace.weights[1, 10, 2]:.1%}**" in seen(step="share").said
     length = np.linalg.norm(trace.contribution(1)[10])
-    assert f"adds a vector of length {length:.2f}" in seen(step="output").said
-    assert f"is **{trace.q[1, 10, 0]:.3f}**" in seen(step="linear").said
+    assert f"adds a vector of length {length:.2f}" in seen(step="join").said
+    assert f"is **{trace.q[1, 10, 0]:.3f}**" in seen(step="project").said
 
 
 def test_the_loop_over_heads_is_compared() -> None:
-    assert "all heads at once" in seen(step="linear").said
-    assert "The largest difference between the two results is **" in seen(step="linear").said
+    assert "all heads at once" in seen(step="project").said
+    assert "The largest difference between the two results is **" in seen(step="project").said
 
 
 def test_without_the_division_softmax_saturates() -> None:
-    page = visit(step="scale")
+    page = visit(step="score")
     assert "Without the division: **100.0%**, **0.00** nats" in page.said
     page.at.toggle(key="inside_undivided").set_value(True).run()
     page.check()
     assert page.url["divide"] == "no"
-    bars = charts(page)[0]["data"]
+    bars = charts(page)[1]["data"]
     assert [bar["marker"]["opacity"] for bar in bars] == [0.35, 0.35, 1, 1]
-    send(page, "step", "softmax")
+    send(page, "stage", "share")
     assert "**100.0%**" in page.said
     assert page.at.toggle(key="inside_undivided").value is True
     page.at.toggle(key="inside_undivided").set_value(False).run()
@@ -472,11 +468,11 @@ def test_without_the_division_softmax_saturates() -> None:
 def test_the_softmax_without_the_division_is_not_called_the_model_s(minilm: Encoder) -> None:
     trace = minilm.trace(SENTENCE, layer=3)
     share, without = trace.weights[1, 10, 2], trace.undivided(1)[10, 2]
-    page_text = seen(step="softmax").said
+    page_text = seen(step="share").said
     assert r"A = \mathrm{softmax}\left(\frac{q k^\top}{\sqrt{d_k}}\right)" in page_text
     assert f"gives **{share:.1%}** of its attention" in page_text
     assert "This is the matrix\nthat Explore draws" in page_text
-    undivided = seen(step="softmax", divide="no")
+    undivided = seen(step="share", divide="no")
     assert formulas_stand_on_one_line(undivided)
     page_text = undivided.said
     assert "This is the matrix" not in page_text
@@ -485,12 +481,12 @@ def test_the_softmax_without_the_division_is_not_called_the_model_s(minilm: Enco
     assert r"$$\mathrm{softmax}\left(q k^\top\right)" in page_text
     assert f"would give **{without:.1%}** of its attention" in page_text
     assert f"in the model it gives {share:.1%}" in page_text
-    assert "Explore, and the steps after this, show the model itself." in page_text
+    assert "Explore, and the stages after this, show the model itself." in page_text
 
 
 @pytest.mark.parametrize("divided", [True, False])
 def test_the_softmax_of_a_row_by_hand_is_the_row(minilm: Encoder, divided: bool) -> None:
-    page = visit(text="Birds sing.", head="L3H1", step="softmax", q="1", k="2", **({} if divided else {"divide": "no"}))
+    page = visit(text="Birds sing.", head="L3H1", step="share", q="1", k="2", **({} if divided else {"divide": "no"}))
     table = [line.split("|")[1:-1] for line in page.said.splitlines() if line.startswith("| ")]
     rows = {cells[0].strip(" *"): [cell.strip(" *") for cell in cells[1:]] for cells in table}
     tokens = [token.text for token in minilm.encode("Birds sing.").text.tokens]
@@ -528,9 +524,9 @@ def test_a_model_that_scales_otherwise_gets_its_own_formula(tmp_path: Path) -> N
     sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "vocab_size": 400}
     config = GPT2Config(**sizes, scale_attn_weights=False, scale_attn_by_inverse_layer_idx=True)
     model = str(tiny_models.save_model(GPT2Model(config), tmp_path / "gpt2"))
-    page = visit(model=model, step="softmax", head="L1H0", text="One dog.")
+    page = visit(model=model, step="share", head="L1H0", text="One dog.")
     assert r"A = \mathrm{softmax}\left(0.5 \cdot q k^\top\right)" in page.said
-    page = visit(model=model, step="scale", head="L1H0", text="One dog.")
+    page = visit(model=model, step="score", head="L1H0", text="One dog.")
     assert "## Scaled before softmax" in page.said
     assert "This model does not divide by " in page.said
     assert ": it multiplies by 0.5." in page.said
@@ -586,7 +582,7 @@ def test_x_is_called_normalised_where_the_layer_does_so_first(family: str, tiny_
     page = visit(model=str(folder), step="x", head="L1H0", text="One dog barks.")
     assert "Each token is a vector of 32 numbers" in page.said
     assert ("**normalises first**" in page.said) is first
-    page = visit(model=str(folder), step="output", head="L1H0", text="One dog barks.")
+    page = visit(model=str(folder), step="join", head="L1H0", text="One dog barks.")
     assert "Then what entered the layer is added" in page.said
     assert ("not x, but what x was before it was normalised" in page.said) is first
     assert ("in this model that is x" in page.said) is not first
@@ -596,7 +592,7 @@ def test_x_is_called_normalised_where_the_layer_does_so_first(family: str, tiny_
 
 
 def test_another_head_layer_query_and_key() -> None:
-    page = visit(head="L0H2", step="products")
+    page = visit(head="L0H2", step="score")
     select(page, "layer", 5)
     assert page.url["head"] == "L5H2"
     select(page, "head", 11)
@@ -616,10 +612,10 @@ def test_a_pin_of_explore_is_taken_over() -> None:
 
 
 def test_another_sentence_forgets_the_tokens() -> None:
-    page = visit(q="14", k="13", step="products")
+    page = visit(q="14", k="13", step="score")
     page.read("Dogs bark.")
     assert "q" not in page.url
-    assert page.url["step"] == "products"
+    assert page.url["step"] == "score"
     assert "not there" not in page.said
 
 
@@ -644,17 +640,17 @@ def test_what_is_not_there_is_said(url: dict[str, str], messages: tuple[str, str
 @pytest.mark.parametrize("odd", [clean(t) for t in hostile.KINDS.values() if 0 < len(t) < 200])
 def test_odd_parameters_are_survived(odd: str) -> None:
     page = visit(head=odd, step=odd, q=odd, k=odd, divide=odd, costs=odd, pin=odd)
-    assert diagram(page)["step"] == "x"
+    assert diagram(page)["stage"] == "x"
     assert page.at.number_input(key="costs_d_model").value == 512
 
 
 ODD_TOKENS = ("script", "markdown image", "strike", "emoji family of seven code points", "hebrew")
 
 
-@pytest.mark.parametrize(("name", "step"), lanes.covering(ODD_TOKENS, ("products", "values", "output")))
+@pytest.mark.parametrize(("name", "step"), lanes.covering(ODD_TOKENS, ("score", "moved", "join")))
 def test_odd_tokens_are_drawn_as_text(name: str, step: str) -> None:
     page = visit(text=hostile.TEXTS.get(name, "שלום עולם $x$"), step=step)
-    assert len(charts(page)) == CHARTS.get(step, 1)
+    assert len(charts(page)) == CHARTS[step]
     ticks = [t for chart in charts(page) for axis in chart["layout"].values() for t in _ticks(axis)]
     assert not any("<s" in t or "<i" in t for t in ticks)
     assert "](http" not in page.said.replace("](https://arxiv.org", "")
@@ -665,13 +661,13 @@ def _ticks(axis: Any) -> list[str]:
 
 
 def test_two_sentences_and_gold_words() -> None:
-    assert len(charts(visit(text="The dog barks.", pair="It is loud.", step="softmax"))) == 1
-    assert len(charts(visit(text="The dogs bark .", step="values"))) == 1
+    assert len(charts(visit(text="The dog barks.", pair="It is loud.", step="share"))) == 1
+    assert len(charts(visit(text="The dogs bark .", step="moved"))) == 1
 
 
 def test_a_long_text_shows_the_tokens_that_matter(minilm: Encoder) -> None:
     typed = f"{SENTENCE} " * 12
-    page = visit(text=typed, step="values", q="40", k="3")
+    page = visit(text=typed, step="moved", q="40", k="3")
     trace = minilm.trace(typed, layer=3)
     assert f"Only {MAX_TOKENS} of {trace.n} tokens are drawn: the query, the key, and those" in page.said
     shown = choose_tokens(trace, 1, 40, 3)

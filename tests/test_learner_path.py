@@ -15,7 +15,7 @@ import pytest
 
 from mha_viz import numerals
 from mha_viz.app.inside import page as inside
-from mha_viz.app.inside.steps import STEPS
+from mha_viz.app.inside.stages import STAGES
 from mha_viz.app.lab import learning, questions
 from mha_viz.app.lab.page import SCENES
 from mha_viz.app.lab.questions import QuizQuestion
@@ -74,7 +74,7 @@ def understood(page: str, parameters: dict[str, str]) -> bool:
     patterns = {
         "why heads differ": {"experiment": lambda value: value in SCENES},
         "inside a head": {
-            "step": lambda value: value in (*STEPS, inside.COST_STEP),
+            "step": lambda value: value in (*STAGES, inside.COST_STAGE),
             "head": lambda value: value in HEADS,
             "q": lambda value: value == "10",
             "k": lambda value: value == "9",
@@ -141,7 +141,7 @@ def test_the_page_shows_every_question_with_the_way_to_its_answer() -> None:
 
 
 def test_what_it_costs_opens_the_calculator_right_below_the_map() -> None:
-    page = visit("inside a head", step=inside.COST_STEP)
+    page = visit("inside a head", step=inside.COST_STAGE)
     headings = [m.value.splitlines()[0] for m in page.at.markdown if m.value.startswith("##")]
     assert headings[0] == "## What it costs"
 

@@ -487,6 +487,12 @@ def test_the_label_of_a_cell_is_what_people_look_for() -> None:
     assert max(len(line) for cell in cells for line in cell.split("<br>")) <= 6  # fits on a phone
 
 
+def test_the_map_to_download_marks_the_heads_that_are_needed() -> None:
+    chart = draw_role_map([], list_heads(range(2), 4), None, LIGHT, needed=[Head(1, 3), Head(0, 0)])
+    (needed,) = [series for series in plotly(chart).data if series.name == "needed for sentence pairs"]
+    assert [(round(x), round(y)) for x, y in zip(needed.x, needed.y, strict=True)] == [(3, 1), (0, 0)]
+
+
 def test_sentences_begin_with_a_relation_that_has_some() -> None:
     for head in ("L2H4", "L1H5", "L5H0"):
         assert "The built-in sentences have no case" not in numbers(head=head).said

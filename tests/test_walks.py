@@ -101,7 +101,7 @@ STATES: Mapping[str, Place] = {
     "a head that does not exist": Place(COMPARE, {"tray": COMPARED.replace("L0H1", "L9H9")}),
     "numbers": Place(ROLES, {"level": "full"}),
     "numbers of a head": Place(ROLES, {"level": "full", "head": "L3H1"}),
-    "without the division": Place(INSIDE, {"step": "scale"}),
+    "without the division": Place(INSIDE, {"step": "score"}),
     "a step of the tour": Place(LAB, {"tour": "3"}),
     "lab, the repeater": Place(LAB, {"experiment": "repeater"}),
 }

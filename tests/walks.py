@@ -452,15 +452,13 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "a training": Walk("lab_trained_", radio("on hidden words only")),
         "another page": Walk("link:roles?model", link("Its roles")),
     },
-    "/inside_a_head?step=scale&head=L4H3&q=10&k=7": {
+    "/inside_a_head?step=score&head=L4H3&q=10&k=7": {
         "an earlier head": Walk("why:", within_text(".inside-why:not([hidden]) a"))
     },
     "/inside_a_head": {
-        "softmax": Walk("mha_block.step", within_text(".mha-block [data-stage=share] .title")),
+        "a stage": Walk("mha_block.stage", within_text(".mha-block [data-stage=share] .title")),
         "a key of the picture": Walk("mha_block.key", within_text(".mha-block .key:nth-child(6)")),
         "undivided": Walk("inside_undivided", lambda page: page.get_by_text("Without the division by").click()),
-        "the next step": Walk("inside_on", button("× v →")),
-        "the previous step": Walk("inside_back", lambda page: page.locator(".st-key-inside_back button").click()),
         "a query": Walk("inside_q", box("Query", "street")),
         "a key": Walk("inside_k", box("Key", "cross")),
         "a head of the map": Walk("mha_block.head", radio("Head 5")),

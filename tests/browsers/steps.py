@@ -127,8 +127,8 @@ def looks_inside(visit: Visit) -> None:
     """Open a step of the computation and check that its chart is drawn."""
     visit.open("/inside_a_head", head="L3H1", q="10", k="2")
     visit.click("button", "Softmax")
-    visit.asked(step="softmax")
-    visit.shows(".st-key-inside_step .js-plotly-plot")
+    visit.asked(step="share")
+    visit.shows(".st-key-inside_stage .js-plotly-plot")
 
 
 def plays(visit: Visit) -> None:

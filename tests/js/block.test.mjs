@@ -1,26 +1,8 @@
-// The picture of a head: the steps of its stages, the formulas, and the shades of vectors.
+// The picture of a head: the formulas and the shades of vectors.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groupSteps, splitSubscripts } from "../../mha_viz/browser/block/block.js";
+import { splitSubscripts } from "../../mha_viz/browser/block/block.js";
 import { computeShade } from "../../mha_viz/browser/block/stages.js";
-
-const step = (name, stage, inside) => ({ name, stage, inside });
-
-test("the steps of a stage stand together and in order", () => {
-  const found = groupSteps(
-    [step("x", "x", false), step("qk", "score", true), step("mask", "score", true), step("concat", "join", false)],
-    { x: "x", score: "Score", join: "W_O" },
-  );
-  assert.deepEqual(
-    found.map(({ label, inside, steps }) => [label, inside, steps.map(({ name }) => name)]),
-    [
-      ["x", false, ["x"]],
-      ["Score", true, ["qk", "mask"]],
-      ["W_O", false, ["concat"]],
-    ],
-  );
-  assert.deepEqual(groupSteps([], {}), []);
-});
 
 test("zero has the middle shade, and the largest number the last one", () => {
   assert.deepEqual([-100, 0, 100, 300].map(computeShade), [0, 128, 255, 255]);

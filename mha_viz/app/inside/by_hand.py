@@ -1,4 +1,4 @@
-"""The query and the key above every step, and the softmax of one row computed number by number."""
+"""The query and the key above every stage, and the softmax of one row computed number by number."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _format_power(value: float) -> str:
 
 
 def show_marked(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], theme: Theme) -> None:
-    """Show the text above a step, with the query and the key marked."""
+    """Show the text above the picture, with the query and the key marked."""
     marks = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
     if query == key:
         marks = {query: ("query and key", theme.heads[1])}

@@ -1,4 +1,4 @@
-"""The page *Inside a head*: a map of the attention block, the open step, and the cost of the block."""
+"""The page *Inside a head*: the picture of a head, the open stage, and the cost of the attention block."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import streamlit as st
 
 from mha_viz.app.inside import calculator
 from mha_viz.app.inside.by_hand import show_marked
+from mha_viz.app.inside.open_stage import OpenStage
 from mha_viz.app.inside.picture import build_picture
-from mha_viz.app.inside.step_parts import OpenStep
-from mha_viz.app.inside.steps import STEPS, TITLES, list_steps
+from mha_viz.app.inside.stages import STAGES, STAGES_OF_OLD_LINKS
 from mha_viz.app.service.caches import get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address
@@ -50,11 +50,11 @@ from mha_viz.quotes import shorten
 from mha_viz.request import Question, Request
 
 MASK_NAME = re.compile(r"[\[<]mask[\]>]", re.IGNORECASE)  # of the token that BERT and its relatives predict
-WORDS_STEP = "words"  # the only step that asks for the answer, which may take seconds
-COST_STEP = "cost"  # opens no step, so that the calculator directly follows the map
+ANSWER_STAGE = "writes"  # the only stage that asks for the answer, which may take seconds
+COST_STAGE = "cost"  # opens no stage, so that the calculator directly follows the picture
 
 
-def show_steps(url: Url) -> None:
+def show_head(url: Url) -> None:
     """Show the page for the request in the URL."""
     apply_style("inside")
     show_pending_error()
@@ -77,18 +77,17 @@ def show_steps(url: Url) -> None:
     else:
         d_model = trace.d_model if calculator.matches_paper(trace) else 0
         charts = _show_inside(page, trace, head)
-    step_container = st.container()
+    stage_container = st.container()
     costs = calculator.show_costs(attention, d_model)
-    with step_container if charts else st.container():
+    with stage_container if charts else st.container():
         download_panel.show_chart_downloads([*charts, *costs])
 
 
 def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]:
-    """Show the map of the block and the open step. Return the step's charts."""
+    """Show the picture of the head and the open stage. Return the stage's charts."""
     attention = page.attention
     query, key = _choose_pair(page, head)
-    # A number is a training step, for the page *Why heads differ*.
-    step = read_option("step", (*list_steps(trace), COST_STEP), r".*\D.*") or next(iter(STEPS))
+    name = _read_stage_name()
     tokens = choose_tokens(trace, head.head, query, key)
     output, parts = _explain(page, head, query), partial(_ask_model, page, verbs.split_scores, head, query)
     choices = st.container(horizontal=True, vertical_alignment="center", gap="small")
@@ -98,21 +97,27 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
         show_marked(trace, head.head, query, key, tokens, get_theme())
     description, code = _describe_charts(attention, head, query, key), _write_code(attention, head, query)
     is_divided = read_option("divide", ("no",), ".+") != "no"
-    open_step = OpenStep(
-        step, trace, head.head, query, key, tokens, is_divided, get_theme(), description, code, parts, output
+    stage = OpenStage(
+        name, trace, head.head, query, key, tokens, is_divided, get_theme(), description, code, parts, output
     )
     of_key = None if trace.mask[query, key] else _try_to_ask(partial(parts, (key,)))
-    answer = _ask_answer(page, trace, head, query) if step == WORDS_STEP else None
-    _show_picture(open_step, build_picture(open_step, of_key[0] if of_key else None, answer))
-    if step == COST_STEP:
+    answer = _ask_answer(page, trace, head, query) if name == ANSWER_STAGE else None
+    _show_picture(stage, build_picture(stage, of_key[0] if of_key else None, answer))
+    if name == COST_STAGE:
         return []
-    with st.container(key="inside_step"):
-        apply_style("inside_step", {"#open": f'[class*="_of_{step}"]'})
-        text = STEPS[step].show(open_step)
+    with st.container(key="inside_stage"):
+        apply_style("inside_stage", {"#open": f'[class*="_of_{name}"]'})
+        for show_part in STAGES[name].parts:
+            show_part(stage)
         follow_pointer(tokens, get_theme().heads[2])
-    with text:
-        _show_step_buttons(step, trace)
-    return open_step.charts
+    return stage.charts
+
+
+def _read_stage_name() -> str:
+    """Return the name of the stage that the URL opens, the first one by default."""
+    # A number is a training step, for the page *Why heads differ*.
+    name = read_option("step", (*STAGES, *STAGES_OF_OLD_LINKS, COST_STAGE), r".*\D.*") or next(iter(STAGES))
+    return STAGES_OF_OLD_LINKS.get(name, name)
 
 
 def _write_code(attention: Attention, head: Head, query: int) -> str:
@@ -249,33 +254,26 @@ def _read_tokens() -> dict[str, str]:
     return {name: str(token) for name, token in tokens.items() if token is not None}
 
 
-def _show_picture(o: OpenStep, picture: Mapping[str, Any]) -> None:
-    """Show the head as a picture of its stages, with controls for all steps and for the heads of the layer."""
+def _show_picture(o: OpenStage, picture: Mapping[str, Any]) -> None:
+    """Show the head as a picture of its stages, with controls for the stages and for the heads of the layer."""
     content = {
-        "steps": [
-            {
-                "name": name,
-                "label": row.label,
-                "shape": row.shape(o.trace),
-                "stage": row.stage,
-                "inside": row.is_per_head,
-            }
-            for name, row in list_steps(o.trace).items()
+        "stages": [
+            {"name": name, "label": stage.label, "shape": stage.shape(o.trace), "inside": stage.is_per_head}
+            for name, stage in STAGES.items()
         ],
-        "titles": dict(TITLES),
         "picture": dict(picture),
-        "step": o.step,
+        "stage": o.name,
         "heads": [get_theme().heads[i % len(get_theme().heads)] for i in range(o.trace.heads)],
         "head": o.head,
     }
-    draw_block(content, "inside_map", {"step": _on_step, "head": _on_head, "key": _on_key})
+    draw_block(content, "inside_map", {"stage": _on_stage, "head": _on_head, "key": _on_key})
 
 
 @report_errors()
-def _on_step() -> None:
-    step = read_sent_value("inside_map", "step")
-    if isinstance(step, str) and step in STEPS:
-        address.go(step=step)
+def _on_stage() -> None:
+    name = read_sent_value("inside_map", "stage")
+    if isinstance(name, str) and name in STAGES:
+        address.go(step=name)
 
 
 @report_errors()
@@ -293,17 +291,3 @@ def _on_key() -> None:
     key = parse_browser_number(read_sent_value("inside_map", "key"))
     if key is not None and 0 <= key < 10_000:
         address.go(**{**_read_tokens(), "k": str(key)})
-
-
-def _show_step_buttons(step: str, trace: Trace) -> None:
-    names = list(list_steps(trace))
-    number = names.index(step)
-    with st.container(horizontal=True):
-        for direction, target in (
-            ("back", number - 1),
-            ("on", number + 1),
-        ):  # the same keys at every step keep the keyboard focus
-            if 0 <= target < len(names):
-                title = STEPS[names[target]].label.replace("_k", "ₖ")
-                words = f"← {title}" if direction == "back" else f"{title} →"
-                st.button(words, key=f"inside_{direction}", on_click=address.go, kwargs={"step": names[target]})

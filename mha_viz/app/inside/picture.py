@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.app.inside.step_parts import OpenStep
+from mha_viz.app.inside.open_stage import OpenStage
 from mha_viz.attention.answers import Answer
 from mha_viz.attention.outputs import BIAS, INPUT_EMBEDDINGS, HeadOutput, WrittenWords, compute_links
 from mha_viz.attention.parts import GROUPS, ScoreParts
@@ -21,7 +21,7 @@ MAX_KEYS = 4  # maximum number of value vectors drawn at the stage that mixes th
 _Vector = npt.NDArray[np.float32]
 
 
-def build_picture(o: OpenStep, parts: ScoreParts | None, answer: Answer | None) -> Mapping[str, Any]:
+def build_picture(o: OpenStage, parts: ScoreParts | None, answer: Answer | None) -> Mapping[str, Any]:
     """Return the numbers of every stage, for one query and one key.
 
     ``parts``: those of the score; None if it cannot be split or is masked. ``answer``: that of the model at the query,

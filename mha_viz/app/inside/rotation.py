@@ -1,13 +1,11 @@
-"""The step *Rotate q, k*: queries and keys before and after rotary position embeddings."""
+"""The part of *q, k, v* that shows queries and keys before and after rotary position embeddings."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.inside.step_parts import OpenStep, draw_chart, show_shapes, split_columns
+from mha_viz.app.inside.open_stage import OpenStage, draw_chart, show_shapes, split_columns
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Trace
 from mha_viz.figures.charts import inside as draw
@@ -16,14 +14,15 @@ from mha_viz.numerals import decimal
 ROTARY = "[Su et al. 2021, section 3.2.2](https://arxiv.org/abs/2104.09864)"
 
 
-def show_rotation(o: OpenStep) -> Any:
-    """Show the rotation of q and k by their positions. Return the text column."""
+def show_rotation(o: OpenStage) -> None:
+    """Show the rotation of q and k by their positions, if the model has one."""
     t, rotation = o.trace, o.trace.rotation
-    assert rotation is not None  # other models have no such step
+    if rotation is None:
+        return
     text, charts = split_columns()
     with text:
         st.markdown(
-            rf"""## Positions rotate q and k
+            rf"""### Positions rotate q and k
 So far, q and k know nothing of position. In this model it enters here: numbers i and i + {_count_pairs(t)}
 of a query are taken as a point in a plane, which is **rotated about 0** by an angle that grows with the position m
 of the token, faster for small i and slower for large i:
@@ -51,7 +50,6 @@ distances.
     draw_chart(
         charts, o, "distances", distances_alt, lambda theme: draw.draw_distance_scores(t, rotation, *selection, theme)
     )
-    return text
 
 
 def _count_pairs(t: Trace) -> int:
@@ -80,7 +78,7 @@ def _explain_norms(rotation: Rotation) -> str:
     )
 
 
-def _compute_by_hand(o: OpenStep, rotation: Rotation) -> str:
+def _compute_by_hand(o: OpenStage, rotation: Rotation) -> str:
     """Write out the rotation of the first pair of the query's numbers."""
     half, query_before = _count_pairs(o.trace), o.trace.before_turn[0][o.head, o.query]
     query_after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
@@ -96,7 +94,7 @@ def _format_factor(number: float) -> str:
     return decimal(number, 3) if number >= 0 else f"({decimal(number, 3)})"
 
 
-def _compare_unrotated_score(o: OpenStep) -> str:
+def _compare_unrotated_score(o: OpenStage) -> str:
     """Say what the score would be without the rotation."""
     q, k = (vectors[o.head, token] for vectors, token in zip(o.trace.before_turn, (o.query, o.key), strict=True))
     score = float(o.trace.scores[o.head, o.query, o.key])

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.inside.step_parts import OpenStep, draw_chart
+from mha_viz.app.inside.open_stage import OpenStage, draw_chart
 from mha_viz.app.url import address
 from mha_viz.app.widgets.parts import show_remark
 from mha_viz.attention import Head
@@ -24,7 +24,7 @@ from mha_viz.numerals import decimal
 MAX_REASONS = 3  # maximum pairs of parts in the sentence
 
 
-def explain_score(o: OpenStep, container: Any) -> None:
+def explain_score(o: OpenStage, container: Any) -> None:
     """Explain the score of the query with the key below the charts of scores, if the key is not masked.
 
     While the pointer is on another drawn key, the page explains the score of that key instead. If this model's scores
@@ -63,7 +63,7 @@ def _make_table(parts: ScoreParts, description: str) -> Table:
     return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": description})
 
 
-def _write_sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
+def _write_sentence(o: OpenStage, parts: ScoreParts, names: list[str]) -> str:
     """Return a sentence with the pairs of parts that raise the score most, and the score.
 
     An earlier head in the sentence is a link.
@@ -89,7 +89,7 @@ def _write_sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     )
 
 
-def _draw_bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
+def _draw_bars(o: OpenStage, parts: ScoreParts, names: list[str]) -> str:
     """Return the chart ``draw.draw_sides`` as two HTML tables, because there is one for each key that is drawn."""
     tables = []
     for title, shown_parts in draw.iter_listed_parts(parts, names):
@@ -104,13 +104,13 @@ def _draw_bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     return f'<div class="inside-sides"{_write_visibility(o, parts)}>{"".join(tables)}</div>'
 
 
-def _draw_bar(o: OpenStep, value: float, low: float, length: float) -> str:
+def _draw_bar(o: OpenStage, value: float, low: float, length: float) -> str:
     """Return an HTML bar from 0 to a value, on an axis of length ``length`` that begins at ``low``."""
     sides = f"left: {100 * (min(value, 0) - low) / length:.1f}%; width: {100 * abs(value) / length:.1f}%"
     return f'<i style="{sides}; background: {draw.choose_bar_colour(value, o.theme)}"></i>'
 
 
-def _write_visibility(o: OpenStep, parts: ScoreParts) -> str:
+def _write_visibility(o: OpenStage, parts: ScoreParts) -> str:
     """Return the HTML attributes that show an element only while the pointer is on its key.
 
     When the pointer is elsewhere, the element of the pinned key is shown.
@@ -118,7 +118,7 @@ def _write_visibility(o: OpenStep, parts: ScoreParts) -> str:
     return f' data-key="{parts.key}"{" data-pinned" if parts.key == o.key else " hidden"}'
 
 
-def _link_head(o: OpenStep, parts: ScoreParts, number: int, names: list[str]) -> str:
+def _link_head(o: OpenStage, parts: ScoreParts, number: int, names: list[str]) -> str:
     if parts.groups[number] != HEADS:
         return escape(names[number])
     parameters = {name: value for name, value in address.get_parameters().items() if name not in ("on", "pin")}

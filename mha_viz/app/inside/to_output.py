@@ -1,17 +1,16 @@
-"""The steps from the attention weights to the output, one function per step."""
+"""The parts of the stages from the attention weights to the words. Each function shows an explanation and charts."""
 
 from __future__ import annotations
 
 from functools import partial
 from html import escape
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from mha_viz.app.inside.step_parts import (
+from mha_viz.app.inside.open_stage import (
     ALL_HEADS,
-    OpenStep,
+    OpenStage,
     draw_chart,
     make_more_expander,
     report_omitted_tokens,
@@ -27,8 +26,8 @@ from mha_viz.numerals import format_small, percent
 KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
 
 
-def show_values(o: OpenStep) -> Any:
-    """Show the step that mixes the values by the weights. Return the text column."""
+def show_values(o: OpenStage) -> None:
+    """Show how the weights mix the values."""
     t = o.trace
     text, charts = split_columns()
     row = t.weights[o.head, o.query]
@@ -57,11 +56,10 @@ decide *what* it takes from there.
         show_remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
     alt = "Weights, values, and weight times value"
     draw_chart(charts, o, "values", alt, lambda theme: draw.draw_values(t, o.head, o.query, o.tokens, theme, o.key))
-    return text
 
 
-def show_concatenation(o: OpenStep) -> Any:
-    """Show the step that concatenates the outputs of the heads. Return the text column."""
+def show_concatenation(o: OpenStage) -> None:
+    """Show the outputs of the heads side by side."""
     t = o.trace
     text, charts = split_columns()
     first = o.head * t.d_k
@@ -82,18 +80,17 @@ back through its own columns and the rows of $W_O$ that multiply them.
         )
     alt = f"The outputs of {t.heads} heads side by side"
     draw_chart(charts, o, "concat", alt, lambda theme: draw.draw_concatenation(t, o.head, o.query, theme))
-    return text
 
 
-def show_output(o: OpenStep) -> Any:
-    """Show the step that multiplies the concatenation by W_O. Return the text column."""
+def show_output(o: OpenStage) -> None:
+    """Show how W_O mixes the outputs of the heads."""
     t = o.trace
     length = float(np.linalg.norm(t.contribution(o.head)[o.query]))
     layer_input = "not x, but what x was before it was normalised" if t.pre_norm else "in this model that is x"
     text, charts = split_columns()
     with text:
         st.markdown(
-            r"""## $W_O$ mixes the outputs of the heads
+            r"""### $W_O$ mixes the outputs of the heads
 **The output is a sum with one term for each head.**
 
 $$\mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W_O = \sum_i \mathrm{head}_i W_O^{(i)}$$
@@ -127,11 +124,10 @@ All {t.heads} terms and the bias together differ from the output of the model it
     lengths = "Weights, and lengths of the weighted values"
     selection = (o.head, o.query, o.tokens, o.key)
     draw_chart(charts, o, "norms", lengths, lambda theme: draw.draw_weights_and_norms(t, *selection, theme))
-    return text
 
 
-def show_words(o: OpenStep) -> Any:
-    """Show the words that the head writes. Return the text column."""
+def show_words(o: OpenStage) -> None:
+    """Show the words that the head writes."""
     text, charts = split_columns()
     with text:
         st.markdown(
@@ -142,7 +138,7 @@ Each key's vector, $A_{ij}\,(x_j W_V + b_V)\,W_O$, moves the query towards some 
     if isinstance(o.output, str):
         with text:
             show_remark(o.output)
-        return text
+        return
     with text, make_more_expander():
         matrix_name = {OUTPUT_MATRIX: "the model’s own output matrix", INPUT_EMBEDDINGS: "its input embeddings"}[
             o.output.matrix
@@ -159,17 +155,16 @@ all heads and the bias add to {o.quote_token(o.query)}; all shares sum to 1.
     selection = (o.head, o.query, o.tokens, o.key)
     draw_lengths, table = lambda theme: draw.draw_weights_and_norms(o.trace, *selection, theme), partial(_make_table, o)
     o.charts.append(o.make_chart("words", "Weights, and lengths of what each key adds", draw_lengths, table))
-    return text
 
 
-def _make_table(o: OpenStep) -> Table:
+def _make_table(o: OpenStage) -> Table:
     """Return a table with a row for each key: its weight, norm, share, and the words."""
     assert isinstance(o.output, HeadOutput)
     table = o.output.table().reset_index()
     return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": o.description})
 
 
-def _show_word_table(o: OpenStep, output: HeadOutput) -> None:
+def _show_word_table(o: OpenStage, output: HeadOutput) -> None:
     """Show a table with the words of each drawn key, the one with the largest share first."""
     rows = [
         f"<tr><th><bdi>{escape(o.trace.text.tokens[key].drawn)}</bdi></th><td>{percent(float(output.weights[key]))}</td>"
@@ -181,7 +176,7 @@ def _show_word_table(o: OpenStep, output: HeadOutput) -> None:
     st.html(f'<table class="inside-words"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>')
 
 
-def _compare_measures(o: OpenStep) -> str:
+def _compare_measures(o: OpenStage) -> str:
     """Say whether the largest weight and the longest contribution belong to the same token in this row."""
     weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
     heaviest_key, longest_key = int(weights.argmax()), int(lengths.argmax())

@@ -1,27 +1,26 @@
-"""The steps from x to the attention weights, one function per step. Each shows an explanation and charts."""
+"""The parts of the stages from x to the attention weights. Each function shows an explanation and charts."""
 
 from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.distance import entropy
 from mha_viz.app.inside.by_hand import format_softmax_table, make_row_table
-from mha_viz.app.inside.score_parts import explain_score
-from mha_viz.app.inside.step_parts import (
+from mha_viz.app.inside.open_stage import (
     ALL_HEADS,
     ONE_HEAD,
-    OpenStep,
+    OpenStage,
     draw_chart,
     make_more_expander,
     report_omitted_tokens,
     show_shapes,
     split_columns,
 )
+from mha_viz.app.inside.score_parts import explain_score
 from mha_viz.app.widgets.download_panel import PageChart
 from mha_viz.app.widgets.parts import show_remark
 from mha_viz.app.widgets.url_controls import bind_control
@@ -30,8 +29,8 @@ from mha_viz.figures.charts import inside as draw
 from mha_viz.numerals import decimal, format_small, percent
 
 
-def show_vectors(o: OpenStep) -> Any:
-    """Show the input vectors x. Return the text column."""
+def show_vectors(o: OpenStage) -> None:
+    """Show the input vectors x."""
     t = o.trace
     tokens = draw.choose_first_tokens(t, o.query, o.key)
     norm_note = (
@@ -60,11 +59,10 @@ Each token is a vector of {t.d_model} numbers.{norm_note} All {t.heads} heads re
             lambda theme: draw.draw_unnormalised_inputs(t, tokens, o.query, o.key, theme),
         )
     draw_chart(charts, o, "x", alt, lambda theme: draw.draw_inputs(t, tokens, o.query, o.key, theme))
-    return text
 
 
-def show_linear(o: OpenStep) -> Any:
-    """Show the projections of x to q, k and v. Return the text column."""
+def show_linear(o: OpenStage) -> None:
+    """Show the projections of x to q, k and v."""
     t, p = o.trace, o.trace.parameters
     first = o.head * t.d_k
     product = float(t.x[o.query] @ p.w_q[:, first])
@@ -103,10 +101,9 @@ of $d_k$ = {t.d_k} numbers: all {t.d_model} numbers of x enter each of them.
         f"The three matrices of head {o.head}",
         lambda theme: draw.draw_head_matrices(t, o.head, theme),
     )
-    return text
 
 
-def _explain_shared_keys(o: OpenStep) -> str:
+def _explain_shared_keys(o: OpenStage) -> str:
     """Explain which heads share keys and values; empty if each head has its own."""
     t = o.trace
     if t.key_heads == t.heads:
@@ -141,8 +138,8 @@ def _compare_with_loop(t: Trace) -> None:
     )
 
 
-def show_products(o: OpenStep) -> Any:
-    """Show the product of a query and a key. Return the text column."""
+def show_products(o: OpenStage) -> None:
+    """Show the product of a query and a key."""
     t = o.trace
     text, charts = split_columns()
     score = float(t.scores[o.head, o.query, o.key])
@@ -169,15 +166,16 @@ Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $
         )
     alt = f"q, k and their products; the sum is {decimal(score)}"
     draw_chart(charts, o, "products", alt, lambda theme: draw.draw_products(t, o.head, o.query, o.key, theme))
-    return text
 
 
-def show_scale(o: OpenStep) -> Any:
-    """Show the division of the scores by √d_k. Return the text column."""
+def show_scale(o: OpenStage) -> None:
+    """Show the division of the scores by √d_k."""
     t = o.trace
     text, charts = split_columns()
     with text:
-        st.markdown("## Divided, so that softmax stays soft" if t.has_standard_scaling else "## Scaled before softmax")
+        st.markdown(
+            "### Divided, so that softmax stays soft" if t.has_standard_scaling else "### Scaled before softmax"
+        )
         if not t.has_standard_scaling:
             show_remark(f"This model does not divide by √d_k: it multiplies by {t.scaling:.4g}.")
         st.markdown("Softmax of large scores **saturates**: one weight takes nearly all.")
@@ -198,10 +196,9 @@ head stops learning. This is why the scores are divided ({ONE_HEAD}, with its fo
     selection = (o.head, o.query, o.tokens, o.key)
     draw_chart(charts, o, "scale", alt, lambda theme: draw.draw_softmaxes(t, *selection, theme, o.is_divided))
     explain_score(o, charts)
-    return text
 
 
-def _describe_saturation(o: OpenStep) -> str:
+def _describe_saturation(o: OpenStage) -> str:
     """Return the row's entropy and largest weight, with and without the division."""
     t = o.trace
     row, undivided_weights = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
@@ -215,7 +212,7 @@ def _describe_saturation(o: OpenStep) -> str:
     )
 
 
-def _show_division_switch(o: OpenStep) -> None:
+def _show_division_switch(o: OpenStage) -> None:
     label = r"Without the division by $\sqrt{d_k}$"
     bind_control(
         st.toggle, label, "divide", not o.is_divided, change=lambda is_on: {"divide": "no" if is_on else None},
@@ -223,8 +220,8 @@ def _show_division_switch(o: OpenStep) -> None:
     )  # fmt: skip
 
 
-def show_mask(o: OpenStep) -> Any:
-    """Show the mask. Return the text column."""
+def show_mask(o: OpenStage) -> None:
+    """Show which tokens the mask hides, as a chart if it hides any."""
     t = o.trace
     text, charts = split_columns()
     masked_count = int(t.mask.sum())
@@ -236,18 +233,16 @@ def show_mask(o: OpenStep) -> Any:
         else "This model reads in both directions: **nothing is masked**, every token may look at every token."
     )
     with text:
-        st.markdown(f"## Who may look at whom\n{sentence}")
-        show_shapes(f"mask {t.n} × {t.n}")
+        st.markdown(f"### Who may look at whom\n{sentence}")
     with text, make_more_expander():
         st.markdown(
             "The mask is the same for all heads. A model that reads left to right, such as GPT-2, masks the upper "
             "triangle; padding in a batch masks whole columns."
         )
-    with text:
-        report_omitted_tokens(o)
+    if not t.masked:
+        return
     alt = f"Which keys each query may look at; {masked_count} cells are masked"
     draw_chart(charts, o, "mask", alt, lambda theme: draw.draw_mask(t, o.tokens, o.query, o.key, theme))
-    return text
 
 
 def _explain_mask(t: Trace) -> str:
@@ -256,8 +251,8 @@ def _explain_mask(t: Trace) -> str:
     return "; t".join([reasons[0], *(reason[1:] for reason in reasons[1:])])
 
 
-def show_softmax(o: OpenStep) -> Any:
-    """Show the softmax of the scores. Return the text column."""
+def show_softmax(o: OpenStage) -> None:
+    """Show the softmax of the scores."""
     t = o.trace
     weights = t.weights[o.head] if o.is_divided else t.undivided(o.head)
     text, charts = split_columns()
@@ -269,7 +264,7 @@ def show_softmax(o: OpenStep) -> Any:
         _show_division_switch(o)
         if not o.is_divided:
             show_remark(
-                "The map shows what this head would do. Explore, and the steps after this, show the model itself."
+                "The map shows what this head would do. Explore, and the stages after this, show the model itself."
             )
         show_shapes(f"A {t.heads} heads × {t.n} × {t.n}")
         make_more_expander().markdown(words)
@@ -284,10 +279,9 @@ def show_softmax(o: OpenStep) -> Any:
         charts, o, "softmax", alt, lambda theme: draw.draw_token_matrix(t, weights, o.tokens, o.query, o.key, theme)
     )
     o.charts.append(_make_row_chart(o))
-    return text
 
 
-def _make_row_chart(o: OpenStep) -> PageChart:
+def _make_row_chart(o: OpenStage) -> PageChart:
     """Return the row that is computed by hand, as a chart to download with the numbers of the table."""
     label = "The row by hand: its scores, and the softmax of them"
     selection = (o.trace, o.head, o.query, o.tokens, o.key)
@@ -297,7 +291,7 @@ def _make_row_chart(o: OpenStep) -> PageChart:
     return o.make_chart("row", label, lambda theme: draw.draw_softmaxes(*selection, theme, o.is_divided), numbers)
 
 
-def _write_softmax(o: OpenStep) -> tuple[str, str]:
+def _write_softmax(o: OpenStage) -> tuple[str, str]:
     """Return the formula of the softmax, and an explanation with the numbers of this row."""
     t = o.trace
     share = percent(float(t.weights[o.head, o.query, o.key]))
@@ -311,7 +305,7 @@ that Explore draws; the model's own differs from what is computed here by at mos
     return formula, words
 
 
-def _write_undivided_softmax(o: OpenStep, share: float) -> tuple[str, str]:
+def _write_undivided_softmax(o: OpenStage, share: float) -> tuple[str, str]:
     """Return the formula and an explanation without the division."""
     t, scores_tex = o.trace, _write_scaled_scores(o.trace)
     formula = rf"""## Scores become shares, here without the division

@@ -68,9 +68,10 @@ def _make_map(evidence: Evidence, head: Head | None, description: str) -> PageCh
     kinds = filters.read_filters().kinds
     findings, profile = overview.filter_findings(evidence, kinds), evidence.profiles[0]
     recipes = list_head_recipes(profile.model, str(profile.facts.get("revision", "")))
+    needed = overview.find_needed(evidence)
 
     def draw(theme: Theme) -> Any:
-        return draw_role_map(findings, profile.heads(), head, theme, recipes)
+        return draw_role_map(findings, profile.heads(), head, theme, recipes, needed)
 
     return PageChart(
         "Map of roles",

@@ -117,14 +117,14 @@ def _draw_static_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[
     """
     roles, profile = group_by_head(filter_findings(evidence, kinds)), evidence.profiles[0]
     recipes = load_recipes(evidence)
-    by_keys, needs = _load_key_shares(evidence), _find_needed(evidence)
+    by_keys, needs = _load_key_shares(evidence), find_needed(evidence)
     return {
         head: _draw_square(head, roles.get(head, []), recipes.get(head), by_keys.get(head), needs.get(head))
         for head in profile.heads()
     }
 
 
-def _find_needed(evidence: Evidence) -> dict[Head, PairResults]:
+def find_needed(evidence: Evidence) -> dict[Head, PairResults]:
     """Return the heads that sentence pairs need; empty if that was not measured."""
     return {head: need for head, need in find_needs(evidence.table(NEEDED)).items() if need.is_needed}
 
@@ -252,7 +252,7 @@ def _explain_shapes(evidence: Evidence) -> str:
         role for findings in group_by_head(evidence.findings()).values() for role in _list_further_kinds(findings)
     }
     entries = "".join(f"<span>{_draw_dot(role)}also {role}</span>" for role in COLOURS if role in further_kinds)
-    entries += f"<span>{NEEDED_MARK}needed for sentence pairs</span>" if _find_needed(evidence) else ""
+    entries += f"<span>{NEEDED_MARK}needed for sentence pairs</span>" if find_needed(evidence) else ""
     if not entries:
         return ""
     label = "What the shapes in the corners mean"

@@ -124,16 +124,16 @@ def draw_block(content: dict[str, Any], key: str, callbacks: Mapping[str, Callab
     """Draw a head as one picture of its stages, each of which unfolds in place.
 
     Args:
-        content: steps [{name, label, shape, stage, inside}] in order; step, the open one; titles, of the stages by
-            name; heads [colour]; head, the chosen one; picture, the numbers (``app.inside.picture``).
+        content: stages [{name, label, shape, inside}] in order; stage, the name of the open one; heads [colour];
+            head, the chosen one; picture, the numbers (``app.inside.picture``).
         key: the key of the component.
-        callbacks: the callbacks "step", "head" and "key". ``st.session_state[key]`` holds the value of that name: the
-            name of a step, the number of a head, or that of a token.
+        callbacks: the callbacks "stage", "head" and "key". ``st.session_state[key]`` holds the value of that name: the
+            name of a stage, the number of a head, or that of a token.
     """
     _get_renderer("block")(
         key=key,
         data=content,
-        on_step_change=callbacks["step"],
+        on_stage_change=callbacks["stage"],
         on_head_change=callbacks["head"],
         on_key_change=callbacks["key"],
     )

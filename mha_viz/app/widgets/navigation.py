@@ -83,7 +83,7 @@ READ_PARAMETERS = ("text", "pair", "model", "head")  # parameters that the text 
 # CSS selectors of the elements that each step highlights; the page scrolls to the first one.
 STEP_SELECTORS = (
     (".st-key-explorer *::part(grid)",),
-    (".st-key-inside_map", ".st-key-inside_step"),
+    (".st-key-inside_map", ".st-key-inside_stage"),
     (".st-key-lab_stage",),
     (".mha-map", ".st-key-head_card"),
     (".st-key-compare",),

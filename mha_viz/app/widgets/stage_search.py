@@ -49,7 +49,7 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(("narrow", "wide", "split", "chunk", "chunks", "cut", "part", "parts"), (CUT, COUNT)),
         **dict.fromkeys(("divide", "divisible", "overlap"), (CUT,)),
         **dict.fromkeys(("same", "equal", "alike", "copy", "copies", "symmetry"), (IDENTICAL, OUTPUT)),
-        **dict.fromkeys(("w_o", "wo", "gradient", "gradients"), (OUTPUT, "inside output")),
+        **dict.fromkeys(("w_o", "wo", "gradient", "gradients"), (OUTPUT, "inside join")),
         **dict.fromkeys(
             ("random", "initialisation", "initialization", "init", "start", "seed", "diverse", "diversity"),
             (RANDOM, IDENTICAL),
@@ -65,9 +65,9 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(("input", "fed", "feed", "gets"), ("inside x",)),
         **dict.fromkeys(("learn", "learns", "learned", "learnt", "role", "roles", "task"), ("toy",)),
         **dict.fromkeys(("parallel", "sequential", "layer", "layers"), ("repeater",)),
-        **dict.fromkeys(("size", "d_model", "d_k", "dimension", "512", "length", "width"), ("inside linear", COUNT)),
+        **dict.fromkeys(("size", "d_model", "d_k", "dimension", "512", "length", "width"), ("inside project", COUNT)),
         **dict.fromkeys(("cost", "memory", "parameters"), ("inside cost",)),
-        **dict.fromkeys(("concat", "concatenate", "concatenated", "concatenation", "sum", "merge"), ("inside output",)),
+        **dict.fromkeys(("concat", "concatenate", "concatenated", "concatenation", "sum", "merge"), ("inside join",)),
         **dict.fromkeys(("why", "why heads differ", "different", "unique", "differ"), (OUTPUT, RANDOM, IDENTICAL)),
         "bank": ("bank",),
     }
@@ -116,14 +116,14 @@ def _list_stages() -> dict[str, StageAnswer]:
     parameters = {name: bank[name] for name in ("text", "head", "pin")}
     questions = {
         "x": "What does each head get?",
-        "linear": "How long is the text, and how wide are its vectors?",
+        "project": "How long is the text, and how wide are its vectors?",
         "cost": "What does it cost to have many heads?",
-        "output": "Where do heads meet again?",
+        "join": "Where do heads meet again?",
     }
     return {
         **{
-            f"inside {step}": StageAnswer("Inside", question, inside_page, scene | {"step": step})
-            for step, question in questions.items()
+            f"inside {stage}": StageAnswer("Inside", question, inside_page, scene | {"step": stage})
+            for stage, question in questions.items()
         },
         "repeater": StageAnswer(
             "Two layers", "Are layers parallel, as heads are?", "why heads differ", scene | {"experiment": "repeater"}

@@ -11,31 +11,9 @@ import { drawDetail, drawFace } from "./stages.js";
 const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
 const DWELL = 90; // milliseconds before a stage opens under the pointer, so that crossing it opens nothing
 
-/**
- * A step of multi-head attention (app/inside).
- *
- * @typedef {{ name: string, label: string, shape: string, stage: string, inside: boolean }} Step
- */
+/** @typedef {{ name: string, label: string, shape: string, inside: boolean }} Stage */
 
-/** @typedef {{ name: string, label: string, inside: boolean, steps: Step[] }} Stage */
-
-/**
- * @typedef {{ steps: Step[], step: string, titles: Record<string, string>, heads: string[], head: number,
- *   picture: Picture }} BlockData
- */
-
-// Group the steps by stage, in order.
-/** @type {(steps: Step[], titles: Record<string, string>) => Stage[]} */
-export function groupSteps(steps, titles) {
-  /** @type {Stage[]} */
-  const stages = [];
-  for (const step of steps) {
-    const last = stages.at(-1);
-    if (last?.name === step.stage) last.steps.push(step);
-    else stages.push({ name: step.stage, label: titles[step.stage], inside: step.inside, steps: [step] });
-  }
-  return stages;
-}
+/** @typedef {{ stages: Stage[], stage: string, heads: string[], head: number, picture: Picture }} BlockData */
 
 // Split "W_Q  W_K" into text and subscripts.
 /** @type {(text: string) => string[]} */
@@ -44,22 +22,7 @@ export const splitSubscripts = (text) => text.split(/_(\w+)/);
 const makeFormula = (text) => splitSubscripts(text).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: BlockData) => void }} */
-export function block(root, send) {
-  let step = "";
-  return {
-    show: (data) => {
-      drawBlock(root, send, data);
-      if (step && step !== data.step) scrollBack(document.querySelector(".st-key-inside_step"));
-      step = data.step;
-    },
-  };
-}
-
-// Scroll back to the beginning of a step that was opened from the end of another one.
-/** @type {(opened: Element | null) => void} */
-function scrollBack(opened) {
-  if (opened && opened.getBoundingClientRect().top < 0) opened.scrollIntoView();
-}
+export const block = (root, send) => ({ show: (data) => drawBlock(root, send, data) });
 
 // Redraw the picture after each change; the keyboard focus stays where it was.
 /** @type {(root: HTMLElement, send: Send, data: BlockData) => void} */
@@ -68,7 +31,7 @@ function drawBlock(root, send, data) {
   const { activeElement } = /** @type {Document | ShadowRoot} */ (root.getRootNode());
   const index = order().indexOf(/** @type {HTMLButtonElement} */ (activeElement));
   const wasOver = root.querySelector(".stage.open")?.getAttribute("data-stage");
-  const stages = groupSteps(data.steps, data.titles).map((stage) => drawStage(stage, data, send));
+  const stages = data.stages.map((stage) => drawStage(stage, data, send));
   const row = make("div", { class: "row", role: "toolbar", "aria-label": "Stages of a head", onkeydown: walkStages });
   row.append(...stages);
   row.style.setProperty("--own", data.heads[data.head]);
@@ -87,10 +50,9 @@ function drawBlock(root, send, data) {
 const getButton = (stage) => /** @type {HTMLButtonElement} */ (stage.querySelector(".title"));
 
 /** @type {(stage: Stage, data: BlockData, send: Send) => HTMLElement} */
-function drawStage({ name, label, inside, steps }, data, send) {
-  const shape = steps.find((step) => step.name === data.step)?.shape ?? steps[0].shape;
-  const isPinned = steps.some((step) => step.name === data.step);
-  const choose = () => !isPinned && send("step", steps[0].name);
+function drawStage({ name, label, shape, inside }, data, send) {
+  const isPinned = name === data.stage;
+  const choose = () => !isPinned && send("stage", name);
   const title = make(
     "button",
     { type: "button", class: "title", tabIndex: -1, onclick: choose },
@@ -99,30 +61,13 @@ function drawStage({ name, label, inside, steps }, data, send) {
   );
   const face = make("div", { class: "face", "aria-hidden": true, onclick: choose }, ...drawFace(name, data.picture));
   const detail = make("div", { class: "detail" }, ...drawDetail(name, data.picture, send));
-  const tabs = steps.length > 1 ? [drawTabs(steps, data.step, send)] : [];
-  const top = make("header", {}, title, ...tabs);
-  const stage = make("section", { class: `stage${inside ? " inside" : ""}` }, top, face, detail);
+  const stage = make("section", { class: `stage${inside ? " inside" : ""}` }, title, face, detail);
   stage.dataset.stage = name;
   if (isPinned) {
     stage.dataset.pinned = "";
     title.setAttribute("aria-current", "step");
   }
   return stage;
-}
-
-// Draw the steps of a stage, which its numbers below the picture show one by one.
-/** @type {(steps: Step[], step: string, send: Send) => HTMLElement} */
-function drawTabs(steps, step, send) {
-  const tabs = steps.map(({ name, label }) => {
-    const tab = make(
-      "button",
-      { type: "button", class: "step", onclick: () => send("step", name) },
-      ...makeFormula(label),
-    );
-    if (name === step) tab.setAttribute("aria-current", "true");
-    return tab;
-  });
-  return make("div", { class: "tabs" }, ...tabs);
 }
 
 /** @type {(stages: HTMLElement[], opened: HTMLElement | null) => void} */

@@ -68,13 +68,13 @@ const DETAILS = {
     ...(score.why.length ? [makeNote("The key, compared with the other keys:"), drawBars(score.why)] : []),
   ],
   share: ({ shares }, send) => [drawShares(shares, send)],
-  moved: ({ names }) => [makeNote("Each v, times its share; the sum goes to ", isolateText(names[0]), ".")],
+  moved: ({ names }) => [makeNote("Each v, times its share; the sum goes to “", isolateText(names[0]), "”.")],
   // Where what the layer adds is not a sum over heads, because another norm follows, heads write no words.
   join: ({ layer, names, written }) => [
     makeNote(
-      `Share of each head in ${typeof written === "string" ? "W_O’s output for" : "what the layer adds to"} `,
+      `Share of each head in ${typeof written === "string" ? "W_O’s output for" : "what the layer adds to"} “`,
       isolateText(names[0]),
-      ":",
+      "”:",
     ),
     drawBars(layer),
   ],
@@ -82,7 +82,7 @@ const DETAILS = {
     ...(typeof written === "string"
       ? [makeNote(written)]
       : [
-          drawWords(["From ", isolateText(names[1]), `, ${written.share} of what the layer adds`], written.key),
+          drawWords(["From “", isolateText(names[1]), `”, ${written.share} of what the layer adds`], written.key),
           drawWords([`From all keys, ${written.head}`], written.whole),
           ...(written.is_embedding ? [makeNote("Compared with the input embeddings.")] : []),
         ]),

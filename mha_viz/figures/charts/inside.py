@@ -282,7 +282,10 @@ def draw_softmaxes(
             series.append(Bars(range(len(indices)), numbers, colour, opacity=opacity, group=name, plot=plot, **words))
     x, y = token_axis(trace, tokens, (query, key)), number_axis(theme, 5)
     above, below = divide_height(2, 0.2)
-    plots = [Plot(x, y, "Scores", up=above), Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", up=below)]
+    plots = [
+        Plot(replace(x, same_as=1, has_labels=False), y, "Scores", up=above),
+        Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", up=below),
+    ]
     legend = Legend(up=1.09, clicks="double")
     return build_chart(theme, series, plots, 350, top=62, left=45, titles_left=True, legend=legend, bar_gap=0.25)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -40,13 +40,14 @@ def draw_role_map(
     chosen: Head | None,
     theme: Theme,
     recipes: Sequence[HeadRecipe] = (),
+    needed: Collection[Head] = (),
 ) -> Chart:
     """Draw ``every`` head, layers × heads, in the colour of the role that people look for most.
 
     The larger the role's gain, the stronger the colour; it is faint if the head does not beat the strongest simple
-    rule, and a sign shows how the head compares with that rule. Small squares mark further kinds of roles. The line
-    below a cell is the head's recipe; its length is the share that the recipe explains. The label of a cell is the
-    head's name.
+    rule, and a sign shows how the head compares with that rule. Small squares mark further kinds of roles, and
+    dots the heads that are ``needed`` for sentence pairs. The line below a cell is the head's recipe; its length is the
+    share that the recipe explains. The label of a cell is the head's name.
     """
     roles, recipe_words = group_by_head(findings), {recipe.head: recipe.describe(simplify_rule) for recipe in recipes}
     shape = every[-1].layer + 1, every[-1].head + 1
@@ -61,6 +62,7 @@ def draw_role_map(
         [
             *(series for role in present for series in _build_role_series(role, roles, shape, theme)),
             *_recipe_lines(recipes, theme),
+            *_mark_needed(needed, theme),
             *_sign_legend(findings, theme),
             squares,
         ],
@@ -95,6 +97,13 @@ def _build_role_series(
         Points([None], [None], 12, colour, is_square=True, name=role),
         Points(x, y, 7, colour, 1, theme.paper, is_square=True, hover="", in_legend=False),
     )
+
+
+def _mark_needed(heads: Collection[Head], theme: Theme) -> Iterator[Points]:
+    """Draw a dot in the corner of each of these heads."""
+    if heads:
+        x, y = [head.head - 0.4 for head in heads], [head.layer + 0.3 for head in heads]
+        yield Points(x, y, 7, theme.ink, 1, theme.paper, hover="", name="needed for sentence pairs")
 
 
 def _sign_legend(findings: Sequence[Finding], theme: Theme) -> Iterator[Points]:

@@ -1,4 +1,4 @@
-"""Functions shared by all steps: the open head and tokens, charts, shapes, and the note on omitted tokens."""
+"""Functions shared by all stages: the open head and tokens, charts, shapes, and the note on omitted tokens."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.037
 
 
 @dataclass(frozen=True)
-class OpenStep:
-    """The open step, with the head and the tokens that it is shown for.
+class OpenStage:
+    """The open stage, with the head and the tokens that it is shown for.
 
     Attributes:
-        step: the name of the step.
+        name: the name of the stage, a key of STAGES.
         trace: the intermediate results of the layer.
         head, query, key: the open head of the layer, and two tokens.
         tokens: the tokens that charts show.
@@ -38,10 +38,10 @@ class OpenStep:
         code: the Python code that computes its numbers.
         score_parts: splits the scores of the query with the given keys into parts; None if that is impossible.
         output: what the head writes at the query, or the reason why its words cannot be named.
-        charts: the charts that the step has drawn so far.
+        charts: the charts that the stage has drawn so far.
     """
 
-    step: str
+    name: str
     trace: Trace
     head: int
     query: int
@@ -68,19 +68,19 @@ class OpenStep:
 
 
 def split_columns() -> tuple[Any, Any]:
-    """Return the columns of a step: for its text, and for its charts."""
+    """Return the columns of a part of a stage: for its text, and for its charts."""
     left, right = st.columns([4, 7], gap="large")
     return left, right
 
 
 def make_more_expander() -> Any:
-    """Return a closed expander for the rest of a step's text, so that the picture is seen first."""
+    """Return a closed expander for the rest of a part's text, so that the picture is seen first."""
     return st.expander("More")
 
 
 def draw_chart(
     container: Any,
-    o: OpenStep,
+    o: OpenStage,
     name: str,
     alt: str,
     draw: Callable[[Theme], Any],
@@ -89,7 +89,7 @@ def draw_chart(
     """Draw a chart and add it to the downloads. ``table`` returns its numbers if the chart does not draw them all."""
     figure = draw_legible(draw(o.theme))
     o.charts.append(o.make_chart(name, alt, draw, table))
-    with container, st.container(key=f"wide_inside_{name}_of_{o.step}"):
+    with container, st.container(key=f"wide_inside_{name}_of_{o.name}"):
         st.plotly_chart(
             figure,
             key=f"inside_{name}",
@@ -105,7 +105,7 @@ def show_shapes(*shapes: str) -> None:
     st.html(f'<p class="inside-shapes">{" → ".join(f"<span>{shape}</span>" for shape in shapes)}</p>')
 
 
-def report_omitted_tokens(o: OpenStep) -> None:
+def report_omitted_tokens(o: OpenStage) -> None:
     """Say how many tokens are drawn, unless all of them are."""
     if len(o.tokens) < o.trace.n:
         show_remark(

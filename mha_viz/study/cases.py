@@ -97,7 +97,7 @@ class CaseKind:
 
     Attributes:
         step: every ``step``-th sentence of a corpus is read.
-        size: the largest number of sentences that :meth:`cases` gets at a time.
+        size: the maximum number of sentences per call of :meth:`cases`.
     """
 
     step: int
@@ -109,7 +109,7 @@ class CaseKind:
         return False
 
     def definition(self, offset: int) -> list[object]:
-        """Return everything that cases depend on besides the model and the sentences, as values that JSON can hold.
+        """Return everything that cases depend on besides the model and the sentences, as JSON values.
 
         ``offset`` is the number of the first sentence of a part of the corpus, modulo ``step``.
         """
@@ -139,8 +139,8 @@ class CaseRun(Protocol):
 class LocalRun:
     """A measurement in this process.
 
-    ``first`` is the number of the first sentence of a part of a corpus. ``folder`` is where cases are saved now and
-    then and at the end, and from which the same measurement continues.
+    ``first`` is the number of the first sentence of a part of a corpus. Cases are saved in
+    ``folder`` periodically and at the end; the same measurement continues from there.
     """
 
     def __init__(
@@ -165,10 +165,10 @@ class LocalRun:
         size, max_size = min(FIRST_SIZE, self._kind.size), self._kind.size
         try:
             while batch := self._sentences[self.cases.read : self.cases.read + size]:
-                began = time.monotonic()
+                start = time.monotonic()
                 self.cases.add(self._kind.cases(self._encoder, batch))
                 self.cases = self._kind.reduce(self.cases)
-                if time.monotonic() - began < SHORT_SECONDS:
+                if time.monotonic() - start < SHORT_SECONDS:
                     size = min(2 * size, max_size)
                 if time.monotonic() > self._save_at:
                     self._save()
@@ -185,14 +185,14 @@ class LocalRun:
         """Save the cases if they are complete. If that fails, warn and continue without saving."""
         if self.file is None or not self.cases.is_complete or not self.cases.read:
             return
-        began = time.monotonic()
+        start = time.monotonic()
         try:
             self.cases.save(self.file, self._key)
         except OSError as error:  # the work continues without saving
             self.file = None
-            warn(SumsUnsavedWarning, f"What was measured could not be saved: {error.strerror or error}.")
-        ended = time.monotonic()
-        self._save_at = ended + max(SAVE_SECONDS, SAVE_RATIO * (ended - began))
+            warn(SumsUnsavedWarning, f"The results could not be saved: {error.strerror or error}.")
+        end = time.monotonic()
+        self._save_at = end + max(SAVE_SECONDS, SAVE_RATIO * (end - start))
 
 
 class MeasurableCorpus(Protocol):

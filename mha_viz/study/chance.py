@@ -53,8 +53,8 @@ def permute_trees(corpus: Corpus, seed: int) -> Corpus:
     donors: dict[int, int] = {}
     for number, sentence in enumerate(sentences):
         numbers_by_length[len(sentence.words)].append(number)
-    for same_length in numbers_by_length.values():  # sentences of one length form a random circle
-        circle = rng.sample(same_length, len(same_length))
+    for numbers in numbers_by_length.values():  # sentences of one length form a random circle
+        circle = rng.sample(numbers, len(numbers))
         donors.update(zip(circle, [*circle[1:], circle[0]], strict=True) if len(circle) > 1 else ())
     return replace(
         corpus,
@@ -94,7 +94,7 @@ def _copy_annotation(sentence: Sentence, donor: Sentence) -> Sentence:
 
 
 class _Null(NamedTuple):
-    """A way to permute a corpus, with the annotation that it needs and the attribute of Corpus that tells of it."""
+    """A way to permute a corpus, the annotation that it needs, and the attribute of Corpus for that annotation."""
 
     permute: Callable[[Corpus, int], Corpus]
     attribute: str

@@ -90,7 +90,7 @@ TokenChanges = dict[tuple[tuple[Word, ...], tuple[Mention, ...]], dict[tuple[Hea
 
 @dataclass(frozen=True)
 class EffectCases(CaseKind):
-    """The effects of ``variants`` with ``settings``, whose ``means`` are CorpusReplacements or None.
+    """The effects of ``variants`` over a corpus. The ``means`` of ``settings`` are CorpusReplacements or None.
 
     Attributes:
         settings: the heads that are off, the method, and the words that are measured.
@@ -106,11 +106,11 @@ class EffectCases(CaseKind):
 
     @property
     def depends_on_position(self) -> bool:
-        """Whether a word of each sentence is drawn, which depends on the sentence's number."""
+        """Whether one word of each sentence is drawn by the number of the sentence."""
         return self.measured == MASKED_WORD and not self.settings.relation
 
     def definition(self, offset: int) -> list[object]:
-        """Return the settings, with digests of what is large."""
+        """Return the settings, with digests of large ones."""
         means, means_digest = self.settings.means, ""
         if isinstance(means, CorpusReplacements):
             values = means.sentences if means.values is None else means.values.tolist()
@@ -177,13 +177,13 @@ class EffectCases(CaseKind):
         ]
         # [variant, n − 1]
         log_probabilities = np.stack(
-            [_score_tokens(encoder, last_token, pieces.ids) for last_token in np.concatenate(states)]
+            [_score_tokens(encoder, variant_states, pieces.ids) for variant_states in np.concatenate(states)]
         )
         if words is None:
             losses = -log_probabilities.mean(axis=1)
             yield losses[1:] - losses[0]
             return
-        for word in words:  # what a head does at a word changes the prediction of the token after it
+        for word in words:  # the output of a head at a word changes the prediction of the next token
             last_token = max(
                 (place for place, number in enumerate(pieces.words) if number == word), default=len(pieces.ids)
             )
@@ -231,8 +231,8 @@ class Measurement:
 
     It raises the errors of :func:`mha_viz.corpus_ablation_effects`.
 
-    ``states`` is as for :class:`EffectCases`. ``folder`` is where cases are saved now and then and at the end, and from
-    which the same measurement continues.
+    ``states`` is as for :class:`EffectCases`. Cases are saved in ``folder`` periodically and at the end; the same
+    measurement continues from there.
     """
 
     def __init__(
@@ -298,11 +298,8 @@ class Measurement:
                 self._start_run(CorpusReplacements(over=replacement_source.corpus.name, sentences=forms))
             else:
                 step, remaining = choose_step(count, max_sentences), count_every(self.kind.step, self._source.count)
-                done_before, sums = (
-                    count_every(step, count),
-                    replacement_source.run(self._encoder, OutputSums(step), self._folder),
-                )
-                self._sums = sums
+                done_before = count_every(step, count)
+                self._sums = sums = replacement_source.run(self._encoder, OutputSums(step), self._folder)
                 with closing(sums.iter_progress()) as reports:
                     for state in reports:
                         yield state._replace(total=state.total + remaining)
@@ -443,21 +440,21 @@ def iter_anaphoric_pronouns(sentence: Sentence) -> Iterator[int]:
 class OutputSums(CaseKind):
     """The sum of the outputs of every head before W_O over all tokens, and the number of tokens, as one case.
 
-    Sentences of more than ``longest`` tokens are left out.
+    Sentences of more than ``max_tokens`` tokens are left out.
     """
 
-    longest: int | None = None
+    max_tokens: int | None = None
 
     def definition(self, offset: int) -> list[object]:
         """Return the settings that determine which sentences are read."""
-        return [SUMS_FORMAT, "outputs", self.step, self.longest, offset]
+        return [SUMS_FORMAT, "outputs", self.step, self.max_tokens, offset]
 
     def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the sums over some sentences, without those that the model cannot read."""
         means = ablation.Means(encoder)
         for _, sentence in numbered_sentences:
             with suppress(TextError):
-                if self.longest is None or len(encoder.read_words(sentence.forms)) <= self.longest:
+                if self.max_tokens is None or len(encoder.read_words(sentence.forms)) <= self.max_tokens:
                     means.add([sentence.forms])
         sums, tokens = means.sums
         case = [np.append(sums, tokens)] if tokens else []

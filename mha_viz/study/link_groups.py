@@ -197,19 +197,19 @@ def _group_in_steps(
     (first,) = source.sentences(texts.numbers[:1])
     encoder.trace("", layer=head, words=first.forms)  # raises for unsupported models before the corpus is read
     shares = make_shares(recipes)[:, [head_index]] if recipes else None
-    parts = 3 if shares is None else 2
+    stages = 3 if shares is None else 2
     run = source.run(encoder, DrawnCases(texts.step, head, links, texts.unread), folder)
     with closing(run.iter_progress()) as reports:
         for state in reports:
-            yield state.fraction / parts
+            yield state.fraction / stages
     if shares is None:
         shares = yield from scale_progress(
-            _fit_recipe(encoder, _read_texts(encoder, source, texts.numbers), texts.step, head_index), 1, parts
+            _fit_recipe(encoder, _read_texts(encoder, source, texts.numbers), texts.step, head_index), 1, stages
         )
     numbers = {int(row[2]): number for row, (_, number) in zip(run.cases.cases, run.cases.units, strict=True)}
     texts_by_place = dict(zip(sorted(numbers), _read_texts(encoder, source, sorted(numbers.values())), strict=True))
     drawn_links = explain_links(LinkSample.from_rows(np.array(run.cases.cases)), texts_by_place, shares)
-    vectors = yield from scale_progress(_read_vectors(encoder, drawn_links, head), parts - 1, parts)
+    vectors = yield from scale_progress(_read_vectors(encoder, drawn_links, head), stages - 1, stages)
     run.forget()
     return LinkGroups(
         *(encoder.name, head, source.corpus.name, len(texts.numbers)),
@@ -220,7 +220,7 @@ def _group_in_steps(
 
 
 def _read_texts(encoder: Encoder, source: MeasurableCorpus, numbers: Sequence[int]) -> list[tuple[int, RuleText]]:
-    """Return the texts with these numbers, which can be read."""
+    """Read the sentences with these numbers, without those that the model cannot read."""
     numbered_sentences = zip(numbers, source.sentences(numbers), strict=True)
     return [
         (number, text) for number, sentence in numbered_sentences if (text := read_text(encoder, sentence)) is not None
@@ -237,8 +237,8 @@ def _fit_recipe(encoder: Encoder, texts: NumberedTexts, step: int, head_index: i
         weights = {number: all_heads[[head_index]] for number, all_heads in iter_weights(encoder, half)}
         halves.append([(text, weights[number]) for number, text in enumerate(half)])
         yield len(halves) / 3
-    even, odd = halves if halves[0] else halves[::-1]  # if no even sentence can be read, the odd ones are fitted
-    return fitting.choose_recipes(fitting.make_rows_by_class(even), odd).shares
+    fitted, held_out = halves if halves[0] else halves[::-1]  # if no even sentence can be read, the odd ones are fitted
+    return fitting.choose_recipes(fitting.make_rows_by_class(fitted), held_out).shares
 
 
 def _read_vectors(encoder: Encoder, links: Sequence[DrawnLink], head: Head) -> Steps[npt.NDArray[np.float32]]:

@@ -44,7 +44,7 @@ def profile_all(
     Args:
         corpora: a list of corpora as for :func:`mha_viz.profile`.
         models: a list of models as for :func:`mha_viz.profile`, such as snapshots of a training, "toy@400".
-        out: a folder that gets a folder ``MODEL/CORPUS`` for each profile, and ``profiles.csv``, the table of
+        out: a folder for the profiles, each in ``MODEL/CORPUS``, and for ``profiles.csv``, the table of
             :func:`side_by_side`.
         batch: as for :func:`mha_viz.profile`.
         device: as for :func:`mha_viz.load`, where a model is a name.
@@ -76,12 +76,12 @@ def _iter_profiles(
     progress: Callable[[Progress], None],
 ) -> Iterator[Profile]:
     """Yield the profile of every model on every corpus, the corpora of one model after the other."""
-    opened = [engine.open(corpus) for corpus in corpora]
+    opened_corpora = [engine.open(corpus) for corpus in corpora]
     names = [get_name(model) for model in models]
-    check_folders(names, [corpus.name for corpus in opened])
+    check_folders(names, [corpus.name for corpus in opened_corpora])
     for model in models:
         encoder = load_one_stack(model, device)
-        for corpus in opened:
+        for corpus in opened_corpora:
             folder = None if out is None else out / make_folder_path(encoder.name, corpus.name)
             yield measure_profile(engine, encoder, corpus, folder, progress)
 

@@ -94,8 +94,8 @@ def _match_on_text(first: object, second: object) -> HeadMatches:
 
 def _compute_divergences(weights: Weights, other_weights: Weights) -> Divergences:
     """Return the divergences of the heads of two models on one text, from weights [layer, head, query, key]."""
-    first, second = (model.reshape(-1, *model.shape[2:]) for model in (weights, other_weights))
-    mean, other_mean = (model.mean(axis=0, keepdims=True) for model in (first, second))
+    first, second = (array.reshape(-1, *array.shape[2:]) for array in (weights, other_weights))
+    mean, other_mean = (array.mean(axis=0, keepdims=True) for array in (first, second))
     return Divergences(
         compute_cross_divergences(first, second),
         compute_cross_divergences(first, other_mean)[:, 0],

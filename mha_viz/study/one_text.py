@@ -224,7 +224,7 @@ def direct_logit_attribution(
 
     See :func:`mha_viz.models.decomposing.contributions.direct_contributions`. ``fields``: the question
     (:class:`RequestFields`); no head is off. Raises ModelUnsupported, such as for BERT, unless the model is pre-norm
-    and has an unembedding, and as :func:`mha_viz.models.reading.answers.make_question`.
+    and has an unembedding, and the errors of :func:`mha_viz.models.reading.answers.make_question`.
 
     >>> mv.direct_logit_attribution(mv.load("repeater"), "dog river anna dog river").table()["direct"].idxmax()[:2]
     'L1'

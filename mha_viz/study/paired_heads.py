@@ -123,7 +123,7 @@ def compare_roles(
     check_kind(profile, Profile, *PROFILE_KIND)
     roles = [_Question(f.head, *f.detail.split(" ")) for f in profile.findings() if f.role == "syntax"]
     if not roles:
-        raise CorpusError(f"The profile of {profile.corpus} has no roles of syntax.", "Take that of a treebank.")
+        raise CorpusError(f"The profile of {profile.corpus} has no roles of syntax.", "Give the profile of a treebank.")
     encoder, other = (load_one_stack(name, device) for name in (model or profile.model, other_model))
     pairs = [(role, role._replace(head=Head.among(head or role.head, *_get_shape(other)))) for role in roles]
     return _measure_differences(open_measurable(corpus, client), encoder, other, pairs, called(progress), resume)

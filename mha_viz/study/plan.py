@@ -62,13 +62,13 @@ def _iter_chunks(
     if not corpus.has_chains:
         return
     lengths = [None if s is None else sum(word is not None for word in s.words) for s in sentences]
-    special = next((len(s) - n for s, n in zip(sentences, lengths, strict=True) if s and n is not None), 0)
-    limit = min(MAX_CHUNK_TOKENS, encoder.limit) - special
+    special_count = next((len(s) - n for s, n in zip(sentences, lengths, strict=True) if s and n is not None), 0)
+    limit = min(MAX_CHUNK_TOKENS, encoder.limit) - special_count
     for numbers in pack_chunks(lengths, [sentence.document for sentence in corpus.sentences], limit):
-        current = make_chunk(corpus.sentences, numbers, first)
+        chunk = make_chunk(corpus.sentences, numbers, first)
         try:
-            if current.anaphors:
-                yield current, encoder.read_words([word.form for word in current.words])
+            if chunk.anaphors:
+                yield chunk, encoder.read_words([word.form for word in chunk.words])
         except TextError as error:  # a chunk can have more tokens than its sentences together
             left_out.append(f"line {corpus.sentences[numbers[0]].line}, coreference: {error.problem}")
 
@@ -85,8 +85,8 @@ def make_batches(
     for number in remaining:
         text = pieces[number]
         if text is not None:
-            special = tuple(i for i, word in enumerate(text.words) if word is None)
-            numbers_by_shape.setdefault((len(text), special), []).append(number)
+            special_places = tuple(i for i, word in enumerate(text.words) if word is None)
+            numbers_by_shape.setdefault((len(text), special_places), []).append(number)
     groups = []
     for (length, _), numbers in sorted(numbers_by_shape.items(), reverse=True):
         count = max(1, min(size // length, MAX_CELLS // (heads * length**2)))
@@ -103,19 +103,19 @@ def find_all_pointers(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None
 
 
 def iter_word_blocks(
-    encoder: Encoder, sentences: Sequence[Sentence], only: Head | None = None
+    encoder: Encoder, sentences: Sequence[Sentence], head: Head | None = None
 ) -> Iterator[tuple[int, Weights]]:
     """Yield the index of each sentence that can be read and has at least two words, and its weights [head, word, word].
 
-    ``only`` restricts the heads to one.
+    With ``head``, only this head is read.
     """
     texts = plan(encoder, Corpus("", tuple(sentences), "")).sentences
     remaining = [i for i, text in enumerate(texts) if text and len(sentences[i].words) > 1]
     for numbers in make_batches(texts, remaining, encoder.layers * encoder.heads):
         pieces = [text for i in numbers if (text := texts[i]) is not None]
         weights = encoder.batch(pieces)  # [layer, head, sentence, query, key]
-        by_head = weights.reshape(-1, *weights.shape[2:])
-        if only is not None:
-            by_head = by_head[[only.place(encoder.heads, encoder.layer_numbers)]]
+        head_weights = weights.reshape(-1, *weights.shape[2:])
+        if head is not None:
+            head_weights = head_weights[[head.place(encoder.heads, encoder.layer_numbers)]]
         for index, number in enumerate(numbers):
-            yield number, reduce_to_words(by_head[:, index], pieces[index].words)
+            yield number, reduce_to_words(head_weights[:, index], pieces[index].words)

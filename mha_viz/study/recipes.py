@@ -1,7 +1,7 @@
 """Fit recipes to a corpus and measure what they explain.
 
-Rules are chosen on the even ones of the sentences that are read, and their explained shares are measured on the odd
-ones and on another corpus. Bundled recipes can be measured on another corpus, too.
+Rules are chosen on every second sentence that is read, and their explained shares are measured on the others and on
+another corpus. Bundled recipes can be measured on another corpus, too.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MAX_CELLS = 30_000_000  # maximum number of weights of all heads, or of all rule
 CHOICE_SHARE = 0.5  # share of the progress that the choice of rules takes
 CHOICE_FILE = ".choice.npz"  # file with the choice of an unfinished study
 CORPUS_FOLDER = ".corpus-"  # prefix of the folders with the sums of an unfinished study, one per corpus
-FORMAT = 2  # version of that file and of how rules are chosen
+FORMAT = 2  # version of CHOICE_FILE and of the choice of rules
 
 
 @with_bar("of the sentences")
@@ -152,9 +152,7 @@ def open_corpora(source: Source | Recipes, score: Source | None) -> list[Corpus]
     score_corpora = [] if score is None else [open_sentences(score)]
     if isinstance(source, Recipes):
         if score is None:
-            raise SettingError(
-                "There is no corpus on which the recipes are to be measured.", "Name one (score=, --score)."
-            )
+            raise SettingError("There is no corpus to measure the recipes on.", "Name one (score=, --score).")
         needs = {RULES[rule].needs for rule in np.flatnonzero(make_shares(source).any(axis=(0, 1)))}
         _check_annotated(score_corpora[0], str(source.facts["corpus"]), bool(needs & {TAGS, TREES}), CHAINS in needs)
         return score_corpora
@@ -230,7 +228,7 @@ class _Study:
         return self._make_recipes(fit, measured)
 
     def measure_earlier(self, earlier: Recipes) -> Recipes:
-        """Measure the explained shares of earlier recipes here. Raises CorpusError, SettingError, Cancelled."""
+        """Measure the explained shares of earlier recipes anew. Raises CorpusError, SettingError, Cancelled."""
         check_shape(self.encoder, earlier)
         singles = [NAMES.index(name) for name in earlier.facts["best_rules"]]
         shares = {
@@ -271,8 +269,8 @@ class _Study:
     def _read_halves(self) -> tuple[int, list[RuleText], list[RuleRows], list[tuple[RuleText, Weights]]]:
         """Read both halves of the sentences.
 
-        Returns which half chooses (0 or 1), its texts, their rows by class, and the texts of the other half with their
-        attention. Raises Cancelled.
+        Returns the half on which rules are chosen (0 or 1), its texts, their rows by class, and the texts of the other
+        half with their attention. Raises Cancelled.
         """
         step = choose_step(len(self.corpora[0].sentences), self.most)
         texts = list_numbered_texts(self.encoder, self.corpora[0], self.most)
@@ -305,8 +303,8 @@ class _Study:
         """Choose rules and shares, and save them. Raises Cancelled."""
         half, texts, rows, held_out = self._read_halves()
         choice = fitting.choose_recipes(rows, held_out, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.7 * share)))
-        untrained = fitting.replace_weights(rows, self._read(self.models[1], texts, 1.0))
-        untrained_shares = fitting.refit_choice(choice, untrained)
+        untrained_rows = fitting.replace_weights(rows, self._read(self.models[1], texts, 1.0))
+        untrained_shares = fitting.refit_choice(choice, untrained_rows)
         if self._file:
             write({**choice._asdict(), "by_chance": untrained_shares}, {"key": self._key, "half": half}, self._file)
         return _Fit(choice, untrained_shares, half)
@@ -336,10 +334,10 @@ class _Study:
 
         ``start`` is the share of the study that is done before the first corpus.
         """
-        part = (1 - start) / len(self.corpora)
+        corpus_share = (1 - start) / len(self.corpora)
 
         def report(state: Progress) -> None:
-            self.progress(Progress(round(1000 * (start + part * (number + state.fraction))), 1000))
+            self.progress(Progress(round(1000 * (start + corpus_share * (number + state.fraction))), 1000))
 
         corpus, models = self.corpora[number], self.models[: len(shares)]
         units = ResamplingUnits.choose(
@@ -389,7 +387,7 @@ class _Study:
         return facts | {"classes": classes, "best_rules": [NAMES[rule] for rule in choice.single]}
 
     def _describe_corpus(self, name: str, corpus: Corpus, explained: Explained) -> dict[str, Any]:
-        """Return the facts about what was read of a corpus, under a name."""
+        """Return facts about the sentences read from a corpus, with keys that begin with ``name``."""
         count = int(explained.sentences.sum())
         documents = explained.documents if len({*self._list_documents(corpus)}) > 1 else 1
         counts = {"sentences": count, STEP: self._choose_step(corpus), "documents": documents}

@@ -133,12 +133,12 @@ def score_recipes(
         cancelled: as for :func:`mha_viz.recipes.ablate`.
         client: as for :func:`mha_viz.recipes.ablate`.
 
-    Returns rows as those of :func:`mha_viz.recipes.ablate`, and a first one for the whole model, in which nothing is
+    Returns rows as :func:`mha_viz.recipes.ablate` does, with a first one for the whole model, in which nothing is
     replaced. ``roles``: how often the heads with a role of syntax in the model's bundled profile are right, over all of
     its cases (``role_cases``), by the weights that they compute while other heads are replaced. ``pronouns``:
     how often the most probable word at a masked pronoun with an antecedent is that pronoun; NaN where there is none, or
     the model is not asked for masked words. Each has its 95 % interval over documents (``roles_low``, ``roles_high``):
-    below five documents Wilson's of all cases, which speaks of these documents alone. ``role_documents``: how many have
+    below five documents Wilson's of all cases, which describes these documents only. ``role_documents``: how many have
     a case; 1 if the corpus names none. Raises the errors of :func:`ablate_recipes`, and SettingError for a model
     without bundled roles.
 
@@ -270,7 +270,7 @@ class RightAnswerCases(ReplacementCases):
 
 @dataclass
 class Passes:
-    """PASSES over the same sentences, whose cases are saved in ``folder`` until all passes are done."""
+    """The passes over the same sentences, whose cases are saved in ``folder`` until all passes are done."""
 
     folder: Path | None = None
     progress: Callable[[Progress], None] = lambda _: None

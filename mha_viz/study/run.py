@@ -173,7 +173,7 @@ class StudyRun:
         self.done = 0
         model = [models[0].name, models[0].revision]
         self.key = json.dumps([model, corpus.digest, SEED, list(self.models), *kind.definition()])
-        self._saved = -math.inf  # save the first sums at once, so that a slow start is not lost
+        self._last_save = -math.inf  # save the first sums at once, so that a slow start is not lost
 
     def check(self) -> None:
         """Raise CorpusError if there is nothing to measure."""
@@ -233,13 +233,13 @@ class StudyRun:
         submitted.popleft()
         sums.add(batch_sums)
         self._report(name, batch_sums)
-        if time.monotonic() - self._saved > SAVE_SECONDS:
+        if time.monotonic() - self._last_save > SAVE_SECONDS:
             self._save(sums)
 
     def _save(self, sums: Sums) -> None:
         if self.file and sums.is_complete:
             sums.save(self.file, self.key, finished=False)
-            self._saved = time.monotonic()
+            self._last_save = time.monotonic()
 
     def _report(self, name: str, sums: Sums) -> None:
         """Report the tokens of the texts, or the rows of GAP, in these sums as done. Raises Cancelled."""

@@ -68,7 +68,7 @@ def search_links(
     progress: OrBar[Progress] = False,
     client: Client | None = None,
 ) -> Search:
-    """Find the sentences of a corpus where a head has its strongest links, and count all of them.
+    """Find the sentences of a corpus where a head has its strongest links, and count all links.
 
     Words and parts of speech are compared ignoring case, and "nsubj" includes "nsubj:pass". An empty condition accepts
     anything.
@@ -104,12 +104,10 @@ def search_links(
     values = (query_word, query_pos, query_relation, key_word, key_pos, key_relation, relation)
     conditions = Conditions(*values, dependent_word, dependent_pos, governor_word, governor_pos)
     folder = None if resume is None else Path(resume)
-    searching = LinkSearch(
-        load_one_stack(model, device), open_measurable(corpus, client), head, conditions, most, folder
-    )
-    collect_cases(searching.run, called(progress))
-    result = searching.result()
-    searching.run.forget()
+    search = LinkSearch(load_one_stack(model, device), open_measurable(corpus, client), head, conditions, most, folder)
+    collect_cases(search.run, called(progress))
+    result = search.result()
+    search.run.forget()
     return result
 
 

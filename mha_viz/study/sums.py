@@ -188,7 +188,7 @@ class Sums:
         return _rebuild_sums, self._pack()
 
     def _pack(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Return all arrays, and facts that JSON can hold."""
+        """Return all arrays, and facts as JSON values."""
         facts = {
             "heads": self.heads,
             "relations": self.relations.names,
@@ -221,11 +221,11 @@ def merge_sums(parts: Sequence[Sums]) -> Sums:
 
 def _merge_documents(parts: Sequence[Sums]) -> dict[str, int]:
     """Return the documents of all parts in the order of the corpus, each with the number of its first sentence."""
-    first: dict[str, int] = {}
+    first_numbers: dict[str, int] = {}
     for part in parts:
         for label, number in part.documents.items():
-            first[label] = min(number, first.get(label, number))
-    return dict(sorted(first.items(), key=lambda document: document[1]))
+            first_numbers[label] = min(number, first_numbers.get(label, number))
+    return dict(sorted(first_numbers.items(), key=lambda document: document[1]))
 
 
 def label_documents(documents: Sequence[str], relations: Relations, heads: int) -> list[str]:
@@ -255,8 +255,8 @@ def number_labels(labels: Sequence[str], first: int = 0) -> dict[str, int]:
 def _choose_bits(documents: Iterable[str], relations: Relations, heads: int) -> int | None:
     """Return the length in bits of block labels; None if all of these documents can be counted separately.
 
-    With more documents or relations, blocks never become documents again or smaller blocks, so the order of merging
-    does not matter.
+    More documents or relations never lead to longer labels or back to separate documents, so the order of merging does
+    not matter.
     """
     return choose_block_bits(documents, len(HALVES) * len(DIRECTIONS) * len(relations.names) * heads)
 
@@ -292,7 +292,7 @@ def _find_axes(name: str) -> Mapping[int, str]:
 
 
 def write(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path, compressed: bool = True) -> None:
-    """Write arrays, and facts that JSON can hold, to one file atomically. Raises OSError."""
+    """Write arrays, and facts as JSON values, to one file atomically. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(path) as file:
         contents: dict[str, Any] = {**arrays, "facts": np.array(json.dumps(facts))}

@@ -47,7 +47,7 @@ def explain_corpus_scores(
 ) -> CorpusWhy:
     """Measure how each head selects its keys over a corpus, as :func:`mha_viz.explain_scores`, with 95 % intervals.
 
-    Annotation is not needed. A sentence counts by the variance of its scores, as queries do on one text.
+    Annotation is not needed. Sentences are weighted by the variance of their scores, as queries are on one text.
 
     Args:
         corpus: as for :func:`mha_viz.profile`.

@@ -95,15 +95,15 @@ def _start_client(address: str, workers: int, dashboard: bool) -> Client:
             return client
     except ImportError as error:
         raise _make_missing_error("The package cryptography") from error
-    except (TypeError, AssertionError) as error:  # what Dask raises for a missing certificate
+    except (TypeError, AssertionError) as error:  # raised by Dask for a missing certificate
         raise ClusterError(
             f"A scheduler at {quote(address)} cannot be reached without a certificate.",
             "Name its files in Dask’s configuration: https://distributed.dask.org/en/stable/tls.html.",
         ) from error
     except (OSError, ValueError, TimeoutError, RuntimeError) as error:
-        where = f"at {quote(address)}" if address else "on this machine"
+        location = f"at {quote(address)}" if address else "on this machine"
         raise ClusterError(
-            f"No Dask scheduler answers {where}: {' '.join(str(error).split())[:120]}.",
+            f"No Dask scheduler answers {location}: {' '.join(str(error).split())[:120]}.",
             "Start one with `dask scheduler`, and workers with `dask worker ADDRESS`; or let --workers N start them.",
         ) from error
 

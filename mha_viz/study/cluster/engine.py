@@ -116,11 +116,11 @@ class ClusterEngine:
         tree = _Tree(self.client)
         sentences = {f"measure-{task.key}": task.part.sentences for task in part_tasks}
         reporter = ProgressReporter(sum(sentences.values()))
-        submit = (
+        submissions = (
             lambda task=task, key=key: self.client.submit(tasks.measure, task, key=key, pure=True)
             for key, task in zip(sentences, part_tasks, strict=True)
         )
-        for future in self._iter_completed(submit):
+        for future in self._iter_completed(submissions):
             progress(self.report(reporter, future, sentences[str(future.key)]))
             with self._convert_errors():
                 tree.add(future)
@@ -150,23 +150,23 @@ class ClusterEngine:
 
     def iter_arrivals(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Arrival]:
         """Yield each finished call of a function, with the results that can then be handed over in order."""
-        places: dict[str, int] = {}
+        indices: dict[str, int] = {}
 
-        def submit_call(place: int, call: Sequence[Any]) -> Future[Any]:
+        def submit_call(index: int, call: Sequence[Any]) -> Future[Any]:
             future: Future[Any] = self.client.submit(function, *call, pure=False)
-            places[str(future.key)] = place
+            indices[str(future.key)] = index
             return future
 
         waiting_results: dict[int, Any] = {}
-        next_place = 0
-        submit = (lambda place=place, call=call: submit_call(place, call) for place, call in enumerate(calls))
-        for future in self._iter_completed(submit):
-            place = places.pop(str(future.key))
-            waiting_results[place] = self._result(future)
-            first_due = next_place
-            while next_place in waiting_results:
-                next_place += 1
-            yield Arrival(place, future, [waiting_results.pop(number) for number in range(first_due, next_place)])
+        next_index = 0
+        submissions = (lambda index=index, call=call: submit_call(index, call) for index, call in enumerate(calls))
+        for future in self._iter_completed(submissions):
+            index = indices.pop(str(future.key))
+            waiting_results[index] = self._result(future)
+            first_due = next_index
+            while next_index in waiting_results:
+                next_index += 1
+            yield Arrival(index, future, [waiting_results.pop(number) for number in range(first_due, next_index)])
 
     def report(self, reporter: ProgressReporter, future: Future[Any], sentences: int) -> Progress:
         """Record that a task on this many sentences is done. Return the progress."""
@@ -175,9 +175,9 @@ class ClusterEngine:
             lost = self._workers.count_lost()
         return reporter.add(worker, sentences, lost)
 
-    def _iter_completed(self, submit: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
-        """Yield futures as they finish; at most TASKS_PER_THREAD are submitted at a time."""
-        waiting = iter(submit)
+    def _iter_completed(self, submissions: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
+        """Yield futures as they finish; at most TASKS_PER_THREAD per thread run or wait at a time."""
+        waiting = iter(submissions)
         running = connection.import_distributed().as_completed(loop=self.client.loop)
         while self._submit(waiting, running):
             with self._convert_errors():
@@ -235,12 +235,12 @@ class Arrival(NamedTuple):
     """A finished call.
 
     Attributes:
-        place: the index of the call.
+        call_index: the index of the call.
         future: its future.
         results: the results that can now be handed over in order, because all earlier ones have been.
     """
 
-    place: int
+    call_index: int
     future: Future[Any]
     results: list[Any]
 
@@ -277,7 +277,7 @@ class _Tree:
 
 
 class Workers:
-    """Counts the workers of a cluster that were lost since they were first asked for."""
+    """Counts the workers of a cluster that have been lost since the start."""
 
     def __init__(self, client: Client) -> None:
         self._client = cast(Any, client)  # Dask's own types are incomplete
@@ -317,7 +317,7 @@ class ProgressReporter:
         self._recent.append((now, done))
         while len(self._recent) > 2 and self._recent[1][0] < now - RATE_SECONDS:
             self._recent.popleft()
-        began, done_before = self._recent[0]
-        rate = (done - done_before) / max(1e-9, now - began)
+        start, done_before = self._recent[0]
+        rate = (done - done_before) / max(1e-9, now - start)
         seconds_left = (self._total - done) / rate if rate else None
         return Progress(done, self._total, rate, seconds_left, dict(self._by_worker), lost)

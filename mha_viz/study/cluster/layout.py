@@ -19,7 +19,7 @@ from mha_viz.corpus.reading import count_lines, read_part
 from mha_viz.corpus.treebank import FILE_START, Corpus, PartStart, check_forms, count_empty_forms
 from mha_viz.errors import CorpusError
 
-CONTINUED = "\0"  # the document of sentences whose document began in an earlier shard
+UNKNOWN_DOCUMENT = "\0"  # placeholder for the name of a document that began in an earlier shard
 
 
 Spans = tuple[tuple[str, int], ...]  # a document's name, and its count of consecutive sentences
@@ -29,10 +29,10 @@ class Survey(NamedTuple):
     """The contents of a shard.
 
     Attributes:
-        sentences, lines: their numbers.
+        sentences, lines: the number of each.
         documents: the name of each document and its number of sentences, in order.
-        relations, upos: its labels.
-        has_trees, has_chains: which annotation it has.
+        relations, upos: the labels of relations and parts of speech.
+        has_trees, has_chains: whether it has trees, and coreference chains.
         path_counts: the counts from which rules by parts of speech are chosen, of even and of odd sentences.
         form_counts: the number of missing words, and of all words.
     """
@@ -54,7 +54,7 @@ class Part(NamedTuple):
     Attributes:
         shard: the shard.
         kind: the format of its file.
-        start: where it begins in its file.
+        start: the lines and sentences before it in its file, and its first document.
         number: its place among the shards.
         first: the number of its first sentence.
         sentences: the number of sentences.
@@ -111,7 +111,7 @@ class Layout(NamedTuple):
 def survey_shard(shard: Shard, kind: str) -> Survey:
     """Return the contents of a shard, independent of its place in the corpus. Raises CorpusError."""
     data = read_shard(shard)
-    corpus = read_part(data, kind, Path(shard.path).name, PartStart(document=CONTINUED, declared=shard.declared))
+    corpus = read_part(data, kind, Path(shard.path).name, PartStart(document=UNKNOWN_DOCUMENT, declared=shard.declared))
     relations = Relations(corpus.sentences)
     names = groupby(sentence.document for sentence in corpus.sentences)
     return Survey(
@@ -177,14 +177,14 @@ def _iter_parts(
     has_chains = any(survey.has_chains for survey in surveys)
     start = FILE_START
     for shard_number, (shard, survey) in enumerate(zip(file.shards, surveys, strict=True), number):
-        spans, name, place = [], start.document, 0
+        spans, name, offset = [], start.document, 0
         for document, count in survey.documents:
-            name = start.document if document == CONTINUED else document
-            if document == f"document {place}":  # nameless: named after the number of its first sentence in the file
-                name = f"document {start.sentences + place}"
+            name = start.document if document == UNKNOWN_DOCUMENT else document
+            if document == f"document {offset}":  # nameless: named after the number of its first sentence in the file
+                name = f"document {start.sentences + offset}"
             keeps_name = prefix is None or not (name or has_chains)
             spans.append((name if keeps_name else f"{prefix}{name}", count))  # as ``corpus.sources`` names it
-            place += count
+            offset += count
         yield Part(
             shard,
             file.kind,

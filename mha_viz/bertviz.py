@@ -153,6 +153,7 @@ def _iter_stacks(
     is_pretty: bool,
     include_layers: Sequence[int] | None,
 ) -> Iterator[_LayerStack]:
+    """Yield the stacks that were given, checked against the other arguments."""
     stacks = {name: attention for name, attention in attentions.items() if attention is not None}
     if not stacks:
         raise SettingError("No attention was given.", "Give attention and tokens, or those of an encoder–decoder.")
@@ -179,6 +180,7 @@ def _iter_stacks(
 
 
 def _get_names(names: dict[str, Sequence[str] | None], part: str, stack: str) -> Sequence[str]:
+    """Return the names of the tokens of a part. Raises SettingError, which mentions the stack, if they are missing."""
     token_names = names[part]
     if token_names is None:
         argument, attention = (f"{name}_{kind}".strip("_") for name, kind in ((part, "tokens"), (stack, "attention")))
@@ -191,13 +193,13 @@ def _display(figures: dict[str, Figure], action: Action) -> HTML | None:
     if action not in ("view", "return"):
         raise SettingError(f"html_action is {shorten_value(action)!r}.", "Expected 'view' or 'return'.")
     parts = {name: figure._repr_html_() for name, figure in figures.items()}
-    pieces = [*parts.values()]
+    sections = [*parts.values()]
     if len(parts) > 1:
-        pieces = [
+        sections = [
             f"<details{' open' * (not index)}><summary>{escape(name.capitalize())}</summary>{part}</details>"
             for index, (name, part) in enumerate(parts.items())
         ]
-    html = HTML("\n".join(pieces).encode("ascii", "xmlcharrefreplace").decode())
+    html = HTML("\n".join(sections).encode("ascii", "xmlcharrefreplace").decode())
     if action == "return":
         return html
     try:

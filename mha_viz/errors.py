@@ -141,7 +141,7 @@ class TooLarge(Failed):
 
 
 class ReadingFailed(Failed):
-    """The process that runs models ended, took too long, or met a bug in the model's library."""
+    """The process that runs models ended, took too long, or hit a bug in the model's library."""
 
 
 class MeansMissing(ReadingFailed):
@@ -153,7 +153,7 @@ class StudyFailed(Failed):
 
 
 class RunFailed(Failed):
-    """A training of the lab failed unexpectedly."""
+    """A training run of the lab failed unexpectedly."""
 
 
 class ExportError(MhaVizError):

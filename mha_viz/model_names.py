@@ -33,7 +33,7 @@ _PATH = re.compile(r"[.~]?/|[A-Za-z]:[\\/]")
 _CONFIG_NOTE_FORMAT = " ({} by its config)"  # added to a folder's name if the config states another one
 _CONFIG_NOTE = re.compile(re.escape(_CONFIG_NOTE_FORMAT).replace(re.escape("{}"), r"\S+") + "$")
 _DIGEST = re.compile(r"[0-9a-f]{12}")
-DIGEST_LENGTH = 8  # shown of a SHA-256, which the Hub lists in full
+DIGEST_LENGTH = 8  # number of characters of a SHA-256 to show; the Hub lists it in full
 
 
 class ModelName(str):
@@ -56,8 +56,8 @@ class ModelName(str):
 def cite_model(model: str, revision: str = "") -> str:
     """Name a model so that a reader can look it up, with its ``revision`` if one is given.
 
-    "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)". A folder has the name that its user or its
-    config gives it, or else its own name.
+    Example: "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)". A folder has the name that its user or
+    its config gives it, or else its own name.
     """
     name = model.partition("@")[0]
     notes = [format_revision(name, revision)] if revision else []
@@ -126,7 +126,7 @@ def read_config_name(folder: str, config: Mapping[str, object]) -> str:
     """Return the name that the config of a model in a folder gives it; empty if it has none that can be looked up.
 
     ``name`` is the model's own name. ``_name_or_path`` says from where the files were loaded: for a fine-tuned model,
-    that is the model it began with. So if the folder has another name, both names are given.
+    that is its base model. So if the folder has another name, both names are given.
     """
     config_name, loaded_name = (
         value if isinstance(value, str) and is_hub_id(value) else ""

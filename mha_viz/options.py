@@ -74,7 +74,7 @@ class Options(TypedDict, total=False):
 class ViewOptions:
     """The settings of a view, with their defaults; an empty ``scale`` means the quantity's default.
 
-    Raises SettingError for a value that a setting does not have.
+    Raises SettingError for an invalid value.
     """
 
     unit: str = OPTIONS["unit"].default

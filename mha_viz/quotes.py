@@ -40,7 +40,7 @@ def make_printable(text: str, replacement: str) -> str:
 
 
 def shorten(text: str, max_length: int) -> str:
-    """Shorten a text to ``max_length`` characters; an ellipsis replaces what was cut, and no symbol is cut in two."""
+    """Shorten a text to ``max_length`` characters; an ellipsis replaces the end, and no symbol is cut in two."""
     if len(text) <= max_length:
         return text
     end = max_length - 1

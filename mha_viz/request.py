@@ -1,7 +1,7 @@
 """A request to a model: the text to read, how to read it, and the quantity to return for every head.
 
 Pages, commands, recipes and the process that runs models all use :class:`Request`, and ``study.reading`` answers it.
-FIELDS maps each of its fields to its name in a link and on the command line.
+FIELDS maps each field to its name in a link and on the command line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["METHODS", "METHODS_OVER_CORPUS", "PARTS", "RECIPE", "RESAMPLE", "TEX
 
 RECIPE = "recipe"  # the output with the weights that a head's recipe predicts
 RESAMPLE, TEXT = "resample", "text"  # the output on random sentences of a corpus, or on one other text
-METHODS_OVER_CORPUS = ("zero", "mean", "uniform", RECIPE, RESAMPLE)  # methods that need only sentences of a corpus
+METHODS_OVER_CORPUS = ("zero", "mean", "uniform", RECIPE, RESAMPLE)  # methods that can be used over a corpus
 METHODS = (*METHODS_OVER_CORPUS, TEXT)  # the replacement for the output of a head that is off; the first by default
 METHOD_WORDS: Mapping[str, str] = MappingProxyType(  # the methods in words
     {
@@ -61,7 +61,7 @@ class Question(NamedTuple):
     ``kind``: "mask", the word at the masked token ``place``; "next", the word that follows the last token, ``place``;
     "cosine", how similar the vectors of the text and of ``other`` are. ``word`` names an entry of the vocabulary, with
     the id ``piece``: its log-probability is the score; for "cosine", the score is the cosine. ``places`` are all masked
-    tokens of the text. ``off_in``, for "cosine": the text in which heads are switched off, and whose importance is
+    tokens of the text. ``off_in``, for "cosine": the text in which heads are switched off and importance is
     measured: "both", "first" or "second".
     """
 
@@ -131,7 +131,7 @@ class Request:
         return self
 
     def _iter_problems(self, name_field: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-        """Yield each problem that no model can answer, with its remedy."""
+        """Yield each problem of the request, with its remedy."""
         quantity, remedy = f"{name_field('quantity')} {self.quantity}", "Leave one of them out."
         word_fields = [name_field(name) for name in ("word", "place", "other") if getattr(self, name) not in ("", None)]
         quantity_info = QUANTITIES.get(self.quantity)
@@ -179,14 +179,14 @@ class Request:
                 yield f"{name_field(name)} is {shorten_value(getattr(self, name))!r}.", f"Choose one of {choices}."
 
     def with_question(self, question: Question) -> Request:
-        """Return the request for the gradient of a question, or for its answer without some heads."""
+        """Return the request with a question in place of the fields that describe one."""
         return replace(self, place=None, word="", other="", off_in=BOTH, question=question)
 
     @property
     def manner(self) -> str:
         """The replacement for the output of heads that are off, in words.
 
-        "replaced by zeros", "replaced by another text, “A dog slept.”".
+        Examples: "replaced by zeros", "replaced by another text, “A dog slept.”".
         """
         return f"replaced by {METHOD_WORDS[self.method]}{f', {quote(self.source)}' if self.source else ''}"
 

@@ -194,12 +194,12 @@ class Attention:
         """
         attentions, layers = foreign_arrays.drop_empty_layers(attentions, layers)
         if foreign_arrays.is_batch(tokens):
-            per_text = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
-            per_text |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
-            common: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
+            text_options = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
+            text_options |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
+            shared: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
             return [
-                cls.from_tensors(**common, **arguments)
-                for arguments in foreign_arrays.iter_texts(attentions, tokens, per_text)
+                cls.from_tensors(**shared, **arguments)
+                for arguments in foreign_arrays.iter_texts(attentions, tokens, text_options)
             ]
         names = foreign_arrays.read_token_names(tokens, "tokens")
         key_names = names if keys is None else foreign_arrays.read_token_names(keys, "keys")
@@ -392,13 +392,13 @@ class Attention:
         matrix: Weights = self.weights[self.layer_numbers.index(layer), number]
         return matrix
 
-    def head(self, named: Any) -> Head:
+    def head(self, name: Any) -> Head:
         """Return the head that ``[]`` would access. Raises UnknownHead.
 
         In rollout, "L3" is a layer, whose only map is number 0.
         """
         is_by_layer = QUANTITIES[self.quantity].of_layers
-        return Head.among(named, self.layer_numbers, 0 if is_by_layer else self.heads, self.model)
+        return Head.among(name, self.layer_numbers, 0 if is_by_layer else self.heads, self.model)
 
     def place(self, head: Head) -> int:
         """Return the number of a head among all heads of this reading, from 0, layer by layer."""
@@ -421,7 +421,7 @@ class Attention:
         """A digest of everything that distinguishes this reading from others.
 
         That is the model, revision, quantity and axes, every token of queries and keys, and the steps; if the numbers
-        do not follow from these, the digest includes the numbers, too. Equal readings have equal keys, also in other
+        do not follow from these, the digest includes the numbers, too. Equal readings have equal keys, even in other
         processes.
         """
         identity: list[object] = [
@@ -538,12 +538,12 @@ class Attention:
         rows, columns = (np.flatnonzero(np.logical_not(text.special)) for text in (self.queries, self.keys))
         if not rows.size or not columns.size:
             raise EmptyText("Without special tokens nothing is left to show.", "Type at least one word.")
-        special = np.flatnonzero(self.keys.special)
+        special_columns = np.flatnonzero(self.keys.special)
         all_columns = self.weights[:, :, rows, :]  # only rows of ordinary tokens
-        hidden = all_columns[..., special].sum(axis=3, dtype=np.float64)
+        hidden = all_columns[..., special_columns].sum(axis=3, dtype=np.float64)
         if not QUANTITIES[self.quantity].is_share:
             sizes = np.abs(all_columns)  # [layer, head, query, key]
-            hidden = sizes[..., special].sum(axis=3, dtype=np.float64)
+            hidden = sizes[..., special_columns].sum(axis=3, dtype=np.float64)
             hidden /= np.maximum(sizes.sum(axis=3, dtype=np.float64), 1e-12)
         return Content(
             *self._change_texts(TokenizedText.without_special), all_columns[..., columns], hidden.astype(np.float32)
@@ -557,9 +557,9 @@ class Attention:
         """
         queries, keys, weights, hidden = self.content()
         if QUANTITIES[self.quantity].is_share:
-            remaining = weights.sum(axis=3, keepdims=True)
+            row_sums = weights.sum(axis=3, keepdims=True)
             uniform = np.float32(1 / len(keys))
-            weights = np.divide(weights, remaining, out=np.full_like(weights, uniform), where=remaining > 1e-12)
+            weights = np.divide(weights, row_sums, out=np.full_like(weights, uniform), where=row_sums > 1e-12)
         hidden_before = self.hidden[:, :, np.logical_not(self.queries.special)]
         return self._apply_step(
             SPECIAL_HIDDEN,
@@ -590,12 +590,14 @@ def _read_axis(
     ``prefix`` comes before the names of arguments in messages.
     """
     rows = foreign_arrays.find_unmasked(mask, len(names), f"{prefix}mask")
-    start, second = (foreign_arrays.find_second_start(sentence_b_start, part) for part in (range(len(names)), rows))
-    typed = foreign_arrays.read_typed_text(text, offsets, len(names), start, prefix)
+    start, read_start = (
+        foreign_arrays.find_second_start(sentence_b_start, tokens) for tokens in (range(len(names)), rows)
+    )
+    typed_text = foreign_arrays.read_typed_text(text, offsets, len(names), start, prefix)
     read_names = [names[row] for row in rows]
-    if typed is None:
-        return rows, from_names(read_names, second)
-    return rows, from_offsets(read_names, [typed.offsets[row] for row in rows], typed.texts, second)
+    if typed_text is None:
+        return rows, from_names(read_names, read_start)
+    return rows, from_offsets(read_names, [typed_text.offsets[row] for row in rows], typed_text.texts, read_start)
 
 
 def _select_weights(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool) -> Weights:

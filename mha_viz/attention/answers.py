@@ -29,8 +29,8 @@ MAX_LISTED = 10  # number of words to list
 class Answer(NamedTuple):
     """The answer of a model before and after heads are ablated.
 
-    For a word, ``words`` are the most probable words before, the other most probable words after, and the word of the
-    question. ``before`` and ``after`` are their probabilities, and ``divergence`` is KL(before ‖ after) over the
+    For a word, ``words`` are the most probable words before, those after, and the word of the question, each only
+    once. ``before`` and ``after`` are their probabilities, and ``divergence`` is KL(before ‖ after) over the
     vocabulary in nats. For a cosine there are no words, ``before`` and ``after`` have one number, and ``divergence`` is
     the size of its change.
     """
@@ -109,7 +109,7 @@ class PatchResult:
     """The results of patching each head alone: the model reads ``text``, and the head's output is that on ``other``.
 
     Attributes:
-        score: the answer in words.
+        score: the score in words.
         before, after: the score on ``text`` and on ``other``.
         shares: [layer, head], the exact share of the difference that is restored: 0 for none, 1 for all, below 0 if the
             answer moves away.
@@ -165,7 +165,7 @@ class PatchResult:
     def correlation(self) -> float:
         """Pearson's correlation of ``estimated`` and ``shares`` over heads.
 
-        NaN if all numbers of one are equal, for paths, and if most shares are only estimated.
+        NaN if either is constant, for paths, and if most shares are only estimated.
         """
         exact, estimated = self.shares.ravel(), self.estimated.ravel()
         if np.isnan([*exact, *estimated]).any() or not (np.ptp(exact) and np.ptp(estimated)):
@@ -193,7 +193,7 @@ def list_tokens(before: Numbers, after: Numbers, piece: int) -> list[int]:
     """Return the tokens to list: the MAX_LISTED most probable before and after, and ``piece``.
 
     ``before`` and ``after`` are log-probabilities [token]; tokens are listed only once, the most probable before first.
-    Of equal tokens, the first in the vocabulary is chosen.
+    Of equally probable tokens, the first in the vocabulary is chosen.
     """
     best_before, best_after = (np.argsort(-logs, kind="stable")[:MAX_LISTED].tolist() for logs in (before, after))
     return list(dict.fromkeys([*best_before, *best_after, piece]))

@@ -22,7 +22,7 @@ LAYER_PREFIX = re.compile(r"(?:layers?|blocks?|\bh)[._]?$", re.IGNORECASE)  # te
 PATTERN = re.compile(r"hook_(attn_)?pattern$")
 MAX_ENTRIES = 200_000  # maximum number of entries of a cache
 MAX_NAMES = 6  # maximum number of names in a message
-SUM_TOLERANCE = 0.05  # rows of weights may differ from 1 by this much
+SUM_TOLERANCE = 0.05  # sums of rows may differ from 1 by this much
 
 
 class CachedStack(NamedTuple):

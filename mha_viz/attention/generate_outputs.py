@@ -86,8 +86,8 @@ def _find_steps(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
     field = ("cross_attentions" if is_cross else "decoder_attentions") if has_two_stacks else "attentions"
     if not hasattr(generated, field):
         raise ShapeError(f"{shorten_value(generated)!r} is not what generate() returned.", CALL_REMEDY)
-    recorded = getattr(generated, field)
-    steps = read_list(() if recorded is None else recorded, "is not a list of steps.", CALL_REMEDY, max_items=MAX_NAMES)
+    value = getattr(generated, field)
+    steps = read_list(() if value is None else value, "is not a list of steps.", CALL_REMEDY, max_items=MAX_NAMES)
     if any(hasattr(step, "shape") for step in steps):
         raise ShapeError(
             f"{field} has the layers of one pass, not the steps of generate().", "Give them to Attention.from_tensors."
@@ -162,9 +162,9 @@ def _join_self(steps: Sequence[Weights]) -> Weights:
     for step, end in zip(steps, ends, strict=True):
         _check_heads(step, heads)
         rows, columns = step.shape[1:]
-        first = max(0, end - columns)
-        _check_follows(step, end - first)
-        weights[:, end - rows : end, first:end] = step[..., : end - first]
+        first_key = max(0, end - columns)
+        _check_follows(step, end - first_key)
+        weights[:, end - rows : end, first_key:end] = step[..., : end - first_key]
     return weights
 
 
@@ -191,14 +191,14 @@ def _join_cross(steps: Sequence[Weights]) -> Weights:
     A step without a cache reads the whole target again.
     """
     heads, _, columns = steps[0].shape
-    rows: list[Weights] = []
+    parts: list[Weights] = []
     for step in steps:
         _check_heads(step, heads)
         if step.shape[2] != columns:
             raise ShapeError(f"The steps have {columns} and {step.shape[2]} keys.", "Expected the same source in each.")
-        rows_read = sum(part.shape[1] for part in rows)
-        rows = [step] if rows_read and step.shape[1] == rows_read + 1 else [*rows, step]
-    return np.concatenate(rows, axis=1)
+        rows_read = sum(part.shape[1] for part in parts)
+        parts = [step] if rows_read and step.shape[1] == rows_read + 1 else [*parts, step]
+    return np.concatenate(parts, axis=1)
 
 
 def _check_heads(step: Weights, heads: int) -> None:

@@ -30,7 +30,7 @@ class WrittenWords(NamedTuple):
     away: tuple[str, ...]
 
 
-NO_WORDS = WrittenWords((), ())  # of a vector of zeros
+NO_WORDS = WrittenWords((), ())  # for a vector of zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Links(NamedTuple):
 
     vectors: Floats  # [key, d_model]
     shares: npt.NDArray[np.float64]  # [key]
-    heads: npt.NDArray[np.float64]  # [head + 1]
+    heads: npt.NDArray[np.float64]  # [head and bias]
 
 
 def compute_links(trace: Trace, head: int, query: int) -> Links:
@@ -110,7 +110,7 @@ def compute_links(trace: Trace, head: int, query: int) -> Links:
 def compute_copying_score(circuit: npt.NDArray[np.float64]) -> float:
     """Return Σ λ / Σ |λ| over the eigenvalues of a circuit, −1 to 1 (Elhage et al. 2021, "Copying heads").
 
-    ``circuit`` [d_head, d_head] has the nonzero eigenvalues of the circuit from words to words. NaN if all are 0.
+    ``circuit`` [d_head, d_head] has the same nonzero eigenvalues as the circuit from words to words. NaN if all are 0.
     """
     values = np.linalg.eigvals(circuit)
     size = np.abs(values).sum()

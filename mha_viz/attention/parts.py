@@ -124,7 +124,7 @@ class ScoreParts:
         return pd.DataFrame(sums, index=pd.Index(GROUPS, name="query"), columns=pd.Index(GROUPS, name="key"))
 
     def table(self) -> pd.DataFrame:
-        """Return a table with one row per pair of parts, those farthest from their mean first.
+        """Return a table with one row per pair of parts, the largest difference from the mean first.
 
         The columns are ``query_part``, ``key_part``, the groups ``query_group`` and ``key_group``, ``value``, ``mean``
         and ``above_mean``, in units of the score.
@@ -135,9 +135,9 @@ class ScoreParts:
         rows, columns = np.unravel_index(order, self.values.shape)
         numbers = {"value": self.values, "mean": self.means, "above_mean": self.above_mean}
         labels = {
-            f"{side}_{kind}": [values[place] for place in places]
+            f"{side}_{kind}": [values[index] for index in indices]
             for kind, pair in (("part", (self.names, self.key_names)), ("group", (self.groups, self.key_groups)))
-            for side, places, values in zip((QUERY, KEY), (rows, columns), pair, strict=True)
+            for side, indices, values in zip((QUERY, KEY), (rows, columns), pair, strict=True)
         }
         return pd.DataFrame(labels | {name: values[rows, columns] for name, values in numbers.items()})
 

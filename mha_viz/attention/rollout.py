@@ -28,8 +28,8 @@ def rollout(attention: Attention) -> Attention:
             "Rollout follows the model's tokens through its layers; this reading has words.",
             "Follow first, then group: mv.quantities.rollout(reading).by_words().",
         )
-    has_all = not any(step.row.name == ONLY for step in attention.made)
-    if not has_all or attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
+    has_all_heads = not any(step.row.name == ONLY for step in attention.made)
+    if not has_all_heads or attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
         raise ShapeError(
             "Rollout follows whole attention weights of all heads of a text to itself; these are not.",
             "Use the reading as the model returned it.",

@@ -235,11 +235,11 @@ def keep_heads(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> 
     """
     if not QUANTITIES[quantity].of_layers:
         return (*made, Step(StepData(ONLY, tuple(heads)))), 0
-    layers = tuple(find_in_model(made, head) for head in heads)
+    layers = tuple(find_model_head(made, head) for head in heads)
     return (*(step for step in made if step.row.name != ONLY_LAYERS), Step(StepData(ONLY_LAYERS, layers))), 1
 
 
-def find_in_model(made: Sequence[Step], head: Head) -> Head:
+def find_model_head(made: Sequence[Step], head: Head) -> Head:
     """Return the head of the model that is ``head`` in a reading, or the layer that is ``head.layer``.
 
     It is another one if only some heads or layers were kept: kept heads are numbered as the heads of one layer, and

@@ -37,31 +37,32 @@ def digest(numbers: Weights) -> bytes:
     return b"".join(map_layers(lambda layer: hashlib.sha256(np.ascontiguousarray(layer).data).digest(), numbers))
 
 
-def _check_shares(weights: Weights, numbers: Sequence[int]) -> None:
+def _check_shares(weights: Weights, layer_numbers: Sequence[int]) -> None:
     """Raise ShapeError unless rows sum to 1 and no weight is negative."""
     sums = weights.sum(axis=3)
     if np.isneginf(weights).any():
         layer, head, row, key = _find_largest(np.isneginf(weights))
-        raise ShapeError(f"A weight is -inf: {_describe_row(numbers[layer], head, row)}, key {key}.", SCORES_REMEDY)
+        location = _describe_row(layer_numbers[layer], head, row)
+        raise ShapeError(f"A weight is -inf: {location}, key {key}.", SCORES_REMEDY)
     if not np.isfinite(sums).all():
         layer, head, row = _find_largest(np.logical_not(np.isfinite(sums)))
         is_empty = np.isnan(weights[layer, head, row]).all()
         raise ShapeError(
-            f"The weights contain values that are not numbers: {_describe_row(numbers[layer], head, row)}.",
+            f"The weights contain values that are not numbers: {_describe_row(layer_numbers[layer], head, row)}.",
             f"This row has no key: {PADDING_REMEDY}" if is_empty else OVERFLOW_CAUSE,
         )
     if weights.min() < -ROW_SUM_TOLERANCE:
         layer, head, row, key = _find_largest(-weights)
         raise ShapeError(
-            f"A weight is {weights.min():.3g}: {_describe_row(numbers[layer], head, row)}, key {key}.",
+            f"A weight is {weights.min():.3g}: {_describe_row(layer_numbers[layer], head, row)}, key {key}.",
             SCORES_REMEDY,
         )
     deviations = np.abs(sums - 1)
     if deviations.max() > ROW_SUM_TOLERANCE:
         layer, head, row = _find_largest(deviations)
         raise ShapeError(
-            f"{_describe_row(numbers[layer], head, row).capitalize()} sums to {sums[layer, head, row]:.5g} instead "
-            "of 1.",
+            f"{_describe_row(layer_numbers[layer], head, row).capitalize()} sums to {sums[layer, head, row]:.5g} "
+            "instead of 1.",
             _find_remedy(weights[layer, head], sums, row, head, layer),
         )
 
@@ -106,27 +107,27 @@ def _describe_row(layer: int, head: int, row: int) -> str:
     return f"layer {layer}, head {head}, row {row}"
 
 
-def _check_lengths(norms: Weights, numbers: Sequence[int]) -> None:
+def _check_lengths(norms: Weights, layer_numbers: Sequence[int]) -> None:
     """Raise ShapeError if a number is negative; rows may have any sum."""
-    _check_finite("norms", norms, numbers)
+    _check_finite("norms", norms, layer_numbers)
     if norms.min() < 0:
         layer, head, row, key = _find_largest(-norms)
         raise ShapeError(
-            f"A norm is {norms.min():.3g}: {_describe_row(numbers[layer], head, row)}, key {key}.",
+            f"A norm is {norms.min():.3g}: {_describe_row(layer_numbers[layer], head, row)}, key {key}.",
             "A norm is a length: none is below 0.",
         )
 
 
-def _check_signed(products: Weights, numbers: Sequence[int]) -> None:
+def _check_signed(products: Weights, layer_numbers: Sequence[int]) -> None:
     """Raise ShapeError unless all numbers are finite; they may have either sign."""
-    _check_finite("gradients", products, numbers)
+    _check_finite("gradients", products, layer_numbers)
 
 
-def _check_finite(kind: str, values: Weights, numbers: Sequence[int]) -> None:
+def _check_finite(kind: str, values: Weights, layer_numbers: Sequence[int]) -> None:
     """Raise ShapeError, naming the first row, unless all values are finite."""
     if not np.isfinite(values).all():
         layer, head, row, _ = _find_largest(np.logical_not(np.isfinite(values)))
-        location = _describe_row(numbers[layer], head, row)
+        location = _describe_row(layer_numbers[layer], head, row)
         raise ShapeError(f"The {kind} contain values that are not numbers: {location}.", OVERFLOW_CAUSE)
 
 
@@ -135,12 +136,12 @@ _CHECKS: Mapping[str, Callable[[Weights, Sequence[int]], None]] = MappingProxyTy
 )
 
 
-def check_numbers(quantity: Quantity, weights: Weights, numbers: Sequence[int]) -> None:
+def check_numbers(quantity: Quantity, weights: Weights, layer_numbers: Sequence[int]) -> None:
     """Raise ShapeError unless ``weights`` [layer, head, query, key] are valid for a quantity.
 
-    ``numbers`` are the numbers of the layers, for messages.
+    ``layer_numbers`` are for messages.
     """
-    _CHECKS[quantity.numbers](weights, numbers)
+    _CHECKS[quantity.numbers](weights, layer_numbers)
 
 
 def get_quantity(name: str) -> Quantity:
@@ -154,7 +155,7 @@ def get_quantity(name: str) -> Quantity:
 def freeze(array: npt.ArrayLike) -> Weights:
     """Return a read-only float32 array.
 
-    The array is copied if it could still be changed, also through the base of a view.
+    The array is copied if it could still be changed, even through the base of a view.
     """
     source = array if isinstance(array, np.ndarray) else read_array(array, "The array")
     if source.dtype != np.float32:
@@ -176,16 +177,16 @@ def make_read_only(array: Weights) -> Weights:
 
 
 def select_tokens(weights: Weights, rows: Sequence[int], columns: Sequence[int]) -> Weights:
-    """Return the rows and columns of these tokens from [layer, head, query, key]; without a copy if they are all."""
+    """Return the rows and columns of these tokens from [layer, head, query, key]; no copy if all are kept."""
     is_whole = (len(rows), len(columns)) == weights.shape[2:]
     return weights if is_whole else make_read_only(weights[:, :, rows][..., columns])
 
 
 def check_dropped_columns(
-    layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], numbers: Sequence[int]
+    layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], layer_numbers: Sequence[int]
 ) -> None:
     """Raise ShapeError if these rows of layers, [(1,) head, query, key], give weight to other columns."""
-    for number, layer in zip(numbers, layers, strict=True):
+    for number, layer in zip(layer_numbers, layers, strict=True):
         array = read_array(layer)
         array = array.reshape(-1, *array.shape[-2:])[:, rows]
         lost_weight = np.delete(array, columns, axis=2).sum(axis=2)
@@ -216,7 +217,7 @@ def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
 
 # ---- from tokens to words -------------------------------------------------------------------------------------
 # Attention *to* a word is the sum over its tokens, *from* a word the mean over them (Clark et al. 2019, section 4.1).
-# All numbers of words, on screen, in files and in tables, are computed here.
+# All numbers by words, on screen, in files and in tables, are computed here.
 
 F = TypeVar("F", np.float32, np.float64)
 Groups = Sequence[Sequence[int]]  # the tokens of each word, in order; a special token counts as a word

@@ -56,8 +56,8 @@ class ModelName(str):
 def cite_model(model: str, revision: str = "") -> str:
     """Name a model so that a reader can look it up, with its ``revision`` if one is given.
 
-    Example: "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)". A folder has the name that its user or
-    its config gives it, or else its own name.
+    Example: "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)". A folder has the name that its user
+    or its config gives it, or else its own name.
     """
     name = model.partition("@")[0]
     notes = [format_revision(name, revision)] if revision else []

@@ -23,7 +23,7 @@ from mha_viz.analysis.bundled_data import load_bundled_roles
 from mha_viz.analysis.intervals import Documents, wilson_interval
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.reduce import reduce_to_words
-from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, make_matrix, predict
+from mha_viz.analysis.rules import CLASSES, NAMES, RULES, UNIFORM_RULE, RuleText, make_matrix, predict
 from mha_viz.analysis.syntax import find_pointers, list_arcs
 from mha_viz.attention import Head
 from mha_viz.cli import main
@@ -894,7 +894,7 @@ def test_what_each_rule_takes_of_a_text_is_that_of_a_loop_and_sums_to_what_is_ex
                 for rule in np.flatnonzero(of_rules).tolist()
                 if make_matrix(RULES[rule], text)[query].any()
             }
-            for rule, share in (applying or {EVEN: 1.0}).items():
+            for rule, share in (applying or {UNIFORM_RULE: 1.0}).items():
                 mixed = share / sum(applying.values() or [1.0]) * make_matrix(RULES[rule], text)[query, key]
                 if mixed:
                     weight = read.weights.reshape(whole.shape)[head, query, key]

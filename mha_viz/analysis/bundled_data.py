@@ -24,7 +24,7 @@ from mha_viz.analysis.findings import CORPUS_SEPARATOR, OLD_STATES, SHARED_COLUM
 from mha_viz.analysis.profile import HEADINGS, Profile, read_findings
 from mha_viz.analysis.recipe_tables import FACTS_FILE, STABILITY, Recipes, load_recipes
 from mha_viz.analysis.roles import ESTABLISHED
-from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, Numbers, RuleText, make_matrices, predict
+from mha_viz.analysis.rules import CLASSES, NAMES, RULES, UNIFORM_RULE, Numbers, RuleText, make_matrices, predict
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.steps import UNEXPLAINED, UNEXPLAINED_OF_GOLD, Step, digest
 from mha_viz.corpus.treebank import Sentence, Word
@@ -313,8 +313,8 @@ def make_rule_text(attention: Attention, gold: Sentence | None = None) -> RuleTe
     text = attention.queries
     forms = [word.text for word in text.by_words().tokens if not word.special]
     words: list[int | None] = [None] * len(text)
-    ordinary = (group for group in text.groups if not text.special[group[0]])
-    for number, group in enumerate(ordinary):
+    word_groups = (group for group in text.groups if not text.special[group[0]])
+    for number, group in enumerate(word_groups):
         for token in group:
             words[token] = number
     names = tuple(token.text for token in text.tokens)
@@ -354,13 +354,13 @@ def explain_by_rule(attention: Attention, gold: Sentence | None = None, recipes:
     """
     shares, text = _find_shares(attention, recipes), make_rule_text(attention, gold)
     weights = attention.weights.reshape(shares.shape[1], len(text), len(text))
-    used_rules = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
+    used_rules = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), UNIFORM_RULE)
     rules = make_matrices(text, used_rules)  # [rule, query, key]
     is_applied = rules.any(axis=(1, 2))
     used_rules, rules = used_rules[is_applied], rules[is_applied].transpose(1, 0, 2)  # [query, rule, key]
     applies = np.any(rules, axis=2, keepdims=True).transpose(0, 2, 1)  # [query, 1, rule]
     mixture = shares[text.classes][:, :, used_rules] * applies  # [query, head, rule]
-    mixture[:, :, used_rules == EVEN] += mixture.sum(axis=2, keepdims=True) == 0
+    mixture[:, :, used_rules == UNIFORM_RULE] += mixture.sum(axis=2, keepdims=True) == 0
     mixture /= mixture.sum(axis=2, keepdims=True)
     predicted_rows = mixture @ rules  # [query, head, key]
     ratio = np.divide(
@@ -474,8 +474,8 @@ def require_recipes(model: str, revision: str = "") -> Recipes:
                 f"The recipes of {model} in {folder} were measured on other weights ({found_revision}, not {revision})."
             )
             raise SettingError(problem, f"Open those weights, or give recipes measured on these. {remedy}")
-    places = " or ".join(["the app", *map(str, list_profile_folders())])
-    raise SettingError(f"There are no recipes of the heads of {model} in {places}.", remedy)
+    locations = " or ".join(["the app", *map(str, list_profile_folders())])
+    raise SettingError(f"There are no recipes of the heads of {model} in {locations}.", remedy)
 
 
 @lru_cache(maxsize=4)

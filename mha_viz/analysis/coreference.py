@@ -61,7 +61,7 @@ class Chunk(NamedTuple):
 
 
 def pack_chunks(
-    lengths: Sequence[int | None], documents: Sequence[str], most: int = MAX_CHUNK_TOKENS
+    lengths: Sequence[int | None], documents: Sequence[str], max_tokens: int = MAX_CHUNK_TOKENS
 ) -> Iterator[tuple[int, ...]]:
     """Group consecutive sentences of a document into chunks that fit, and yield the sentence numbers of each chunk.
 
@@ -69,14 +69,14 @@ def pack_chunks(
         lengths: subwords per sentence, without special tokens. None marks a sentence that cannot be read: it is in no
             chunk and ends the one before it.
         documents: the document of each sentence.
-        most: the maximum number of subwords in a chunk. A longer sentence is a chunk by itself.
+        max_tokens: the maximum number of subwords in a chunk. A longer sentence is a chunk by itself.
     """
     chunk: list[int] = []
-    room = most
+    room = max_tokens
     for number, length in enumerate(lengths):
         if chunk and (length is None or length > room or documents[chunk[-1]] != documents[number]):
             yield tuple(chunk)
-            chunk, room = [], most
+            chunk, room = [], max_tokens
         if length is not None:
             chunk.append(number)
             room -= length
@@ -120,8 +120,8 @@ def _iter_anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) 
 def list_mention_types(word: Word) -> tuple[str, ...]:
     """Return the table rows in which a mention with this head word is counted."""
     if word.upos == "PRON":
-        third = "Person=3" in word.features.split("|")
-        return ("all", "pronoun", THIRD_PERSON) if third else ("all", "pronoun")
+        is_third_person = "Person=3" in word.features.split("|")
+        return ("all", "pronoun", THIRD_PERSON) if is_third_person else ("all", "pronoun")
     return ("all", "proper") if word.upos == "PROPN" else ("all", "nominal")
 
 
@@ -148,14 +148,14 @@ class Coreference:
             types = [TYPES.index(name) for name in anaphor.types]
             candidates = np.array(anaphor.candidates)
             right = np.array([candidate in anaphor.right for candidate in anaphor.candidates])
-            chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; the first of equal weights
-            self.sums["correct"][document, anaphor.half, types] += right[chosen]
+            answers = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; the first of equal weights
+            self.sums["correct"][document, anaphor.half, types] += right[answers]
             self.sums["n"][document, anaphor.half, types] += 1
             guesses = [guess in anaphor.right for guess in guess_by_baselines(anaphor, chunk.words)]
             self.sums["baseline"][document, anaphor.half, types] += np.array(guesses, np.int64)
             if THIRD_PERSON in anaphor.types and guess_by_agreement(anaphor, chunk.words) in anaphor.right:
                 self.sums["agreement"][document, anaphor.half] += 1
-                self.sums["both"][document, anaphor.half] += right[chosen]
+                self.sums["both"][document, anaphor.half] += right[answers]
 
 
 def guess_by_baselines(anaphor: Anaphor, words: Sequence[Word]) -> tuple[int, int]:
@@ -182,9 +182,9 @@ def guess_by_agreement(anaphor: Anaphor, words: Sequence[Word]) -> int:
     same_kind = [candidate for candidate in anaphor.candidates if kind and _find_pronoun_kind(words[candidate]) == kind]
     is_plural = kind == "they" if kind else _is_plural(words[anaphor.word])
     nominals = [candidate for candidate in anaphor.candidates if words[candidate].upos != "PRON"]
-    agree = [candidate for candidate in nominals if _is_plural(words[candidate]) == is_plural]
-    subjects = [candidate for candidate in agree if words[candidate].base == "nsubj"]
-    return (same_kind or subjects or agree or anaphor.candidates)[-1]
+    agreeing = [candidate for candidate in nominals if _is_plural(words[candidate]) == is_plural]
+    subjects = [candidate for candidate in agreeing if words[candidate].base == "nsubj"]
+    return (same_kind or subjects or agreeing or anaphor.candidates)[-1]
 
 
 def _find_pronoun_kind(word: Word) -> str | None:

@@ -180,17 +180,17 @@ class Selection:
 
     def _iter_row_answers(self, batch: Batch) -> Iterator[Answers]:
         """Yield the cases of position, delimiter and broad roles in a batch."""
-        ordinary = np.flatnonzero(batch.ordinary)
-        if not ordinary.size:
+        tokens = np.flatnonzero(batch.ordinary)
+        if not tokens.size:
             return
-        rows = batch.weights[:, :, index_ordinary(ordinary)]  # [head, sentence, row, key]
+        rows = batch.weights[:, :, index_ordinary(tokens)]  # [head, sentence, row, key]
         words = np.stack([_number_words(pieces.words) for pieces in batch.pieces])  # [sentence, token]
         answers, weights = batch.largest, _take_weights(rows, batch.largest)  # [head, sentence, row]
         for offset, name in POSITIONS.items():
-            targets = np.arange(max(0, -offset), len(ordinary) - max(0, offset))
+            targets = np.arange(max(0, -offset), len(tokens) - max(0, offset))
             # Keep queries with no special token between them and the answer.
-            targets = targets[ordinary[targets + offset] - ordinary[targets] == offset]
-            query_tokens, answer_tokens = ordinary[targets], answers[..., targets]
+            targets = targets[tokens[targets + offset] - tokens[targets] == offset]
+            query_tokens, answer_tokens = tokens[targets], answers[..., targets]
             role = "position", name
             yield self._make_row_answers(
                 role,
@@ -204,15 +204,15 @@ class Selection:
         answers = np.stack([head.argmax(axis=2) for head in rows])
         weights = _take_weights(rows, answers)
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
-        cls, sep = answers < ordinary[0], answers > ordinary[-1]
+        cls, sep = answers < tokens[0], answers > tokens[-1]
         hits = cls, sep, marks[np.arange(len(marks))[:, None], answers], cls | sep
         for name, right in zip(ON_DELIMITERS, hits, strict=True):
-            yield self._make_row_answers(("delimiter", name), batch, words, ordinary, answers, weights, right)
+            yield self._make_row_answers(("delimiter", name), batch, words, tokens, answers, weights, right)
         entropies = np.concatenate(
             [_compute_entropies(rows[i : i + HEADS_PER_STEP]) for i in range(0, self.heads, HEADS_PER_STEP)]
         )
         right = entropies >= BROAD_THRESHOLD * math.log(rows.shape[3])
-        yield self._make_row_answers(("broad", "entropy"), batch, words, ordinary, answers, weights, right)
+        yield self._make_row_answers(("broad", "entropy"), batch, words, tokens, answers, weights, right)
 
     def _make_row_answers(
         self, role: tuple[str, str], batch: Batch, words: Integers, rows: Any, answers: Any, weights: Any, right: Any
@@ -240,8 +240,8 @@ class Selection:
         positions = np.arange(len(order))
         group_starts = np.repeat(starts, np.diff(starts, append=len(order)))
         tie_break = (MAX_CASES - 1 - positions + group_starts).astype(np.int32)  # the earlier of equal cases first
-        ordered: Any = slice(None) if np.array_equal(order, positions) else order
-        steps, right = cases.steps[:, ordered] * MAX_CASES + tie_break, cases.right[:, ordered]
+        sorting: Any = slice(None) if np.array_equal(order, positions) else order
+        steps, right = cases.steps[:, sorting] * MAX_CASES + tie_break, cases.right[:, sorting]
         signed_steps = np.where(right, steps, ~steps)  # wrong answers are below 0
         random_ranks = _draw_numbers(cases.first, cases.word)[order] * MAX_CASES + tie_break
         slots = (cases.role[order[starts]] * self.heads + np.arange(self.heads)[:, None]) * len(KINDS)  # [head, group]

@@ -97,13 +97,13 @@ class Documents:
     their number. A corpus that names no documents has one without a name.
     """
 
-    def __init__(self, names: Sequence[str], most: int | None = None) -> None:
-        """Number the documents. If there are more than ``most``, neighbours get the same number."""
+    def __init__(self, names: Sequence[str], max_count: int | None = None) -> None:
+        """Number the documents. If there are more than ``max_count``, neighbours get the same number."""
         order = {name: number for number, name in enumerate(dict.fromkeys(names))}
         self.numbers = np.array([order[name] for name in names], np.intp)
         self.count = max(1, len(order))
-        if most is not None and self.count > most:
-            self.numbers, self.count = self.numbers * most // self.count, most
+        if max_count is not None and self.count > max_count:
+            self.numbers, self.count = self.numbers * max_count // self.count, max_count
 
     @classmethod
     def from_numbers(cls, numbers: Sequence[int], count: int) -> Documents:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.bundled_data import KIND_NAMES
-from mha_viz.analysis.rules import EVEN, FLOOR, RULES, Numbers, RuleText, make_matrices, predict
+from mha_viz.analysis.rules import FLOOR, RULES, UNIFORM_RULE, Numbers, RuleText, make_matrices, predict
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.conllu import format_conllu, read_conllu
 from mha_viz.corpus.treebank import Sentence
@@ -259,16 +259,17 @@ def explain_links(sample: LinkSample, texts: Mapping[int, tuple[int, RuleText]],
         texts: the number of the sentence and its text, by the number that the sample uses.
         shares: the recipe of the head, [class, 1, rule].
     """
-    sampled, predicted = list(sample), dict[int, _Prediction]()
+    sampled_links, predictions = list(sample), dict[int, _Prediction]()
     links = []
-    for rank, (weight, place, query, key) in enumerate(sampled):
+    for rank, (weight, place, query, key) in enumerate(sampled_links):
         number, text = texts[place]
-        if place not in predicted:
-            predicted[place] = _Prediction.from_text(text, shares)
-        expected, rule = predicted[place].get_link(query, key)
+        if place not in predictions:
+            predictions[place] = _Prediction.from_text(text, shares)
+        expected, rule = predictions[place].get_link(query, key)
         ends = LinkEnd.from_token(text, query), LinkEnd.from_token(text, key)
         rule = rule if expected >= MIN_PREDICTED * weight else -1
-        links.append(DrawnLink(weight, expected, rank * TENTHS // len(sampled), rule, *ends, number, text.sentence))
+        tenth = rank * TENTHS // len(sampled_links)
+        links.append(DrawnLink(weight, expected, tenth, rule, *ends, number, text.sentence))
     return links
 
 
@@ -281,7 +282,7 @@ class _Prediction(NamedTuple):
     @classmethod
     def from_text(cls, text: RuleText, shares: Numbers) -> _Prediction:
         """Compute the prediction for a text from ``shares`` [class, 1, rule]."""
-        rules = np.array(sorted({EVEN, *np.flatnonzero(shares.any(axis=(0, 1))).tolist()}))
+        rules = np.array(sorted({UNIFORM_RULE, *np.flatnonzero(shares.any(axis=(0, 1))).tolist()}))
         # [rule, query]; where no rule applies, "everywhere" remains
         mixture = shares[text.classes, 0][:, rules].T + FLOOR
         parts = make_matrices(text, rules) * mixture[:, :, None]
@@ -297,16 +298,16 @@ def make_groups(links: Sequence[DrawnLink], vectors: npt.NDArray[np.float32]) ->
     links_by_rule: dict[int, list[int]] = {}
     for number, link in enumerate(links):
         links_by_rule.setdefault(link.rule, []).append(number)
-    unexplained = np.array(links_by_rule.pop(-1, []), np.intp)
+    unexplained_links = np.array(links_by_rule.pop(-1, []), np.intp)
     groups = [_make_group(links, members, rule) for rule, members in links_by_rule.items()]
-    if len(unexplained):
+    if len(unexplained_links):
         from scipy.spatial.distance import cdist
 
-        centred = vectors[:, unexplained] - vectors[:, unexplained].mean(axis=1, keepdims=True)
+        centred = vectors[:, unexplained_links] - vectors[:, unexplained_links].mean(axis=1, keepdims=True)
         scale = np.sqrt(np.square(centred).mean(axis=(1, 2), keepdims=True))  # so that queries and keys count alike
         features = np.concatenate(centred / np.maximum(scale, FLOOR), axis=-1)
         labels = cluster_points(cdist(features, features))
-        groups += [_make_group(links, unexplained[labels == label].tolist()) for label in np.unique(labels)]
+        groups += [_make_group(links, unexplained_links[labels == label].tolist()) for label in np.unique(labels)]
     return tuple(sorted(groups, key=lambda group: (-group.share, group.links)))
 
 
@@ -443,11 +444,11 @@ def compute_silhouette(distances: DistanceMatrix, labels: GroupNumbers) -> float
     b that to the nearest other group; it is 0 for a point that is alone in its group. ``labels`` must have two groups
     or more.
     """
-    member = np.eye(labels.max() + 1)[labels]  # [point, group]
-    sums, sizes = distances @ member, member.sum(axis=0)
+    membership = np.eye(labels.max() + 1)[labels]  # [point, group]
+    sums, sizes = distances @ membership, membership.sum(axis=0)
     is_single = sizes[labels] == 1
-    a = sums[member > 0] / np.maximum(sizes[labels] - 1, 1)
-    b = np.where(member > 0, np.inf, sums / sizes).min(axis=1)
+    a = sums[membership > 0] / np.maximum(sizes[labels] - 1, 1)
+    b = np.where(membership > 0, np.inf, sums / sizes).min(axis=1)
     widest = np.maximum(a, b)
     widths = np.divide(b - a, widest, out=np.zeros(len(labels)), where=(widest > 0) & ~is_single)
     return float(widths.mean())

@@ -56,9 +56,9 @@ class Divergences(NamedTuple):
     """Divergences of the heads of two runs, in nats, added over rows.
 
     Attributes:
-        pairs: [head, head of the other].
-        means: [head], from the mean of all heads of the other.
-        other_means: [head of the other], from the mean of all heads of the first.
+        pairs: [head, head of the other run].
+        means: [head], from the mean of all heads of the other run.
+        other_means: [head of the other run], from the mean of all heads of the first.
     """
 
     pairs: FloatMatrix
@@ -103,12 +103,12 @@ class HeadMatches:
         pair = {pair.head: pair for pair in self.pairs}[head]
         if not pair.closer_than_chance:
             problem = f"{head} of {self.one} and {pair.other} of {self.other} are no closer than chance: no match."
-            raise SettingError(problem, "All pairs, with how close they are, are in pairs and in table().")
+            raise SettingError(problem, "All pairs, with their divergences, are in pairs and in table().")
         return pair.other
 
     def __repr__(self) -> str:
-        closer = sum(pair.closer_than_chance for pair in self.pairs)
-        heads = f"{closer} of {counted(len(self.pairs), 'head')} closer than chance"
+        count = sum(pair.closer_than_chance for pair in self.pairs)
+        heads = f"{count} of {counted(len(self.pairs), 'head')} closer than chance"
         return f"HeadMatches({self.one} with {self.other}, {heads}, {self.rows:,} rows)"
 
     def _repr_html_(self) -> str:

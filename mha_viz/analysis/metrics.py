@@ -278,9 +278,9 @@ def average_on_delimiters(sums: RunningSums) -> tuple[FloatSums, FloatSums]:
 
     They are [head, detail] and, for uniform attention, [detail]. BOTH is the sum over the special tokens.
     """
-    mass, even = (compute_share(sums[name], sums["rows"]) for name in ("delimiter", "even_delimiter"))
-    special, even_special = (values[..., :2].sum(axis=-1, keepdims=True) for values in (mass, even))
-    return np.append(mass, special, axis=1), np.append(even, even_special)
+    mass, uniform = (compute_share(sums[name], sums["rows"]) for name in ("delimiter", "even_delimiter"))
+    both_mass, both_uniform = (values[..., :2].sum(axis=-1, keepdims=True) for values in (mass, uniform))
+    return np.append(mass, both_mass, axis=1), np.append(uniform, both_uniform)
 
 
 # ---- Measures of sentences whose special tokens are at the same positions -------------------------------------------

@@ -145,11 +145,11 @@ class MinimalPairs:
 
         Raises SettingError for an unknown kind.
         """
-        is_chosen = self._choose(kind)
+        is_chosen = self._mark_pairs(kind)
         before = (self.log_p[:, 0] - self.log_p[:, 1])[is_chosen]
         after = self.margins[is_chosen]
         rows = [
-            _compare(heads, before, after[:, column], self._list_roles(heads))
+            _measure_need(heads, before, after[:, column], self._list_roles(heads))
             for column, heads in enumerate(self.ablated)
         ]
         q = q_values([row.p for row in rows])
@@ -209,7 +209,7 @@ class MinimalPairs:
         """Return the names of the roles of some heads, without repetition."""
         return [*dict.fromkeys(f"{role.role} {role.detail}" for role in self.roles if role.head in heads)]
 
-    def _choose(self, kind: str) -> npt.NDArray[np.bool_]:
+    def _mark_pairs(self, kind: str) -> npt.NDArray[np.bool_]:
         """Mark the pairs of a kind, [pair]. Raises SettingError for an unknown kind."""
         names = (ALL_PAIRS, *dict.fromkeys(pair.kind for pair in self.pairs))
         if kind not in names:
@@ -218,7 +218,7 @@ class MinimalPairs:
         return np.array([kind in (ALL_PAIRS, pair.kind) for pair in self.pairs])
 
     def _measure_accuracy(self, kind: str) -> Accuracy:
-        margins = (self.log_p[:, 0] - self.log_p[:, 1])[self._choose(kind)]
+        margins = (self.log_p[:, 0] - self.log_p[:, 1])[self._mark_pairs(kind)]
         right, n = int((margins > 0).sum()), len(margins)
         interval = wilson_interval(right, n)
         return Accuracy(kind, n, right / n, interval, float(margins.mean()), int((margins == 0).sum()))
@@ -249,7 +249,7 @@ def sign_test(first: int, second: int) -> float:
     return min(1.0, 2 * binomial_tail(max(first, second), n, 0.5, log_factorials))
 
 
-def _compare(heads: tuple[Head, ...], before: Numbers, after: Numbers, roles: Sequence[str]) -> HeadNeed:
+def _measure_need(heads: tuple[Head, ...], before: Numbers, after: Numbers, roles: Sequence[str]) -> HeadNeed:
     """Compare the margins [pair] before and after heads are switched off; q is left to the caller."""
     was_right, is_right, change = before > 0, after > 0, after - before
     lost, gained = int((was_right & ~is_right).sum()), int((~was_right & is_right).sum())

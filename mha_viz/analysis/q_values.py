@@ -142,11 +142,10 @@ def _collect_syntax_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | 
     heads, rules = tables["syntax"], tables["syntax_baselines"]
     relation = heads["relation"].astype(str)
     is_named = (heads["level"] == "base") | ((heads["level"] == "full") & relation.str.contains(":"))
-    tested = heads[is_named & (relation.map(strip_subtype) != "punct")]
-    tests = tested
+    tests = heads[is_named & (relation.map(strip_subtype) != "punct")]
     for baseline, name in (("offset", "rule"), ("pos", "by_rule")):
-        right = rules[rules["baseline"] == baseline][[*CELL_COLUMNS, "correct"]].rename(columns={"correct": name})
-        tests = tests.merge(right, on=CELL_COLUMNS)
+        rule_counts = rules[rules["baseline"] == baseline][[*CELL_COLUMNS, "correct"]].rename(columns={"correct": name})
+        tests = tests.merge(rule_counts, on=CELL_COLUMNS)
     return tests.assign(role="syntax", detail=tests["relation"].astype(str) + " " + tests["direction"])[TEST_COLUMNS]
 
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from mha_viz.analysis.rules import (
     CLASSES,
-    EVEN,
     FLOOR,
     RULES,
+    UNIFORM_RULE,
     Marks,
     Numbers,
     RuleText,
@@ -74,7 +74,7 @@ def make_rows_by_class(texts: Iterable[tuple[RuleText, Weights]]) -> list[RuleRo
 
 
 def replace_weights(rows: Sequence[RuleRows], texts: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
-    """Return rows by class with the weights of ``texts``, the texts of the rows, as another model reads them."""
+    """Return rows by class with other weights, those of another model on the same ``texts``."""
     parts = [[weights[:, cells] for cells in _split_classes(text)[1]] for text, weights in texts]
     columns = [np.concatenate(part, axis=1, dtype=float) for part in zip(*parts, strict=True)]
     return [class_rows._replace(weights=weights) for class_rows, weights in zip(rows, columns, strict=True)]
@@ -167,7 +167,7 @@ class _MergedRows(NamedTuple):
         """
         rules, applies, applicable_rows = self.rules, self.applies, self.applies * self.rows
         group_weights = np.bincount(self.group, weights)
-        floor = np.where(self.rule_numbers == EVEN, FLOOR, 0)
+        floor = np.where(self.rule_numbers == UNIFORM_RULE, FLOOR, 0)
         for _ in range(steps):
             predicted_mass = shares * (rules @ (group_weights / (shares @ rules)))
             # 0 where a rule never applies and so predicts nothing
@@ -188,9 +188,9 @@ def _group_places(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
     group = np.zeros(len(keys[0]), np.intp)
     for key in keys:
         combined_keys = group * (key.max() + 1) + key
-        occurs = np.zeros(combined_keys.max() + 1, bool)
-        occurs[combined_keys] = True
-        group = (np.cumsum(occurs) - 1)[combined_keys]
+        is_used = np.zeros(combined_keys.max() + 1, bool)
+        is_used[combined_keys] = True
+        group = (np.cumsum(is_used) - 1)[combined_keys]
     first = np.zeros(group.max() + 1, np.intp)
     first[group] = np.arange(len(group))
     return group, first
@@ -202,7 +202,7 @@ def predict_cells(rows: RuleRows, shares: Numbers) -> Numbers:
     used_rows, used_shares = rows.select_rules(used_rules), shares[:, used_rules]
     totals = used_shares @ used_rows.applies  # [head, row]
     even_shares = np.where(totals > 0, 0.0, 1.0)
-    mixture: Numbers = used_shares @ used_rows.rules + used_rows.repeat_to_cells(even_shares) * rows.rules[EVEN]
+    mixture: Numbers = used_shares @ used_rows.rules + used_rows.repeat_to_cells(even_shares) * rows.rules[UNIFORM_RULE]
     return mixture / used_rows.repeat_to_cells(totals + even_shares)
 
 
@@ -235,16 +235,16 @@ def estimate_gains(rows: RuleRows, shares: Numbers) -> Numbers:
     mixture = shares[:, used_rules] @ rows.rules[used_rules]
     ratio = rows.weights / mixture
     curvature = ratio / mixture
-    slope, second = np.zeros((2, len(ratio), len(RULES)))
+    slope, second_derivative = np.zeros((2, len(ratio), len(RULES)))
     is_dense = np.count_nonzero(rows.rules, axis=1) > SPARSE_SHARE * rows.rules.shape[1]
     # Sparse rules are summed only over the cells where one of them is nonzero.
     for rules, cells in ((is_dense, slice(None)), (~is_dense, rows.rules[~is_dense].any(axis=0))):
         values = rows.rules[rules][:, cells]
         slope[:, rules] = ratio[:, cells] @ values.T
-        second[:, rules] = curvature[:, cells] @ np.square(values).T
+        second_derivative[:, rules] = curvature[:, cells] @ np.square(values).T
     slope -= (1 / totals) @ rows.applies.T
-    second -= (1 / totals**2) @ rows.applies.T
-    return np.where(slope > 0, slope**2 / (2 * np.maximum(second, 1e-6)), 0.0)
+    second_derivative -= (1 / totals**2) @ rows.applies.T
+    return np.where(slope > 0, slope**2 / (2 * np.maximum(second_derivative, 1e-6)), 0.0)
 
 
 def choose_rules(
@@ -257,7 +257,7 @@ def choose_rules(
     """
     heads, count = len(rows[0].weights), sum(len(class_rows.starts) for class_rows in rows)
     is_chosen = np.zeros((heads, len(RULES)), bool)
-    is_chosen[:, EVEN] = True
+    is_chosen[:, UNIFORM_RULE] = True
     shares = np.array([is_chosen] * len(rows), float)
     for step in range(max_rules - 1):
         pairs = zip(rows, shares, strict=True)
@@ -279,10 +279,10 @@ def choose_rules(
 
 def refit_shares(rows: Sequence[RuleRows], shares: Numbers, steps: int = STEPS) -> Numbers:
     """Fit shares [class, head, rule] again, starting from these and "everywhere"; 0 for a class without rows."""
-    initial = shares.copy()
-    initial[..., EVEN] = np.maximum(initial[..., EVEN], INITIAL_SHARE)
-    initial /= initial.sum(axis=2, keepdims=True)
-    return np.array([fit_heads(class_rows, start, steps) for class_rows, start in zip(rows, initial, strict=True)])
+    initial_shares = shares.copy()
+    initial_shares[..., UNIFORM_RULE] = np.maximum(initial_shares[..., UNIFORM_RULE], INITIAL_SHARE)
+    initial_shares /= initial_shares.sum(axis=2, keepdims=True)
+    return np.array([fit_heads(*pair, steps) for pair in zip(rows, initial_shares, strict=True)])
 
 
 def refit_choice(choice: RecipeChoice, rows: Sequence[RuleRows]) -> Numbers:
@@ -324,19 +324,21 @@ def choose_recipes(
     without such texts, the rows decide. ``progress`` is called with the completed fraction.
     """
     joined_rows = [join_rows(rows)]
-    overall = np.repeat(
+    overall_shares = np.repeat(
         prune_shares(choose_rules(joined_rows, progress=lambda share: progress(share / 3))), len(rows), axis=0
     )
-    separate = prune_shares(choose_rules(rows, progress=lambda share: progress((1 + share) / 3)))
+    shares_by_class = prune_shares(choose_rules(rows, progress=lambda share: progress((1 + share) / 3)))
     if held_out:
-        by_class = np.subtract(*_explain_texts(held_out, (separate, overall))) >= MIN_CLASS_GAIN
+        by_class = np.subtract(*_explain_texts(held_out, (shares_by_class, overall_shares))) >= MIN_CLASS_GAIN
     else:
-        by_class = compute_explained_shares(rows, separate) - compute_explained_shares(rows, overall) >= MIN_CLASS_GAIN
-    shares = np.where(by_class[None, :, None], separate, overall)
+        gains = compute_explained_shares(rows, shares_by_class) - compute_explained_shares(rows, overall_shares)
+        by_class = gains >= MIN_CLASS_GAIN
+    shares = np.where(by_class[None, :, None], shares_by_class, overall_shares)
     (all_rows,) = joined_rows
     scores = np.zeros((len(RULES), len(all_rows.weights)))
     for number in np.flatnonzero(all_rows.applies.any(axis=1)):  # one rule; uniform attention where it does not apply
-        cells = all_rows.rules[number] + all_rows.repeat_to_cells(1 - all_rows.applies[number]) * all_rows.rules[EVEN]
+        uniform_share = all_rows.repeat_to_cells(1 - all_rows.applies[number])
+        cells = all_rows.rules[number] + uniform_share * all_rows.rules[UNIFORM_RULE]
         scores[number] = np.minimum(all_rows.weights, cells).sum(axis=1)
         progress((2 + number / len(RULES)) / 3)
     return RecipeChoice(shares, by_class, scores.argmax(axis=0))

@@ -60,8 +60,8 @@ def remove_heads(order: Sequence[Head], n: int, measure: Callable[[list[Sequence
     ``measure`` returns the changes in some variants, each given by its removed heads, as many as fit into one batch.
     The first entry, with no head removed, is 0.
     """
-    counts = split_range(1, len(order) + 1, count_variants_per_batch(n))
-    parts = yield from map_in_steps(counts, lambda sizes: measure([order[:count] for count in sizes]))
+    ranges = split_range(1, len(order) + 1, count_variants_per_batch(n))
+    parts = yield from map_in_steps(ranges, lambda counts: measure([order[:count] for count in counts]))
     fields = {name: [np.zeros(1), *(getattr(part, name) for part in parts)] for name in Removal._fields[1:]}
     concatenated = {name: np.concatenate(field) for name, field in fields.items()}
     return Removal(
@@ -99,20 +99,20 @@ def find_switch(
     all_heads: Sequence[Head],
     n: int,
     compute_margins: Callable[[Sequence[tuple[Head, ...]]], Numbers],
-    most: int = MAX_SWITCHED,
+    max_heads: int = MAX_SWITCHED,
 ) -> Steps[Switch]:
     """Search greedily for the smallest set of heads whose removal makes a word the answer.
 
     In each round, the head that raises the margin most is added, until the word is the answer, no head raises the
-    margin, or ``most`` heads are removed. ``compute_margins`` returns those of some sets of heads, as many as fit
+    margin, or ``max_heads`` heads are removed. ``compute_margins`` returns those of some sets of heads, as many as fit
     into one batch of a text of ``n`` tokens. A smaller set may exist, because the search is greedy.
     """
     removed: tuple[Head, ...] = ()
     margins = [float(compute_margins([()])[0])]
-    while margins[-1] <= 0 and len(removed) < min(most, len(all_heads)):
+    while margins[-1] <= 0 and len(removed) < min(max_heads, len(all_heads)):
         sets, values = [(*removed, head) for head in all_heads if head not in removed], list[float]()
         for part in split_range(0, len(sets), count_variants_per_batch(n)):
-            yield (len(removed) + len(values) / len(sets)) / most
+            yield (len(removed) + len(values) / len(sets)) / max_heads
             values += compute_margins(sets[part.start : part.stop]).tolist()
         if max(values) <= margins[-1]:
             break

@@ -136,14 +136,15 @@ def compute_scores(weights: npt.NDArray[np.float32], length: int) -> Numbers:
     ``weights`` is [layer, head, sequence, query, key]. Induction and duplicates are measured on the second half, the
     previous token and the sink on all rows but the first.
     """
-    half, later = np.arange(length, 2 * length), np.arange(1, 2 * length)  # rows of the second half, all but the first
-    cells = ((half, half - length + 1), (half, half - length), (later, later - 1), (later, 0 * later))
+    second_half, later_rows = np.arange(length, 2 * length), np.arange(1, 2 * length)
+    repeats = ((second_half, second_half - length + 1), (second_half, second_half - length))
+    cells = (*repeats, (later_rows, later_rows - 1), (later_rows, 0 * later_rows))
     return np.stack([weights[..., rows, keys].mean(axis=(2, 3), dtype=np.float64) for rows, keys in cells])
 
 
 def measure_heads(
     model: str,
-    part: Callable[[range, bool], Numbers],
+    measure_part: Callable[[range, bool], Numbers],
     length: int = LENGTH,
     draws: int = DRAWS,
     seed: int = SEED,
@@ -151,11 +152,12 @@ def measure_heads(
 ) -> Steps[DecoderHeads]:
     """Measure the heads of a causal model with its own and then with random weights, a few sequences per step.
 
-    ``part`` returns the :func:`compute_scores` of some of the sequences; its second argument asks for random weights.
+    ``measure_part`` returns the :func:`compute_scores` of some of the sequences; its second argument asks for random
+    weights.
     """
     parts = split_range(0, draws, BATCH_SEQUENCES)
     work = [(sequences, untrained) for untrained in (False, True) for sequences in parts]
-    sums = yield from map_in_steps(work, lambda step: part(*step) * len(step[0]))
+    sums = yield from map_in_steps(work, lambda step: measure_part(*step) * len(step[0]))
     trained, untrained = (np.sum(half, axis=0) / draws for half in (sums[: len(parts)], sums[len(parts) :]))
     return DecoderHeads(model, length, draws, seed, trained, untrained, revision())
 

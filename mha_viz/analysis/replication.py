@@ -109,9 +109,10 @@ class Replications(tuple[Replication, ...]):
         rows: list[tuple[Any, ...]] = []
         for finding, score, outcome in self:
             previous_values = (finding.score, finding.baseline, finding.n)
-            measured = score or RoleScore(np.nan, np.nan, 0)
-            numbers = (*previous_values, *measured[:5], "" if measured.documents is None else measured.documents)
-            rule_columns = (finding.upos_rule, finding.upos, finding.state, measured.upos)
+            shown_score = score or RoleScore(np.nan, np.nan, 0)
+            documents = "" if shown_score.documents is None else shown_score.documents
+            numbers = (*previous_values, *shown_score[:5], documents)
+            rule_columns = (finding.upos_rule, finding.upos, finding.state, shown_score.upos)
             rows.append((*finding.head, finding.role, finding.detail, finding.status, outcome, *numbers, *rule_columns))
         return pd.DataFrame(rows, columns=list(HEADING))
 

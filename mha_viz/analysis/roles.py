@@ -220,17 +220,17 @@ class SyntaxCounts(CorrectCounts):
 
     def measure_choices(self, direction: int, base: int) -> list[Choice]:
         """Measure how each head chooses among words of one kind, over all sentences."""
-        even = dict(zip(CHOICE_COUNTS, self.choices[0, direction, base].T, strict=True))  # by name: [head]
+        even_counts = dict(zip(CHOICE_COUNTS, self.choices[0, direction, base].T, strict=True))  # by name: [head]
         totals = dict(zip(CHOICE_COUNTS, self.choices[:, direction, base].sum(axis=0).T, strict=True))
         n, right = totals["kind"], totals["right"]
-        is_right = even["nearest_right"] > even["nearest_left"]  # [head]: the better side
-        nearest = np.where(is_right, totals["nearest_right"], totals["nearest_left"])
-        both = np.where(is_right, totals["both_right"], totals["both_left"])
+        is_right_side = even_counts["nearest_right"] > even_counts["nearest_left"]  # [head]: the better side
+        nearest = np.where(is_right_side, totals["nearest_right"], totals["nearest_left"])
+        both = np.where(is_right_side, totals["both_right"], totals["both_left"])
         # [document, head]
         kinds, correct, *by_side = np.moveaxis(self.kinds[:, direction, base].astype(np.int64), 2, 0)
         outcomes = np.stack((both, right - both, nearest - both, n - right - nearest + both)).astype(np.int64)
         bounds = self.documents.compute_net_intervals(
-            correct - np.where(is_right, by_side[1], by_side[0]), kinds, outcomes
+            correct - np.where(is_right_side, by_side[1], by_side[0]), kinds, outcomes
         )
         scores = (compute_share(part, n) for part in (right, nearest, totals["random"]))
         kind, documents = compute_share(n, self.gold.kinds[:, direction, base].sum()), np.count_nonzero(kinds, axis=0)
@@ -239,7 +239,7 @@ class SyntaxCounts(CorrectCounts):
             Choice(
                 *(float(kind[head]), int(n[head]), float(right_share[head]), float(near_share[head])),
                 Interval(*map(float, bounds[:, head])),
-                SIDES[int(is_right[head])],
+                SIDES[int(is_right_side[head])],
                 float(random[head]),
                 int(documents[head]),
             )
@@ -410,7 +410,7 @@ def iter_position_roles(
     (``metrics.count_document_maxima``). The baseline is uniform attention.
     """
     mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
-    even = compute_share(sums["even_mass"], sums["mass_rows"])
+    uniform = compute_share(sums["even_mass"], sums["mass_rows"])
     for index, (offset, detail) in enumerate(POSITIONS.items()):
         column = OFFSETS.index(offset)
         right, rows = document_sums["maxima"][:, :, index], document_sums["rows"][:, index]
@@ -418,13 +418,13 @@ def iter_position_roles(
             if mass[head, column] > MASS_THRESHOLD:
                 n = int(sums["mass_rows"][column])
                 untrained = _find_best_untrained(control, "mass", "mass_rows", column)
-                scores = float(mass[head, column]), float(even[column]), n
+                scores = float(mass[head, column]), float(uniform[column]), n
                 yield Role(head, "position", detail, *scores, untrained=untrained)
             elif maxima[head, column] >= MAXIMA_THRESHOLD:
                 n = int(sums["maxima_rows"][column])
                 untrained = _find_best_untrained(control, "maxima", "maxima_rows", column)
                 interval = Interval(*map(float, documents.interval(right[:, [head]], rows)[:, 0]))
-                scores = float(maxima[head, column]), float(even[column]), n
+                scores = float(maxima[head, column]), float(uniform[column]), n
                 yield Role(
                     head, "position", detail, *scores, interval, None, untrained, count_documents_with_cases(rows)
                 )
@@ -441,13 +441,13 @@ def iter_delimiter_roles(sums: RunningSums, control: RunningSums | None = None) 
     The kinds are [CLS], [SEP], punctuation and, for heads that have neither [CLS] nor [SEP], both special tokens
     together. The baseline is uniform attention.
     """
-    mass, even = average_on_delimiters(sums)
-    untrained = np.full(len(even), np.nan) if control is None else average_on_delimiters(control)[0].max(axis=0)
+    mass, uniform = average_on_delimiters(sums)
+    untrained = np.full(len(uniform), np.nan) if control is None else average_on_delimiters(control)[0].max(axis=0)
     is_above = mass > DELIMITER_THRESHOLD  # [head, detail]
     is_above[:, ON_DELIMITERS.index(BOTH)] &= ~is_above[:, :2].any(axis=1)
     for column, detail in enumerate(ON_DELIMITERS):
         for head in np.flatnonzero(is_above[:, column]):
-            scores = float(mass[head, column]), float(even[column]), int(sums["rows"])
+            scores = float(mass[head, column]), float(uniform[column]), int(sums["rows"])
             yield Role(int(head), "delimiter", detail, *scores, untrained=float(untrained[column]))
 
 

@@ -116,10 +116,10 @@ class RuleText:
         A special token at the beginning of the text is [CLS], any other is [SEP]. A word is punctuation by its form, a
         function word by its part of speech, and otherwise content.
         """
-        kinds = [self._find_class(number) for number in range(len(self.forms))]
+        word_classes = [self._find_class(number) for number in range(len(self.forms))]
         return np.array(
             [
-                kinds[word] if word >= 0 else CLASSES.index(CLS if place == 0 else SEP)
+                word_classes[word] if word >= 0 else CLASSES.index(CLS if place == 0 else SEP)
                 for place, word in enumerate(self.word_numbers)
             ],
             np.intp,
@@ -164,13 +164,13 @@ class RuleText:
     @cached_property
     def words_by_tag(self) -> Mapping[str, Sequence[int]]:
         """The numbers of the words with each part of speech."""
-        places: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         for number, tag in enumerate(self.tags):
-            places.setdefault(tag, []).append(number)
-        return places
+            numbers.setdefault(tag, []).append(number)
+        return numbers
 
 
-Targets = Callable[[RuleText], Marks]
+MarkTargets = Callable[[RuleText], Marks]
 
 
 class AttentionRule(NamedTuple):
@@ -186,7 +186,7 @@ class AttentionRule(NamedTuple):
     name: str
     kind: str
     needs: str
-    mark: Targets
+    mark: MarkTargets
 
 
 def _make_offset_rule(offset: int) -> AttentionRule:
@@ -215,7 +215,7 @@ def _mark_equal(values: Sequence[str]) -> Marks:
     return marks
 
 
-def _make_special_targets(token_class: int) -> Targets:
+def _make_special_targets(token_class: int) -> MarkTargets:
     """Return a function that marks the special tokens of a class: the one at the beginning, or all others."""
 
     def mark(text: RuleText) -> Marks:
@@ -263,12 +263,12 @@ def _make_nearest_rule(noun: str, tags: frozenset[str], side: str) -> AttentionR
     """Return a rule for the nearest word on one side with these parts of speech."""
 
     def mark(text: RuleText) -> Marks:
-        places = np.flatnonzero([tag in tags for tag in text.tags])
+        targets = np.flatnonzero([tag in tags for tag in text.tags])
         words = np.arange(len(text.tags))
-        number = np.searchsorted(places, words) - 1 if side == "before" else np.searchsorted(places, words, "right")
-        has_word = (number >= 0) & (number < len(places))
+        nearest = np.searchsorted(targets, words) - 1 if side == "before" else np.searchsorted(targets, words, "right")
+        has_target = (nearest >= 0) & (nearest < len(targets))
         marks = np.zeros((len(words), len(words)), bool)
-        marks[words[has_word], places[number[has_word]]] = True
+        marks[words[has_target], targets[nearest[has_target]]] = True
         return text.expand_words(marks)
 
     return AttentionRule(f"the nearest {noun} {side}", "part of speech", TAGS, mark)
@@ -364,7 +364,7 @@ RULES: tuple[AttentionRule, ...] = (
     AttentionRule("its other mentions", "coreference", CHAINS, lambda text: text.expand_words(_mark_mentions(text))),
 )
 NAMES = tuple(rule.name for rule in RULES)
-EVEN = NAMES.index(EVERYWHERE)  # the index of the rule for uniform attention
+UNIFORM_RULE = NAMES.index(EVERYWHERE)  # the index of the rule for uniform attention
 
 
 def mark_visible(rule: AttentionRule, text: RuleText) -> Marks:
@@ -398,19 +398,19 @@ def predict(shares: Numbers, text: RuleText) -> Numbers:
 
 def iter_predictions(mixtures: Sequence[Numbers], text: RuleText) -> Iterator[Numbers]:
     """Yield the prediction (:func:`predict`) of each of several mixtures. Each rule is applied only once."""
-    used_rules = [np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN) for shares in mixtures]
+    used_rules = [np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), UNIFORM_RULE) for shares in mixtures]
     numbers = np.unique(np.concatenate(used_rules))
     rules = make_matrices(text, numbers)  # [rule, query, key]
-    even = rules[numbers == EVEN][0]
+    uniform = rules[numbers == UNIFORM_RULE][0]
     for shares, rule_numbers in zip(mixtures, used_rules, strict=True):
         used_matrices, used_shares = rules[np.searchsorted(numbers, rule_numbers)], shares[:, :, rule_numbers]
         applies = used_matrices.any(axis=2).astype(float)  # [rule, query]
-        result = np.empty((shares.shape[1], *even.shape))
-        for number in np.unique(text.classes):
-            queries = np.flatnonzero(text.classes == number)
-            total = used_shares[number] @ applies[:, queries]  # [head, query]
-            cells = np.tensordot(used_shares[number], used_matrices[:, queries], axes=1)
+        result = np.empty((shares.shape[1], *uniform.shape))
+        for token_class in np.unique(text.classes):
+            queries = np.flatnonzero(text.classes == token_class)
+            total = used_shares[token_class] @ applies[:, queries]  # [head, query]
+            cells = np.tensordot(used_shares[token_class], used_matrices[:, queries], axes=1)
             result[:, queries] = np.where(
-                total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], even[queries]
+                total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], uniform[queries]
             )
         yield result

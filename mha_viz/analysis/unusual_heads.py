@@ -182,8 +182,8 @@ class WordReading:
         self.special = np.array(text.special, bool)
         self.marks = np.array([is_punctuation(word) for word in self.words], bool) & ~self.special
         self.is_known = np.array([token.known for token in text.tokens], bool)  # not read as [UNK]
-        self.plain = np.flatnonzero(~(self.special | self.marks))
-        self.language = languages.detect_language([self.words[i] for i in self.plain])
+        self.ordinary_words = np.flatnonzero(~(self.special | self.marks))
+        self.language = languages.detect_language([self.words[i] for i in self.ordinary_words])
 
     @cached_property
     def weights(self) -> Weights:
@@ -194,7 +194,7 @@ class WordReading:
     @cached_property
     def rows(self) -> Values:
         """[head, key]: the mean row of a head over ordinary words."""
-        rows: Values = self.weights[:, self.plain].mean(1, dtype=np.float64)
+        rows: Values = self.weights[:, self.ordinary_words].mean(1, dtype=np.float64)
         return rows
 
     def get_habit(self, key: str | int) -> Values:
@@ -232,7 +232,7 @@ class WordReading:
         return nouns
 
     @cached_property
-    def reportable(self) -> Flags:
+    def is_reportable(self) -> Flags:
         """[query, key]: the links that may be reported.
 
         They do not join two function words. From a pronoun they lead only to an earlier noun or name, because readers
@@ -240,8 +240,8 @@ class WordReading:
         """
         pairs = np.logical_and.outer(self.is_known, self.is_known)
         pairs &= ~np.logical_and.outer(self.function_words, self.function_words)
-        reportable: Flags = pairs & (~self.pronouns[:, None] | self.referents)
-        return reportable
+        is_reportable: Flags = pairs & (~self.pronouns[:, None] | self.referents)
+        return is_reportable
 
     @cached_property
     def referents(self) -> Flags:
@@ -295,7 +295,7 @@ class Kind(NamedTuple):
         min_share: the least share for it.
         find: yields its candidates in a reading.
         most: how many of them are reported, each of another head and another word.
-        longest: the maximum number of words of a text for which it is reported.
+        max_words: the maximum number of words of a text for which it is reported.
     """
 
     name: str
@@ -303,7 +303,7 @@ class Kind(NamedTuple):
     min_share: float
     find: Callable[[WordReading, str, float], Candidates]
     most: int = 1
-    longest: int = MAX_WORDS
+    max_words: int = MAX_WORDS
 
 
 def compute_surprise(value: float, expected: float) -> float:
@@ -321,10 +321,10 @@ def _make_offset_finder(offset: int, phrase: str) -> Callable[[WordReading, str,
 
     def find(reading: WordReading, kind: str, min_share: float) -> Candidates:
         values, habits = reading.average_at(offset), reading.get_habit(offset)
-        for place in np.flatnonzero(values >= min_share):
-            head, value, habit = reading.heads[place], float(values[place]), float(habits[place])
+        for head_index in np.flatnonzero(values >= min_share):
+            head, value, habit = reading.heads[head_index], float(values[head_index]), float(habits[head_index])
             words = (f"{head} {phrase} ({_write_share(value, habit)}).",)
-            query = reading.find_strongest_at(int(place), offset)
+            query = reading.find_strongest_at(int(head_index), offset)
             yield Unusual(kind, head, value, compute_surprise(value, max(values.mean(), habit)), words, query)
 
     return find
@@ -336,7 +336,7 @@ def _find_referents(reading: WordReading, kind: str, min_share: float) -> Candid
     if not coreference_heads or not reading.referents.any():
         return
     links = np.where(reading.referents, reading.attention.only(coreference_heads).by_words().weights[0], -1)
-    number, query, key = (int(place) for place in np.unravel_index(links.argmax(), links.shape))
+    number, query, key = (int(index) for index in np.unravel_index(links.argmax(), links.shape))
     head, value = coreference_heads[number], float(links[number, query, key])
     if value >= min_share:
         ending = f"”, {decimal(value)} (weak)." if value < WEAK_LINK else f"” ({decimal(value)})."
@@ -346,57 +346,58 @@ def _find_referents(reading: WordReading, kind: str, min_share: float) -> Candid
 
 def _find_links(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find unexpected links between two ordinary words."""
-    plain, count = reading.plain, len(reading.words)
-    if len(plain) < MIN_WORDS:
+    indices, count = reading.ordinary_words, len(reading.words)
+    if len(indices) < MIN_WORDS:
         return
-    block = reading.weights[:, plain[:, None], plain].astype(np.float64)  # [head, query, key]
-    distances = np.abs(np.subtract.outer(plain, plain))
+    block = reading.weights[:, indices[:, None], indices].astype(np.float64)  # [head, query, key]
+    distances = np.abs(np.subtract.outer(indices, indices))
     usual_shares, column_sums = np.maximum(block.mean(0), 1 / count), block.sum(1)
     diagonal = cache(lambda offset: np.diagonal(block, offset, 1, 2).sum(1))  # [head]
     habit = cache(reading.get_habit)  # [head], of an offset
-    is_allowed = (distances >= MIN_DISTANCE) & reading.reportable[plain[:, None], plain]
-    for place, i, j in zip(*np.nonzero((block >= min_share) & is_allowed), strict=True):
-        value, (query, key), other_words = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
-        key_mean = (column_sums[place, j] - value) / other_words  # mean weight of the other words on this key
-        distance_mean = (diagonal(j - i)[place] - value) / max(other_words - abs(j - i), 1)
-        expected = max(usual_shares[i, j], key_mean, distance_mean, habit(int(key - query))[place])
+    is_allowed = (distances >= MIN_DISTANCE) & reading.is_reportable[indices[:, None], indices]
+    for head_index, i, j in zip(*np.nonzero((block >= min_share) & is_allowed), strict=True):
+        value, query, key = float(block[head_index, i, j]), indices[i], indices[j]
+        other_words = len(indices) - 1
+        key_mean = (column_sums[head_index, j] - value) / other_words  # mean weight of the other words on this key
+        distance_mean = (diagonal(j - i)[head_index] - value) / max(other_words - abs(j - i), 1)
+        expected = max(usual_shares[i, j], key_mean, distance_mean, habit(int(key - query))[head_index])
         surprise = compute_surprise(value, expected)
         if surprise < MIN_BITS:
             continue
         query_word, key_word = reading.words[query], reading.words[key]
         middle = "” to another “" if query_word.casefold() == key_word.casefold() else "” to “"
-        words = (f"{reading.heads[place]} links “", query_word, middle, key_word, f"” ({decimal(value)}).")
-        places = reading.pieces[query], reading.pieces[key]
-        yield Unusual(kind, reading.heads[place], value, surprise, words, *places)
+        words = (f"{reading.heads[head_index]} links “", query_word, middle, key_word, f"” ({decimal(value)}).")
+        tokens = reading.pieces[query], reading.pieces[key]
+        yield Unusual(kind, reading.heads[head_index], value, surprise, words, *tokens)
 
 
 def _find_marks(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find heads that give most of their attention to one punctuation mark."""
     habits = reading.get_habit("punctuation")
-    for key in np.flatnonzero(reading.marks & reading.is_known) if len(reading.plain) >= MIN_WORDS else ():
+    for key in np.flatnonzero(reading.marks & reading.is_known) if len(reading.ordinary_words) >= MIN_WORDS else ():
         values = reading.rows[:, key]
-        for place in np.flatnonzero(values >= min_share):
-            value, habit = float(values[place]), float(habits[place])
+        for head_index in np.flatnonzero(values >= min_share):
+            value, habit = float(values[head_index]), float(habits[head_index])
             ending = f"” from everywhere ({_write_share(value, habit)})."
-            words = (f"{reading.heads[place]} looks at “", reading.words[key], ending)
-            query = reading.plain[np.argmax(reading.weights[place, reading.plain, key])]
-            places = reading.pieces[query], reading.pieces[key]
-            yield Unusual(
-                kind, reading.heads[place], value, compute_surprise(value, max(values.mean(), habit)), words, *places
-            )
+            words = (f"{reading.heads[head_index]} looks at “", reading.words[key], ending)
+            query = reading.ordinary_words[np.argmax(reading.weights[head_index, reading.ordinary_words, key])]
+            tokens = reading.pieces[query], reading.pieces[key]
+            surprise = compute_surprise(value, max(values.mean(), habit))
+            yield Unusual(kind, reading.heads[head_index], value, surprise, words, *tokens)
 
 
 def _find_even(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find heads that attend to everything alike, by the entropy of their rows as a share of the largest possible."""
-    if len(reading.plain) < MIN_WORDS:
+    if len(reading.ordinary_words) < MIN_WORDS:
         return
     attention, habits = reading.attention, reading.get_habit("normalised")
     nats = entropy(attention.weights.reshape(len(reading.heads), *attention.weights.shape[2:])).mean(-1)
     values = nats / math.log(len(attention.text))
-    for place in np.flatnonzero(values >= min_share):
-        value, words = float(values[place]), (f"{reading.heads[place]} looks at all words alike.",)
-        surprise = compute_surprise(value, max(values.mean(), habits[place]))
-        yield Unusual(kind, reading.heads[place], value, surprise, words, reading.pieces[reading.plain[0]])
+    for head_index in np.flatnonzero(values >= min_share):
+        value, words = float(values[head_index]), (f"{reading.heads[head_index]} looks at all words alike.",)
+        surprise = compute_surprise(value, max(values.mean(), habits[head_index]))
+        token = reading.pieces[reading.ordinary_words[0]]
+        yield Unusual(kind, reading.heads[head_index], value, surprise, words, token)
 
 
 def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
@@ -407,22 +408,22 @@ def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
     active_heads = {f.head for f, active in reading.roles.items() if active}
     linking_heads = {f.head for f in reading.roles if f.role in LINKING_ROLES} - active_heads
     usual_shares = np.maximum(reading.get_habit("cls"), reading.get_habit("sep"))
-    for head in sorted(linking_heads.intersection(reading.heads)) if len(reading.plain) else ():
-        place = reading.heads.index(head)
-        row = np.where(reading.special, reading.rows[place], 0)
+    for head in sorted(linking_heads.intersection(reading.heads)) if len(reading.ordinary_words) else ():
+        head_index = reading.heads.index(head)
+        row = np.where(reading.special, reading.rows[head_index], 0)
         key = int(row.argmax())
         value = float(row[key])
         if value >= min_share:
             words = (f"Most of {head}’s attention goes to ", reading.words[key], ", as when it finds nothing to link.")
-            query = reading.plain[np.argmax(reading.weights[place, reading.plain, key])]
-            surprise = compute_surprise(value, max(0.5, usual_shares[place]))
+            query = reading.ordinary_words[np.argmax(reading.weights[head_index, reading.ordinary_words, key])]
+            surprise = compute_surprise(value, max(0.5, usual_shares[head_index]))
             yield Unusual(kind, head, value, surprise, words, reading.pieces[query], reading.pieces[key])
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType({
     row.name: row
     for row in (
-        Kind("pronoun", True, MIN_PRONOUN_LINK, _find_referents, longest=MAX_TOKENS),
+        Kind("pronoun", True, MIN_PRONOUN_LINK, _find_referents, max_words=MAX_TOKENS),
         Kind("back", False, MIN_PATTERN, _make_offset_finder(-1, "looks one token back")),
         Kind("ahead", False, MIN_PATTERN, _make_offset_finder(1, "looks one token ahead")),
         Kind("link", True, MIN_LINK, _find_links, most=2),
@@ -453,7 +454,7 @@ def find_unusual(
         quiet: whether to skip kinds that name words of the text.
     """
     count = len(attention.queries.groups)
-    kinds = [row for row in KINDS.values() if count <= row.longest and not (quiet and row.names_words)]
+    kinds = [row for row in KINDS.values() if count <= row.max_words and not (quiet and row.names_words)]
     if attention.quantity != WEIGHT or attention.is_cross or not kinds:
         return ()
     heads = frozenset(attention.every_head())

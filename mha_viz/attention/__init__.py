@@ -196,9 +196,9 @@ class Attention:
         if foreign_arrays.is_batch(tokens):
             text_options = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
             text_options |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
-            shared: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
+            options: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
             return [
-                cls.from_tensors(**shared, **arguments)
+                cls.from_tensors(**options, **arguments)
                 for arguments in foreign_arrays.iter_texts(attentions, tokens, text_options)
             ]
         names = foreign_arrays.read_token_names(tokens, "tokens")

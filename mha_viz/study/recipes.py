@@ -23,7 +23,7 @@ from mha_viz.analysis.bundled_data import ALL, make_shares
 from mha_viz.analysis.findings import EVERY as STEP
 from mha_viz.analysis.recipe_tables import HEADINGS, MEAN, UNTRAINED, Recipes
 from mha_viz.analysis.recipes import RecipeChoice, RuleRows
-from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, Numbers, RuleText
+from mha_viz.analysis.rules import CHAINS, CLASSES, NAMES, RULES, TAGS, TREES, UNIFORM_RULE, Numbers, RuleText
 from mha_viz.attention import Weights
 from mha_viz.corpus.limits import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
@@ -438,7 +438,7 @@ def _compute_weights(encoder: Encoder, texts: Sequence[RuleText]) -> list[Weight
 
 def _make_uniform_shares(heads: int) -> Numbers:
     """Return the shares of a recipe that is uniform attention only, for each head."""
-    return fitting.make_single_rule_shares(np.full(heads, EVEN, np.intp))
+    return fitting.make_single_rule_shares(np.full(heads, UNIFORM_RULE, np.intp))
 
 
 def list_readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:

@@ -116,7 +116,7 @@ class CaseKind:
         raise NotImplementedError
 
     def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
-        """Return the cases of some sentences, which come with their numbers in the corpus."""
+        """Return the cases of some sentences, given with their numbers in the corpus."""
         raise NotImplementedError
 
     def reduce(self, cases: Cases) -> Cases:

@@ -44,10 +44,10 @@ class KindNullSums(NamedTuple):
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """Return the corpus, with the documents of its profile."""
         assert isinstance(corpus, Corpus)
-        plain, relations = replace(corpus, has_chains=False), Relations(corpus.sentences)
+        plain_corpus, relations = replace(corpus, has_chains=False), Relations(corpus.sentences)
         documents = [sentence.document for sentence in corpus.sentences]
         labels = label_documents(documents, relations, encoder.layers * encoder.heads)
-        return ReadShard(plain, plan(encoder, plain, first), relations, first, labels, {})
+        return ReadShard(plain_corpus, plan(encoder, plain_corpus, first), relations, first, labels, {})
 
     def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
         """Return the sentences, batched by length."""
@@ -60,7 +60,7 @@ class KindNullSums(NamedTuple):
         assert isinstance(shard.corpus, Corpus)
         pieces = [text for place in places if (text := shard.plan.sentences[place])]
         weights = encoder.batch(pieces)  # [layer, head, sentence, query, key]
-        by_head = weights.reshape(sums.heads, *weights.shape[2:])
+        head_weights = weights.reshape(sums.heads, *weights.shape[2:])
         drawn_syntax = DrawnSyntax(
             shard.relations, sums.heads, len(sums.documents), self.draws, self.seed, self.by_half
         )
@@ -68,7 +68,7 @@ class KindNullSums(NamedTuple):
         for index, (place, document) in enumerate(zip(places, documents, strict=True)):
             tree = shard.relations.make_tree(shard.corpus.sentences[place])
             if len(tree.heads) > 1:
-                pointers = find_pointers(reduce_to_words(by_head[:, index], pieces[index].words))
+                pointers = find_pointers(reduce_to_words(head_weights[:, index], pieces[index].words))
                 drawn_syntax.add(pointers, tree, shard.first + place, document)
         sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in drawn_syntax.sums.items()}
 

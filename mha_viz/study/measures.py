@@ -37,7 +37,7 @@ class ReadShard:
         relations: the labels of the corpus.
         first: the number of its first sentence.
         labels: for each sentence the label of its document.
-        trees: the trees of annotated sentences, by place.
+        trees: the trees of annotated sentences, by index in ``corpus``.
         rules: rules by parts of speech, chosen on the whole corpus.
     """
 
@@ -80,22 +80,22 @@ def read_plain_shard(
 ) -> ReadShard:
     """Return every ``step``-th sentence of a corpus as the model reads it, without annotation and newly numbered."""
     assert isinstance(corpus, Corpus)
-    selected, number_before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
-    plain = replace(corpus, sentences=selected, has_trees=False, has_chains=False, left_out=())
-    labels = [units.label(number, sentence) for number, sentence in enumerate(selected, number_before)]
-    return ReadShard(plain, plan(encoder, plain, number_before), Relations(()), number_before, labels, {})
+    sentences, number_before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
+    plain_corpus = replace(corpus, sentences=sentences, has_trees=False, has_chains=False, left_out=())
+    labels = [units.label(number, sentence) for number, sentence in enumerate(sentences, number_before)]
+    return ReadShard(plain_corpus, plan(encoder, plain_corpus, number_before), Relations(()), number_before, labels, {})
 
 
 def count_measured(shard: ReadShard) -> dict[str, int]:
-    """Count how much of a shard is measured."""
+    """Count the texts, words and tokens of a shard that are measured."""
     if isinstance(shard.corpus, Gap):
         return {"rows": len(shard.corpus.rows), "decided": sum(map(is_decided, shard.corpus.rows))}
     texts = zip(shard.corpus.sentences, shard.plan.sentences, strict=True)
-    readable = [(sentence, pieces) for sentence, pieces in texts if pieces is not None]
+    readable_texts = [(sentence, pieces) for sentence, pieces in texts if pieces is not None]
     return {
-        "sentences": len(readable),
-        "words": sum(len(sentence.words) for sentence, _ in readable),
-        "pieces": sum(len(pieces) for _, pieces in readable),
+        "sentences": len(readable_texts),
+        "words": sum(len(sentence.words) for sentence, _ in readable_texts),
+        "pieces": sum(len(pieces) for _, pieces in readable_texts),
         "chunks": len(shard.plan.chunks),
         "anaphors": sum(len(chunk.anaphors) for chunk, _ in shard.plan.chunks),
     }
@@ -125,7 +125,7 @@ class SumKind(Protocol):
         """Whether cases are recorded as evidence."""
 
     def definition(self) -> list[object]:
-        """Return everything that the sums depend on besides the model and the corpus, as values that JSON can hold."""
+        """Return everything that the sums depend on besides the model and the corpus, as JSON values."""
 
     def count_sentences(self, count: int, first: int) -> int:
         """Count the sentences to read, of ``count`` sentences; the first sentence has the number ``first``."""
@@ -140,8 +140,8 @@ class SumKind(Protocol):
 class ProfileSums(NamedTuple):
     """The sums of a profile.
 
-    ``rules`` are rules by parts of speech, chosen on the whole corpus; None if the whole corpus is at hand, so that
-    they are chosen here.
+    ``rules`` are rules by parts of speech, chosen on the whole corpus; None if this is the whole corpus, on which
+    they are then chosen.
     """
 
     has_cases: bool = True

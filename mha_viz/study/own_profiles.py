@@ -27,7 +27,7 @@ def find_own_profiles() -> dict[str, list[Path]]:
     return {model: [*corpus_folders.values()] for model, corpus_folders in folders.items()}
 
 
-def iter_unopened() -> Iterator[str]:
+def iter_open_problems() -> Iterator[str]:
     """Yield a sentence for each item in these folders that cannot be opened: which folder, of which model, and why."""
     for folder in list_profile_folders():
         name, files = quote(str(folder), MAX_PATH_LENGTH), find_files(folder, FACTS_FILE)

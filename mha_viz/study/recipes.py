@@ -36,7 +36,7 @@ from mha_viz.models.reading.cores import one_blas_thread, pass_lock
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_as_measured, load_one_stack
 from mha_viz.process.progress import OrBar, called, with_bar
-from mha_viz.study.explained_shares import Explained, RecipeSums, count_cells
+from mha_viz.study.explained_shares import ExplainedSums, RecipeSums, count_cells
 from mha_viz.study.measures import ResamplingUnits
 from mha_viz.study.plan import make_batches
 from mha_viz.study.run import SEED, Progress, measure_sums
@@ -223,9 +223,9 @@ class _Study:
             ],
             PASSES[1]: [fit.untrained_shares],
         }
-        measured = [self._measure_explained(number, shares, CHOICE_SHARE) for number in range(len(self.corpora))]
+        results = [self._measure_explained(number, shares, CHOICE_SHARE) for number in range(len(self.corpora))]
         self._clean_up()
-        return self._make_recipes(fit, measured)
+        return self._make_recipes(fit, results)
 
     def measure_earlier(self, earlier: Recipes) -> Recipes:
         """Measure the explained shares of earlier recipes anew. Raises CorpusError, SettingError, Cancelled."""
@@ -240,15 +240,15 @@ class _Study:
         }
         if UNTRAINED in earlier.tables:
             shares[PASSES[1]] = [make_shares(earlier, UNTRAINED)]
-        measured = self._measure_explained(0, shares, 0)
+        result = self._measure_explained(0, shares, 0)
         self._clean_up()
-        columns = dict(zip(("other", "even", "best_rule", UNTRAINED), measured.means(), strict=False))
-        columns |= dict(zip(("other_low", "other_high"), measured.interval(), strict=True), iou=measured.mean_iou())
+        columns = dict(zip(("other", "even", "best_rule", UNTRAINED), result.means(), strict=False))
+        columns |= dict(zip(("other_low", "other_high"), result.interval(), strict=True), iou=result.mean_iou())
         explained = earlier.tables["explained"].assign(**{UNTRAINED: np.nan, **columns})
         facts = {
             **earlier.facts,
-            **self._describe_corpus("score", self.corpora[0], measured),
-            **_make_mean_facts(measured),
+            **self._describe_corpus("score", self.corpora[0], result),
+            **_make_mean_facts(result),
         }
         return Recipes(facts, {**earlier.tables, "explained": explained})
 
@@ -329,7 +329,7 @@ class _Study:
 
     # ---- explained shares
 
-    def _measure_explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], start: float) -> Explained:
+    def _measure_explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], start: float) -> ExplainedSums:
         """Measure how much of the attention over a corpus recipes with these shares explain.
 
         ``start`` is the share of the study that is done before the first corpus.
@@ -352,19 +352,19 @@ class _Study:
             sums = measure_sums(
                 models, corpus, kind, resume=folder, keep=True, progress=report, cancelled=self.cancelled
             )
-        return Explained.from_sums(sums, [len(recipes) for recipes in shares.values()])
+        return ExplainedSums.from_sums(sums, [len(recipes) for recipes in shares.values()])
 
-    def _make_recipes(self, fit: _Fit, measured: Sequence[Explained]) -> Recipes:
+    def _make_recipes(self, fit: _Fit, results: Sequence[ExplainedSums]) -> Recipes:
         """Return the recipes with their tables."""
         import pandas as pd
 
-        choice, fitted, held_out = fit.choice, measured[0].half(fit.half), measured[0].half(1 - fit.half)
-        scored = measured[1] if len(measured) > 1 else held_out
-        other = np.array([scored.means()[0], *scored.interval()])
-        if len(measured) < 2:
-            other[:] = np.nan
-        columns = [fitted.means()[0], held_out.means()[0], *held_out.interval(), *other]
-        columns += [*scored.means()[1:], scored.mean_iou()]
+        choice, fit_sums, held_out_sums = fit.choice, results[0].half(fit.half), results[0].half(1 - fit.half)
+        score_sums = results[1] if len(results) > 1 else held_out_sums
+        other_columns = np.array([score_sums.means()[0], *score_sums.interval()])
+        if len(results) < 2:
+            other_columns[:] = np.nan
+        columns = [fit_sums.means()[0], held_out_sums.means()[0], *held_out_sums.interval(), *other_columns]
+        columns += [*score_sums.means()[1:], score_sums.mean_iou()]
         head_ids = [divmod(head, self.encoder.heads) for head in range(self.heads)]
         explained = [(*head_id, *row) for head_id, row in zip(head_ids, zip(*columns, strict=True), strict=True)]
         rows = [row for head, head_id in enumerate(head_ids) for row in _iter_share_rows(choice, head, head_id)]
@@ -374,19 +374,19 @@ class _Study:
         ]
         tables = {"recipes": rows, "explained": explained, UNTRAINED: untrained_rows}
         frames = {name: pd.DataFrame(table, columns=list(HEADINGS[name])) for name, table in tables.items()}
-        return Recipes({**self._make_facts(choice, measured), **_make_mean_facts(scored)}, frames)
+        return Recipes({**self._make_facts(choice, results), **_make_mean_facts(score_sums)}, frames)
 
-    def _make_facts(self, choice: RecipeChoice, measured: Sequence[Explained]) -> dict[str, Any]:
+    def _make_facts(self, choice: RecipeChoice, results: Sequence[ExplainedSums]) -> dict[str, Any]:
         """Return the facts about the model, the corpora and the choice."""
         encoder = self.encoder
         facts: dict[str, Any] = {"model": encoder.name, "revision": encoder.revision}
         facts |= {"layers": encoder.layers, "heads": encoder.heads}
-        for name, corpus, explained in zip(("corpus", "score"), self.corpora, measured, strict=False):
+        for name, corpus, explained in zip(("corpus", "score"), self.corpora, results, strict=False):
             facts |= self._describe_corpus(name, corpus, explained)
-        classes = measured[0].rows.sum(axis=(0, 1)).astype(int).tolist()
+        classes = results[0].rows.sum(axis=(0, 1)).astype(int).tolist()
         return facts | {"classes": classes, "best_rules": [NAMES[rule] for rule in choice.single]}
 
-    def _describe_corpus(self, name: str, corpus: Corpus, explained: Explained) -> dict[str, Any]:
+    def _describe_corpus(self, name: str, corpus: Corpus, explained: ExplainedSums) -> dict[str, Any]:
         """Return facts about the sentences read from a corpus, with keys that begin with ``name``."""
         count = int(explained.sentences.sum())
         documents = explained.documents if len({*self._list_documents(corpus)}) > 1 else 1
@@ -401,7 +401,7 @@ class _Study:
         return [sentence.document for sentence in take_every(self._choose_step(corpus), corpus.sentences)]
 
 
-def _make_mean_facts(explained: Explained) -> dict[str, list[float | None]]:
+def _make_mean_facts(explained: ExplainedSums) -> dict[str, list[float | None]]:
     """Return the explained share, averaged over heads, with its interval, as facts."""
     return {MEAN: [None if np.isnan(number) else round(float(number), 9) for number in explained.mean()]}
 

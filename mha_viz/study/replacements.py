@@ -154,14 +154,14 @@ def score_recipes(
     answers = study.cases(RightAnswerCases(*study.settings, roles))
     passes.forget()
     units = Documents(study.texts.documents)
-    places = {number: place for place, number in enumerate(study.texts.numbers)}
-    right = np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64)
-    cases = np.zeros((2, units.count), np.int64)
+    indices = {number: index for index, number in enumerate(study.texts.numbers)}
+    right_counts = np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64)
+    case_counts = np.zeros((2, units.count), np.int64)
     for (kind, count, *counts), (_, number) in zip(answers.cases, answers.units, strict=True):
-        key = int(kind), units.numbers[places[number]]
-        cases[key] += int(count)
-        right[key] += np.reshape(counts, right.shape[2:]).astype(np.int64)
-    accuracies = [_compute_accuracies(units, *counts) for counts in zip(right, cases, strict=True)]
+        key = int(kind), units.numbers[indices[number]]
+        case_counts[key] += int(count)
+        right_counts[key] += np.reshape(counts, right_counts.shape[2:]).astype(np.int64)
+    accuracies = [_compute_accuracies(units, *counts) for counts in zip(right_counts, case_counts, strict=True)]
     return _make_accuracy_table(accuracies, [0, *study.counts])
 
 

@@ -320,8 +320,8 @@ def _iter_baseline_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableR
     for r, row in enumerate(syntax.relations.rows):
         for d, direction in enumerate(DIRECTIONS):
             cases = int(n[d, r])
-            best, right = find_best_offset(offset[d, r])
-            yield (*row, direction, "offset", f"{best:+d}", cases, *_score(right, cases))
+            best_offset, right = find_best_offset(offset[d, r])
+            yield (*row, direction, "offset", f"{best_offset:+d}", cases, *_score(right, cases))
             yield (*row, direction, "pos", syntax.rule(d, r).name, cases, *_score(ruled[d, r], cases))
             if untrained is None:
                 continue
@@ -355,17 +355,17 @@ def _iter_choice_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRow
 def _iter_chosen_head_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield the best head of each relation and direction on the even half, and its accuracy on the odd half."""
     for choice in roles.iter_best_heads(syntax):
-        (n_even, n_odd), (even, odd) = choice.n, choice.correct
+        (n_even, n_odd), (correct_even, correct_odd) = choice.n, choice.correct
         untrained = None if syntax.untrained is None else syntax.untrained[1, choice.direction, choice.row].max()
         yield (
             *syntax.relations.rows[choice.row],
             DIRECTIONS[choice.direction],
             *heads[choice.head],
             n_even,
-            _divide(even, n_even),
+            _divide(correct_even, n_even),
             n_odd,
-            _divide(odd, n_odd),
-            *wilson_interval(odd, n_odd),
+            _divide(correct_odd, n_odd),
+            *wilson_interval(correct_odd, n_odd),
             *(_divide(right, n_odd) for right in (choice.offset, choice.upos, untrained)),
             syntax.documents_with_cases(choice.direction, choice.row, roles.ODD),
         )
@@ -441,10 +441,10 @@ def _iter_coreference_chosen_rows(measured: MeasuredCorpus, heads: list[Head]) -
     corpus, control = measured.corpus, measured.untrained
     if isinstance(corpus, Gap):
         sums = measured.trained.gap
-        odd = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
-        rules = (sum(map(is_nearest_name_right, odd)), None, None)
+        odd_rows = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
+        rules = (sum(map(is_nearest_name_right, odd_rows)), None, None)
         untrained = None if control is None else int(control.gap["correct"][1].max())
-        documents = len(odd)  # each row counts as a document
+        documents = len(odd_rows)  # each row counts as a document
         yield from _iter_best_head_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads, documents)
         return
     sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.items()}
@@ -475,18 +475,18 @@ def _iter_best_head_row(
     yield (name, *heads[head], *accuracy, *wilson_interval(right, n_odd), *rule_accuracies, documents)
 
 
-def _iter_role_rows(heads_with_roles: list[roles.Role], heads: list[Head]) -> TableRows:
+def _iter_role_rows(found_roles: list[roles.Role], heads: list[Head]) -> TableRows:
     """Yield the rows of roles by head, with the largest gain first within each kind of role."""
     order = {name: i for i, name in enumerate(roles.ROLES)}
-    for role in sorted(heads_with_roles, key=lambda r: (r.head, order[r.role], -r.gain)):
+    for role in sorted(found_roles, key=lambda r: (r.head, order[r.role], -r.gain)):
         rule, choice, no_interval = role.rule, role.choice, (math.nan, math.nan)
-        measured = (role.score, role.baseline, role.gain, role.n, *(role.interval or no_interval))
+        scores = (role.score, role.baseline, role.gain, role.n, *(role.interval or no_interval))
         rule_columns = (math.nan, None, None) if rule is None else (rule.score, rule.name, rule.state)
         rule_interval = no_interval if rule is None else rule.interval
         choice_columns = (math.nan,) * 4 if choice is None else (choice.kind, choice.n, choice.right, choice.nearest)
         choice_interval = no_interval if choice is None else choice.interval
         yield (
-            *(*heads[role.head], role.role, role.detail, *measured, *rule_columns, role.untrained, role.documents),
+            *(*heads[role.head], role.role, role.detail, *scores, *rule_columns, role.untrained, role.documents),
             *(*rule_interval, *choice_columns, *choice_interval),
             *(math.nan, math.nan),  # q-values, computed later for all roles
         )

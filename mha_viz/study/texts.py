@@ -54,9 +54,9 @@ class ReadableTexts(NamedTuple):
     """The sentences that can be read, among every ``step``-th sentence of a corpus.
 
     Attributes:
-        step: every ``step``-th sentence of the corpus was tried.
-        numbers: the numbers of these sentences.
-        documents: their documents.
+        step: one sentence in ``step`` was tried.
+        numbers: the numbers of the readable sentences.
+        documents: the document of each readable sentence.
         unread: the numbers of the other sentences that were tried.
     """
 

@@ -62,7 +62,7 @@ def ablate_roles(
     progress: OrBar[float] = False,
     client: Client | None = None,
 ) -> Profile:
-    """Measure which roles are used: what switching their heads off does to the words that they attend from.
+    """Measure which roles are used: the effect of switching their heads off on the words that they attend from.
 
     Each head is compared with every other head of its layer without the role, over a corpus.
 
@@ -80,7 +80,7 @@ def ablate_roles(
         client: as for :func:`mha_viz.corpus_ablation_effects`.
 
     Returns the profile with a table ``used``; a role without a case in the corpus has no row. Raises CorpusError if no
-    role can be measured, SettingError for a model that is not the profile's, and as
+    role can be measured, SettingError for a model that is not the profile's, and the errors of
     :func:`mha_viz.corpus_ablation_effects`.
     """
     import pandas as pd

@@ -18,7 +18,7 @@ from mha_viz.app.widgets.url_controls import bind_control, go
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.models.getting import catalog
 from mha_viz.quotes import join_names
-from mha_viz.study.own_profiles import find_own_profiles, iter_unopened
+from mha_viz.study.own_profiles import find_own_profiles, iter_open_problems
 
 CHOICE = "folder"  # the URL parameter
 SLIDER = "training_step"
@@ -49,7 +49,7 @@ def _read_profile(folder: Path, _: int) -> Profile:
 def show_unopened() -> None:
     """Report profiles that cannot be opened. Does nothing on a public server, because the report names folders."""
     if not catalog.is_hosted():
-        for sentence in iter_unopened():
+        for sentence in iter_open_problems():
             show_remark(sentence)
 
 

@@ -59,7 +59,7 @@ class Measure(Protocol):
     """The interface of a measure that is computed on each part of a corpus."""
 
     def depends_on(self, part: Part) -> list[object]:
-        """Return everything that the result depends on besides the model, as values that JSON can hold."""
+        """Return everything that the result depends on besides the model, as JSON values."""
 
     def measure_part(self, model: WorkerModel, part: Part) -> PartResult:
         """Measure a part. Raises CorpusError, ModelError, ClusterError."""
@@ -122,7 +122,7 @@ class PartSums(NamedTuple):
 
 
 def digest_values(parts: Sequence[object]) -> str:
-    """Return the SHA-256 of values that JSON can hold."""
+    """Return the SHA-256 of JSON values."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

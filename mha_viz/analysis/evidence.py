@@ -233,8 +233,8 @@ class Selection:
     def _select_best_per_text(self, cases: Answers) -> CaseRows:
         """Return the case with the highest rank for each text, role, head and kind."""
         order = np.lexsort((cases.first, cases.role))  # stable: keeps the order within a group
-        group_begins = _find_starts(cases.role[order]) | _find_starts(cases.first[order])
-        starts = np.flatnonzero(group_begins)
+        is_group_start = _find_starts(cases.role[order]) | _find_starts(cases.first[order])
+        starts = np.flatnonzero(is_group_start)
         if not starts.size:
             return np.empty(0, CASE_DTYPE)
         positions = np.arange(len(order))
@@ -328,9 +328,9 @@ def select_best_cases(cases: CaseRows) -> CaseRows:
         np.maximum.at(lowest_ranks, slots[lower], ranks[lower])
     cases = cases[ranks >= lowest_ranks[slots]]
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
-    begins = np.flatnonzero(_find_starts(cases["slot"]))
-    places = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
-    best: CaseRows = cases[places < np.array(SLOT_SIZES)[cases["slot"] % len(KINDS)]]
+    starts = np.flatnonzero(_find_starts(cases["slot"]))
+    ranks_in_slot = np.arange(len(cases)) - np.repeat(starts, np.diff(starts, append=len(cases)))
+    best: CaseRows = cases[ranks_in_slot < np.array(SLOT_SIZES)[cases["slot"] % len(KINDS)]]
     return best
 
 

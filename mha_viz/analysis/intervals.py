@@ -59,8 +59,8 @@ def wilson_interval(correct: float, n: float) -> Interval:
         return Interval(0.0, 1.0)
     share, spread = correct / n, Z * Z / n
     centre = (share + spread / 2) / (1 + spread)
-    half = Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return Interval(centre - half if correct > 0 else 0.0, centre + half if correct < n else 1.0)
+    half_width = Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
+    return Interval(centre - half_width if correct > 0 else 0.0, centre + half_width if correct < n else 1.0)
 
 
 def newcombe_interval(both: int, first_only: int, second_only: int, neither: int) -> Interval:
@@ -256,8 +256,8 @@ def student_t(freedom: int) -> float:
 
 def _compute_student_intervals(jackknife: _Jackknife) -> IntervalBounds:
     """Return Student's t interval of ratios of sums over documents."""
-    half = jackknife.t * np.sqrt(jackknife.variances)
-    return np.array([jackknife.means - half, jackknife.means + half])
+    half_widths = jackknife.t * np.sqrt(jackknife.variances)
+    return np.array([jackknife.means - half_widths, jackknife.means + half_widths])
 
 
 def _compute_independent_intervals(jackknife: _Jackknife, n: Counts | FloatSums) -> IntervalBounds:

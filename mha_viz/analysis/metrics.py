@@ -264,8 +264,8 @@ class Patterns:
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
         masses = sum_mass_on_start(batch.weights, ordinary), sum_mass_on_end(batch.weights, ordinary)
         self.sums["delimiter"] += np.stack((*masses, sum_mass_on(batch.weights, marks)), axis=1)
-        begins, ends = (len(columns) for columns in _find_special(ordinary))
-        self.sums["even_delimiter"] += (sentences * begins, sentences * ends, marks.sum())
+        start_count, end_count = (len(columns) for columns in _find_special(ordinary))
+        self.sums["even_delimiter"] += (sentences * start_count, sentences * end_count, marks.sum())
         self.sums["rows"] += sentences * n
         self.sums["nats"] += nats
         if n > 1:

@@ -59,9 +59,9 @@ class RecipeSums(NamedTuple):
         lengths = [len(text) if text else 0 for text in pieces]
         return {"sentences": ShardTexts(lengths, range(len(lengths)), partial(make_batches, pieces), self._add)}
 
-    def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+    def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
         """Add the attention that recipes explain in some sentences."""
-        shares, heads = self.shares[name], sums.heads
+        shares, heads = self.shares[pass_name], sums.heads
         total = ExplainedSums.zeros(len(sums.documents), len(shares), heads)
         weights = encoder.batch([piece for place in places if (piece := shard.plan.sentences[place])])
         rows = sums.indices("document", [shard.labels[place] for place in places])
@@ -71,7 +71,7 @@ class RecipeSums(NamedTuple):
             text = RuleText(shard.corpus.sentences[place], pieces, bool(encoder.causal))  # type: ignore[union-attr]
             text_weights = weights[:, :, index].reshape(heads, *weights.shape[3:])
             total.add((row, (shard.first + place) % HALVES), text, text_weights, shares)
-        sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in total._asdict().items()}
+        sums.arrays |= {f"{pass_name}/{NAME}/{quantity}": array for quantity, array in total._asdict().items()}
 
 
 def count_cells(heads: int, recipes: int) -> int:
@@ -108,10 +108,10 @@ class ExplainedSums(NamedTuple):
         """
         total = cls.zeros(len(sums.documents), sum(recipes), sums.heads)
         starts = np.cumsum([0, *recipes])
-        for name, start, end in zip(PASSES, starts, starts[1:], strict=False):
-            arrays = sums.select(f"{name}/{NAME}")
+        for pass_name, start, end in zip(PASSES, starts, starts[1:], strict=False):
+            arrays = sums.select(f"{pass_name}/{NAME}")
             total.weight[:, :, start:end] = arrays["weight"]
-            if name == PASSES[0]:
+            if pass_name == PASSES[0]:
                 for quantity in ("iou", "rows", "sentences"):
                     getattr(total, quantity)[:] = arrays[quantity]
         return total

@@ -55,7 +55,7 @@ class KindNullSums(NamedTuple):
         lengths = [len(text) if text else 0 for text in pieces]
         return {"sentences": ShardTexts(lengths, range(len(lengths)), partial(make_batches, pieces), self._add)}
 
-    def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+    def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
         """Add the counts of some sentences."""
         assert isinstance(shard.corpus, Corpus)
         pieces = [text for place in places if (text := shard.plan.sentences[place])]
@@ -70,7 +70,7 @@ class KindNullSums(NamedTuple):
             if len(tree.heads) > 1:
                 pointers = find_pointers(reduce_to_words(head_weights[:, index], pieces[index].words))
                 drawn_syntax.add(pointers, tree, shard.first + place, document)
-        sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in drawn_syntax.sums.items()}
+        sums.arrays |= {f"{pass_name}/{NAME}/{quantity}": array for quantity, array in drawn_syntax.sums.items()}
 
 
 def count_roles(kind: KindNullSums, sums_by_corpus: Sequence[Sums]) -> list[int]:

@@ -204,7 +204,7 @@ def _batch_rows(numbers: Sequence[int], heads: int, size: int) -> Sequence[Seque
     return [numbers[start : start + GAP_ROWS] for start in range(0, len(numbers), GAP_ROWS)]
 
 
-def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the patterns, distances and syntax of whole sentences."""
     numbers = [shard.first + place for place in places]
     batch = _read_batch(encoder, [shard.plan.sentences[place] for place in places], numbers)
@@ -212,21 +212,21 @@ def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sum
     patterns.add(batch, distances.add(batch))
     documents = sums.indices("document", [shard.labels[place] for place in places])
     position = metrics.count_document_maxima(batch, documents, len(sums.documents))
-    _store_sums(sums, name, patterns=patterns.sums, distances=distances.sums, position=position)
+    _store_sums(sums, pass_name, patterns=patterns.sums, distances=distances.sums, position=position)
     if metrics.list_corpus_metrics():
         weights_by_head = batch.weights.reshape(encoder.layers, encoder.heads, *batch.weights.shape[1:])
         readings = [
             Attention(encoder.name, encoder.revision, pieces.tokenized(), weights_by_head[:, :, index])
             for index, pieces in enumerate(batch.pieces)
         ]
-        _store_sums(sums, name, measures=metrics.sum_metrics(readings))
+        _store_sums(sums, pass_name, measures=metrics.sum_metrics(readings))
     if sums.selection is not None:
         sums.selection.add(batch)
     if shard.trees:
-        _add_trees(shard, batch, places, sums, name)
+        _add_trees(shard, batch, places, sums, pass_name)
 
 
-def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums, name: str) -> None:
+def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the syntax of the sentences with a tree of at least two words."""
     tree_indices = [index for index, place in enumerate(places) if len(shard.trees[place].heads) > 1]
     if not tree_indices:
@@ -236,12 +236,12 @@ def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums
     sentences = join_sentences(shard.relations, blocks, [shard.trees[places[index]] for index in tree_indices])
     syntax = Syntax(shard.relations, sums.heads, len(sums.documents))
     syntax.add(sentences, numbers, sums.indices("document", [shard.labels[places[index]] for index in tree_indices]))
-    _store_sums(sums, name, syntax=syntax.sums)
+    _store_sums(sums, pass_name, syntax=syntax.sums)
     if sums.selection is not None:
         sums.selection.add_syntax(sentences, blocks, numbers)
 
 
-def add_chunks(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+def add_chunks(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the coreference of chunks of several sentences."""
     chunks = [shard.plan.chunks[place] for place in places]
     batch = _read_batch(encoder, [text for _, text in chunks], places)
@@ -252,19 +252,19 @@ def add_chunks(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: 
         coreference.add(word_weights, chunk, row)
         if sums.selection is not None:
             sums.selection.add_coreference(word_weights, chunk)
-    _store_sums(sums, name, coreference=coreference.sums)
+    _store_sums(sums, pass_name, coreference=coreference.sums)
 
 
-def add_rows(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+def add_rows(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the scores of rows of a GAP table."""
     assert isinstance(shard.corpus, Gap)
-    _store_sums(sums, name, gap=sum_gap_scores(encoder, shard.corpus, places))
+    _store_sums(sums, pass_name, gap=sum_gap_scores(encoder, shard.corpus, places))
 
 
-def _store_sums(sums: Sums, name: str, **sums_by_measure: RunningSums) -> None:
+def _store_sums(sums: Sums, pass_name: str, **sums_by_measure: RunningSums) -> None:
     """Store the arrays of measures under the name of a pass."""
     for measure, arrays in sums_by_measure.items():
-        sums.arrays |= {f"{name}/{measure}/{quantity}": array for quantity, array in arrays.items()}
+        sums.arrays |= {f"{pass_name}/{measure}/{quantity}": array for quantity, array in arrays.items()}
 
 
 def _read_batch(encoder: Encoder, texts: Sequence[WordPieces | None], numbers: Sequence[int]) -> Batch:
@@ -286,7 +286,7 @@ class PassSums(NamedTuple):
     measures: RunningSums
 
     @classmethod
-    def from_sums(cls, sums: Sums, name: str) -> PassSums:
+    def from_sums(cls, sums: Sums, pass_name: str) -> PassSums:
         """Return the pass with this name."""
         heads, documents = sums.heads, len(sums.documents)
         zeros: tuple[RunningSums, ...] = (
@@ -300,7 +300,7 @@ class PassSums(NamedTuple):
         )
         return cls(
             *(
-                {**arrays, **sums.select(f"{name}/{measure}")}
+                {**arrays, **sums.select(f"{pass_name}/{measure}")}
                 for measure, arrays in zip(cls._fields, zeros, strict=True)
             )
         )

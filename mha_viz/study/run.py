@@ -206,33 +206,33 @@ class StudyRun:
         """Measure the sums of all passes. Raises Cancelled."""
         sums = (read(self.file, self.key) if self.file else None) or self._make_empty_sums(self.shard.labels)
         with pass_lock.worker_pool() as workers:
-            for name in self.models:
-                self._measure(name, sums, workers)
+            for pass_name in self.models:
+                self._measure(pass_name, sums, workers)
         return sums
 
-    def _measure(self, name: str, sums: Sums, workers: Executor) -> None:
+    def _measure(self, pass_name: str, sums: Sums, workers: Executor) -> None:
         """Run one pass over the texts that these sums lack."""
-        self._report(name, sums)
+        self._report(pass_name, sums)
         submitted: deque[Future[Sums]] = deque()
         try:
-            for batch in self._iter_batches(name, sums):
+            for batch in self._iter_batches(pass_name, sums):
                 submitted.append(workers.submit(batch))
                 if len(submitted) > MAX_SUBMITTED:
-                    self._merge_first(name, submitted, sums)
+                    self._merge_first(pass_name, submitted, sums)
             while submitted:
-                self._merge_first(name, submitted, sums)
+                self._merge_first(pass_name, submitted, sums)
         finally:
             for future in submitted:  # also merge batches that have finished when the study is stopped
                 if not future.cancel() and future.exception() is None:
                     sums.add(future.result())
             self._save(sums)
 
-    def _merge_first(self, name: str, submitted: deque[Future[Sums]], sums: Sums) -> None:
+    def _merge_first(self, pass_name: str, submitted: deque[Future[Sums]], sums: Sums) -> None:
         """Wait for the first submitted batch and merge its sums."""
         batch_sums = submitted[0].result()
         submitted.popleft()
         sums.add(batch_sums)
-        self._report(name, batch_sums)
+        self._report(pass_name, batch_sums)
         if time.monotonic() - self._last_save > SAVE_SECONDS:
             self._save(sums)
 
@@ -241,36 +241,36 @@ class StudyRun:
             sums.save(self.file, self.key, finished=False)
             self._last_save = time.monotonic()
 
-    def _report(self, name: str, sums: Sums) -> None:
+    def _report(self, pass_name: str, sums: Sums) -> None:
         """Report the tokens of the texts, or the rows of GAP, in these sums as done. Raises Cancelled."""
         for kind, texts in self.texts.items():
-            self.done += int(np.array(texts.lengths, np.int64)[_find_done(name, kind, texts, sums)].sum())
+            self.done += int(np.array(texts.lengths, np.int64)[_find_done(pass_name, kind, texts, sums)].sum())
         self.progress(Progress(self.done, self.total))
         if self.cancelled():
             remedy = "The work so far is saved; start the study again to continue." if self.file else "Start it again."
             raise Cancelled("The study was stopped.", remedy)
 
-    def _iter_batches(self, name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
+    def _iter_batches(self, pass_name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
         """Yield the remaining work of a pass as independent tasks, each of which returns its own sums."""
         for kind, texts in self.texts.items():
-            remaining = np.flatnonzero(~_find_done(name, kind, texts, sums)).tolist()
+            remaining = np.flatnonzero(~_find_done(pass_name, kind, texts, sums)).tolist()
             for places in texts.batches(remaining, self.heads, self.size):
-                yield partial(self._measure_batch, name, kind, places, sums)
+                yield partial(self._measure_batch, pass_name, kind, places, sums)
 
-    def _measure_batch(self, name: str, kind: str, places: Sequence[int], total: Sums) -> Sums:
+    def _measure_batch(self, pass_name: str, kind: str, places: Sequence[int], total: Sums) -> Sums:
         """Read one batch and return its sums. They will be added to ``total``."""
         texts = self.texts[kind]
         labels = [self.shard.labels[texts.sentences[place]] for place in places]
-        sums = self._make_empty_sums(labels, name, total)
-        texts.add(self.models[name], self.shard, places, sums, name)
-        done = sums.arrays[f"done/{name}/{kind}"] = np.zeros(len(texts.lengths), bool)
+        sums = self._make_empty_sums(labels, pass_name, total)
+        texts.add(self.models[pass_name], self.shard, places, sums, pass_name)
+        done = sums.arrays[f"done/{pass_name}/{kind}"] = np.zeros(len(texts.lengths), bool)
         done[list(places)] = True
         return sums
 
-    def _make_empty_sums(self, labels: Sequence[str], name: str = PASSES[0], total: Sums | None = None) -> Sums:
+    def _make_empty_sums(self, labels: Sequence[str], pass_name: str = PASSES[0], total: Sums | None = None) -> Sums:
         """Return empty sums for sentences with these document labels. They will be added to ``total``."""
         selection, relations = None, self.shard.relations
-        if name == PASSES[0] and isinstance(self.corpus, Corpus) and self.kind.has_cases:
+        if pass_name == PASSES[0] and isinstance(self.corpus, Corpus) and self.kind.has_cases:
             selection = Selection(relations, self.heads, total.selection if total else None)
         return Sums(self.heads, relations, number_labels(labels, self.shard.first), selection=selection)
 
@@ -286,6 +286,6 @@ class StudyRun:
         return {f"gold/{name}": array for name, array in gold_sums.items()}
 
 
-def _find_done(name: str, kind: str, texts: ShardTexts, sums: Sums) -> Array:
+def _find_done(pass_name: str, kind: str, texts: ShardTexts, sums: Sums) -> Array:
     """Return whether each text of a kind is in these sums, [text]."""
-    return sums.arrays.get(f"done/{name}/{kind}", np.zeros(len(texts.lengths), bool))
+    return sums.arrays.get(f"done/{pass_name}/{kind}", np.zeros(len(texts.lengths), bool))

@@ -131,7 +131,7 @@ def _make_kind(encoder: Encoder, documents: Sequence[str], step: int) -> ScoreSu
     return ScoreSums(step, ResamplingUnits.choose(documents, count_cells(encoder.layers * encoder.heads)))
 
 
-def _add_variations(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+def _add_variations(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the variations of scores on some sentences."""
     share_sums = ShareSums(len(sums.documents), encoder.layers, encoder.heads)
     for place, row in zip(places, sums.indices("document", [shard.labels[place] for place in places]), strict=True):
@@ -140,7 +140,7 @@ def _add_variations(encoder: Encoder, shard: ReadShard, places: Sequence[int], s
         with one_blas_thread:
             layers = encoder.iter_parts(pieces, range(encoder.layers))
             share_sums.add(row, [compute_variation(trace, parts) for trace, parts in layers])
-    sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in share_sums.sums.items()}
+    sums.arrays |= {f"{pass_name}/{NAME}/{quantity}": array for quantity, array in share_sums.sums.items()}
 
 
 def _make_result(encoder: Encoder, name: str, step: int, documents: Sequence[str], sums: Sums) -> CorpusWhy:

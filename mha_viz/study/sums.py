@@ -155,8 +155,8 @@ class Sums:
                 expanded[(slice(None),) * axis + (list(indices[kind]),)] = array
                 array = expanded
         if name not in self.arrays:
-            length = len(self._labels[axes[0]]) if 0 in axes else array.shape[0]
-            self.arrays[name] = np.zeros((length, *array.shape[1:]), array.dtype)
+            length = (len(self._labels[axes[0]]),) if 0 in axes else array.shape[:1]  # empty for a number
+            self.arrays[name] = np.zeros((*length, *array.shape[1:]), array.dtype)
         target, rows = self.arrays[name], indices[axes[0]] if 0 in axes else ...
         target[rows] = (target[rows] | array) if array.dtype == bool else target[rows] + array
 

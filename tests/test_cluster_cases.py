@@ -79,7 +79,7 @@ def test_cases_are_those_of_one_process_in_the_same_order(
     ours = collect_cases(there.run(toy, kind, tmp_path), reports.append)
     theirs = collect_cases(here.run(toy, kind), lambda _: None)
     assert len(reports) > 3, "there are several parts"
-    assert (ours.units, ours.read, ours.left_out) == (theirs.units, theirs.read, theirs.left_out)
+    assert (ours.units, ours.sentences_read, ours.left_out) == (theirs.units, theirs.sentences_read, theirs.left_out)
     assert ours.counts == theirs.counts
     assert [one.tolist() for one in ours.cases] == [one.tolist() for one in theirs.cases]
     client.run(forbid_parts)

@@ -330,7 +330,7 @@ def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: 
 
 def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Encoder, corpus: Path) -> None:
     whole = Measurement(toy, mv.read_corpus(corpus), SENTENCES)
-    assert whole.kind.measured == MASKED_WORD
+    assert whole.kind.measure == MASKED_WORD
     [*whole.iter_progress()]
     layout = lay_out_corpus("a", [corpus], SHARD)
     cases, together = effects_of(SENTENCES, 2), Cases()

@@ -400,9 +400,9 @@ def test_another_measurement_does_not_continue_from_it(trees: Corpus, tiny: Tiny
     others = [{"request": uniform}, {"relation": "nsubj"}, {"most": 2}, {"same_role": ["L0H1"]}]
     for other in others:
         settings = EffectSettings(OFF, most=1)._replace(**other)
-        assert not Measurement(tiny("bert"), trees, settings, folder=tmp_path).measured_cases.read
+        assert not Measurement(tiny("bert"), trees, settings, folder=tmp_path).measured_cases.sentences_read
     again = Measurement(tiny("bert"), trees, EffectSettings(OFF, most=1), folder=tmp_path)
-    assert [again.measured_cases.read, *again.iter_progress()] == [1]
+    assert [again.measured_cases.sentences_read, *again.iter_progress()] == [1]
     assert repr(again.result()) == repr(run.result())
 
 

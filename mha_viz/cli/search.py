@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> None:
                 for so_far in run.iter_progress():
                     progress(so_far)
         except KeyboardInterrupt:
-            if not run.cases.read:
+            if not run.cases.sentences_read:
                 raise
             result = searching.result()
             write_and_print(destination, result.table, map(one_line, _format_lines(result)))

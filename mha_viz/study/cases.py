@@ -46,7 +46,7 @@ class Cases:
     Attributes:
         cases: the values of each case.
         units: (document, sentence number) of each case.
-        read: the number of sentences read.
+        sentences_read: the number of sentences read.
         left_out: the number of words or sentences that could not be measured.
         counts: how often each tuple of labels occurred.
         unsaved: reasons why results of parts could not be saved, with counts.
@@ -55,7 +55,7 @@ class Cases:
 
     cases: list[Numbers] = field(default_factory=list)
     units: list[tuple[str, int]] = field(default_factory=list)
-    read: int = 0
+    sentences_read: int = 0
     left_out: int = 0
     counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
     unsaved: Counter[str] = field(default_factory=Counter)
@@ -66,7 +66,7 @@ class Cases:
         was_complete, self.is_complete = self.is_complete, False
         self.cases += other.cases
         self.units += other.units
-        self.read += other.read
+        self.sentences_read += other.sentences_read
         self.left_out += other.left_out
         self.counts.update(other.counts)
         self.unsaved.update(other.unsaved)
@@ -74,7 +74,7 @@ class Cases:
 
     def save(self, path: Path, key: str) -> None:
         """Write the results to one file atomically. ``key`` identifies what they depend on. Raises OSError."""
-        facts = {"key": key, "units": self.units, "read": self.read, "left_out": self.left_out}
+        facts = {"key": key, "units": self.units, "read": self.sentences_read, "left_out": self.left_out}
         write({"cases": np.array(self.cases)}, {**facts, "counts": [*self.counts.items()]}, path)
 
 
@@ -164,7 +164,7 @@ class LocalRun:
         """
         size, max_size = min(FIRST_SIZE, self._kind.size), self._kind.size
         try:
-            while batch := self._sentences[self.cases.read : self.cases.read + size]:
+            while batch := self._sentences[self.cases.sentences_read : self.cases.sentences_read + size]:
                 start = time.monotonic()
                 self.cases.add(self._kind.cases(self._encoder, batch))
                 self.cases = self._kind.reduce(self.cases)
@@ -172,7 +172,7 @@ class LocalRun:
                     size = min(2 * size, max_size)
                 if time.monotonic() > self._save_at:
                     self._save()
-                yield Progress(self.cases.read, len(self._sentences))
+                yield Progress(self.cases.sentences_read, len(self._sentences))
         finally:
             self._save()
 
@@ -183,7 +183,7 @@ class LocalRun:
 
     def _save(self) -> None:
         """Save the cases if they are complete. If that fails, warn and continue without saving."""
-        if self.file is None or not self.cases.is_complete or not self.cases.read:
+        if self.file is None or not self.cases.is_complete or not self.cases.sentences_read:
             return
         start = time.monotonic()
         try:

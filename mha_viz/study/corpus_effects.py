@@ -60,12 +60,12 @@ class CorpusReplacements(NamedTuple):
 
     Attributes:
         values: mean outputs [layer, head, d_head].
-        over: the name of the corpus, if it has one.
+        corpus: the name of the corpus, if it has one.
         sentences: the sentences to draw from, in place of ``values``.
     """
 
     values: Weights | None = None
-    over: str = ""
+    corpus: str = ""
     sentences: tuple[tuple[str, ...], ...] = ()
 
 
@@ -95,19 +95,19 @@ class EffectCases(CaseKind):
     Attributes:
         settings: the heads that are off, the method, and the words that are measured.
         variants: the sets of heads that are off.
-        measured: which effect is measured for the model.
+        measure: the effect that is measured for the model, such as LOSS.
         states: a cache of changes of last states, shared by measurements with the same method.
     """
 
     settings: EffectSettings
     variants: tuple[Variant, ...]
-    measured: str
+    measure: str
     states: TokenChanges = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def depends_on_position(self) -> bool:
         """Whether one word of each sentence is drawn by the number of the sentence."""
-        return self.measured == MASKED_WORD and not self.settings.relation
+        return self.measure == MASKED_WORD and not self.settings.relation
 
     def definition(self, offset: int) -> list[object]:
         """Return the settings, with digests of large ones."""
@@ -120,12 +120,12 @@ class EffectCases(CaseKind):
 
     def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the values [variant] of each case, and count the words and sentences that cannot be measured."""
-        cases, (_, relation, direction, *_) = Cases(read=len(numbered_sentences)), self.settings
+        cases, (_, relation, direction, *_) = Cases(sentences_read=len(numbered_sentences)), self.settings
         measure_sentence = {
             MASKED_WORD: self._measure_masked_words,
             LOSS: self._measure_losses,
             VECTOR: self._measure_vectors,
-        }[self.measured]
+        }[self.measure]
         for number, sentence in numbered_sentences:
             words = _list_queries(sentence, relation, direction) if relation else None
             try:
@@ -295,7 +295,7 @@ class Measurement:
             if self.kind.settings.request.method == RESAMPLE:
                 numbers = range(0, count, choose_step(count, min(max_sentences, MAX_SAMPLED_SENTENCES)))
                 forms = tuple(sentence.forms for sentence in replacement_source.sentences(numbers))
-                self._start_run(CorpusReplacements(over=replacement_source.corpus.name, sentences=forms))
+                self._start_run(CorpusReplacements(corpus=replacement_source.corpus.name, sentences=forms))
             else:
                 step, remaining = choose_step(count, max_sentences), count_every(self.kind.step, self._source.count)
                 done_before = count_every(step, count)
@@ -344,16 +344,16 @@ class Measurement:
             raise CorpusError(f"{name} has {missing}.", "Name another corpus or relation.")
         documents = len({document for document, _ in cases.units})
         units = [document if documents > 1 else str(number) for document, number in cases.units]
-        measured, over = self.kind.measured, self.replacements.over
+        measure, corpus = self.kind.measure, self.replacements.corpus
         return CorpusEffect(
             self._encoder.name,
             name,
-            f"{request.method}{' over ' * bool(over)}{over}",
-            WORD_MEASURES[measured] if relation else measured,
+            f"{request.method}{' over ' * bool(corpus)}{corpus}",
+            WORD_MEASURES[measure] if relation else measure,
             relation,
             direction if relation not in ("", COREFERENCE) else "",
             len(cases.cases),
-            cases.read,
+            cases.sentences_read,
             self.kind.step,
             documents,
             cases.left_out,

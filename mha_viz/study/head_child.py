@@ -53,7 +53,7 @@ def _search_links(
         report(state.fraction)
         if cancelled():
             break
-    return links.pack_search(search.result()) if search.run.cases.read else None
+    return links.pack_search(search.result()) if search.run.cases.sentences_read else None
 
 
 class _Cancellation(Exception):

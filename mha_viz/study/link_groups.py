@@ -153,7 +153,7 @@ class DrawnCases(CaseKind):
             units[place] = text.sentence.document, number
             sample.add(place, weights[head])
         count = len(numbered_sentences)
-        return Cases(*self._make_cases(sample, units), count) if texts else Cases(read=count)
+        return Cases(*self._make_cases(sample, units), count) if texts else Cases(sentences_read=count)
 
     def reduce(self, cases: Cases) -> Cases:
         """Keep for each draw the link that comes first."""

@@ -152,7 +152,7 @@ class JudgedCases(CaseKind):
         """Return the answers in the sentences that can be read, in order."""
         heads = sorted({question.head for question in self.questions})
         head_indices = np.array([head.place(encoder.heads, encoder.layer_numbers) for head in heads])
-        cases = Cases(read=len(numbered_sentences))
+        cases = Cases(sentences_read=len(numbered_sentences))
         blocks = iter_word_blocks(encoder, [sentence for _, sentence in numbered_sentences])
         pointers = {index: find_pointers(block[head_indices]) for index, block in blocks}
         for index in sorted(pointers):

@@ -141,7 +141,7 @@ class PairCases(CaseKind):
 
     def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the scores of each pair, and count the pairs with a sentence that cannot be scored."""
-        cases = Cases(read=len(numbered_sentences))
+        cases = Cases(sentences_read=len(numbered_sentences))
         for number, sentence in numbered_sentences:
             try:
                 good, bad = (split_sentence(encoder, form) for form in sentence.forms)

@@ -193,7 +193,7 @@ class ReplacementCases(CaseKind):
 
     def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the cases of each text."""
-        cases = Cases(read=len(numbered_sentences))
+        cases = Cases(sentences_read=len(numbered_sentences))
         for number, sentence in numbered_sentences:
             if (text := read_text(encoder, sentence)) is not None:
                 text_cases = [*self.measure_text(encoder, number, text)]

@@ -131,7 +131,7 @@ class LinkCases(CaseKind):
 
     def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the links in the sentences that can be read and have at least two words."""
-        cases = Cases(read=len(numbered_sentences))
+        cases = Cases(sentences_read=len(numbered_sentences))
         for index, block in iter_word_blocks(encoder, [sentence for _, sentence in numbered_sentences], self.head):
             (number, sentence), best = numbered_sentences[index], find_pointers(block).row[0]
             words = np.arange(len(best))
@@ -193,7 +193,7 @@ class LinkSearch:
             sum(counts.values()),
             cases.counts[ALL_LINKS],
             cases.counts[MATCHING_SENTENCES],
-            cases.read,
+            cases.sentences_read,
             self._source.count,
         )
         name = self._source.corpus.name

@@ -42,7 +42,7 @@ class TextCases(CaseKind):
 
     def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the number of tokens of each sentence that can be read."""
-        cases = Cases(read=len(numbered_sentences))
+        cases = Cases(sentences_read=len(numbered_sentences))
         for number, sentence in numbered_sentences:
             if (text := read_text(encoder, sentence)) is not None:
                 cases.cases.append(np.array([len(text)], float))

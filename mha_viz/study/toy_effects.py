@@ -44,7 +44,7 @@ class AnswerCases(CaseKind):
 
     def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the answers in some sentences."""
-        cases = Cases(read=len(numbered_sentences))
+        cases = Cases(sentences_read=len(numbered_sentences))
         for number, sentence in numbered_sentences:
             for word in iter_anaphoric_pronouns(sentence):
                 masked, question = mask_word(encoder, encoder.read_words(sentence.forms), sentence.forms, word)

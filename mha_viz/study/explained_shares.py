@@ -59,18 +59,18 @@ class RecipeSums(NamedTuple):
         lengths = [len(text) if text else 0 for text in pieces]
         return {"sentences": ShardTexts(lengths, range(len(lengths)), partial(make_batches, pieces), self._add)}
 
-    def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
+    def _add(self, encoder: Encoder, shard: ReadShard, text_numbers: Sequence[int], sums: Sums, pass_name: str) -> None:
         """Add the attention that recipes explain in some sentences."""
         shares, heads = self.shares[pass_name], sums.heads
         total = ExplainedSums.zeros(len(sums.documents), len(shares), heads)
-        weights = encoder.batch([piece for place in places if (piece := shard.plan.sentences[place])])
-        rows = sums.indices("document", [shard.labels[place] for place in places])
-        for index, (place, row) in enumerate(zip(places, rows, strict=True)):
-            pieces = shard.plan.sentences[place]
+        weights = encoder.batch([piece for number in text_numbers if (piece := shard.plan.sentences[number])])
+        rows = sums.indices("document", [shard.labels[number] for number in text_numbers])
+        for index, (number, row) in enumerate(zip(text_numbers, rows, strict=True)):
+            pieces = shard.plan.sentences[number]
             assert pieces is not None
-            text = RuleText(shard.corpus.sentences[place], pieces, bool(encoder.causal))  # type: ignore[union-attr]
+            text = RuleText(shard.corpus.sentences[number], pieces, bool(encoder.causal))  # type: ignore[union-attr]
             text_weights = weights[:, :, index].reshape(heads, *weights.shape[3:])
-            total.add((row, (shard.first + place) % HALVES), text, text_weights, shares)
+            total.add((row, (shard.first + number) % HALVES), text, text_weights, shares)
         sums.arrays |= {f"{pass_name}/{NAME}/{quantity}": array for quantity, array in total._asdict().items()}
 
 

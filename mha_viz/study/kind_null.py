@@ -55,21 +55,21 @@ class KindNullSums(NamedTuple):
         lengths = [len(text) if text else 0 for text in pieces]
         return {"sentences": ShardTexts(lengths, range(len(lengths)), partial(make_batches, pieces), self._add)}
 
-    def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
+    def _add(self, encoder: Encoder, shard: ReadShard, text_numbers: Sequence[int], sums: Sums, pass_name: str) -> None:
         """Add the counts of some sentences."""
         assert isinstance(shard.corpus, Corpus)
-        pieces = [text for place in places if (text := shard.plan.sentences[place])]
+        pieces = [text for number in text_numbers if (text := shard.plan.sentences[number])]
         weights = encoder.batch(pieces)  # [layer, head, sentence, query, key]
         head_weights = weights.reshape(sums.heads, *weights.shape[2:])
         drawn_syntax = DrawnSyntax(
             shard.relations, sums.heads, len(sums.documents), self.draws, self.seed, self.by_half
         )
-        documents = sums.indices("document", [shard.labels[place] for place in places])
-        for index, (place, document) in enumerate(zip(places, documents, strict=True)):
-            tree = shard.relations.make_tree(shard.corpus.sentences[place])
+        documents = sums.indices("document", [shard.labels[number] for number in text_numbers])
+        for index, (number, document) in enumerate(zip(text_numbers, documents, strict=True)):
+            tree = shard.relations.make_tree(shard.corpus.sentences[number])
             if len(tree.heads) > 1:
                 pointers = find_pointers(reduce_to_words(head_weights[:, index], pieces[index].words))
-                drawn_syntax.add(pointers, tree, shard.first + place, document)
+                drawn_syntax.add(pointers, tree, shard.first + number, document)
         sums.arrays |= {f"{pass_name}/{NAME}/{quantity}": array for quantity, array in drawn_syntax.sums.items()}
 
 

@@ -166,7 +166,7 @@ class ProfileSums(NamedTuple):
         trees, rules = dict[int, Tree](), self.rules
         if corpus.has_trees:
             rules = choose_rules(count_paths(corpus.sentences[first % 2 :: 2]), relations) if rules is None else rules
-            trees = {place: relations.make_tree(sentence, rules) for place, sentence in enumerate(corpus.sentences)}
+            trees = {number: relations.make_tree(sentence, rules) for number, sentence in enumerate(corpus.sentences)}
         return ReadShard(corpus, plan(encoder, corpus, first), relations, first, labels, trees, rules or {})
 
     def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
@@ -204,13 +204,13 @@ def _batch_rows(numbers: Sequence[int], heads: int, size: int) -> Sequence[Seque
     return [numbers[start : start + GAP_ROWS] for start in range(0, len(numbers), GAP_ROWS)]
 
 
-def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
+def add_sentences(encoder: Encoder, shard: ReadShard, text_numbers: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the patterns, distances and syntax of whole sentences."""
-    numbers = [shard.first + place for place in places]
-    batch = _read_batch(encoder, [shard.plan.sentences[place] for place in places], numbers)
+    numbers = [shard.first + number for number in text_numbers]
+    batch = _read_batch(encoder, [shard.plan.sentences[number] for number in text_numbers], numbers)
     patterns, distances = Patterns(sums.heads), Distances(sums.heads)
     patterns.add(batch, distances.add(batch))
-    documents = sums.indices("document", [shard.labels[place] for place in places])
+    documents = sums.indices("document", [shard.labels[number] for number in text_numbers])
     position = metrics.count_document_maxima(batch, documents, len(sums.documents))
     _store_sums(sums, pass_name, patterns=patterns.sums, distances=distances.sums, position=position)
     if metrics.list_corpus_metrics():
@@ -223,28 +223,29 @@ def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sum
     if sums.selection is not None:
         sums.selection.add(batch)
     if shard.trees:
-        _add_trees(shard, batch, places, sums, pass_name)
+        _add_trees(shard, batch, text_numbers, sums, pass_name)
 
 
-def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums, pass_name: str) -> None:
+def _add_trees(shard: ReadShard, batch: Batch, text_numbers: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the syntax of the sentences with a tree of at least two words."""
-    tree_indices = [index for index, place in enumerate(places) if len(shard.trees[place].heads) > 1]
+    tree_indices = [index for index, number in enumerate(text_numbers) if len(shard.trees[number].heads) > 1]
     if not tree_indices:
         return
     blocks = [reduce_to_words(batch.weights[:, index], batch.pieces[index].words) for index in tree_indices]
     numbers = [batch.numbers[index] for index in tree_indices]
-    sentences = join_sentences(shard.relations, blocks, [shard.trees[places[index]] for index in tree_indices])
+    sentences = join_sentences(shard.relations, blocks, [shard.trees[text_numbers[index]] for index in tree_indices])
     syntax = Syntax(shard.relations, sums.heads, len(sums.documents))
-    syntax.add(sentences, numbers, sums.indices("document", [shard.labels[places[index]] for index in tree_indices]))
+    documents = sums.indices("document", [shard.labels[text_numbers[index]] for index in tree_indices])
+    syntax.add(sentences, numbers, documents)
     _store_sums(sums, pass_name, syntax=syntax.sums)
     if sums.selection is not None:
         sums.selection.add_syntax(sentences, blocks, numbers)
 
 
-def add_chunks(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
+def add_chunks(encoder: Encoder, shard: ReadShard, text_numbers: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the coreference of chunks of several sentences."""
-    chunks = [shard.plan.chunks[place] for place in places]
-    batch = _read_batch(encoder, [text for _, text in chunks], places)
+    chunks = [shard.plan.chunks[number] for number in text_numbers]
+    batch = _read_batch(encoder, [text for _, text in chunks], text_numbers)
     coreference = Coreference(sums.heads, len(sums.documents))
     for index, (chunk, text) in enumerate(chunks):
         word_weights = reduce_to_words(batch.weights[:, index], text.words)
@@ -255,10 +256,10 @@ def add_chunks(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: 
     _store_sums(sums, pass_name, coreference=coreference.sums)
 
 
-def add_rows(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
+def add_rows(encoder: Encoder, shard: ReadShard, text_numbers: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the scores of rows of a GAP table."""
     assert isinstance(shard.corpus, Gap)
-    _store_sums(sums, pass_name, gap=sum_gap_scores(encoder, shard.corpus, places))
+    _store_sums(sums, pass_name, gap=sum_gap_scores(encoder, shard.corpus, text_numbers))
 
 
 def _store_sums(sums: Sums, pass_name: str, **sums_by_measure: RunningSums) -> None:

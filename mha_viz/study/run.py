@@ -194,7 +194,7 @@ class StudyRun:
         # A study lists left-out text in this order: sentences, chunks, annotation.
         reasons = enumerate((lines[:unread], lines[unread:], corpus_lines))
         left_out = tuple(
-            (reason, self.number, place, line) for reason, group in reasons for place, line in enumerate(group)
+            (reason, self.number, index, line) for reason, group in reasons for index, line in enumerate(group)
         )
         sums.counted = Counter({**count_measured(self.shard), "left_out": len(left_out)})
         sums.left_out = left_out[:MAX_LEFT_OUT_LINES]
@@ -254,17 +254,17 @@ class StudyRun:
         """Yield the remaining work of a pass as independent tasks, each of which returns its own sums."""
         for kind, texts in self.texts.items():
             remaining = np.flatnonzero(~_find_done(pass_name, kind, texts, sums)).tolist()
-            for places in texts.batches(remaining, self.heads, self.size):
-                yield partial(self._measure_batch, pass_name, kind, places, sums)
+            for text_numbers in texts.batches(remaining, self.heads, self.size):
+                yield partial(self._measure_batch, pass_name, kind, text_numbers, sums)
 
-    def _measure_batch(self, pass_name: str, kind: str, places: Sequence[int], total: Sums) -> Sums:
+    def _measure_batch(self, pass_name: str, kind: str, text_numbers: Sequence[int], total: Sums) -> Sums:
         """Read one batch and return its sums. They will be added to ``total``."""
         texts = self.texts[kind]
-        labels = [self.shard.labels[texts.sentences[place]] for place in places]
+        labels = [self.shard.labels[texts.sentences[number]] for number in text_numbers]
         sums = self._make_empty_sums(labels, pass_name, total)
-        texts.add(self.models[pass_name], self.shard, places, sums, pass_name)
+        texts.add(self.models[pass_name], self.shard, text_numbers, sums, pass_name)
         done = sums.arrays[f"done/{pass_name}/{kind}"] = np.zeros(len(texts.lengths), bool)
-        done[list(places)] = True
+        done[list(text_numbers)] = True
         return sums
 
     def _make_empty_sums(self, labels: Sequence[str], pass_name: str = PASSES[0], total: Sums | None = None) -> Sums:
@@ -278,8 +278,8 @@ class StudyRun:
         """Return the counts that depend only on the annotation, over the sentences that were read."""
         shard = self.shard
         documents = Documents.from_numbers(sums.indices("document", shard.labels), len(sums.documents))
-        read_places = np.flatnonzero(_find_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
-        numbered_trees = [(shard.first + place, shard.trees[place]) for place in read_places]
+        numbers = np.flatnonzero(_find_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
+        numbered_trees = [(shard.first + number, shard.trees[number]) for number in numbers]
         gold_sums = count_gold(shard.relations, numbered_trees)._asdict()
         gold_sums["cases"], gold_sums["ruled"] = count_cases(shard.relations, numbered_trees, documents, shard.first)
         gold_sums["named"] = shard.relations.mark_named(shard.rules)

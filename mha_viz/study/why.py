@@ -131,11 +131,14 @@ def _make_kind(encoder: Encoder, documents: Sequence[str], step: int) -> ScoreSu
     return ScoreSums(step, ResamplingUnits.choose(documents, count_cells(encoder.layers * encoder.heads)))
 
 
-def _add_variations(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, pass_name: str) -> None:
+def _add_variations(
+    encoder: Encoder, shard: ReadShard, text_numbers: Sequence[int], sums: Sums, pass_name: str
+) -> None:
     """Add the variations of scores on some sentences."""
     share_sums = ShareSums(len(sums.documents), encoder.layers, encoder.heads)
-    for place, row in zip(places, sums.indices("document", [shard.labels[place] for place in places]), strict=True):
-        pieces = shard.plan.sentences[place]
+    rows = sums.indices("document", [shard.labels[number] for number in text_numbers])
+    for number, row in zip(text_numbers, rows, strict=True):
+        pieces = shard.plan.sentences[number]
         assert pieces is not None
         with one_blas_thread:
             layers = encoder.iter_parts(pieces, range(encoder.layers))

@@ -134,7 +134,7 @@ def test_every_rule_gives_shares_of_visible_tokens(causal: bool) -> None:
     for rule in RULES:
         shares = make_matrix(rule, text)
         assert set(shares.sum(axis=1).round(12)) <= {0, 1}
-        assert not shares[~text.visible].any()
+        assert not shares[~text.is_visible].any()
 
 
 def test_what_followed_last_time_is_for_causal_models() -> None:

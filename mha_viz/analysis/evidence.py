@@ -180,12 +180,12 @@ class Selection:
 
     def _iter_row_answers(self, batch: Batch) -> Iterator[Answers]:
         """Yield the cases of position, delimiter and broad roles in a batch."""
-        tokens = np.flatnonzero(batch.ordinary)
+        tokens = np.flatnonzero(batch.is_ordinary)
         if not tokens.size:
             return
         rows = batch.weights[:, :, index_ordinary(tokens)]  # [head, sentence, row, key]
         words = np.stack([_number_words(pieces.words) for pieces in batch.pieces])  # [sentence, token]
-        answers, weights = batch.largest, _take_weights(rows, batch.largest)  # [head, sentence, row]
+        answers, weights = batch.largest_keys, _take_weights(rows, batch.largest_keys)  # [head, sentence, row]
         for offset, name in POSITIONS.items():
             targets = np.arange(max(0, -offset), len(tokens) - max(0, offset))
             # Keep queries with no special token between them and the answer.

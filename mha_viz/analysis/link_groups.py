@@ -67,7 +67,7 @@ class LinkSample:
 
     def __init__(self, size: int) -> None:
         self._times, self._weights = np.full(size, np.inf), np.zeros(size, np.float32)
-        self._places = np.zeros((3, size), np.intp)
+        self._links = np.zeros((3, size), np.intp)
 
     def add(self, number: int, weights: Weights) -> None:
         """Add the links of the sentence with this number. ``weights`` is [query, key]."""
@@ -76,23 +76,23 @@ class LinkSample:
         rng, size = np.random.default_rng([SEED, number]), len(self._times)
         times = rng.standard_exponential(size) / rates.sum()  # smallest time among the links of the sentence
         drawn_indices = rng.choice(len(rates), size, p=rates / rates.sum())
-        places = np.array([np.full(size, number), query[drawn_indices], key[drawn_indices]])
-        self._keep_earliest(times, weights[query[drawn_indices], key[drawn_indices]], places)
+        links = np.array([np.full(size, number), query[drawn_indices], key[drawn_indices]])
+        self._keep_earliest(times, weights[query[drawn_indices], key[drawn_indices]], links)
 
     def merge(self, other: LinkSample) -> None:
         """Add the links of other sentences, from a sample with as many draws."""
-        self._keep_earliest(other._times, other._weights, other._places)
+        self._keep_earliest(other._times, other._weights, other._links)
 
-    def _keep_earliest(self, times: Numbers, weights: Weights, places: npt.NDArray[np.intp]) -> None:
+    def _keep_earliest(self, times: Numbers, weights: Weights, links: npt.NDArray[np.intp]) -> None:
         """Keep, for each draw, the link with the smaller time."""
         is_earlier = times < self._times
         self._times = np.where(is_earlier, times, self._times)
         self._weights = np.where(is_earlier, weights, self._weights)
-        self._places = np.where(is_earlier, places, self._places)
+        self._links = np.where(is_earlier, links, self._links)
 
     def rows(self) -> Numbers:
         """Return [draw, 5]: the time, the weight, the number of the sentence, the query and the key."""
-        return np.stack([self._times, self._weights, *self._places], axis=1)
+        return np.stack([self._times, self._weights, *self._links], axis=1)
 
     @classmethod
     def from_rows(cls, rows: Numbers) -> LinkSample:
@@ -103,9 +103,9 @@ class LinkSample:
 
     def __iter__(self) -> Iterator[tuple[float, int, int, int]]:
         """Yield the weight, sentence number, query and key of each link, strongest first."""
-        order = np.lexsort((*self._places[::-1], -self._weights))
+        order = np.lexsort((*self._links[::-1], -self._weights))
         for draw in order:
-            number, query, key = self._places[:, draw].tolist()
+            number, query, key = self._links[:, draw].tolist()
             yield float(self._weights[draw]), number, query, key
 
 
@@ -196,8 +196,8 @@ class LinkGroup:
 
     def spread(self, count: int) -> list[int]:
         """Return at most ``count`` of the links, spread evenly from the strongest to the weakest."""
-        places = np.linspace(0, len(self.links) - 1, min(count, len(self.links)))
-        return [self.links[round(place)] for place in places]
+        positions = np.linspace(0, len(self.links) - 1, min(count, len(self.links)))
+        return [self.links[round(position)] for position in positions]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,11 +261,11 @@ def explain_links(sample: LinkSample, texts: Mapping[int, tuple[int, RuleText]],
     """
     sampled_links, predictions = list(sample), dict[int, _Prediction]()
     links = []
-    for rank, (weight, place, query, key) in enumerate(sampled_links):
-        number, text = texts[place]
-        if place not in predictions:
-            predictions[place] = _Prediction.from_text(text, shares)
-        expected, rule = predictions[place].get_link(query, key)
+    for rank, (weight, text_number, query, key) in enumerate(sampled_links):
+        number, text = texts[text_number]
+        if text_number not in predictions:
+            predictions[text_number] = _Prediction.from_text(text, shares)
+        expected, rule = predictions[text_number].get_link(query, key)
         ends = LinkEnd.from_token(text, query), LinkEnd.from_token(text, key)
         rule = rule if expected >= MIN_PREDICTED * weight else -1
         tenth = rank * TENTHS // len(sampled_links)

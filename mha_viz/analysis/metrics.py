@@ -247,7 +247,7 @@ class Patterns:
         ``nats`` [head] is the sum of the entropies of all its rows, from
         :meth:`mha_viz.analysis.distance.Distances.add`.
         """
-        ordinary = batch.ordinary
+        ordinary = batch.is_ordinary
         sentences, n = batch.weights.shape[1], len(ordinary)
         words = np.array([[-1 if word is None else word for word in pieces.words] for pieces in batch.pieces], np.intp)
         for column, offset in enumerate(OFFSETS):
@@ -258,7 +258,7 @@ class Patterns:
             mass_in_word, rows_in_word = sum_mass_in_word_at(batch.weights, words, offset)
             self.sums["mass_in_word"][:, column] += mass_in_word
             self.sums["rows_in_word"][column] += rows_in_word
-        counts, row_counts = count_maxima_at(batch.largest, ordinary, OFFSETS)
+        counts, row_counts = count_maxima_at(batch.largest_keys, ordinary, OFFSETS)
         self.sums["maxima"] += counts
         self.sums["maxima_rows"] += row_counts
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
@@ -336,8 +336,8 @@ def count_document_maxima(batch: Batch, documents: Sequence[int], count: int) ->
     Return ``maxima`` [document, head, offset] and ``rows`` [document, offset], as in :func:`count_maxima_at`.
     ``documents`` has the number of each sentence's document, and ``count`` is the number of documents.
     """
-    tokens = np.flatnonzero(batch.ordinary)
-    distances = batch.largest - tokens
+    tokens = np.flatnonzero(batch.is_ordinary)
+    distances = batch.largest_keys - tokens
     # [head, sentence, …]
     counts = np.stack([np.count_nonzero(distances == offset, axis=2) for offset in POSITIONS], axis=2)
     sums = make_zero_maxima(len(distances), count)

@@ -64,7 +64,7 @@ def make_rows_by_class(texts: Iterable[tuple[RuleText, Weights]]) -> list[RuleRo
     """Return the rows of texts for each of CLASSES. Each text comes with its attention [head, query, key]."""
     parts: list[list[RuleRows]] = [[] for _ in CLASSES]
     for text, weights in texts:
-        rules, keys = make_matrices(text), text.visible.sum(axis=1)
+        rules, keys = make_matrices(text), text.is_visible.sum(axis=1)
         applies = (rules > 0).any(axis=2).astype(float)
         for part, tokens, cells in zip(parts, *_split_classes(text), strict=True):
             starts = np.cumsum([0, *keys[tokens]])[:-1]
@@ -83,7 +83,7 @@ def replace_weights(rows: Sequence[RuleRows], texts: Iterable[tuple[RuleText, We
 def _split_classes(text: RuleText) -> tuple[list[Marks], list[Marks]]:
     """Return, for each of CLASSES, which tokens [token] are in it, and their visible keys [query, key]."""
     tokens = [text.classes == number for number in range(len(CLASSES))]
-    return tokens, [text.visible & in_class[:, None] for in_class in tokens]
+    return tokens, [text.is_visible & in_class[:, None] for in_class in tokens]
 
 
 def join_rows(rows: Sequence[RuleRows]) -> RuleRows:
@@ -148,14 +148,14 @@ class _MergedRows(NamedTuple):
     @classmethod
     def merge(cls, rows: RuleRows, rule_numbers: Indices, counts: Mapping[int, Indices]) -> _MergedRows:
         """Merge the cells and rows; ``counts`` [cell] are the numbers of targets of each rule."""
-        group, first = _group_places([counts[rule] for rule in rule_numbers.tolist()])
-        kinds, first_row = _group_places([*rows.applies[rule_numbers].astype(np.intp)])
+        group, cells = _group_equal([counts[rule] for rule in rule_numbers.tolist()])
+        kinds, row_numbers = _group_equal([*rows.applies[rule_numbers].astype(np.intp)])
         row_counts = np.bincount(kinds).astype(float)
         return cls(
             rule_numbers,
-            rows.rules[rule_numbers[:, None], first],
+            rows.rules[rule_numbers[:, None], cells],
             group,
-            rows.applies[rule_numbers[:, None], first_row],
+            rows.applies[rule_numbers[:, None], row_numbers],
             row_counts,
         )
 
@@ -180,10 +180,10 @@ class _MergedRows(NamedTuple):
         return shares
 
 
-def _group_places(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
-    """Group places whose ``keys`` [place] ≥ 0 are all equal.
+def _group_equal(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
+    """Group items whose ``keys`` [item], each 0 or more, are all equal.
 
-    Return the group of each place, and one place of each group.
+    Return the group of each item, and one item of each group.
     """
     group = np.zeros(len(keys[0]), np.intp)
     for key in keys:
@@ -191,9 +191,9 @@ def _group_places(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
         is_used = np.zeros(combined_keys.max() + 1, bool)
         is_used[combined_keys] = True
         group = (np.cumsum(is_used) - 1)[combined_keys]
-    first = np.zeros(group.max() + 1, np.intp)
-    first[group] = np.arange(len(group))
-    return group, first
+    members = np.zeros(group.max() + 1, np.intp)
+    members[group] = np.arange(len(group))
+    return group, members
 
 
 def predict_cells(rows: RuleRows, shares: Numbers) -> Numbers:

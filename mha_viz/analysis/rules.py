@@ -78,7 +78,7 @@ class RuleText:
         return np.array([-1 if word is None else word for word in self.pieces.words], np.intp)
 
     @cached_property
-    def ordinary(self) -> Marks:
+    def is_ordinary(self) -> Marks:
         """[token]: False for special tokens."""
         return self.word_numbers >= 0
 
@@ -104,7 +104,7 @@ class RuleText:
         return np.zeros((len(self), len(self)), bool)
 
     @cached_property
-    def visible(self) -> Marks:
+    def is_visible(self) -> Marks:
         """[query, key]: whether the query may attend to the key."""
         everything = np.ones((len(self), len(self)), bool)
         return np.tril(everything) if self.causal else everything
@@ -151,7 +151,7 @@ class RuleText:
         """Expand [word, word] to [query, key] of tokens: every token of a word attends to all tokens of its targets."""
         if not marks.any():
             return self.no_targets
-        are_words = self.ordinary[:, None] & self.ordinary
+        are_words = self.is_ordinary[:, None] & self.is_ordinary
         expanded: Marks = marks[self.word_numbers[:, None], self.word_numbers] & are_words
         return expanded
 
@@ -202,7 +202,7 @@ def _make_range_rule(name: str, first: int, last: int) -> AttentionRule:
 
     def mark(text: RuleText) -> Marks:
         offsets = text.offsets
-        marks: Marks = (offsets >= first) & (offsets <= last) & (offsets != 0) & text.ordinary
+        marks: Marks = (offsets >= first) & (offsets <= last) & (offsets != 0) & text.is_ordinary
         return marks
 
     return AttentionRule(name, "position", NO_ANNOTATION, mark)
@@ -345,7 +345,7 @@ RULES: tuple[AttentionRule, ...] = (
         "the same form elsewhere", "form", NO_ANNOTATION, lambda text: text.expand_words(_mark_equal(text.forms))
     ),
     AttentionRule(
-        "all words", "even", NO_ANNOTATION, lambda text: np.broadcast_to(text.ordinary, (len(text), len(text)))
+        "all words", "even", NO_ANNOTATION, lambda text: np.broadcast_to(text.is_ordinary, (len(text), len(text)))
     ),
     AttentionRule(EVERYWHERE, "even", NO_ANNOTATION, lambda text: np.ones((len(text), len(text)), bool)),
     AttentionRule("what followed this token last time", "form", NO_ANNOTATION, _mark_induction_targets),
@@ -369,7 +369,7 @@ UNIFORM_RULE = NAMES.index(EVERYWHERE)  # the index of the rule for uniform atte
 
 def mark_visible(rule: AttentionRule, text: RuleText) -> Marks:
     """Return [query, key], the visible targets of each token."""
-    return rule.mark(text) & text.visible
+    return rule.mark(text) & text.is_visible
 
 
 def make_matrix(rule: AttentionRule, text: RuleText) -> Numbers:
@@ -385,7 +385,7 @@ def make_matrix(rule: AttentionRule, text: RuleText) -> Numbers:
 
 def make_matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> Numbers:
     """Return [rule, query, key], the matrix (:func:`make_matrix`) of each rule with these numbers in RULES."""
-    marks = np.stack([RULES[number].mark(text) for number in numbers]) & text.visible
+    marks = np.stack([RULES[number].mark(text) for number in numbers]) & text.is_visible
     counts = marks.sum(axis=2, keepdims=True)
     shares: Numbers = marks / np.maximum(counts, 1)
     return shares

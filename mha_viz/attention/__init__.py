@@ -315,7 +315,7 @@ class Attention:
             model=model,
             revision=revision,
         )
-        prompt_length = sum(row < generated_weights.prompt for row in unmasked_rows)
+        prompt_length = sum(row < generated_weights.prompt_length for row in unmasked_rows)
         if prompt_length == len(unmasked_rows):  # the model wrote nothing that it then read
             return reading
         return replace(reading, made=(*reading.made, make_written_step(reading.queries, prompt_length)))

@@ -31,13 +31,13 @@ class GeneratedWeights(NamedTuple):
     Attributes:
         layers: [1, head, query, key] of each layer, where queries are the tokens that were read; None for layers
             without attention.
-        prompt: the number of tokens that the first step read.
+        prompt_length: the number of tokens that the first step read.
         length: the number of tokens of the text in ``generated.sequences``, including padding and the last token, which
             the model wrote but did not read.
     """
 
     layers: list[Weights | None]
-    prompt: int
+    prompt_length: int
     length: int
 
     @property

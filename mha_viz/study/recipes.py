@@ -116,7 +116,7 @@ def fit_recipes(
     study = _Study(encoder, corpora, most, folder, cluster, layouts, called(progress), cancelled)
     study.check()
     with one_blas_thread:
-        return study.measure_earlier(corpus) if isinstance(corpus, Recipes) else study.result()
+        return study.measure_recipes(corpus) if isinstance(corpus, Recipes) else study.result()
 
 
 def choose_shares(
@@ -227,30 +227,30 @@ class _Study:
         self._clean_up()
         return self._make_recipes(fit, results)
 
-    def measure_earlier(self, earlier: Recipes) -> Recipes:
-        """Measure the explained shares of earlier recipes anew. Raises CorpusError, SettingError, Cancelled."""
-        check_shape(self.encoder, earlier)
-        singles = [NAMES.index(name) for name in earlier.facts["best_rules"]]
+    def measure_recipes(self, recipes: Recipes) -> Recipes:
+        """Measure the explained shares of given recipes. Raises CorpusError, SettingError, Cancelled."""
+        check_shape(self.encoder, recipes)
+        singles = [NAMES.index(name) for name in recipes.facts["best_rules"]]
         shares = {
             PASSES[0]: [
-                make_shares(earlier),
+                make_shares(recipes),
                 _make_uniform_shares(self.heads),
                 fitting.make_single_rule_shares(np.array(singles, np.intp)),
             ]
         }
-        if UNTRAINED in earlier.tables:
-            shares[PASSES[1]] = [make_shares(earlier, UNTRAINED)]
+        if UNTRAINED in recipes.tables:
+            shares[PASSES[1]] = [make_shares(recipes, UNTRAINED)]
         result = self._measure_explained(0, shares, 0)
         self._clean_up()
         columns = dict(zip(("other", "even", "best_rule", UNTRAINED), result.means(), strict=False))
         columns |= dict(zip(("other_low", "other_high"), result.interval(), strict=True), iou=result.mean_iou())
-        explained = earlier.tables["explained"].assign(**{UNTRAINED: np.nan, **columns})
+        explained = recipes.tables["explained"].assign(**{UNTRAINED: np.nan, **columns})
         facts = {
-            **earlier.facts,
+            **recipes.facts,
             **self._describe_corpus("score", self.corpora[0], result),
             **_make_mean_facts(result),
         }
-        return Recipes(facts, {**earlier.tables, "explained": explained})
+        return Recipes(facts, {**recipes.tables, "explained": explained})
 
     def _clean_up(self) -> None:
         """Delete the files of the unfinished study."""
@@ -415,12 +415,12 @@ def _iter_share_rows(choice: RecipeChoice, head: int, head_id: tuple[int, int]) 
                 yield (*head_id, name, RULES[rule].name, shares[rule])
 
 
-def check_shape(encoder: Encoder, earlier: Recipes) -> None:
+def check_shape(encoder: Encoder, recipes: Recipes) -> None:
     """Raise SettingError if recipes are of a model with other numbers of layers and heads."""
-    if (encoder.layers, encoder.heads) != (earlier.facts["layers"], earlier.facts["heads"]):
+    if (encoder.layers, encoder.heads) != (recipes.facts["layers"], recipes.facts["heads"]):
         problem = f"{shorten_name(encoder.name)} has {encoder.layers} × {encoder.heads} heads."
         raise SettingError(
-            problem, f"Give a model like {shorten_name(earlier.facts['model'])}, whose recipes these are."
+            problem, f"Give a model like {shorten_name(recipes.facts['model'])}, whose recipes these are."
         )
 
 

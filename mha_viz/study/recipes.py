@@ -152,7 +152,9 @@ def open_corpora(source: Source | Recipes, score: Source | None) -> list[Corpus]
     score_corpora = [] if score is None else [open_sentences(score)]
     if isinstance(source, Recipes):
         if score is None:
-            raise SettingError("There is no corpus to measure the recipes on.", "Name one (score=, --score).")
+            raise SettingError(
+                "There is no corpus on which the recipes are to be measured.", "Name one (score=, --score)."
+            )
         needs = {RULES[rule].needs for rule in np.flatnonzero(make_shares(source).any(axis=(0, 1)))}
         _check_annotated(score_corpora[0], str(source.facts["corpus"]), bool(needs & {TAGS, TREES}), CHAINS in needs)
         return score_corpora

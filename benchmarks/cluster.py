@@ -96,7 +96,7 @@ class _ClusterRun:
 
     def __init__(self, client: Any, encoder: Encoder, path: Path, shard_bytes: int) -> None:
         cluster = ClusterEngine(client, size=shard_bytes)
-        client.run(open_model, tasks.WorkerModel.opened_by(encoder))
+        client.run(open_model, tasks.WorkerModel.from_encoder(encoder))
         self._client, self._memory = client, list[dict[str, int]]()
         sent_before, cpu_start, start = self._count_sent_bytes(), self._measure_cpu(), time.perf_counter()
         cluster.study(encoder, cluster.open(path), progress=lambda _: self._memory.append(client.run(measure_memory)))
@@ -189,7 +189,7 @@ def _make_task(encoder: Encoder, path: Path) -> tasks.PartTask:
     file = cut_file(str(path), 10**9)
     layout = lay_out(path.name, [file], [[survey_shard(shard, file.kind) for shard in file.shards]])
     return tasks.PartTask(
-        layout.parts[0], tasks.WorkerModel.opened_by(encoder), tasks.PartSums(PASSES, DEFAULT_BATCH), ""
+        layout.parts[0], tasks.WorkerModel.from_encoder(encoder), tasks.PartSums(PASSES, DEFAULT_BATCH), ""
     )
 
 

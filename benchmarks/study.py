@@ -26,7 +26,7 @@ from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
-from mha_viz.study.plan import DEFAULT_BATCH, batches
+from mha_viz.study.plan import DEFAULT_BATCH, make_batches
 from mha_viz.study.recipes import fit_recipes
 from mha_viz.study.run import measure_one_pass, study
 from mha_viz.text import WordPieces
@@ -97,7 +97,7 @@ class _Methods:
         """Run plain transformers over the same batches and drop the attentions."""
         pieces, heads = self._pieces(), self._encoder.layers * self._encoder.heads
         with torch.no_grad():
-            for numbers in batches(pieces, range(len(pieces)), heads, DEFAULT_BATCH):
+            for numbers in make_batches(pieces, range(len(pieces)), heads, DEFAULT_BATCH):
                 self._forward([pieces[number].ids for number in numbers])
 
     def run_loop(self) -> list[Any]:

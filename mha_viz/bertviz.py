@@ -84,19 +84,17 @@ def head_view(
     names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
     attentions = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     figures = {}
-    for name, reading, included in _iter_stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
-        opened_layer = included[0] if layer is None else layer
-        if not is_number(opened_layer) or opened_layer not in included:
+    for name, reading, layers in _iter_stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
+        opened_layer = layers[0] if layer is None else layer
+        if not is_number(opened_layer) or opened_layer not in layers:
             raise SettingError(
                 f"layer is {shorten_value(opened_layer)}, which is not in include_layers.",
-                f"Layers: {shorten_value(included, 200)}.",
+                f"Layers: {shorten_value(layers, 200)}.",
             )
         numbers = range(reading.heads) if heads is None else list_items(heads, "heads", "Give numbers of heads.")
         chosen_heads = [reading.head((opened_layer, head)) for head in numbers]
-        layer_figure, model_figure = (
-            links(reading, heads=chosen_heads, unit="pieces"),
-            grid(reading, layers=included, unit="pieces"),
-        )
+        layer_figure = links(reading, heads=chosen_heads, unit="pieces")
+        model_figure = grid(reading, layers=layers, unit="pieces")
         assert layer_figure.page is not None
         assert model_figure.page is not None
         figures[name] = replace(layer_figure, page=replace(model_figure.page, start=layer_figure.page.start))
@@ -142,9 +140,9 @@ def model_view(
     names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
     attentions = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     figures = {}
-    for name, reading, included in _iter_stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
+    for name, reading, layers in _iter_stacks(attentions, names, sentence_b_start, prettify_tokens, include_layers):
         heads = range(reading.heads) if include_heads is None else include_heads
-        figures[name] = grid(reading, layers=included, heads=heads, unit="pieces", look=display_mode)
+        figures[name] = grid(reading, layers=layers, heads=heads, unit="pieces", look=display_mode)
     return _display(figures, html_action)
 
 
@@ -155,6 +153,7 @@ def _iter_stacks(
     is_pretty: bool,
     include_layers: Sequence[int] | None,
 ) -> Iterator[_LayerStack]:
+    """Yield the stacks that were given, checked against the other arguments."""
     stacks = {name: attention for name, attention in attentions.items() if attention is not None}
     if not stacks:
         raise SettingError("No attention was given.", "Give attention and tokens, or those of an encoder–decoder.")
@@ -176,15 +175,16 @@ def _iter_stacks(
             layers = list_items(include_layers, "include_layers", "Give numbers of layers.")
         if not layers:
             raise SettingError("include_layers is empty.", "Name at least one layer, or leave it out.")
-        included = [reading.head((layer, 0)).layer for layer in layers]  # raises UnknownHead
-        yield _LayerStack(name, reading, included)
+        layers = [reading.head((layer, 0)).layer for layer in layers]  # raises UnknownHead
+        yield _LayerStack(name, reading, layers)
 
 
 def _get_names(names: dict[str, Sequence[str] | None], part: str, stack: str) -> Sequence[str]:
+    """Return the names of the tokens of a part. Raises SettingError, which mentions the stack, if they are missing."""
     token_names = names[part]
     if token_names is None:
-        argument, needed_by = (f"{name}_{kind}".strip("_") for name, kind in ((part, "tokens"), (stack, "attention")))
-        raise SettingError(f"{argument} is missing, which {needed_by} needs.", "Give the names of its tokens.")
+        argument, attention = (f"{name}_{kind}".strip("_") for name, kind in ((part, "tokens"), (stack, "attention")))
+        raise SettingError(f"{argument} is missing, which {attention} needs.", "Give the names of its tokens.")
     return token_names
 
 
@@ -193,13 +193,13 @@ def _display(figures: dict[str, Figure], action: Action) -> HTML | None:
     if action not in ("view", "return"):
         raise SettingError(f"html_action is {shorten_value(action)!r}.", "Expected 'view' or 'return'.")
     parts = {name: figure._repr_html_() for name, figure in figures.items()}
-    pieces = [*parts.values()]
+    sections = [*parts.values()]
     if len(parts) > 1:
-        pieces = [
-            f"<details{' open' * (not place)}><summary>{escape(name.capitalize())}</summary>{part}</details>"
-            for place, (name, part) in enumerate(parts.items())
+        sections = [
+            f"<details{' open' * (not index)}><summary>{escape(name.capitalize())}</summary>{part}</details>"
+            for index, (name, part) in enumerate(parts.items())
         ]
-    html = HTML("\n".join(pieces).encode("ascii", "xmlcharrefreplace").decode())
+    html = HTML("\n".join(sections).encode("ascii", "xmlcharrefreplace").decode())
     if action == "return":
         return html
     try:

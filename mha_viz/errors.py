@@ -97,7 +97,7 @@ class ModelError(MhaVizError):
 
 
 class UnknownModel(ModelError):
-    """The name is neither in the catalogue, nor a valid Hub id, nor a model folder."""
+    """The name is not in the catalogue, not a valid Hub id and not a model folder."""
 
 
 class ModelNotAllowed(ModelError):
@@ -141,7 +141,7 @@ class TooLarge(Failed):
 
 
 class ReadingFailed(Failed):
-    """The process that runs models ended, took too long, or met a bug in the model's library."""
+    """The process that runs models ended, took too long, or hit a bug in the model's library."""
 
 
 class MeansMissing(ReadingFailed):
@@ -153,7 +153,7 @@ class StudyFailed(Failed):
 
 
 class RunFailed(Failed):
-    """A training of the lab failed unexpectedly."""
+    """A training run of the lab failed unexpectedly."""
 
 
 class ExportError(MhaVizError):
@@ -165,7 +165,7 @@ class OpenError(MhaVizError):
 
 
 class ClusterError(MhaVizError):
-    """A cluster cannot be reached, stopped answering, or could not do its part of the work."""
+    """A cluster cannot be reached, stopped answering, or failed to do its work."""
 
 
 class ClusterMissing(ClusterError):
@@ -216,13 +216,8 @@ PATH_KIND = ((str, os.PathLike), "a path", "Give the name of a file or folder.")
 MAX_ITEMS = 10_000
 _LONG_COLLECTION = 1_000  # of a longer collection, only the number of items is shown
 _NESTED_REPR = reprlib.Repr()  # limits the depth of nested lists, even of those that contain themselves
-_NESTED_REPR.maxlevel, _NESTED_REPR.maxlist, _NESTED_REPR.maxtuple, _NESTED_REPR.maxdict, _NESTED_REPR.maxstring = (
-    3,
-    10,
-    10,
-    10,
-    80,
-)
+_NESTED_REPR.maxlevel, _NESTED_REPR.maxstring = 3, 80
+_NESTED_REPR.maxlist = _NESTED_REPR.maxtuple = _NESTED_REPR.maxdict = 10
 
 
 def shorten_value(value: object, max_length: int = 40) -> str:
@@ -282,7 +277,7 @@ class MissingGlyphWarning(UserWarning):
 
 
 class EvidenceMissingWarning(UserWarning):
-    """A profile has roles of a head, but not the sentences that show them."""
+    """A profile has roles of a head, but not the sentences that are evidence for them."""
 
 
 class SumsUnsavedWarning(UserWarning):

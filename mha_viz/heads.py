@@ -1,4 +1,4 @@
-"""Names of heads. Every function that takes a head accepts each of their notations, which are parsed here."""
+"""Names of heads. Every function that takes a head accepts any of the notations that are parsed here."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class Head(NamedTuple):
         return (layers.index(self.layer) if layers else self.layer) * heads + self.head
 
     @classmethod
-    def of(cls, given: Any) -> Head:
+    def of(cls, value: Any) -> Head:
         """Return the head that ``Head(3, 1)``, ``(3, 1)`` or ``"L3H1"`` names. Raises UnknownHead for anything else."""
-        if isinstance(given, str):
-            return cls.parse(given)
+        if isinstance(value, str):
+            return cls.parse(value)
         try:
-            layer, head = (index(part) for part in given)
+            layer, head = (index(part) for part in value)
         except (TypeError, ValueError) as error:
-            hint = " Several heads are given as heads=[…]." if isinstance(given, list) else ""
-            raise UnknownHead(f"{shorten_value(given)!r} is not a head.", f"{_NAME_REMEDY}{hint}") from error
-        if any(isinstance(part, bool) for part in given) or max(abs(layer), abs(head)) >= MAX_NUMBER:
-            raise UnknownHead(f"{shorten_value(given)!r} is not a head.", _NAME_REMEDY)
+            hint = " Several heads are given as heads=[…]." if isinstance(value, list) else ""
+            raise UnknownHead(f"{shorten_value(value)!r} is not a head.", f"{_NAME_REMEDY}{hint}") from error
+        if any(isinstance(part, bool) for part in value) or max(abs(layer), abs(head)) >= MAX_NUMBER:
+            raise UnknownHead(f"{shorten_value(value)!r} is not a head.", _NAME_REMEDY)
         return cls(layer, head)
 
     @classmethod
@@ -64,16 +64,16 @@ class Head(NamedTuple):
         return cls(int(match[1]), int(match[2]))
 
     @classmethod
-    def among(cls, given: Any, layers: int | Sequence[int], heads: int, model: str) -> Head:
-        """Return the head that ``given`` names, as :meth:`of` does, for a certain model.
+    def among(cls, value: Any, layers: int | Sequence[int], heads: int, model: str) -> Head:
+        """Return the head that ``value`` names, as :meth:`of` does, for a certain model.
 
         ``layers`` is the number of the model's layers, or their indices; ``heads`` is the number of heads per layer.
         With 0 heads, the heads of a layer are joined, and "L3" is accepted, too. Raises UnknownHead for a head that the
         model does not have.
         """
         layers = range(layers) if isinstance(layers, int) else layers
-        is_layer_name = heads == 0 and isinstance(given, str) and re.fullmatch(r"[Ll]\d{1,3}", given.strip(), re.ASCII)
-        head = cls.of(f"{given.strip()}H0" if is_layer_name else given)
+        is_layer_name = heads == 0 and isinstance(value, str) and re.fullmatch(r"[Ll]\d{1,3}", value.strip(), re.ASCII)
+        head = cls.of(f"{value.strip()}H0" if is_layer_name else value)
         if not (head.layer in layers and 0 <= head.head < max(1, heads)):
             listing = "" if layers[-1] < len(layers) else f" ({', '.join(map(str, layers))})"
             heads_text = f"× {heads} heads" if heads else "whose heads are joined"
@@ -81,7 +81,7 @@ class Head(NamedTuple):
             first, last = layers[0], layers[-1]
             names = (cls(first, 0), cls(last, heads - 1)) if heads else (f"L{first}", f"L{last}")
             problem = (
-                f"{str(given).strip() if is_layer_name else head} does not exist: {shorten_name(model)} has {layout}."
+                f"{str(value).strip() if is_layer_name else head} does not exist: {shorten_name(model)} has {layout}."
             )
             raise UnknownHead(problem, f"Choose between {names[0]} and {names[1]}.")
         return head
@@ -101,9 +101,9 @@ def list_heads(layers: Sequence[int], heads: int) -> tuple[Head, ...]:
 AnyHead: TypeAlias = Head | tuple[int, int] | str
 
 
-def is_number(given: object) -> TypeGuard[int]:
+def is_number(value: object) -> TypeGuard[int]:
     """Return True for a single integer, including NumPy's: a layer, or a head within a layer."""
-    return isinstance(given, Integral)
+    return isinstance(value, Integral)
 
 
 def format_heads(heads: Iterable[Head]) -> str:

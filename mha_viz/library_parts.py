@@ -1,4 +1,4 @@
-"""Unstable parts of libraries that this package depends on, with the tested versions, and a check that they exist.
+"""The unstable parts of libraries that this package depends on, the tested versions, and a check for the parts.
 
 A part is checked by its module and name, before anything is imported from it.
 """
@@ -28,14 +28,15 @@ TESTED_VERSIONS = MappingProxyType(  # versions with which the tests pass
 class LibraryPart(NamedTuple):
     """A name in a module or a class (``module:Class``) that this package depends on.
 
-    ``loss`` says what is lost without the part, if it only improves something; all rows with the same loss are then
-    left out together. A part without ``loss`` protects data or people, or nothing works without it. ``arguments`` are
-    the parameters of a function. ``made_by`` names the function that builds a replacement from the original.
+    ``purpose`` says what the part is for. ``loss`` says what is lost without the part, if it only improves something;
+    all rows with the same loss are then left out together. A part without ``loss`` protects data or people, or nothing
+    works without it. ``arguments`` are the parameters of a function. ``made_by`` names the function that builds a
+    replacement from the original.
     """
 
     owner: str
     name: str
-    why: str
+    purpose: str
     loss: str = ""
     made_by: str = ""
     arguments: str = ""
@@ -68,7 +69,7 @@ def find_losses(parts: Sequence[LibraryPart]) -> dict[str, LibraryPart]:
 def describe_missing(part: LibraryPart) -> str:
     """Say which part the installed version lacks, and what it is needed for."""
     package = part.package
-    return f"{package} {version(package)} has no {part.label} as mha_viz needs it ({part.why})."
+    return f"{package} {version(package)} has no {part.label} as mha_viz needs it ({part.purpose})."
 
 
 def describe_remedy(part: LibraryPart) -> str:
@@ -85,12 +86,12 @@ def has_part(part: LibraryPart) -> bool:
         return False
     part_value = getattr(owner, part.name, None)
     if part_value is None:
-        kinds = getattr(owner, "__mro__", ())
-        methods = [member for kind in kinds for member in vars(kind).values() if isinstance(member, FunctionType)]
+        classes = getattr(owner, "__mro__", ())
+        methods = [member for cls in classes for member in vars(cls).values() if isinstance(member, FunctionType)]
         steps = (step for method in methods for step in dis.get_instructions(method))
-        is_set = {step.argval for step in steps if step.opname == "STORE_ATTR"}
-        declared = {name for kind in kinds for name in vars(kind).get("__annotations__", {})}  # without a value
-        return part.name in is_set | declared
+        assigned_names = {step.argval for step in steps if step.opname == "STORE_ATTR"}
+        declared_names = {name for cls in classes for name in vars(cls).get("__annotations__", {})}  # without a value
+        return part.name in assigned_names | declared_names
     if part.made_by or part.arguments:
         # If the function was replaced, these are the parameters of the original.
         return ", ".join(inspect.signature(part_value).parameters) == part.arguments

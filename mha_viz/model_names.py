@@ -30,24 +30,24 @@ MAX_HUB_ID = 96  # characters, the Hub's own limit
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"  # neither part of an id begins or ends with "-" or "."
 _HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
 _PATH = re.compile(r"[.~]?/|[A-Za-z]:[\\/]")
-_BY_CONFIG = " ({} by its config)"  # added to a folder's name if the config states another one
-_CONFIG_NOTE = re.compile(re.escape(_BY_CONFIG).replace(re.escape("{}"), r"\S+") + "$")
+_CONFIG_NOTE_FORMAT = " ({} by its config)"  # added to a folder's name if the config states another one
+_CONFIG_NOTE = re.compile(re.escape(_CONFIG_NOTE_FORMAT).replace(re.escape("{}"), r"\S+") + "$")
 _DIGEST = re.compile(r"[0-9a-f]{12}")
-DIGEST_LENGTH = 8  # shown of a SHA-256, which the Hub lists in full
+DIGEST_LENGTH = 8  # number of characters of a SHA-256 to show; the Hub lists it in full
 
 
 class ModelName(str):
     """The name by which a model was loaded, which identifies it.
 
-    ``display_name`` is what to call it, if its user or the files of its folder say so.
+    ``display_name`` is the name to show, if the user or the files of the model's folder give it one.
     """
 
     display_name: str
 
     def __new__(cls, name: str, display_name: str = "") -> ModelName:
-        new = super().__new__(cls, name)
-        new.display_name = display_name
-        return new
+        model_name = super().__new__(cls, name)
+        model_name.display_name = display_name
+        return model_name
 
     def __reduce__(self) -> tuple[type[ModelName], tuple[str, str]]:
         return ModelName, (str(self), self.display_name)
@@ -56,8 +56,8 @@ class ModelName(str):
 def cite_model(model: str, revision: str = "") -> str:
     """Name a model so that a reader can look it up, with its ``revision`` if one is given.
 
-    "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)". A folder has the name that its user or its
-    config gives it, or else its own name.
+    Example: "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)". A folder has the name that its user
+    or its config gives it, or else its own name.
     """
     name = model.partition("@")[0]
     notes = [format_revision(name, revision)] if revision else []
@@ -73,8 +73,8 @@ def name_in_column(model: str) -> str:
     The name has no notes in it, because the revision has a column of its own.
     """
     name, separator, step = model.partition("@")
-    stated = _CONFIG_NOTE.sub("", get_display_name(model))
-    return stated or (f"{HUB_IDS[name]}{separator}{step}" if name in HUB_IDS else shorten_name(model))
+    own_name = _CONFIG_NOTE.sub("", get_display_name(model))
+    return own_name or (f"{HUB_IDS[name]}{separator}{step}" if name in HUB_IDS else shorten_name(model))
 
 
 def label_model(model: str) -> str:
@@ -126,7 +126,7 @@ def read_config_name(folder: str, config: Mapping[str, object]) -> str:
     """Return the name that the config of a model in a folder gives it; empty if it has none that can be looked up.
 
     ``name`` is the model's own name. ``_name_or_path`` says from where the files were loaded: for a fine-tuned model,
-    that is the model it began with. So if the folder has another name, both names are given.
+    that is its base model. So if the folder has another name, both names are given.
     """
     config_name, loaded_name = (
         value if isinstance(value, str) and is_hub_id(value) else ""
@@ -136,4 +136,4 @@ def read_config_name(folder: str, config: Mapping[str, object]) -> str:
         return config_name
     folder_name = shorten_name(folder)
     is_same = folder_name.casefold() == loaded_name.rpartition("/")[2].casefold()
-    return loaded_name if is_same else f"{folder_name}{_BY_CONFIG.format(loaded_name)}"
+    return loaded_name if is_same else f"{folder_name}{_CONFIG_NOTE_FORMAT.format(loaded_name)}"

@@ -16,10 +16,10 @@ __all__ = [
     "duration",
     "format_divergence",
     "format_done",
+    "format_signed",
     "format_small",
     "format_weight",
     "percent",
-    "signed",
     "three_digits",
     "with_interval",
 ]
@@ -82,7 +82,7 @@ def three_digits(value: float, signed: bool = False) -> str:
     return (MINUS if value < 0 else "+" if signed else "") + text
 
 
-def signed(value: int) -> str:
+def format_signed(value: int) -> str:
     """Format a whole number with its sign: "+1", "−3", "0"."""
     return f"+{value}" if value > 0 else decimal(value, 0)
 

@@ -72,9 +72,9 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ViewOptions:
-    """The settings of a view, with their defaults; an empty ``scale`` is that of the quantity.
+    """The settings of a view, with their defaults; an empty ``scale`` means the quantity's default.
 
-    Raises SettingError for a value that a setting does not have.
+    Raises SettingError for an invalid value.
     """
 
     unit: str = OPTIONS["unit"].default
@@ -100,8 +100,8 @@ class CacheOptions(TypedDict, total=False):
 
     ``names`` is a pattern for the names of the entries to read, with {layer} for the layer:
     "decoder.{layer}.attn.hook_pattern". ``w_o``: each head's slice of W_O, [layer, head, d_head, d_model]. ``values``:
-    an array per layer, [key, head, d_head] or [text, key, head, d_head], b_V included. The others are those of
-    ``Attention.from_tensors``.
+    an array per layer, [key, head, d_head] or [text, key, head, d_head], b_V included. The other options are as
+    for ``Attention.from_tensors``.
     """
 
     names: str
@@ -121,7 +121,7 @@ class CacheOptions(TypedDict, total=False):
 
 
 class GridOptions(Options, total=False):
-    """Options of a figure of all heads. ``layers`` and ``heads`` are the numbers of those to draw, by default all."""
+    """Options of a figure of all heads. ``layers`` and ``heads`` are numbers of layers and heads, by default all."""
 
     layers: Sequence[int]
     heads: Sequence[int]

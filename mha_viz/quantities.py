@@ -1,4 +1,4 @@
-"""Quantities other than the weight: numbers of every head, [layer, head, query, key], as readings that are drawn alike.
+"""Quantities other than the weight, [layer, head, query, key], as readings that are drawn as weights are.
 
 >>> import mha_viz as mv
 >>> mv.quantities.rollout(mv.load("toy").encode("the dog barks .")).quantity

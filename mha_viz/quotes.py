@@ -40,7 +40,7 @@ def make_printable(text: str, replacement: str) -> str:
 
 
 def shorten(text: str, max_length: int) -> str:
-    """Shorten a text to ``max_length`` characters; an ellipsis replaces what was cut, and no symbol is cut in two."""
+    """Shorten a text to ``max_length`` characters; an ellipsis replaces the end, and no symbol is cut in two."""
     if len(text) <= max_length:
         return text
     end = max_length - 1
@@ -53,9 +53,9 @@ def shorten(text: str, max_length: int) -> str:
 
 def did_you_mean(name: str, names: Iterable[str], min_similarity: float = MIN_SIMILARITY) -> str:
     """Return a question with the most similar of the names, ignoring case; empty if none is similar."""
-    spelled = {candidate.lower(): candidate for candidate in names}
-    match = get_close_matches(name[:100].lower(), spelled, 1, min_similarity)
-    return f"Did you mean {spelled[match[0]]}?" if match else ""
+    originals = {candidate.lower(): candidate for candidate in names}
+    match = get_close_matches(name[:100].lower(), originals, 1, min_similarity)
+    return f"Did you mean {originals[match[0]]}?" if match else ""
 
 
 def _is_continuation(c: str) -> bool:

@@ -1,7 +1,7 @@
 """A request to a model: the text to read, how to read it, and the quantity to return for every head.
 
 Pages, commands, recipes and the process that runs models all use :class:`Request`, and ``study.reading`` answers it.
-FIELDS maps each of its fields to its name in a link and on the command line.
+FIELDS maps each field to its name in a link and on the command line.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from mha_viz.heads import Head, format_heads
 from mha_viz.quotes import quote
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
-__all__ = ["METHODS", "OVER_CORPUS", "PARTS", "RECIPE", "RESAMPLE", "TEXT", "Question", "Request"]
+__all__ = ["METHODS", "METHODS_OVER_CORPUS", "PARTS", "RECIPE", "RESAMPLE", "TEXT", "Question", "Request"]
 
 RECIPE = "recipe"  # the output with the weights that a head's recipe predicts
 RESAMPLE, TEXT = "resample", "text"  # the output on random sentences of a corpus, or on one other text
-OVER_CORPUS = ("zero", "mean", "uniform", RECIPE, RESAMPLE)  # methods that need nothing but the sentences of a corpus
-METHODS = (*OVER_CORPUS, TEXT)  # the replacement for the output of a head that is off; the first by default
+METHODS_OVER_CORPUS = ("zero", "mean", "uniform", RECIPE, RESAMPLE)  # methods that can be used over a corpus
+METHODS = (*METHODS_OVER_CORPUS, TEXT)  # the replacement for the output of a head that is off; the first by default
 METHOD_WORDS: Mapping[str, str] = MappingProxyType(  # the methods in words
     {
         "zero": "zeros",
@@ -33,8 +33,8 @@ METHOD_WORDS: Mapping[str, str] = MappingProxyType(  # the methods in words
     }
 )
 ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # the parts of an encoder–decoder
-MASK, NEXT, COSINE = ("mask", "next", "cosine")
-# Of two compared texts, those in which heads are off.
+MASK, NEXT, COSINE = ("mask", "next", "cosine")  # the kinds of questions
+# In which of two compared texts heads are off.
 BOTH, FIRST_TEXT, SECOND_TEXT = OFF_CHOICES = ("both", "first", "second")
 FIRST_MASK = -1  # the first masked token of a text
 DTYPES = ("float32", "float16", "bfloat16")  # the types in which weights can be read; the first by default
@@ -61,7 +61,7 @@ class Question(NamedTuple):
     ``kind``: "mask", the word at the masked token ``place``; "next", the word that follows the last token, ``place``;
     "cosine", how similar the vectors of the text and of ``other`` are. ``word`` names an entry of the vocabulary, with
     the id ``piece``: its log-probability is the score; for "cosine", the score is the cosine. ``places`` are all masked
-    tokens of the text. ``off_in``, for "cosine": the text in which heads are switched off, and whose importance is
+    tokens of the text. ``off_in``, for "cosine": the text in which heads are switched off and importance is
     measured: "both", "first" or "second".
     """
 
@@ -80,9 +80,9 @@ class Question(NamedTuple):
             return f"the cosine with “{self.other}”"
         return f"log p of “{self.word}” {f'at token {self.place}' if self.kind == MASK else 'as the next token'}"
 
-    def is_off_in(self, place: int) -> bool:
-        """Return whether heads are switched off in the text (0), or in the other text (1)."""
-        return self.off_in in (BOTH, (FIRST_TEXT, SECOND_TEXT)[place])
+    def is_off_in(self, number: int) -> bool:
+        """Return whether heads are switched off in the text (``number`` 0), or in the other text (1)."""
+        return self.off_in in (BOTH, (FIRST_TEXT, SECOND_TEXT)[number])
 
     @classmethod
     def parse(cls, values: Any) -> Question:
@@ -120,53 +120,54 @@ class Request:
     question: Question | None = None
     prefix: str = ""
 
-    def checked(self, called: Callable[[str], str] = str) -> Request:
+    def checked(self, name_field: Callable[[str], str] = str) -> Request:
         """Check the request and return it.
 
-        ``called`` maps a field to its name where the request was written, such as an option. Raises SettingError for
-        fields that exclude each other, and for values that do not exist.
+        ``name_field`` maps a field to its name where the request was written, such as an option. Raises SettingError
+        for fields that exclude each other, and for values that do not exist.
         """
-        for problem, remedy in self._iter_problems(called):
+        for problem, remedy in self._iter_problems(name_field):
             raise SettingError(problem, remedy)
         return self
 
-    def _iter_problems(self, called: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-        """Yield each problem that no model can answer, with its remedy."""
-        quantity, one_of_them = f"{called('quantity')} {self.quantity}", "Leave one of them out."
-        word_fields = [called(name) for name in ("word", "place", "other") if getattr(self, name) not in ("", None)]
+    def _iter_problems(self, name_field: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+        """Yield each problem of the request, with its remedy."""
+        quantity, remedy = f"{name_field('quantity')} {self.quantity}", "Leave one of them out."
+        word_fields = [name_field(name) for name in ("word", "place", "other") if getattr(self, name) not in ("", None)]
         quantity_info = QUANTITIES.get(self.quantity)
         if word_fields and not (quantity_info and quantity_info.of_answer):
             answer_quantities = " or ".join(other.name for other in QUANTITIES.values() if other.of_answer)
             yield (
-                f"{word_fields[0]} goes with {called('quantity')} {answer_quantities}.",
+                f"{word_fields[0]} goes with {name_field('quantity')} {answer_quantities}.",
                 f"Leave {word_fields[0]} out.",
             )
         if self.other and len(word_fields) > 1:
-            yield "A word and a second text were given.", one_of_them
+            yield "A word and a second text were given.", remedy
         if self.off_in != BOTH and not self.other and not self.question:
-            yield f"{called('off_in')} goes with {called('other')}.", f"Leave {called('off_in')} out."
+            yield f"{name_field('off_in')} goes with {name_field('other')}.", f"Leave {name_field('off_in')} out."
         if self.question and (word_fields or self.off_in != BOTH):
-            yield f"{called('question')} takes the place of {(*word_fields, called('off_in'))[0]}.", one_of_them
+            yield f"{name_field('question')} takes the place of {(*word_fields, name_field('off_in'))[0]}.", remedy
         if self.off and quantity_info and quantity_info.with_all_heads:
-            yield f"{called('off')} does not go with {quantity}.", one_of_them
-        part_fields = [called(name) for name in ("target", "part") if getattr(self, name)]
+            yield f"{name_field('off')} does not go with {quantity}.", remedy
+        part_fields = [name_field(name) for name in ("target", "part") if getattr(self, name)]
         if part_fields and (self.off or (quantity_info and quantity_info.with_all_heads)):
-            yield f"{part_fields[0]} does not go with {called('off') if self.off else quantity}.", one_of_them
+            yield f"{part_fields[0]} does not go with {name_field('off') if self.off else quantity}.", remedy
         if self.words and self.pair:
-            yield f"{called('words')} are the whole text.", f"Leave {called('pair')} out."
+            yield f"{name_field('words')} are the whole text.", f"Leave {name_field('pair')} out."
         if self.pair and part_fields:
-            yield f"{part_fields[0]} is of a model that reads one text at a time.", f"Leave {called('pair')} out."
+            yield f"{part_fields[0]} is of a model that reads one text at a time.", f"Leave {name_field('pair')} out."
         if self.prefix and part_fields:
-            yield f"{called('prefix')} does not go with {part_fields[0]}.", "Write it into the text."
+            yield f"{name_field('prefix')} does not go with {part_fields[0]}.", "Write it into the text."
         if self.method != METHODS[0] and not self.off:
-            problem = f"{called('method')} says how heads are switched off, but none is."
-            yield problem, f"Give {called('off')}, or leave {called('method')} out."
+            problem = f"{name_field('method')} says how heads are switched off, but none is."
+            yield problem, f"Give {name_field('off')}, or leave {name_field('method')} out."
         if self.source and self.method != TEXT:
-            yield f"{called('source')} goes with {called('method')} {TEXT}.", f"Leave {called('source')} out."
+            field = name_field("source")
+            yield f"{field} goes with {name_field('method')} {TEXT}.", f"Leave {field} out."
         if self.off and self.method == TEXT and not self.source.strip():
-            yield f"{called('method')} {TEXT} takes outputs from another text.", f"Give {called('source')}."
+            yield f"{name_field('method')} {TEXT} takes outputs from another text.", f"Give {name_field('source')}."
         if self.target and self.part == ENCODER:
-            yield f"{called('part')} {ENCODER} reads no target.", f"Leave {called('target')} out."
+            yield f"{name_field('part')} {ENCODER} reads no target.", f"Leave {name_field('target')} out."
         for name, values in (
             ("part", ("", *PARTS)),
             ("method", METHODS),
@@ -175,17 +176,17 @@ class Request:
         ):
             if getattr(self, name) not in values:
                 choices = ", ".join(filter(None, values))
-                yield f"{called(name)} is {shorten_value(getattr(self, name))!r}.", f"Choose one of {choices}."
+                yield f"{name_field(name)} is {shorten_value(getattr(self, name))!r}.", f"Choose one of {choices}."
 
-    def about(self, question: Question) -> Request:
-        """Return the request for the gradient of a question, or for its answer without some heads."""
+    def with_question(self, question: Question) -> Request:
+        """Return the request with a question in place of the fields that describe one."""
         return replace(self, place=None, word="", other="", off_in=BOTH, question=question)
 
     @property
     def manner(self) -> str:
         """The replacement for the output of heads that are off, in words.
 
-        "replaced by zeros", "replaced by another text, “A dog slept.”".
+        Examples: "replaced by zeros", "replaced by another text, “A dog slept.”".
         """
         return f"replaced by {METHOD_WORDS[self.method]}{f', {quote(self.source)}' if self.source else ''}"
 
@@ -199,18 +200,18 @@ class Request:
         """The texts of the forward passes: ``texts``, and the text that they are compared with, if any."""
         return [self.texts, (self.question.other, "")] if self.question and self.question.other else [self.texts]
 
-    def packed(self) -> dict[str, Any]:
+    def pack(self) -> dict[str, Any]:
         """Return the fields whose values differ from the defaults, for JSON."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Request:
-        """Restore a request that :meth:`packed` wrote, from JSON."""
+        """Restore a request that :meth:`pack` wrote, from JSON."""
         return cls(**{name: _PARSERS[name](value) if name in _PARSERS else value for name, value in values.items()})
 
-    def in_link(self) -> dict[str, str]:
+    def parameters(self) -> dict[str, str]:
         """Return the parameters of a link that makes the request, without default values."""
-        values = {name: format_heads(value) if name == "off" else str(value) for name, value in self.packed().items()}
+        values = {name: format_heads(value) if name == "off" else str(value) for name, value in self.pack().items()}
         return {FIELDS[name].parameter: value for name, value in values.items() if name in FIELDS}
 
 

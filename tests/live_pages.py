@@ -69,7 +69,7 @@ def write(model: Encoder, folder: Path, half: bool = False) -> Path:
 def write_in_parts(model: Encoder, folder: Path) -> Path:
     """Write a live page whose graph is split into files of ``PART`` bytes."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("mha_viz.figures.live._PART", PART)
+        patched.setattr("mha_viz.figures.live._PART_BYTES", PART)
         return write(model, folder)
 
 

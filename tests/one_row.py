@@ -81,7 +81,7 @@ def check_quantity(folder: Path) -> None:
     assert "doubled(mv.load('toy'), 'The cat sat .')" in recipe.write_head_recipe(
         attention, "heatmap", [Head(0, 0)], View(), Size(), "a.svg"
     )
-    assert request.in_link()["shown"] == "doubled"
+    assert request.parameters()["shown"] == "doubled"
     assert mv.load_attention(attention.save(folder / "a.npz")).key == attention.key
     assert main(["attention", TEXT, "--model", "toy", "--quantity", "doubled", "--out", str(folder / "b.npz")]) == 0
     assert mv.load_attention(folder / "b.npz").quantity == "doubled"

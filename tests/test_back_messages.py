@@ -198,7 +198,7 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[bytes]], list[floa
             paced = _PacedReceiver(receive, answer)
             with monkeypatch.context() as patch:
                 patch.setattr(session_limit.asyncio, "sleep", rest)
-                patch.setattr(session_limit.time, "monotonic", lambda: paced._at)
+                patch.setattr(session_limit.time, "monotonic", lambda: paced._refilled_at)
                 while (await paced())[0]["type"] != "websocket.disconnect":
                     pass
 

@@ -324,13 +324,13 @@ def test_an_error_of_a_task_is_named_and_is_not_one_of_the_connection(client: An
         (OSError(), "A worker could not do its part: OSError.$"),
     ):
         with pytest.raises(ClusterError) as raised:
-            [*cluster.answers(fail, [(error,)])]
+            [*cluster.iter_results(fail, [(error,)])]
         assert re.search(words, raised.value.problem)
         assert raised.value.remedy.endswith(f"The measured parts are in {tmp_path}.")
         with pytest.raises(ClusterError, match="could not do its part"):
             cluster._result(client.submit(fail, error, pure=False))
     with pytest.raises(CorpusError, match="refused"):
-        [*cluster.answers(fail, [(CorpusError("refused", "Give another."),)])]
+        [*cluster.iter_results(fail, [(CorpusError("refused", "Give another."),)])]
 
 
 def fail(error: Exception) -> None:

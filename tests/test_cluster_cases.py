@@ -45,8 +45,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lost_of(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
-    settings = replacements.ReplacedStudy.prepare(mv.recipes.load("toy"), source.corpus, toy, 30).settings
-    return replacements.Lost(*settings)
+    settings = replacements.ReplacementStudy.prepare(mv.recipes.load("toy"), source.corpus, toy, 30).settings
+    return replacements.VectorCases(*settings)
 
 
 def effects_of(source: MeasurableCorpus, toy: Encoder) -> CaseKind:
@@ -79,7 +79,7 @@ def test_cases_are_those_of_one_process_in_the_same_order(
     ours = collect_cases(there.run(toy, kind, tmp_path), reports.append)
     theirs = collect_cases(here.run(toy, kind), lambda _: None)
     assert len(reports) > 3, "there are several parts"
-    assert (ours.units, ours.read, ours.left_out) == (theirs.units, theirs.read, theirs.left_out)
+    assert (ours.units, ours.sentences_read, ours.left_out) == (theirs.units, theirs.sentences_read, theirs.left_out)
     assert ours.counts == theirs.counts
     assert [one.tolist() for one in ours.cases] == [one.tolist() for one in theirs.cases]
     client.run(forbid_parts)

@@ -58,7 +58,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def of_one_process(toy: Encoder, corpus: Path, settings: EffectSettings) -> CorpusEffect:
     run = Measurement(toy, mv.read_corpus(corpus), settings)
-    for _ in run.sentences():
+    for _ in run.iter_progress():
         pass
     return run.result()
 
@@ -94,7 +94,7 @@ def test_a_second_run_reads_what_the_first_has_stored(
     cluster = ClusterEngine(client, size=SHARD)
     layout = cluster.open(corpus)
     stopped = on_cluster(cluster, toy, layout, settings, tmp_path)
-    so_far = next(reports := stopped.sentences())
+    so_far = next(reports := stopped.iter_progress())
     assert 0 < so_far.done < so_far.total == settings.most
     assert so_far.rate > 0
     assert [*so_far.by_worker.values()] == [so_far.done]
@@ -105,7 +105,7 @@ def test_a_second_run_reads_what_the_first_has_stored(
     assert before
 
     resumed = on_cluster(cluster, toy, layout, settings, tmp_path)
-    *_, last = resumed.sentences()
+    *_, last = resumed.iter_progress()
     assert (last.done, last.total, last.seconds_left, last.lost) == (settings.most, settings.most, 0, 0)
     assert_equal(resumed.result(), expected)
     after = files_in(tmp_path)
@@ -115,7 +115,7 @@ def test_a_second_run_reads_what_the_first_has_stored(
     client.run(forbid_measuring)
     try:
         again = on_cluster(cluster, toy, layout, settings, tmp_path)
-        assert len([*again.sentences()]) == len(after)
+        assert len([*again.iter_progress()]) == len(after)
     finally:
         client.run(allow_measuring)
     assert_equal(again.result(), expected)
@@ -156,19 +156,19 @@ def test_files_before_others_leave_what_was_measured_of_a_relation(
 ) -> None:
     cluster = ClusterEngine(client)
     sums, settings = tmp_path / "sums", WORDS._replace(most=1000)
-    for _ in on_cluster(cluster, toy, corpus, settings, sums).sentences():
+    for _ in on_cluster(cluster, toy, corpus, settings, sums).iter_progress():
         pass
     before = files_in(sums)
     other = tmp_path / "a.conllu"
     other.write_text(treebank(20, 4, seed=1), "utf-8")
     both = on_cluster(cluster, toy, [other, corpus], settings, sums)
-    for _ in both.sentences():
+    for _ in both.iter_progress():
         pass
     after = files_in(sums)
     assert {name: after[name] for name in before} == before
     assert len(after) == len(before) + 1
     here = Measurement(toy, mv.read_corpus([other, corpus]), settings)
-    for _ in here.sentences():
+    for _ in here.iter_progress():
         pass
     assert_equal(both.result(), here.result())
 
@@ -210,7 +210,7 @@ def test_a_command_that_is_killed_is_resumed(
     assert capsys.readouterr().out == printed.out
     pd.testing.assert_frame_equal(resumed, pd.read_csv(table))
 
-    all_sentences = Measurement.sentences
+    all_sentences = Measurement.iter_progress
 
     def stopped(self: Measurement) -> Iterator[Progress]:
         for report in all_sentences(self):
@@ -218,7 +218,7 @@ def test_a_command_that_is_killed_is_resumed(
             if self.measured_cases.cases:  # a part counts when those before it have come
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(Measurement, "sentences", stopped)
+    monkeypatch.setattr(Measurement, "iter_progress", stopped)
     with dask.config.set(get_trust(client)):
         assert main(by_workers) == 130
     printed = capsys.readouterr()
@@ -232,7 +232,7 @@ def test_a_full_disk_costs_nothing_but_time(client: Any, toy: Encoder, corpus: P
     client.run(limit_files, 100)
     try:
         with pytest.warns(SumsUnsavedWarning, match="results of 12 parts could not be saved: .*File too large"):
-            [*run.sentences()]
+            [*run.iter_progress()]
     finally:
         client.run(limit_files, resource.RLIM_INFINITY)
     assert_equal(run.result(), of_one_process(toy, corpus, WORDS))
@@ -248,7 +248,7 @@ def limit_files(most: int) -> None:
 def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
     settings = SENTENCES._replace(request=replace(SENTENCES.request, method="mean"))
     measured = on_cluster(ClusterEngine(client, size=SHARD), toy, corpus, settings, tmp_path)
-    progress = [*measured.sentences()]
+    progress = [*measured.iter_progress()]
     assert max(report.done for report in progress) == 2 * settings.most, "of the means, and of the effects"
     assert measured.result().method == "mean over c.conllu"
     theirs, ours = (of.table() for of in (of_one_process(toy, corpus, settings), measured.result()))
@@ -258,7 +258,7 @@ def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder
 def test_random_sentences_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
     settings = SENTENCES._replace(request=replace(SENTENCES.request, method="resample"))
     measured = on_cluster(ClusterEngine(client, size=SHARD), toy, corpus, settings, tmp_path)
-    assert max(report.done for report in measured.sentences()) == settings.most
+    assert max(report.done for report in measured.iter_progress()) == settings.most
     assert measured.result().method == "resample over c.conllu"
     assert_equal(measured.result(), of_one_process(toy, corpus, settings))
 
@@ -276,11 +276,11 @@ def test_used_roles_are_those_of_one_process(client: Any, toy: Encoder, corpus: 
 
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
     layout = lay_out_corpus("a", [corpus], SHARD)
-    part, model = layout.parts[1], WorkerModel.opened_by(toy)
+    part, model = layout.parts[1], WorkerModel.from_encoder(toy)
     task = PartTask(part, model, effects_of(WORDS), "")
     drawn = task._replace(measure=effects_of(WORDS._replace(relation="")))
     shard = part.shard._replace(path="/b.conllu")
-    elsewhere = part._replace(shard=shard, first=7, documents=(("9", 10),), several=True)
+    elsewhere = part._replace(shard=shard, first=7, documents=(("9", 10),), multi_file=True)
     changed = [
         task._replace(model=model._replace(revision="other")),
         task._replace(part=part._replace(shard=part.shard._replace(digest="other"))),
@@ -319,7 +319,7 @@ def test_cases_that_were_stored_before_are_read(corpus: Path) -> None:
 def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: Path, damage: bytes | None) -> None:
     layout = lay_out_corpus("a", [corpus], SHARD)
     cases = effects_of(WORDS)
-    task = PartTask(layout.parts[1], WorkerModel.opened_by(toy), cases, str(tmp_path))
+    task = PartTask(layout.parts[1], WorkerModel.from_encoder(toy), cases, str(tmp_path))
     first = cases_of_parts.measure_part_cases(task)
     (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
@@ -330,13 +330,13 @@ def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: 
 
 def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Encoder, corpus: Path) -> None:
     whole = Measurement(toy, mv.read_corpus(corpus), SENTENCES)
-    assert whole.kind.measured == MASKED_WORD
-    [*whole.sentences()]
+    assert whole.kind.measure == MASKED_WORD
+    [*whole.iter_progress()]
     layout = lay_out_corpus("a", [corpus], SHARD)
     cases, together = effects_of(SENTENCES, 2), Cases()
     for part in layout.parts:
-        if cases.sentences(part) > 0:
-            together.add(cases_of_parts.measure_part_cases(PartTask(part, WorkerModel.opened_by(toy), cases, "")))
+        if cases.count_sentences(part) > 0:
+            together.add(cases_of_parts.measure_part_cases(PartTask(part, WorkerModel.from_encoder(toy), cases, "")))
     assert together.units == whole.measured_cases.units
     assert len(together.units) > 10
     np.testing.assert_allclose(together.cases, whole.measured_cases.cases, atol=1e-6)

@@ -48,7 +48,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def tasks_of(encoder: Encoder, layout: Layout, folder: str = "") -> list[PartTask]:
     profiling = PartSums(PASSES, DEFAULT_BATCH, measures.PROFILE_SUMS._replace(rules=layout.rules))
-    model = tasks.WorkerModel.opened_by(encoder)
+    model = tasks.WorkerModel.from_encoder(encoder)
     return [PartTask(part, model, profiling, folder) for part in layout.parts]
 
 
@@ -106,7 +106,7 @@ def test_many_documents_are_in_the_same_blocks_whatever_the_shards(
     for cells in (0, 6 * 8 * 24 * 7):  # the second: with the relations of some shards more documents than with all
         monkeypatch.setattr(intervals, "CELLS", cells)
         whole = in_one_process(toy, files)
-        assert 1 < whole.rows.count <= 8
+        assert 1 < whole.resampling_documents.count <= 8
         assert all(label.startswith("\0") for label in whole.documents)
         for size in (1500, 9000):  # fewer documents in a shard than blocks, and more
             parts = [measure(task) for task in tasks_of(toy, lay_out_corpus("c", files, size))]

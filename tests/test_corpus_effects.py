@@ -206,7 +206,7 @@ def test_what_was_read_has_a_result(trees: Corpus, tiny: Tiny) -> None:
     run = Measurement(tiny("bert"), trees, EffectSettings(OFF))
     with pytest.raises(CorpusError, match="no sentence that can be measured"):
         run.result()
-    next(run.sentences())
+    next(run.iter_progress())
     assert (run.result().cases, run.result().sentences) == (1, 1)
 
 
@@ -223,13 +223,13 @@ def test_a_role_is_used_when_no_other_head_of_its_layer_does_as_much() -> None:
     noise = generator.normal(0, 0.05, (60, 3))
     units = [str(case // 3) for case in range(60)]
     for effects, used in (([1.0, 0.2, 0.5], True), ([1.0, 0.2, 0.99], False), ([1.0, 1.5, 0.1], False)):
-        row = compute_effect_rows([HEAD, OTHER, THIRD], np.array(effects) + noise, units, judged=True)[0]
+        row = compute_effect_rows([HEAD, OTHER, THIRD], np.array(effects) + noise, units, has_role=True)[0]
         assert row.used is used
         assert row.more == pytest.approx(effects[0] - max(effects[1:]), abs=0.05)
         assert row.low < row.effect < row.high
         assert row.more_low < row.more < row.more_high
-    assert compute_effect_rows([HEAD, OTHER], noise[:, :2], units, judged=False)[0].used is None
-    assert compute_effect_rows([HEAD], noise[:, :1], units, judged=True)[0].used is None  # nothing to compare it with
+    assert compute_effect_rows([HEAD, OTHER], noise[:, :2], units, has_role=False)[0].used is None
+    assert compute_effect_rows([HEAD], noise[:, :1], units, has_role=True)[0].used is None  # nothing to compare it with
 
 
 @pytest.mark.parametrize("method", ["zero", "mean", "resample"])
@@ -239,7 +239,7 @@ def test_of_a_corpus_that_is_cut_every_third_sentence_is_read(method: str) -> No
     settings = EffectSettings(Request(off=(Head(1, 1),), method=method), relation="nsubj", most=12)
     ours, theirs = (Measurement(load("toy"), corpus, settings) for corpus in (whole, cut))
     for run in (ours, theirs):
-        assert max(done.done for done in run.sentences()) == (24 if method == "mean" else 12)
+        assert max(done.done for done in run.iter_progress()) == (24 if method == "mean" else 12)
     assert {number for _, number in ours.measured_cases.units} <= {*range(0, 35, 3)}
     assert (ours.result().sentences, ours.result().every, theirs.result().every) == (12, 3, 1)
     np.testing.assert_array_equal(ours.measured_cases.cases, theirs.measured_cases.cases)
@@ -247,14 +247,14 @@ def test_of_a_corpus_that_is_cut_every_third_sentence_is_read(method: str) -> No
 
 def test_intervals_are_those_of_drawn_documents() -> None:
     effects = np.array([[0.0], [0.0], [1.0]])
-    row = compute_effect_rows([HEAD], effects, ["a", "a", "b"], judged=False)[0]
+    row = compute_effect_rows([HEAD], effects, ["a", "a", "b"], has_role=False)[0]
     half = 12.706 * np.sqrt((1 - 1 / 3) ** 2 + (0 - 1 / 3) ** 2)  # two documents; without one, the mean is 1 or 0
     assert (row.effect, row.low, row.high) == pytest.approx((1 / 3, 1 / 3 - half, 1 / 3 + half))
     many = compute_effect_rows(
-        [HEAD], np.tile(effects, (40, 1)), [str(case // 3) for case in range(120)], judged=False
+        [HEAD], np.tile(effects, (40, 1)), [str(case // 3) for case in range(120)], has_role=False
     )[0]
     assert (many.low, many.high) == pytest.approx((1 / 3, 1 / 3))  # whatever is drawn of documents that are alike
-    assert np.isnan(compute_effect_rows([HEAD], effects, ["a"] * 3, judged=False)[0].low)
+    assert np.isnan(compute_effect_rows([HEAD], effects, ["a"] * 3, has_role=False)[0].low)
 
 
 def test_heads_with_the_same_role_are_no_controls() -> None:
@@ -305,13 +305,13 @@ def test_the_command_says_what_is_wrong(more: list[str], problem: str, capsys: p
 def test_the_command_is_stopped_before_and_after_the_first_sentence(
     read: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    all_sentences = Measurement.sentences
+    all_sentences = Measurement.iter_progress
 
     def stopped(self: Measurement) -> Iterator[Progress]:
         yield from islice(all_sentences(self), read)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Measurement, "sentences", stopped)
+    monkeypatch.setattr(Measurement, "iter_progress", stopped)
     table = tmp_path / "effect.csv"
     assert main(["effect", "grammar", "--model", "toy", "--heads", "L1H1", "--out", str(table)]) == 130
     printed = capsys.readouterr()
@@ -395,14 +395,14 @@ def test_a_save_waits_ten_times_as_long_as_the_last_one_took(
 
 def test_another_measurement_does_not_continue_from_it(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
     run = Measurement(tiny("bert"), trees, EffectSettings(OFF, most=1), folder=tmp_path)
-    assert [done.done for done in run.sentences()] == [1]
+    assert [done.done for done in run.iter_progress()] == [1]
     uniform = Request(off=OFF.off, method="uniform")
     others = [{"request": uniform}, {"relation": "nsubj"}, {"most": 2}, {"same_role": ["L0H1"]}]
     for other in others:
         settings = EffectSettings(OFF, most=1)._replace(**other)
-        assert not Measurement(tiny("bert"), trees, settings, folder=tmp_path).measured_cases.read
+        assert not Measurement(tiny("bert"), trees, settings, folder=tmp_path).measured_cases.sentences_read
     again = Measurement(tiny("bert"), trees, EffectSettings(OFF, most=1), folder=tmp_path)
-    assert [again.measured_cases.read, *again.sentences()] == [1]
+    assert [again.measured_cases.sentences_read, *again.iter_progress()] == [1]
     assert repr(again.result()) == repr(run.result())
 
 
@@ -410,5 +410,5 @@ def test_what_cannot_be_saved_is_measured_all_the_same(trees: Corpus, tiny: Tiny
     (tmp_path / "no folder").touch()
     run = Measurement(tiny("bert"), trees, EffectSettings(OFF), folder=tmp_path / "no folder")
     with pytest.warns(SumsUnsavedWarning, match="could not be saved"):
-        assert len([*run.sentences()]) == len(FORMS)
+        assert len([*run.iter_progress()]) == len(FORMS)
     assert run.result().cases == len(FORMS)

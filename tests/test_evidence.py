@@ -266,7 +266,7 @@ def test_cases_without_a_place_can_be_left_out_as_soon_as_that_is_known(
     count = 60 if lanes.everything else 16
     corpus = grammar.corpus(count, seed=1)
     once = measure_one_pass(small, corpus).selection
-    monkeypatch.setattr(evidence, "WAITING", -(10**9))  # sorted after each batch
+    monkeypatch.setattr(evidence, "MAX_UNSORTED", -(10**9))  # sorted after each batch
     often = measure_one_pass(small, corpus).selection
     assert once is not None
     assert often is not None

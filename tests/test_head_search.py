@@ -147,7 +147,7 @@ def test_what_a_head_does_to_the_rule_stands_beside_both_of_their_numbers_on_bot
     there = OtherCorpusScore("UD English GUM dev", 0.55, 0.742, "nearest NOUN, PROPN or ADV to the right", beside)
     of_both = {"upos_rule": "nearest NOUN or SYM to the right", "state": BELOW, "corpora": ("EWT", there.corpus)}
     case = finding("L3H1", "syntax", "case dep_to_head", 0.577, 0.38, upos=0.525, elsewhere=there, **of_both)
-    case = case._replace(status="established", beside=beside)
+    case = case._replace(status="established", comparison=beside)
     (group,) = head_search.answer_names("L3H1", {"": Head(3, 1)}, lambda head: True, [case])
     (answer,) = group.answers
     assert (answer.score, answer.baseline) == ("57.7%", "52.5%"), "which alone would deny it"
@@ -161,7 +161,7 @@ def test_what_a_head_does_to_the_rule_stands_beside_both_of_their_numbers_on_bot
     words = describe_evidence(case)
     assert words.startswith(f"established on EWT and {there.corpus}, below the rule by parts of speech: coincides with")
     assert words.endswith(compare_with_rule(case, 1))
-    same = case._replace(elsewhere=there._replace(upos_rule=case.upos_rule), beside=beside._replace(choice_n=99))
+    same = case._replace(elsewhere=there._replace(upos_rule=case.upos_rule), comparison=beside._replace(choice_n=99))
     assert compare_with_rule(same) == (
         "The nearest noun or symbol to the right: 53%; on GUM 74%. The rule is told the parts of speech; the head "
         "finds them itself."
@@ -216,7 +216,7 @@ def test_heads_that_beat_the_rule_come_first_whatever_their_gain() -> None:
 
 def test_an_older_table_is_one_without_an_interval_beside_the_rule() -> None:
     assert has_older_rule([WEAK])
-    assert not has_older_rule([OBJECT, WEAK._replace(beside=RuleComparison(-0.2, -0.1))])
+    assert not has_older_rule([OBJECT, WEAK._replace(comparison=RuleComparison(-0.2, -0.1))])
 
 
 @pytest.mark.parametrize(("typed", "head"), [("the word before", "L0H2"), ("looks everywhere", "L0H0")])
@@ -356,7 +356,7 @@ def recipe(name: str, explained: float, **shares: float) -> HeadRecipe:
 
 def test_the_largest_rule_of_a_recipe_is_named_however_small() -> None:
     small = recipe("L0H0", 0.36, the_token_after=0.04, the_last_full_stop=0.03)
-    assert small.words(str) == "attends 4% to the token after; no rule explains 64%"
+    assert small.describe(str) == "attends 4% to the token after; no rule explains 64%"
 
 
 RECIPES = (

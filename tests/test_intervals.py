@@ -64,9 +64,9 @@ def test_documents_are_numbered_in_the_order_of_the_file() -> None:
 
 
 def test_with_more_than_can_be_held_neighbouring_documents_are_one() -> None:
-    documents = Documents(list("abcdefg"), most=3)
+    documents = Documents(list("abcdefg"), max_count=3)
     assert (documents.numbers.tolist(), documents.count) == ([0, 0, 0, 1, 1, 2, 2], 3)
-    assert Documents(list("abc"), most=3).count == 3
+    assert Documents(list("abc"), max_count=3).count == 3
     assert [count_separate_documents(cells) for cells in (10**6, 1000)] == [32, 16_000]
 
 

@@ -79,7 +79,7 @@ def test_a_head_that_looks_everywhere() -> None:
 def test_entropy_is_the_same_however_many_cores_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
     attention = reading(3, 5, (2, 1, 3))
     alone = metrics.entropy(attention)
-    monkeypatch.setattr(tensors, "MANY", 0)
+    monkeypatch.setattr(tensors, "MIN_PARALLEL_WEIGHTS", 0)
     assert np.array_equal(metrics.entropy(attention), alone)
 
 

@@ -148,7 +148,7 @@ def test_the_example_of_a_report_has_the_numbers_that_it_asks_for() -> None:
         f"best fixed offset {percent(role.baseline)}, the {describe_rule(role.upos_rule)} {percent(role.upos)} ",
         "(on GUM, ",
         f"the {describe_rule(role.elsewhere.upos_rule)} {percent(role.elsewhere.upos)}): the head is {role.state} it",
-        f"picks the right one in {percent(role.beside.choice)} (the nearest: {percent(role.beside.nearest)})",
+        f"picks the right one in {percent(role.comparison.choice)} (the nearest: {percent(role.comparison.nearest)})",
         f"best head with random weights {percent(role.untrained)}; also established on {role.elsewhere.corpus} ",
         f"({percent(role.elsewhere.score)})",
         f"Set to zero, it changes its word, by {WORD_STATE}, {NO_MORE}.",

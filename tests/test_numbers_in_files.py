@@ -21,7 +21,7 @@ from safetensors.numpy import load as tensors_in
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.numbers import name_array, name_numbers
-from mha_viz.attention.steps import find_in_model
+from mha_viz.attention.steps import find_model_head
 from mha_viz.attention.tensors import merge_to_words
 from mha_viz.cli import main
 from mha_viz.figures import files, kinds
@@ -124,7 +124,7 @@ def of_reading(data: bytes, suffix: str, reading: Attention) -> Cells:
     assert name_array(reading.quantity, reading.made) in fields
     found = np.asarray(fields.get("weights", np.zeros((0, 0, 0, 0))))
     return {
-        (*find_in_model(reading.made, Head(layer, head)), query, key): float(value)
+        (*find_model_head(reading.made, Head(layer, head)), query, key): float(value)
         for (layer, head, query, key), value in np.ndenumerate(found)
     }
 
@@ -141,7 +141,7 @@ def of_figure(data: bytes, suffix: str, shown: tuple[Shown, ...]) -> Iterator[tu
         for name in named:
             found = np.asarray(panel[name]).reshape(len(of.heads), len(of.rows), len(of.cols))
             for (head, row, col), value in np.ndenumerate(found):
-                yield (*find_in_model(of.made, of.heads[head]), of.row_index[row], of.col_index[col]), float(value)
+                yield (*find_model_head(of.made, of.heads[head]), of.row_index[row], of.col_index[col]), float(value)
 
 
 def close(found: Cells, weights: Numbers, error: float = 1e-5) -> None:

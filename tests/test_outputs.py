@@ -19,7 +19,7 @@ from mha_viz.attention.outputs import (
     INPUT_EMBEDDINGS,
     OUTPUT_MATRIX,
     HeadOutput,
-    Written,
+    WrittenWords,
     compute_copying_score,
 )
 from mha_viz.errors import ModelUnsupported, NeedsOneStack, SettingError, TooLarge, UnknownHead
@@ -205,13 +205,13 @@ def epsilon(norm: Any) -> float:
     return float(getattr(norm, "variance_epsilon", None) or norm.eps)
 
 
-def top(encoder: Encoder, logits: Numbers) -> Written:
+def top(encoder: Encoder, logits: Numbers) -> WrittenWords:
     """The five words at each end, without special ones."""
     tokenizer = encoder.vocabulary
     pieces = [piece for piece in range(len(tokenizer)) if piece not in tokenizer.all_special_ids]
     order = sorted(pieces, key=lambda piece: logits[piece])
     names = [named(tokenizer, piece) for piece in (*order[:5], *order[::-1][:5])]
-    return Written(tuple(names[5:]), tuple(names[:5]))
+    return WrittenWords(tuple(names[5:]), tuple(names[:5]))
 
 
 def named(tokenizer: Any, piece: int) -> str:
@@ -257,7 +257,7 @@ def test_every_link_is_the_one_written_out_by_hand(
     assert output.matrix == (INPUT_EMBEDDINGS if family in ENCODERS else OUTPUT_MATRIX)
     for key, written in enumerate(output.written):
         expected = top(encoder, by_hand.logits(layer, query, links[head, key]))
-        assert written == (expected if output.weights[key] else Written((), ())), key
+        assert written == (expected if output.weights[key] else WrittenWords((), ())), key
     assert output.whole == top(encoder, by_hand.logits(layer, query, links[head].sum(axis=0)))
 
 
@@ -291,7 +291,7 @@ def test_a_masked_key_writes_nothing(tiny: Tiny) -> None:
     later = slice(4, None)
     assert not output.vectors[later].any()
     assert not output.shares[later].any()
-    assert set(output.written[later]) == {Written((), ())}
+    assert set(output.written[later]) == {WrittenWords((), ())}
     assert all(len(written.towards) == len(written.away) == 5 for written in output.written[:4])
 
 

@@ -22,7 +22,7 @@ from mha_viz.errors import CorpusError
 from mha_viz.figures.words.glosses import simplify_rule
 from mha_viz.files.assets import PROFILES_VARIABLE, find_files
 from mha_viz.models.getting import catalog
-from mha_viz.study.own_profiles import find_own_profiles, iter_unopened
+from mha_viz.study.own_profiles import find_own_profiles, iter_open_problems
 from tests.few_sentences import limit_built_in_sentences
 from tests.page_session import PageSession
 
@@ -53,7 +53,7 @@ def test_a_profile_is_opened_however_deep_it_is(
     page = visit(monkeypatch, tmp_path, model=name)
     assert "my treebank" in page.said
     assert find_own_profiles() == {name: [tmp_path / below]}
-    assert [*iter_unopened()] == []
+    assert [*iter_open_problems()] == []
 
 
 def test_recipes_beside_it_are_on_the_card_of_a_head(
@@ -66,7 +66,7 @@ def test_recipes_beside_it_are_on_the_card_of_a_head(
     recipes.save(tmp_path / "recipes")
     page = visit(monkeypatch, tmp_path, model=name, head="L0H1")
     of_head = next(recipe for recipe in describe_recipes(recipes) if str(recipe.head) == "L0H1")
-    words = of_head.words(simplify_rule)
+    words = of_head.describe(simplify_rule)
     assert "; no rule explains " in words
     assert f"A{escape_markdown(words).removeprefix('a')}." in page.said
 
@@ -99,7 +99,7 @@ def test_what_is_not_opened_is_said_with_the_reason(
 def test_a_folder_of_recipes_alone_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mv.recipes.load("toy").save(tmp_path / "recipes")
     monkeypatch.setenv(PROFILES_VARIABLE, str(tmp_path))
-    assert [*iter_unopened()] == []
+    assert [*iter_open_problems()] == []
 
 
 def test_files_are_looked_for_however_deep_and_not_in_hidden_folders(

@@ -98,12 +98,14 @@ def test_effects_of_heads_by_their_recipes_are_those_of_the_given_ones(name: str
     # What is taken depends on them: with others, a measurement does not continue from it.
     settings = EffectSettings(Request(off=(mv.Head(0, 0),), method="recipe"), recipes=own)
     run = Measurement(model, corpus, settings, folder=tmp_path / "parts")
-    [*run.sentences()]
-    assert Measurement(model, corpus, settings, folder=tmp_path / "parts").measured_cases.read == 3
+    [*run.iter_progress()]
+    assert Measurement(model, corpus, settings, folder=tmp_path / "parts").measured_cases.sentences_read == 3
     rows = own.tables["recipes"].assign(rule="everywhere", share=1.0, query_class="all").drop_duplicates()
     others = replace(own, tables={**own.tables, "recipes": rows})
     assert (
-        Measurement(model, corpus, settings._replace(recipes=others), folder=tmp_path / "parts").measured_cases.read
+        Measurement(
+            model, corpus, settings._replace(recipes=others), folder=tmp_path / "parts"
+        ).measured_cases.sentences_read
         == 0
     )
 

@@ -22,7 +22,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
 from mha_viz.study.cases import Cases
 from mha_viz.study.paired_heads import JudgedCases
-from mha_viz.study.plan import point
+from mha_viz.study.plan import find_all_pointers
 from mha_viz.study.run import Progress
 
 CORPUS = grammar.corpus(130)
@@ -50,7 +50,7 @@ def test_accuracies_are_those_of_the_profile(direction: str, measured: mv.Profil
 
 def test_the_interval_is_that_of_a_loop_over_the_words() -> None:
     """Each case by itself, and draw by draw; 130 documents, so that the interval is that of the draws."""
-    pointed, net, n = point(load("toy"), CORPUS), np.zeros(130), np.zeros(130)
+    pointed, net, n = find_all_pointers(load("toy"), CORPUS), np.zeros(130), np.zeros(130)
     for number, sentence in enumerate(CORPUS.sentences):
         one = pointed[number]
         assert one is not None

@@ -26,7 +26,7 @@ from mha_viz.models.intervening import ablation, other_texts, sentence_scores
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
 from mha_viz.models.reading.probe import find_attention_modules
-from mha_viz.request import MASK, OVER_CORPUS, Question, Request
+from mha_viz.request import MASK, METHODS_OVER_CORPUS, Question, Request
 from mha_viz.study import pairs as study
 from mha_viz.study.cases import LocalRun
 from mha_viz.study.effects import compute_values, substitute
@@ -118,7 +118,7 @@ def test_long_sentences_are_read_in_several_batches(toy: Encoder, monkeypatch: p
     np.testing.assert_allclose(parts.margins, whole.margins, atol=EQUAL)
 
 
-@pytest.mark.parametrize("method", OVER_CORPUS)
+@pytest.mark.parametrize("method", METHODS_OVER_CORPUS)
 def test_every_method_is_that_of_one_text(method: str, toy: Encoder) -> None:
     """A pair whose only scored difference is one masked token: compared with ``mv.predict``'s own path."""
     means = ablation.compute_means(toy, [TOY[0][0]]) if method == "mean" else None

@@ -279,10 +279,10 @@ def test_answers_that_do_not_differ_are_refused_and_those_that_hardly_do_are_sai
 ) -> None:
     assert not mv.activation_patching(toy, GIRL, BOY).hardly_differs
     with monkeypatch.context() as patched:
-        patched.setattr("mha_viz.attention.answers.LITTLE", 10.0)
+        patched.setattr("mha_viz.attention.answers.MIN_DIFFERENCE", 10.0)
         assert main(["patch", GIRL, BOY, "--model", "toy"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "The two answers hardly differ, so these shares mean little."
-    monkeypatch.setattr(patching, "ROUNDING", 10.0)
+    monkeypatch.setattr(patching, "ROUNDING_ERROR", 10.0)
     with pytest.raises(SettingError, match="Both texts have the same answer: log p of “she” minus log p of “he”"):
         mv.activation_patching(toy, GIRL, BOY)
 

@@ -211,7 +211,7 @@ def test_results_name_the_type_and_are_compared_with_nothing_else(monkeypatch: p
     with pytest.raises(SettingError, match="loaded in bfloat16, and this was measured in float32"):
         mv.roles.ablate(exact, corpus, half, most=5)
     assert len(mv.roles.ablate(profile, corpus, most=5).tables["used"])  # opens it in bfloat16
-    worker = WorkerModel.opened_by(half)
+    worker = WorkerModel.from_encoder(half)
     assert (worker.dtype, open_encoder(worker).revision) == ("bfloat16", half.revision)
     recipes = mv.recipes.fit(corpus, half, most=20)
     assert get_dtype(recipes.facts["revision"]) == "bfloat16"

@@ -121,9 +121,9 @@ def test_it_is_in_links_commands_and_refused_where_it_has_no_meaning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     request = Request("minilm", TEXT, prefix=PREFIX)
-    assert request.in_link()["prefix"] == PREFIX
+    assert request.parameters()["prefix"] == PREFIX
     assert address.read({"text": TEXT, "prefix": PREFIX}).request.prefix == PREFIX
-    assert Request.parse(request.packed()) == request
+    assert Request.parse(request.pack()) == request
     assert FIELDS["prefix"].option == "--prefix"
     file = tmp_path / "a.npz"
     assert main(["attention", TEXT, "--prefix", PREFIX, "--out", str(file)]) == 0

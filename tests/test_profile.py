@@ -148,7 +148,7 @@ def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
     assert (one.upos_rule, one.state, one.is_matched, other.is_matched) == ("", "", False, True)
     assert (other.low, other.high) == (0.7, 0.9)
     assert (other.upos, other.upos_rule, other.state) == (0.75, "nearest VERB, AUX or ADJ to the left", "equals")
-    assert other.beside == (-0.1, 0.2, 0.6, 7, 0.9, 0.8, -0.02, 0.04)
+    assert other.comparison == (-0.1, 0.2, 0.6, 7, 0.9, 0.8, -0.02, 0.04)
     assert (other.corpora, other.documents, one.documents) == (("EWT",), 30, None)
     assert one.elsewhere is not None
     assert one.elsewhere[:2] == ("GUM", 0.7)
@@ -174,7 +174,7 @@ def test_a_profile_by_the_definitions_before_is_read_with_its_rule_of_one_part_o
     for findings in (read_profile(tmp_path).findings(), read_findings(tmp_path)):
         assert [finding.state for finding in findings] == ["beats", "below"]
         assert findings[0].upos_rule == "nearest NOUN to the right"
-        assert math.isnan(findings[0].beside.rule_low)
+        assert math.isnan(findings[0].comparison.rule_low)
     (tmp_path / "profile.json").write_text(json.dumps(facts | {"definitions": "2"}))
     with pytest.raises(CorpusError, match="definitions 2"):
         read_profile(tmp_path)

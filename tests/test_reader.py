@@ -33,7 +33,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import template
 from mha_viz.process.messages import Array, Json
 from mha_viz.request import Request
-from mha_viz.study.plan import point
+from mha_viz.study.plan import find_all_pointers
 from tests import hostile
 from tests.copies import Copy, copy_readers
 from tests.waiting import PATIENCE, until
@@ -187,7 +187,7 @@ def test_turned_queries_arrive_as_the_model_made_them(tiny: Callable[[str], Enco
 def test_where_heads_point_arrives_as_it_was_counted(reader: Reader) -> None:
     from mha_viz.models.reading.loading import load
 
-    here = point(load("toy"), grammar.corpus())
+    here = find_all_pointers(load("toy"), grammar.corpus())
     parts = (reader.ask(verbs.find_pointers, "toy", first, first + 150) for first in range(0, len(here), 150))
     for arrived, counted in zip(chain.from_iterable(parts), here, strict=True):
         assert (arrived is None) == (counted is None)

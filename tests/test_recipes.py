@@ -23,7 +23,7 @@ from mha_viz.analysis.bundled_data import load_bundled_roles
 from mha_viz.analysis.intervals import Documents, wilson_interval
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.reduce import reduce_to_words
-from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, make_matrix, predict
+from mha_viz.analysis.rules import CLASSES, NAMES, RULES, UNIFORM_RULE, RuleText, make_matrix, predict
 from mha_viz.analysis.syntax import find_pointers, list_arcs
 from mha_viz.attention import Head
 from mha_viz.cli import main
@@ -48,7 +48,7 @@ from mha_viz.study.cases import Cases, LocalRun, collect_cases
 from mha_viz.study.cluster.tasks import PartSums, WorkerModel
 from mha_viz.study.measures import ResamplingUnits
 from mha_viz.study.recipes import CHOICE_FILE, iter_weights
-from mha_viz.study.replacements import ACCURACY_COLUMNS, Lost, ReplacedStudy
+from mha_viz.study.replacements import ACCURACY_COLUMNS, ReplacementStudy, VectorCases
 from mha_viz.study.run import Progress, measure_sums
 from mha_viz.study.sums import merge_sums
 from mha_viz.text import WordPieces
@@ -134,7 +134,7 @@ def test_every_rule_gives_shares_of_visible_tokens(causal: bool) -> None:
     for rule in RULES:
         shares = make_matrix(rule, text)
         assert set(shares.sum(axis=1).round(12)) <= {0, 1}
-        assert not shares[~text.visible].any()
+        assert not shares[~text.is_visible].any()
 
 
 def test_what_followed_last_time_is_for_causal_models() -> None:
@@ -356,7 +356,7 @@ def test_beside_an_explained_share_is_its_interval_over_documents(measured: Reci
     first = described.describe_recipes(scored)[0]
     assert (first.low, first.high) == pytest.approx((low[0], high[0]), abs=1e-6)
     unexplained = f"{100 * (1 - first.explained):.0f}% [{100 * (1 - high[0]):.0f}%, {100 * (1 - low[0]):.0f}%]"
-    assert first.words(str).endswith(f"; no rule explains {unexplained}")
+    assert first.describe(str).endswith(f"; no rule explains {unexplained}")
 
 
 def made(shares: list[tuple[int, str, float]], model: str = "toy") -> Recipes:
@@ -416,7 +416,7 @@ def test_recipes_of_earlier_versions_have_no_intervals(measured: Recipes, tmp_pa
     )
     read = mv.recipes.load(early.save(folder))
     assert read.tables["explained"][bounds].isna().all(axis=None)
-    assert "[" not in described.describe_recipes(read)[0].words(lambda _: "a rule")
+    assert "[" not in described.describe_recipes(read)[0].describe(lambda _: "a rule")
 
 
 def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(
@@ -525,7 +525,7 @@ def test_one_sentence_is_enough_for_a_recipe_and_leaves_the_rest_empty(tiny: Tin
 
 
 def test_batches_change_nothing(measured: Recipes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study, "batches", lambda pieces, todo, heads: [(number,) for number in reversed(todo)])
+    monkeypatch.setattr(study, "make_batches", lambda pieces, todo, heads: [(number,) for number in reversed(todo)])
     again = mv.recipes.fit("grammar", "toy", most=24)
     for name, table in measured.tables.items():
         assert again.tables[name].to_csv(float_format="%.5g") == table.to_csv(float_format="%.5g")
@@ -619,11 +619,11 @@ def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy
     kind = explained_sums.RecipeSums(2, ResamplingUnits(False, None), {"trained": [described.make_shares(measured)]})
     whole = measure_sums([toy], mv.read_corpus(file), kind)
     layout = lay_out_corpus("c", [file], 300)
-    parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
+    parts = [part for part in layout.parts if kind.count_sentences(part.sentences, part.first)]
     assert len(parts) > 2
-    model, summing = WorkerModel.opened_by(toy), PartSums(("trained",), 512, kind)
+    model, summing = WorkerModel.from_encoder(toy), PartSums(("trained",), 512, kind)
     sums = merge_sums([summing.measure_part(model, part) for part in reversed(parts)])
-    ours, theirs = (explained_sums.Explained.from_sums(one, [1]) for one in (sums, whole))
+    ours, theirs = (explained_sums.ExplainedSums.from_sums(one, [1]) for one in (sums, whole))
     for array, expected in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(array, expected, rtol=1e-12)
     assert theirs.sentences.sum(axis=0).tolist() == [6, 5]
@@ -717,8 +717,8 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
 
 
 def test_random_heads_are_as_many_drawn_for_each_sentence() -> None:
-    prepared = ReplacedStudy.prepare(mv.recipes.load("toy"), "grammar", None, 3)
-    replacing, toy = Lost(*prepared.settings), prepared.encoder
+    prepared = ReplacementStudy.prepare(mv.recipes.load("toy"), "grammar", None, 3)
+    replacing, toy = VectorCases(*prepared.settings), prepared.encoder
     texts = {number: texts_of.read_text(toy, grammar.corpus().sentences[number]) for number in prepared.texts.numbers}
     assert len(texts) == 3
     every = {Head(layer, head) for layer in range(2) for head in range(4)}
@@ -762,13 +762,13 @@ def test_what_is_replaced_continues_after_a_stop_and_does_not_depend_on_parts(
     expected, stops = measure(shipped, corpus, toy), [*[False] * 19, True]  # in the last of three passes
     with pytest.raises(Cancelled):
         measure(shipped, corpus, toy, resume=tmp_path, cancelled=lambda: stops.pop(0))
-    read, measured = list[int](), replacements.Replacing.cases
+    read, measured = list[int](), replacements.ReplacementCases.cases
 
-    def cases(self: replacements.Replacing, encoder: Encoder, numbered: Any) -> Cases:
+    def cases(self: replacements.ReplacementCases, encoder: Encoder, numbered: Any) -> Cases:
         read.extend(number for number, _ in numbered)
         return measured(self, encoder, numbered)
 
-    monkeypatch.setattr(replacements.Replacing, "cases", cases)
+    monkeypatch.setattr(replacements.ReplacementCases, "cases", cases)
     pd.testing.assert_frame_equal(measure(shipped, corpus, toy, resume=tmp_path), expected, check_exact=True)
     assert read == [4, 5, 6, 7]
     assert not [*tmp_path.iterdir()]
@@ -780,8 +780,8 @@ def test_what_is_replaced_continues_after_a_stop_and_does_not_depend_on_parts(
         pd.testing.assert_frame_equal(resumed, expected, check_exact=True)
         assert [(so_far.done, so_far.total) for so_far in seen] == [(done, 24) for done in range(before + 2, 25)]
         assert not [*tmp_path.iterdir()]
-    prepared, together = ReplacedStudy.prepare(shipped, corpus, toy, 100), Cases()
-    kind = Lost(*prepared.settings)
+    prepared, together = ReplacementStudy.prepare(shipped, corpus, toy, 100), Cases()
+    kind = VectorCases(*prepared.settings)
     for first, end in ((0, 3), (3, 4), (4, 8)):
         part = LocalRun(toy, replace(corpus, sentences=corpus.sentences[first:end]), kind, first=first)
         together.add(collect_cases(part, lambda _: None))
@@ -894,7 +894,7 @@ def test_what_each_rule_takes_of_a_text_is_that_of_a_loop_and_sums_to_what_is_ex
                 for rule in np.flatnonzero(of_rules).tolist()
                 if make_matrix(RULES[rule], text)[query].any()
             }
-            for rule, share in (applying or {EVEN: 1.0}).items():
+            for rule, share in (applying or {UNIFORM_RULE: 1.0}).items():
                 mixed = share / sum(applying.values() or [1.0]) * make_matrix(RULES[rule], text)[query, key]
                 if mixed:
                     weight = read.weights.reshape(whole.shape)[head, query, key]

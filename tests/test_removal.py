@@ -148,7 +148,7 @@ def test_a_search_ends_when_nothing_helps() -> None:
     assert len(best) == len(smallest.heads)
     smallest = run_steps(find_switch(every, 10, margins_of(-5.0)))
     assert (len(smallest.heads), smallest.is_answer) == (3, False)  # the fourth makes it worse
-    assert len(run_steps(find_switch(every, 10, margins_of(-5.0), most=1)).heads) == 1
+    assert len(run_steps(find_switch(every, 10, margins_of(-5.0), max_heads=1)).heads) == 1
     assert run_steps(find_switch(every, 10, margins_of(0.5))).heads == ()
 
 

@@ -21,9 +21,9 @@ POSSIBLE = (
     Request("m", "A cat.", part="encoder", quantity="rollout"),
     Request("m", "A [MASK].", quantity="gradient", place=3, word="cat"),
     Request("m", "A cat.", quantity="gradient", other="It slept."),
-    Request("m", "A [MASK].", quantity="gradient").about(QUESTION),
+    Request("m", "A [MASK].", quantity="gradient").with_question(QUESTION),
     Request("m", "A cat.", off=OFF, method="text", source="A dog."),
-    Request("m", "A cat.").about(Question(COSINE, other="A dog.", off_in="first")),
+    Request("m", "A cat.").with_question(Question(COSINE, other="A dog.", off_in="first")),
 )
 IMPOSSIBLE = {
     "word goes with quantity gradient": Request(word="cat"),
@@ -53,8 +53,8 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("request_", POSSIBLE)
 def test_a_request_is_itself_after_json(request_: Request) -> None:
     assert request_.checked() is request_
-    assert Request.parse(json.loads(json.dumps(request_.packed()))) == request_
-    assert hash(request_) == hash(Request.parse(request_.packed()))
+    assert Request.parse(json.loads(json.dumps(request_.pack()))) == request_
+    assert hash(request_) == hash(Request.parse(request_.pack()))
 
 
 @pytest.mark.parametrize("message", IMPOSSIBLE)
@@ -69,9 +69,9 @@ def test_messages_name_fields_as_they_were_written() -> None:
 
 
 def test_a_link_holds_what_differs_from_the_defaults() -> None:
-    assert Request("m", "A cat.").in_link() == {"model": "m", "text": "A cat."}
+    assert Request("m", "A cat.").parameters() == {"model": "m", "text": "A cat."}
     without = Request("m", "A cat.", off=OFF, method=METHODS[2])
-    assert without.in_link() == {"model": "m", "text": "A cat.", "off": "L2H4.L3H1", "how": "uniform"}
+    assert without.parameters() == {"model": "m", "text": "A cat.", "off": "L2H4.L3H1", "how": "uniform"}
 
 
 def test_a_question_from_before_texts_could_be_chosen_is_about_both() -> None:

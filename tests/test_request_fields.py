@@ -44,8 +44,8 @@ def looked_up(request: Request) -> Request:
     if request.question or request.quantity != "gradient":
         return request
     if request.other:
-        return request.about(Question(COSINE, other=request.other, off_in=request.off_in))
-    return request.about(Question(MASK, request.place or 0, request.word, 7))
+        return request.with_question(Question(COSINE, other=request.other, off_in=request.off_in))
+    return request.with_question(Question(MASK, request.place or 0, request.word, 7))
 
 
 def test_every_field_has_a_parameter_an_option_and_a_name_of_its_own_except_those_with_a_reason() -> None:
@@ -60,9 +60,9 @@ def test_every_field_is_itself_after_json_a_link_and_a_command_and_is_in_python(
     every = (*IN_PYTHON, *map(looked_up, IN_PYTHON))
     request = next(one for one in every if getattr(one, name) != getattr(Request(), name))
     value = getattr(request, name)
-    assert getattr(Request.parse(json.loads(json.dumps(request.packed()))), name) == value
+    assert getattr(Request.parse(json.loads(json.dumps(request.pack()))), name) == value
     if name in FIELDS:
-        assert getattr(address.read(request.in_link()).request, name) == value
+        assert getattr(address.read(request.parameters()).request, name) == value
         assert getattr(of_command(request), name) == value
     code = recipe._write_call(looked_up(request), "")
     assert code == {looked_up(one): written for one, written in IN_PYTHON.items()}[looked_up(request)]
@@ -75,7 +75,7 @@ def of_command(request: Request) -> Request:
     add_text_options(command)
     quantities.add_options(command)
     given = [request.text]
-    for name, value in request.packed().items():
+    for name, value in request.pack().items():
         if name in FIELDS and name not in NO_OPTION:
             given += [FIELDS[name].option, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
     args = command.parse_args(given)

@@ -362,7 +362,7 @@ def test_a_head_with_a_role_has_its_recipe_on_its_card_too() -> None:
 
 
 def _on_all_text(head: Head) -> str:
-    recipe = next(of.words(simplify_rule) for of in list_head_recipes("minilm", "") if of.head == head)
+    recipe = next(of.describe(simplify_rule) for of in list_head_recipes("minilm", "") if of.head == head)
     return f"A{escape_markdown(recipe).removeprefix('a')}."
 
 
@@ -385,7 +385,7 @@ def test_a_square_says_what_its_head_does_on_all_text_too() -> None:
     (drawn,) = [html.proto.body for html in visit().at.get("html") if 'class="mha-map"' in html.proto.body]
     (square,) = re.findall(r'aria-label="L3H1 \(4-2\): ([^"]*)"', drawn)
     assert square.startswith("pronoun → what it refers to, right in 66%; ")
-    recipe = next(of.words(simplify_rule) for of in list_head_recipes("minilm", "") if str(of.head) == "L3H1")
+    recipe = next(of.describe(simplify_rule) for of in list_head_recipes("minilm", "") if str(of.head) == "L3H1")
     assert f"; on average it {recipe}; attention depends on " in unescape(square)
 
 

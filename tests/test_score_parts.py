@@ -176,10 +176,10 @@ def test_shares_sum_to_one_by_both_sides(family: str, tiny: Tiny) -> None:
 @pytest.mark.parametrize("family", ["llama", "modernbert", "qwen3"])
 def test_turned_parts_alone_sum_to_the_score(family: str, tiny: Tiny) -> None:
     made = tiny(family).score_parts(SENTENCE, (1, 2), 8, 6)
-    assert made.turned is not None
-    assert made.turned.sum() == pytest.approx(made.score, rel=CLOSE)
+    assert made.rotated is not None
+    assert made.rotated.sum() == pytest.approx(made.score, rel=CLOSE)
     rotation = made.names.index("rotation")
-    assert made.values[rotation, rotation] == pytest.approx(made.turned.sum() - made.values[:-1, :-1].sum())
+    assert made.values[rotation, rotation] == pytest.approx(made.rotated.sum() - made.values[:-1, :-1].sum())
 
 
 # ---- what is known of the models that come with the package ----------------------------------------------------

@@ -23,7 +23,7 @@ from mha_viz.corpus.treebank import Corpus, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError, UnknownHead
 from mha_viz.study.readers import open_measurable
 from mha_viz.study.run import Progress
-from mha_viz.study.search import LinkCases, Searching, search_links
+from mha_viz.study.search import LinkCases, LinkSearch, search_links
 from tests import brute
 from tests.conllu import GAP_HEADING
 
@@ -147,7 +147,7 @@ def test_nothing_depends_on_the_parts(few: Corpus, monkeypatch: pytest.MonkeyPat
     toy = load("toy")
     whole = search_links(few, (1, 2), toy, query_pos="NOUN")
     monkeypatch.setattr(LinkCases, "size", 7)
-    searching = Searching(toy, open_measurable(few), "L1H2", Conditions(query_pos="NOUN"))
+    searching = LinkSearch(toy, open_measurable(few), "L1H2", Conditions(query_pos="NOUN"))
     parts = [searching.result() for _ in searching.run.iter_progress()]
     assert [part.sentences_read for part in parts] == [7, 14, 21, 28, 30]
     assert [part.matches for part in parts] == sorted(part.matches for part in parts)

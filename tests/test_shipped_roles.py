@@ -96,7 +96,7 @@ def test_of_27_roles_none_beats_the_rule_on_both_corpora_and_one_equals_it() -> 
         assert Counter(finding.state for finding in roles) == {EQUALS: 1, BELOW: 26}
         (equal,) = (finding for finding in roles if finding.state == EQUALS)
         assert (str(equal.head), equal.detail) == ("L2H1", "cop dep_to_head")
-        assert all(finding.beside.rule_low <= 0 for finding in roles), BEATS
+        assert all(finding.comparison.rule_low <= 0 for finding in roles), BEATS
         assert min(finding.rule_q for finding in roles) > 0.05
 
 
@@ -104,7 +104,7 @@ def test_five_roles_choose_better_than_the_nearest_word_on_both_corpora() -> Non
     better = [
         (str(finding.head), finding.detail)
         for finding in shipped("ewt").findings()
-        if finding.elsewhere and min(finding.beside.choice_low, finding.elsewhere.beside.choice_low) > 0
+        if finding.elsewhere and min(finding.comparison.choice_low, finding.elsewhere.comparison.choice_low) > 0
     ]
     assert better == [
         *(("L1H4", "case dep_to_head"), ("L2H1", "nmod dep_to_head"), ("L2H8", "case dep_to_head")),

@@ -21,7 +21,7 @@ from mha_viz.corpus.reading import read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import Cancelled, CorpusError, ShapeError
 from mha_viz.study.measures import PROFILE_SUMS
-from mha_viz.study.plan import batches, plan
+from mha_viz.study.plan import make_batches, plan
 from mha_viz.study.run import Progress, StudyRun, study
 from mha_viz.study.sums import PASSES, Sums, merge_sums
 from tests import brute, lanes, tiny_models
@@ -481,7 +481,7 @@ def test_the_size_of_a_batch_changes_nothing(of_small: Both, size: int) -> None:
 
 
 def test_the_order_of_the_batches_changes_nothing(of_small: Both, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.study.measures.batches", lambda *given: batches(*given)[::-1])
+    monkeypatch.setattr("mha_viz.study.measures.make_batches", lambda *given: make_batches(*given)[::-1])
     assert_same(study(of_small.encoder, read_conllu(CORPUS), batch=40), of_small.profile)
 
 
@@ -713,7 +713,7 @@ def test_progress_grows_to_the_whole(small: Encoder) -> None:
 
 def test_texts_of_different_lengths_are_never_in_one_batch(small: Encoder) -> None:
     made = plan(small, read_conllu(CORPUS))
-    parts = batches(made.sentences, range(18), 4, 200)
+    parts = make_batches(made.sentences, range(18), 4, 200)
     assert sorted(number for numbers in parts for number in numbers) == list(range(18))
     for numbers in parts:
         lengths = {len(text) for number in numbers if (text := made.sentences[number])}

@@ -32,7 +32,7 @@ def test_a_visitor_does_each_thing_and_notices_what_was_not_done(server: AppServ
                     await visitor.perform("back to Explore")
             assert set(session.query) == {"text", "head", "unit"}
             with pytest.raises(RuntimeError, match="does not say"):
-                await visitor._view("unit", "no unit")
+                await visitor._change_view("unit", "no unit")
 
     run(visit())
     assert not server.faults()

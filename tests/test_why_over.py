@@ -87,7 +87,7 @@ def test_it_is_the_same_from_any_shards(repeater: Encoder, tmp_path: Path) -> No
     whole = mv.explain_corpus_scores(file, repeater, most=10)
     kind, parts = ScoreSums(2, ResamplingUnits(by_sentence=True, bits=None)), lay_out_corpus("some", [file], 40).parts
     assert len(parts) > 3
-    model, folder = WorkerModel.opened_by(repeater), str(tmp_path / "sums")
+    model, folder = WorkerModel.from_encoder(repeater), str(tmp_path / "sums")
     todo = [PartTask(part, model, PartSums(PASSES[:1], DEFAULT_BATCH, kind), folder) for part in parts]
     sums = merge_sums([part for part in map(measure, todo[::-1]) if isinstance(part, Sums)])
     gathered = ShareSums(len(sums.documents), repeater.layers, repeater.heads, sums.select("trained/why"))

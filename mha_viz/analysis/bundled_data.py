@@ -1,8 +1,8 @@
 """Access to the data that are bundled with a model: its roles and its recipes.
 
-Roles are those that its profiles state, or that two corpora establish; they are read without the tables of the
-profiles. A role that one of two corpora cannot measure stays suggested by the other. Recipes are described for each
-head, largest share first, and used to predict the attention of a text and what they leave unexplained.
+Roles are read from its profiles without their tables, or established from the profiles of two corpora. A role that one
+of the corpora cannot measure stays suggested by the other. Recipes are described for each head, largest share first,
+and used to predict the attention of a text and to find the attention that they leave unexplained.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mha_viz.analysis.findings import CORPUS_SEPARATOR, OLD_STATES, SHARED_COLUM
 from mha_viz.analysis.profile import HEADINGS, Profile, read_findings
 from mha_viz.analysis.recipe_tables import FACTS_FILE, STABILITY, Recipes, load_recipes
 from mha_viz.analysis.roles import ESTABLISHED
-from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, Numbers, RuleText, make_matrices, predict
+from mha_viz.analysis.rules import CLASSES, NAMES, RULES, UNIFORM_RULE, Numbers, RuleText, make_matrices, predict
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.steps import UNEXPLAINED, UNEXPLAINED_OF_GOLD, Step, digest
 from mha_viz.corpus.treebank import Sentence, Word
@@ -128,20 +128,20 @@ def _combine_roles(
 
     if "roles" not in tables or "roles" not in other_tables:
         return {}
-    shared = {role for role, table in ROLE_TABLES.items() if table in tables and table in other_tables}
+    shared_roles = {role for role, table in ROLE_TABLES.items() if table in tables and table in other_tables}
     other_candidates = other_tables["candidates"][[*ROLE_COLUMNS, *SHARED_COLUMNS, "state"]]
-    common = tables["candidates"].merge(other_candidates, on=ROLE_COLUMNS, suffixes=("", "_there"))
-    common = common[common["role"].isin(shared)]
-    states = [_find_lesser_state(*pair) for pair in zip(common["state"], common["state_there"], strict=True)]
-    established = common.assign(
-        state=pd.Series(states, common.index, object),
+    candidates = tables["candidates"].merge(other_candidates, on=ROLE_COLUMNS, suffixes=("", "_there"))
+    candidates = candidates[candidates["role"].isin(shared_roles)]
+    states = [_find_lesser_state(*pair) for pair in zip(candidates["state"], candidates["state_there"], strict=True)]
+    established = candidates.assign(
+        state=pd.Series(states, candidates.index, object),
         status=ESTABLISHED,
         corpora=corpora,
-        lowest_score=common[["score", "score_there"]].min(axis=1),
+        lowest_score=candidates[["score", "score_there"]].min(axis=1),
         other_corpus=other_corpus,
-        **{f"other_{name}": common[f"{name}_there"] for name in SHARED_COLUMNS},
+        **{f"other_{name}": candidates[f"{name}_there"] for name in SHARED_COLUMNS},
     )[[*HEADINGS["roles"]]]
-    suggested = tables["roles"][~tables["roles"]["role"].isin(shared)]
+    suggested = tables["roles"][~tables["roles"]["role"].isin(shared_roles)]
     parts = [part for part in (established, suggested) if len(part)] or [established]
     return {"roles": pd.concat(parts).sort_values(["layer", "head"], kind="stable").reset_index(drop=True)}
 
@@ -154,8 +154,8 @@ def _find_lesser_state(first_state: object, second_state: object) -> str | None:
 
 ALL = "all"  # stands for all classes of query word
 MAX_TOKENS = 256  # maximum number of tokens of a text; all its rules then take 70 MB
-# Rules to name; least share to name a rule; least unexplained share to mention.
-MAX_NAMED_RULES, MIN_NAMED_SHARE, MIN_UNEXPLAINED = 2, 0.05, 0.005
+MAX_NAMED_RULES, MIN_NAMED_SHARE = 2, 0.05  # maximum number of rules to name, and least share of a named rule
+MIN_UNEXPLAINED = 0.005  # least unexplained share to mention
 MIN_EXPLAINED = 0.05  # a recipe must explain at least this much more than uniform attention
 KIND_NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -190,12 +190,12 @@ class HeadRecipe(NamedTuple):
     """The recipe of a head.
 
     Attributes:
-        parts: the rules, largest share first. A share is that of the rule in the recipe times ``explained``, so they
-            sum to ``explained``.
+        parts: the rules, largest share first. Their shares in the recipe are multiplied by ``explained``, to which they
+            sum.
         explained: the share of the attention that the recipe explains.
         even: the share that uniform attention explains.
         low, high: the 95 % interval of ``explained`` over documents; NaN if unknown.
-        overlap: the overlap of the shares with those of the recipe from the first other corpus with which it was
+        overlap: the overlap of the shares with those chosen on another corpus, the first with which the recipe was
             compared (:func:`mha_viz.recipes.compare`); NaN if there is none.
     """
 
@@ -213,7 +213,7 @@ class HeadRecipe(NamedTuple):
         shares = {kind: sum(part.share for part in self.parts if part.kind == kind) for kind in KINDS}
         return {**shares, "unexplained": 1 - self.explained}
 
-    def words(self, describe_rule: Callable[[str], str]) -> str:
+    def describe(self, describe_rule: Callable[[str], str]) -> str:
         """Describe the recipe: "attends 50% to the token after, 23% to [CLS]; no rule explains 18% [16%, 21%]".
 
         The interval is given if it is known. ``describe_rule`` turns the name of a rule into plain words.
@@ -240,8 +240,8 @@ class HeadRecipe(NamedTuple):
 def describe_recipes(recipes: Recipes) -> list[HeadRecipe]:
     """Return the recipe of every head, in order.
 
-    Shares are averaged over the classes of query word, weighted by their frequency. Explained shares are those on the
-    other corpus if there is one. Raises the errors of :func:`make_shares`.
+    Shares are averaged over the classes of query word, weighted by their frequency. Explained shares are measured on
+    the other corpus if there is one. Raises the errors of :func:`make_shares`.
     """
     shares, table = average_shares(recipes, make_shares(recipes)), recipes.tables["explained"]
     rows: Any = table.itertuples(index=False)
@@ -263,7 +263,7 @@ def describe_recipes(recipes: Recipes) -> list[HeadRecipe]:
 def select_explained(table: pd.DataFrame) -> pd.DataFrame:
     """Select the explained shares to report, with intervals, from the table "explained".
 
-    They are those on the other corpus if there is one, or else on the held-out sentences. The columns are share, low
+    They are measured on the other corpus if there is one, or else on the held-out sentences. The columns are share, low
     and high.
     """
     columns = ["share", "low", "high"]
@@ -313,8 +313,8 @@ def make_rule_text(attention: Attention, gold: Sentence | None = None) -> RuleTe
     text = attention.queries
     forms = [word.text for word in text.by_words().tokens if not word.special]
     words: list[int | None] = [None] * len(text)
-    ordinary = (group for group in text.groups if not text.special[group[0]])
-    for number, group in enumerate(ordinary):
+    word_groups = (group for group in text.groups if not text.special[group[0]])
+    for number, group in enumerate(word_groups):
         for token in group:
             words[token] = number
     names = tuple(token.text for token in text.tokens)
@@ -336,7 +336,7 @@ def has_same_words(gold: Sentence, attention: Attention) -> bool:
 def predict_attention(attention: Attention, recipes: Recipes | None = None, text: RuleText | None = None) -> Weights:
     """Return P [layer, head, query, key], the attention that recipes predict for the text of a reading.
 
-    ``recipes`` are by default those that :func:`find_recipes` finds for the model. ``text`` is the text as rules see
+    By default, ``recipes`` are the result of :func:`find_recipes` for the model. ``text`` is the text as rules see
     it; the default has no annotation, so that only rules without annotation apply. Raises SettingError if the model has
     no recipes or they are of a model of another shape, and TextError for more than MAX_TOKENS tokens.
     """
@@ -354,13 +354,13 @@ def explain_by_rule(attention: Attention, gold: Sentence | None = None, recipes:
     """
     shares, text = _find_shares(attention, recipes), make_rule_text(attention, gold)
     weights = attention.weights.reshape(shares.shape[1], len(text), len(text))
-    used_rules = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
+    used_rules = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), UNIFORM_RULE)
     rules = make_matrices(text, used_rules)  # [rule, query, key]
     is_applied = rules.any(axis=(1, 2))
     used_rules, rules = used_rules[is_applied], rules[is_applied].transpose(1, 0, 2)  # [query, rule, key]
     applies = np.any(rules, axis=2, keepdims=True).transpose(0, 2, 1)  # [query, 1, rule]
     mixture = shares[text.classes][:, :, used_rules] * applies  # [query, head, rule]
-    mixture[:, :, used_rules == EVEN] += mixture.sum(axis=2, keepdims=True) == 0
+    mixture[:, :, used_rules == UNIFORM_RULE] += mixture.sum(axis=2, keepdims=True) == 0
     mixture /= mixture.sum(axis=2, keepdims=True)
     predicted_rows = mixture @ rules  # [query, head, key]
     ratio = np.divide(
@@ -397,10 +397,10 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
     The result is above 0 where a head attends more than its rules predict. Half the sum of absolute values in a row is
     its unexplained share.
 
-    ``recipes`` are by default those that come with the model; the step of the reading has a digest of others. ``gold``
-    is the text as a sentence of a corpus; without it, rules that need annotation are left out. Raises ShapeError unless
-    the reading has the complete weights of a text to itself, TextError for a sentence of other words, and otherwise as
-    :func:`predict_attention` does.
+    By default, ``recipes`` are the known recipes of the model; with others, the step of the reading has a digest.
+    ``gold`` is the text as a sentence of a corpus; without it, rules that need annotation are left out. Raises
+    ShapeError unless the reading has the complete weights of a text to itself, TextError for a sentence of other words,
+    and otherwise as :func:`predict_attention` does.
 
     >>> mv.quantities.unexplained(mv.load("minilm").encode("The cat sat.")).quantity
     'unexplained'
@@ -425,8 +425,8 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
 def add_annotation(reading: Attention, gold: Sentence) -> Attention:
     """Recompute the result of :func:`unexplained` with the annotation of ``gold``.
 
-    The reading is returned unchanged if the sentence has other words. The recipes are those that :func:`find_recipes`
-    finds for the model.
+    The reading is returned unchanged if the sentence has other words. The recipes are the result of
+    :func:`find_recipes` for the model.
     """
     if UNEXPLAINED not in reading.made or not has_same_words(gold, reading):
         return reading
@@ -437,14 +437,14 @@ def add_annotation(reading: Attention, gold: Sentence) -> Attention:
     return replace(reading, weights=weights, made=tuple(steps))
 
 
-# ---- Recipes of a model ----------------------------------------------------------------------------------------------
+# ---- recipes of a model ----------------------------------------------------------------------------------------------
 
 
 def find_recipes(model: str, revision: str = "") -> Recipes | None:
     """Find the recipes of a model's heads.
 
-    They are the first in the folders that MHA_VIZ_PROFILES names, or else those that come with the app. Return None if
-    there are none, or only damaged ones or those of weights of another revision.
+    The first in the folders that MHA_VIZ_PROFILES names are returned, or else the bundled ones. Return None if there
+    are no undamaged recipes for weights of this revision.
     """
     for file, facts in _list_own_recipes():
         is_named = facts.get("model") == model and revision in ("", facts.get("revision"))
@@ -457,7 +457,7 @@ def find_recipes(model: str, revision: str = "") -> Recipes | None:
 def require_recipes(model: str, revision: str = "") -> Recipes:
     """Find the recipes of a model as :func:`find_recipes` does.
 
-    Raises SettingError, naming what was found instead, if there are none, and CorpusError if they are damaged.
+    Raises SettingError, which names recipes for other weights, if there are none, and CorpusError if they are damaged.
     """
     recipes = find_recipes(model, revision)
     if recipes is not None:
@@ -474,8 +474,8 @@ def require_recipes(model: str, revision: str = "") -> Recipes:
                 f"The recipes of {model} in {folder} were measured on other weights ({found_revision}, not {revision})."
             )
             raise SettingError(problem, f"Open those weights, or give recipes measured on these. {remedy}")
-    places = " or ".join(["the app", *map(str, list_profile_folders())])
-    raise SettingError(f"There are no recipes of the heads of {model} in {places}.", remedy)
+    locations = " or ".join(["the app", *map(str, list_profile_folders())])
+    raise SettingError(f"There are no recipes of the heads of {model} in {locations}.", remedy)
 
 
 @lru_cache(maxsize=4)

@@ -62,14 +62,14 @@ class ChanceRoles:
     def stored_in(self, profile: Profile) -> Profile:
         """Return the profile with :meth:`table` added.
 
-        Rows of other roles and nulls are kept; those of the same role and null are replaced.
+        It replaces earlier rows of the same role and null, and keeps all other rows.
         """
         import pandas as pd
 
         tables = [self.table()]
-        before = profile.tables.get(CHANCE_TABLE)
-        if before is not None:
-            tables.insert(0, before[~_match_rows(before, self.role, self.null)])
+        earlier = profile.tables.get(CHANCE_TABLE)
+        if earlier is not None:
+            tables.insert(0, earlier[~_match_rows(earlier, self.role, self.null)])
         return dataclasses.replace(
             profile, tables={**profile.tables, CHANCE_TABLE: pd.concat(tables, ignore_index=True)}
         )

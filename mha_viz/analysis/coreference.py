@@ -61,7 +61,7 @@ class Chunk(NamedTuple):
 
 
 def pack_chunks(
-    lengths: Sequence[int | None], documents: Sequence[str], most: int = MAX_CHUNK_TOKENS
+    lengths: Sequence[int | None], documents: Sequence[str], max_tokens: int = MAX_CHUNK_TOKENS
 ) -> Iterator[tuple[int, ...]]:
     """Group consecutive sentences of a document into chunks that fit, and yield the sentence numbers of each chunk.
 
@@ -69,14 +69,14 @@ def pack_chunks(
         lengths: subwords per sentence, without special tokens. None marks a sentence that cannot be read: it is in no
             chunk and ends the one before it.
         documents: the document of each sentence.
-        most: the maximum number of subwords in a chunk. A longer sentence is a chunk by itself.
+        max_tokens: the maximum number of subwords in a chunk. A longer sentence is a chunk by itself.
     """
     chunk: list[int] = []
-    room = most
+    room = max_tokens
     for number, length in enumerate(lengths):
         if chunk and (length is None or length > room or documents[chunk[-1]] != documents[number]):
             yield tuple(chunk)
-            chunk, room = [], most
+            chunk, room = [], max_tokens
         if length is not None:
             chunk.append(number)
             room -= length
@@ -103,25 +103,25 @@ def _iter_anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) 
 
     An earlier word is one candidate, however many chains have a mention there.
     """
-    earlier: list[int] = []
+    earlier_words: list[int] = []
     chains: dict[str, list[int]] = {}  # the earlier words of each chain
     ordered = sorted(mentions, key=lambda mention: (mention[1], mention[0]))
-    for word, mentions_here in groupby(ordered, key=lambda mention: mention[1]):
-        candidates, names = tuple(earlier), [chain for chain, _ in mentions_here]
+    for word, word_mentions in groupby(ordered, key=lambda mention: mention[1]):
+        candidates, names = tuple(earlier_words), [chain for chain, _ in word_mentions]
         for chain in names:
             if chain in chains:
                 right = frozenset(chains[chain])
                 yield Anaphor(word, candidates, right, list_mention_types(words[word]), mentions[chain, word])
         for chain in names:
             chains.setdefault(chain, []).append(word)
-        earlier.append(word)
+        earlier_words.append(word)
 
 
 def list_mention_types(word: Word) -> tuple[str, ...]:
     """Return the table rows in which a mention with this head word is counted."""
     if word.upos == "PRON":
-        third = "Person=3" in word.features.split("|")
-        return ("all", "pronoun", THIRD_PERSON) if third else ("all", "pronoun")
+        is_third_person = "Person=3" in word.features.split("|")
+        return ("all", "pronoun", THIRD_PERSON) if is_third_person else ("all", "pronoun")
     return ("all", "proper") if word.upos == "PROPN" else ("all", "nominal")
 
 
@@ -142,20 +142,20 @@ class Coreference:
             "both": np.zeros((documents, 2, heads), np.int64),
         }
 
-    def add(self, block: Weights, make_chunk: Chunk, document: int = 0) -> None:
+    def add(self, block: Weights, chunk: Chunk, document: int = 0) -> None:
         """Count the anaphors of a chunk. ``block`` is [head, word, word]."""
-        for anaphor in make_chunk.anaphors:
+        for anaphor in chunk.anaphors:
             types = [TYPES.index(name) for name in anaphor.types]
             candidates = np.array(anaphor.candidates)
             right = np.array([candidate in anaphor.right for candidate in anaphor.candidates])
-            chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; the first of equal weights
-            self.sums["correct"][document, anaphor.half, types] += right[chosen]
+            answers = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; the first of equal weights
+            self.sums["correct"][document, anaphor.half, types] += right[answers]
             self.sums["n"][document, anaphor.half, types] += 1
-            guesses = [guess in anaphor.right for guess in guess_by_baselines(anaphor, make_chunk.words)]
+            guesses = [guess in anaphor.right for guess in guess_by_baselines(anaphor, chunk.words)]
             self.sums["baseline"][document, anaphor.half, types] += np.array(guesses, np.int64)
-            if THIRD_PERSON in anaphor.types and guess_by_agreement(anaphor, make_chunk.words) in anaphor.right:
+            if THIRD_PERSON in anaphor.types and guess_by_agreement(anaphor, chunk.words) in anaphor.right:
                 self.sums["agreement"][document, anaphor.half] += 1
-                self.sums["both"][document, anaphor.half] += right[chosen]
+                self.sums["both"][document, anaphor.half] += right[answers]
 
 
 def guess_by_baselines(anaphor: Anaphor, words: Sequence[Word]) -> tuple[int, int]:
@@ -182,9 +182,9 @@ def guess_by_agreement(anaphor: Anaphor, words: Sequence[Word]) -> int:
     same_kind = [candidate for candidate in anaphor.candidates if kind and _find_pronoun_kind(words[candidate]) == kind]
     is_plural = kind == "they" if kind else _is_plural(words[anaphor.word])
     nominals = [candidate for candidate in anaphor.candidates if words[candidate].upos != "PRON"]
-    agree = [candidate for candidate in nominals if _is_plural(words[candidate]) == is_plural]
-    subjects = [candidate for candidate in agree if words[candidate].base == "nsubj"]
-    return (same_kind or subjects or agree or anaphor.candidates)[-1]
+    agreeing = [candidate for candidate in nominals if _is_plural(words[candidate]) == is_plural]
+    subjects = [candidate for candidate in agreeing if words[candidate].base == "nsubj"]
+    return (same_kind or subjects or agreeing or anaphor.candidates)[-1]
 
 
 def _find_pronoun_kind(word: Word) -> str | None:
@@ -221,6 +221,6 @@ class AgreementComparison(NamedTuple):
             sums["correct"][:, :, third_person].sum(axis=1),
             sums["both"].sum(axis=1),
         )
-        by_rule = sums["agreement"].sum(axis=1)[:, None]
-        outcomes = (both, right - both, by_rule - both, n[:, None] - right - by_rule + both)
-        return cls(right - by_rule, n, np.array([counts.sum(axis=0) for counts in outcomes]))
+        rule_correct = sums["agreement"].sum(axis=1)[:, None]
+        outcomes = (both, right - both, rule_correct - both, n[:, None] - right - rule_correct + both)
+        return cls(right - rule_correct, n, np.array([counts.sum(axis=0) for counts in outcomes]))

@@ -112,7 +112,7 @@ class CorpusEffect:
 
 
 def compute_effect_rows(
-    variants: Sequence[Variant], effects: Numbers, units: Sequence[str], judged: bool
+    variants: Sequence[Variant], effects: Numbers, units: Sequence[str], has_role: bool
 ) -> tuple[EffectRow, ...]:
     """Compute the rows of the table.
 
@@ -120,10 +120,10 @@ def compute_effect_rows(
     the 95 % interval of every difference must lie above 0.
 
     Args:
-        variants: what was ablated.
+        variants: the sets of heads that were ablated.
         effects: [case, variant].
         units: the document, or the sentence, of each case; the bootstrap draws whole units.
-        judged: whether the cases depend on a role, so that its use can be tested.
+        has_role: whether the cases depend on a role, so that its use can be tested.
     """
     means = effects.mean(axis=0)
     intervals = _compute_intervals(effects, units)
@@ -141,7 +141,7 @@ def compute_effect_rows(
             nearest = int(difference.mean(axis=0).argmin())
             margin = float(difference.mean(axis=0)[nearest]), *map(float, bounds[:, nearest])
             row = row._replace(more=margin[0], more_low=margin[1], more_high=margin[2])
-            row = row._replace(used=bool((bounds[0] > 0).all()) if judged else None)
+            row = row._replace(used=bool((bounds[0] > 0).all()) if has_role else None)
         rows.append(row)
     return tuple(rows)
 

@@ -64,13 +64,13 @@ class Share(NamedTuple):
 class CorpusWhy:
     """Shares of the attention scores of a model's heads by what they depend on, over a corpus.
 
-    Shares are those of :class:`mha_viz.attention.shares.Why`, computed from covariances and variances that are summed
-    over sentences. The 95 % intervals come from resampling documents or, if the corpus names none, sentences.
+    Shares are defined as in :class:`mha_viz.attention.shares.Why`, from covariances and variances that are summed over
+    sentences. The 95 % intervals come from resampling documents or, if the corpus names none, sentences.
 
     Attributes:
-        documents: how many were read, 1 if the corpus names none.
+        documents: the number of documents read, 1 if the corpus names none.
         every: k if every k-th sentence was read, 1 for all.
-        left_out: sentences that could not be read.
+        left_out: the number of sentences that could not be read.
         rows: the share of each head and group.
         composed: the share of each earlier head in a head's scores, through its queries or keys.
     """
@@ -154,33 +154,33 @@ class ShareSums:
             self.sums["variance"][document, layer_heads] += variation.variance
             self.sums["groups"][document, layer_heads] += variation.sum_groups()
             parts = [part for part, group in enumerate(variation.groups) if group == HEADS]
-            earlier = [Head.parse(variation.names[part]).place(self._heads) for part in parts]
+            earlier_heads = [Head.parse(variation.names[part]).place(self._heads) for part in parts]
             for side, sums in ((QUERY, variation.query), (KEY, variation.key)):
-                self.sums[side][document, layer_heads][:, earlier] += sums[:, parts]
+                self.sums[side][document, layer_heads][:, earlier_heads] += sums[:, parts]
 
     def rows(self) -> Iterator[tuple[Head, str, Share]]:
         """Yield each head and group with its share and interval."""
-        for place, head in self._iter_heads():
-            numbers = self._compute_shares(place, self.sums["groups"][:, place])
+        for index, head in self._iter_heads():
+            numbers = self._compute_shares(index, self.sums["groups"][:, index])
             yield from (
                 (head, group, Share(*map(float, column))) for group, column in zip(GROUPS, numbers.T, strict=True)
             )
 
     def composed(self) -> Iterator[tuple[Head, Head, str, Share]]:
         """Yield each earlier head, head and side with the share and its interval."""
-        for place, head in self._iter_heads():
+        for index, head in self._iter_heads():
             for side in (QUERY, KEY):
-                earlier = self.sums[side][:, place, : head.layer * self._heads]
-                for earlier_place, column in enumerate(self._compute_shares(place, earlier).T):
-                    yield Head(*divmod(earlier_place, self._heads)), head, side, Share(*map(float, column))
+                earlier_sums = self.sums[side][:, index, : head.layer * self._heads]
+                for earlier_index, column in enumerate(self._compute_shares(index, earlier_sums).T):
+                    yield Head(*divmod(earlier_index, self._heads)), head, side, Share(*map(float, column))
 
     def _iter_heads(self) -> Iterator[tuple[int, Head]]:
-        """Return all heads with their places on the axis of heads."""
+        """Yield the index of each head on the axis of heads, and the head."""
         return enumerate(Head(layer, head) for layer in range(self._layers) for head in range(self._heads))
 
-    def _compute_shares(self, place: int, sums: FloatSums) -> FloatSums:
+    def _compute_shares(self, index: int, sums: FloatSums) -> FloatSums:
         """Return [share, low and high, column] of sums [document, column]; NaN if the head's scores do not vary."""
-        variance = self.sums["variance"][:, place]
+        variance = self.sums["variance"][:, index]
         if variance.sum() <= 0 or not sums.shape[1]:
             return np.full((3, sums.shape[1]), np.nan)
         return np.vstack([sums.sum(axis=0) / variance.sum(), self._documents.compute_mean_intervals(sums, variance)])

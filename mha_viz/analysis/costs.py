@@ -27,18 +27,18 @@ CUTS = (FULL, NARROW, SHARED, OVERLAPPING)
 class Shape(NamedTuple):
     """The shape of an attention layer: the width of the vector, the number of heads, and how the vector is cut.
 
-    ``narrowed`` is the dimension of each head if it is not d_model / h, otherwise 0.
+    ``head_width`` is the dimension of each head if it is not d_model / h, otherwise 0.
     """
 
     d_model: int
     heads: int
     cut: str = FULL
-    narrowed: int = 0
+    head_width: int = 0
 
     @property
     def d_k(self) -> int:
         """The dimension of a head's query, key and value."""
-        return self.narrowed or self.d_model // self.heads
+        return self.head_width or self.d_model // self.heads
 
     @property
     def input_width(self) -> int:
@@ -56,7 +56,7 @@ class Shape(NamedTuple):
             raise SettingError(f"There is no cut “{self.cut}”.", f"Choose one of: {', '.join(CUTS)}.")
         if self.d_model < 1 or self.heads < 1:
             raise SettingError(f"A layer with d_model {self.d_model} and {self.heads} heads does not exist.")
-        error = None if self.narrowed else find_division_error(self.d_model, self.heads)
+        error = None if self.head_width else find_division_error(self.d_model, self.heads)
         if error:
             raise error
 
@@ -138,9 +138,9 @@ class Costs:
 
 def compute_costs(d_model: int, heads: int, n: int) -> Costs:
     """Compute the costs of a layer. Raises SettingError, whose message names valid settings."""
-    _check("d_model", d_model, MAX_WIDTH)
-    _check("h", heads, MAX_HEADS)
-    _check("n", n, MAX_TOKENS)
+    _check_range("d_model", d_model, MAX_WIDTH)
+    _check_range("h", heads, MAX_HEADS)
+    _check_range("n", n, MAX_TOKENS)
     error = find_division_error(d_model, heads)
     if error:
         raise error
@@ -156,10 +156,10 @@ def find_division_error(
     """
     if d_model % heads == 0:
         return None
-    near = sorted(sorted(list_divisors(d_model, min_heads, max_heads), key=lambda h: abs(h - heads))[:4])
+    divisors = sorted(sorted(list_divisors(d_model, min_heads, max_heads), key=lambda h: abs(h - heads))[:4])
     return SettingError(
         f"{heads} heads cannot share {d_model} dimensions equally: {d_model % heads} would remain.",
-        f"Choose h = {', '.join(map(str, near))}, or another d_model.",
+        f"Choose h = {', '.join(map(str, divisors))}, or another d_model.",
     )
 
 
@@ -168,7 +168,7 @@ def list_divisors(d_model: int, min_heads: int = 1, max_heads: int = MAX_HEADS) 
     return [h for h in range(min_heads, min(d_model, max_heads) + 1) if d_model % h == 0]
 
 
-def _check(name: str, value: int, maximum: int) -> None:
+def _check_range(name: str, value: int, maximum: int) -> None:
     """Raise SettingError unless a value is between 1 and ``maximum``."""
     if not 1 <= value <= maximum:
         raise SettingError(f"{name} is {value}.", f"Give a whole number from 1 to {maximum:,}.")

@@ -113,11 +113,11 @@ class Distances:
     """Running sums over batches of sentences, for the divergence of every two heads (:func:`compute_divergences`).
 
     ``sums`` has three arrays. "mixed" [head, head] is, above the diagonal, Σ x·ln x over all cells x of s = p + q;
-    "own" [head] is the same sum over the cells of p; "rows" is the number of rows. About BLOCK_CELLS cells of a
-    sentence are added in float32, always the same ones, and these sums are added in float64.
+    "own" [head] is the same sum over the cells of p; "rows" is the number of rows. Blocks of about BLOCK_CELLS cells of
+    a sentence, always the same blocks, are added in float32, and their sums in float64.
     """
 
-    ROOM = 900_000  # cells of all heads per step; enough that threads rarely wait for each other
+    CELLS_PER_STEP = 900_000  # cells of all heads per step; enough that threads rarely wait for each other
 
     def __init__(self, heads: int) -> None:
         self.sums: RunningSums = {
@@ -128,11 +128,11 @@ class Distances:
 
     def add(self, batch: Batch) -> FloatSums:
         """Add a batch. Return [head], the sum of the entropies of its rows in nats."""
-        before = self.sums["own"].copy()
+        own_before = self.sums["own"].copy()
         heads, sentences, n, _ = batch.weights.shape
         rows = -(-n // -(-n * n // BLOCK_CELLS))  # rows per float32 sum; the last sum may have fewer
-        sums = self.ROOM // (heads * rows * n) or 1  # heads at a time
-        sentences_at_once = max(1, sums * rows // n)  # sentences at a time
+        sums = self.CELLS_PER_STEP // (heads * rows * n) or 1  # float32 sums of each head at a time
+        sentences_at_once = max(1, sums * rows // n)
         buffers = np.empty((3, heads * sums * rows * n), np.float32)
         for start in range(0, sentences, sentences_at_once):
             for row in range(0, n, sums * rows):
@@ -142,7 +142,7 @@ class Distances:
                 if full_rows < block.shape[2]:
                     self._add_block(block[:, :, full_rows:], block.shape[2] - full_rows, buffers)
         self.sums["rows"] += sentences * n
-        entropies: FloatSums = before - self.sums["own"]
+        entropies: FloatSums = own_before - self.sums["own"]
         return entropies
 
     def _add_block(self, block: Weights, rows: int, buffers: Weights) -> None:
@@ -153,11 +153,11 @@ class Distances:
         heads, cells = len(block), block.size
         np.add(block, TINY, out=buffers[0, :cells].reshape(block.shape))
         # [head, sum, cell]
-        rows_of_heads, sums_of_two, logs = (part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in buffers)
+        head_cells, pair_sums, logs = (part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in buffers)
         entropies = np.zeros((heads, heads))  # [distance between the two, the first of the two]
-        entropies[0] = np.vecdot(rows_of_heads, np.log2(rows_of_heads, out=logs)).sum(axis=1, dtype=np.float64)
+        entropies[0] = np.vecdot(head_cells, np.log2(head_cells, out=logs)).sum(axis=1, dtype=np.float64)
         for gap in range(1, heads):  # all pairs of heads this far apart are added at once
-            pairs = np.add(rows_of_heads[:-gap], rows_of_heads[gap:], out=sums_of_two[:-gap])
+            pairs = np.add(head_cells[:-gap], head_cells[gap:], out=pair_sums[:-gap])
             entropies[gap, :-gap] = np.vecdot(pairs, np.log2(pairs, out=logs[:-gap])).sum(axis=1, dtype=np.float64)
         entropies *= LN2
         first, second = np.triu_indices(heads, 1)
@@ -168,12 +168,12 @@ class Distances:
 def compute_divergences(sums: RunningSums) -> FloatMatrix:
     """Return [head, head], the mean Jensen–Shannon divergence over all rows, in nats.
 
-    ``sums`` are those of :class:`Distances`. With s = p + q, whose rows sum to 2, JS(p, q) = log 2 + ½ Σ (p log p + q
+    ``sums`` come from :class:`Distances`. With s = p + q, whose rows sum to 2, JS(p, q) = log 2 + ½ Σ (p log p + q
     log q − s log s).
     """
     mixed_sums, entropies, rows = sums["mixed"], sums["own"], max(1, int(sums["rows"]))
-    above = LN2 + (entropies[:, None] + entropies[None] - mixed_sums) / (2 * rows)
-    upper = np.triu(np.maximum(0, above), 1)
+    divergences = LN2 + (entropies[:, None] + entropies[None] - mixed_sums) / (2 * rows)
+    upper = np.triu(np.maximum(0, divergences), 1)
     symmetric: FloatMatrix = upper + upper.T
     return symmetric
 

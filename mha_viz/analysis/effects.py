@@ -92,7 +92,7 @@ class JointEffect(NamedTuple):
     """The effect of ablating several heads at once on one text.
 
     ``sentence``, ``tokens`` [n], ``answer``, ``score`` and ``changed`` are as in :class:`Effects`. ``random`` and
-    ``random_answer`` [draw] are ``sentence`` and ``answer`` if as much is removed in random directions instead.
+    ``random_answer`` [draw] are ``sentence`` and ``answer`` for an equal loss in random directions instead.
     """
 
     sentence: float
@@ -117,17 +117,17 @@ def measure_mean_outputs(sentences: int, measure: Callable[[range], object]) -> 
 
 
 def measure_jointly(
-    n: int, changes: Callable[[], Changes], at_random: Callable[[range], Numbers]
+    n: int, measure_changes: Callable[[], Changes], measure_random: Callable[[range], Numbers]
 ) -> Steps[JointEffect]:
     """Measure the effect of several heads at once on a text of ``n`` tokens, a few random draws per step.
 
     Args:
         n: the number of tokens.
-        changes: returns the changes without these heads, as one variant.
-        at_random: returns the effects [2, draw] of some draws on the sentence and the answer.
+        measure_changes: returns the changes without these heads, as one variant.
+        measure_random: returns the effects [2, draw] of some draws on the sentence and the answer.
     """
-    sentence, tokens, answer, score, changed = (field[0] for field in changes())
-    parts = yield from map_in_steps(split_range(0, DRAWS, count_variants_per_batch(n)), at_random)
+    sentence, tokens, answer, score, changed = (field[0] for field in measure_changes())
+    parts = yield from map_in_steps(split_range(0, DRAWS, count_variants_per_batch(n)), measure_random)
     random = np.concatenate(parts, axis=1)
     return JointEffect(float(sentence), tokens, float(answer), float(score), float(changed), *random)
 
@@ -135,7 +135,7 @@ def measure_jointly(
 def rank_heads(values: Numbers) -> tuple[Head, ...]:
     """Return all heads by ``values`` [layer, head], largest first; of equal values, the earlier head first."""
     order = np.argsort(-values, axis=None, kind="stable")
-    return tuple(Head(*divmod(int(place), values.shape[1])) for place in order)
+    return tuple(Head(*divmod(int(index), values.shape[1])) for index in order)
 
 
 def count_variants_per_batch(n: int) -> int:
@@ -143,14 +143,14 @@ def count_variants_per_batch(n: int) -> int:
     return max(1, PIECES // n)
 
 
-def measure_all_effects(layers: int, heads: int, n: int, part: Callable[[int, range], Effects]) -> Steps[Effects]:
+def measure_all_effects(layers: int, heads: int, n: int, measure: Callable[[int, range], Effects]) -> Steps[Effects]:
     """Measure the effect of each head of a model on a text of ``n`` tokens.
 
-    ``part`` returns the effects of some heads of one layer, as many as fit into one batch.
+    ``measure`` returns the effects of some heads of one layer, as many as fit into one batch.
     """
     head_ranges = split_range(0, heads, count_variants_per_batch(n))
     parts = yield from map_in_steps(
-        [(layer, head_range) for layer in range(layers) for head_range in head_ranges], lambda step: part(*step)
+        [(layer, head_range) for layer in range(layers) for head_range in head_ranges], lambda step: measure(*step)
     )
     rows = [parts[first : first + len(head_ranges)] for first in range(0, len(parts), len(head_ranges))]
     layer_effects = [Effects(*(np.concatenate(field, axis=1) for field in zip(*row, strict=True))) for row in rows]

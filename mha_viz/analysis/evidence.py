@@ -15,8 +15,7 @@ There is no case if only one answer is possible: in a sentence of two words, or 
 For every role and head, five cases are stored: the two right and the two wrong cases with the largest weights, no two
 of them from the same text, and a random case. Weights are compared to four digits; of equal weights, the first in the
 corpus is chosen. The random case depends only on its place in the corpus and a seed. The selection is therefore
-independent of the order of batches and of the number of workers, and two selections can be merged into that of both
-corpora.
+independent of the order of batches and of the number of workers, and the selections of two corpora can be merged.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ KINDS = ("right", "wrong", "random")
 SLOT_SIZES = (2, 2, 1)  # stored cases of each kind for a role and head
 WEIGHT_STEPS = 10_000  # weights are compared in steps of 1 / WEIGHT_STEPS
 SEED = 0  # seed of the random cases
-WAITING = 50_000  # cases to collect before sorting
+MAX_UNSORTED = 50_000  # cases that are collected before they are sorted
 HEADS_PER_STEP = 8  # heads per computation of entropies; their weights fit into a core's cache
 MAX_CASES = 1 << 16  # exceeds the number of cases of a role in one text
 
@@ -56,7 +55,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class Selection:
-    """The stored cases of one pass. Each slot holds at most as many cases as it has places."""
+    """The stored cases of one pass. Each slot holds at most as many cases as SLOT_SIZES says for its kind."""
 
     def __init__(self, relations: Relations, heads: int, target: Selection | None = None) -> None:
         """Start without cases.
@@ -103,7 +102,7 @@ class Selection:
     def merge(self, cases: CaseRows) -> None:
         """Add cases of other sentences of the same corpus."""
         self._unsorted.append(cases[cases["rank"] >= self._lowest_ranks[cases["slot"]]])
-        if sum(map(len, self._unsorted)) > WAITING + 4 * len(self._cases):
+        if sum(map(len, self._unsorted)) > MAX_UNSORTED + 4 * len(self._cases):
             self._sort()
 
     def join(self, other: Selection) -> None:
@@ -122,8 +121,8 @@ class Selection:
     def add_syntax(self, sentences: JoinedSentences, blocks: Sequence[Weights], numbers: Sequence[int]) -> None:
         """Add the syntax cases of sentences.
 
-        ``blocks`` are the weights [head, word, word] from which ``sentences`` were computed; ``numbers`` are those of
-        the sentences in the corpus.
+        ``blocks`` are the weights [head, word, word] from which ``sentences`` were computed; ``numbers`` are the
+        numbers of the sentences in the corpus.
         """
         self._merge_best(list(self._iter_syntax_answers(sentences, blocks, np.array(numbers, np.int64))))
 
@@ -149,7 +148,7 @@ class Selection:
                 self._select_best_per_text(Answers(*(np.concatenate(a, axis=-1) for a in zip(*parts, strict=True))))
             )
 
-    # ---- Cases ------------------------------------------------------------------------------------------------------
+    # ---- cases ------------------------------------------------------------------------------------------------------
 
     def _iter_syntax_answers(
         self, sentences: JoinedSentences, blocks: Sequence[Weights], numbers: Integers
@@ -162,36 +161,36 @@ class Selection:
         case, named_row = np.nonzero(self.member[relations[dependents]])
         words, count = dependents[case], self.member.shape[1]
 
-        def make_answers(role: Any, words: Integers, pointed: Integers, largest: Weights, right: Any) -> Answers:
+        def make_answers(role: Any, words: Integers, targets: Integers, largest: Weights, right: Any) -> Answers:
             starts = first[words]
             return _make_answers(
-                role, numbers[sentence[words]], words - starts, pointed - starts, largest[:, words], right
+                role, numbers[sentence[words]], words - starts, targets - starts, largest[:, words], right
             )
 
-        for direction, pointed in enumerate((row[:, words], column[:, words])):
+        for direction, targets in enumerate((row[:, words], column[:, words])):
             yield make_answers(
-                direction * count + named_row, words, pointed, weights[direction], pointed == heads[words]
+                direction * count + named_row, words, targets, weights[direction], targets == heads[words]
             )
         has_dependent = np.zeros((len(heads), count), bool)  # [word, named row]: has a dependent that counts
         np.logical_or.at(has_dependent, heads[dependents], self.member[relations[dependents]])
         words, named_row = np.nonzero(has_dependent)
-        pointed = row[:, words]
-        right = (heads[pointed] == words) & self.member[relations[pointed], named_row]
-        yield make_answers(2 * count + named_row, words, pointed, weights[0], right)
+        targets = row[:, words]
+        right = (heads[targets] == words) & self.member[relations[targets], named_row]
+        yield make_answers(2 * count + named_row, words, targets, weights[0], right)
 
     def _iter_row_answers(self, batch: Batch) -> Iterator[Answers]:
         """Yield the cases of position, delimiter and broad roles in a batch."""
-        ordinary = np.flatnonzero(batch.ordinary)
-        if not ordinary.size:
+        tokens = np.flatnonzero(batch.is_ordinary)
+        if not tokens.size:
             return
-        rows = batch.weights[:, :, index_ordinary(ordinary)]  # [head, sentence, row, key]
+        rows = batch.weights[:, :, index_ordinary(tokens)]  # [head, sentence, row, key]
         words = np.stack([_number_words(pieces.words) for pieces in batch.pieces])  # [sentence, token]
-        answers, weights = batch.largest, _take_weights(rows, batch.largest)  # [head, sentence, row]
+        answers, weights = batch.largest_keys, _take_weights(rows, batch.largest_keys)  # [head, sentence, row]
         for offset, name in POSITIONS.items():
-            targets = np.arange(max(0, -offset), len(ordinary) - max(0, offset))
-            # Keep those with no special token in between.
-            targets = targets[ordinary[targets + offset] - ordinary[targets] == offset]
-            query_tokens, answer_tokens = ordinary[targets], answers[..., targets]
+            targets = np.arange(max(0, -offset), len(tokens) - max(0, offset))
+            # Keep queries with no special token between them and the answer.
+            targets = targets[tokens[targets + offset] - tokens[targets] == offset]
+            query_tokens, answer_tokens = tokens[targets], answers[..., targets]
             role = "position", name
             yield self._make_row_answers(
                 role,
@@ -205,15 +204,15 @@ class Selection:
         answers = np.stack([head.argmax(axis=2) for head in rows])
         weights = _take_weights(rows, answers)
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
-        cls, sep = answers < ordinary[0], answers > ordinary[-1]
+        cls, sep = answers < tokens[0], answers > tokens[-1]
         hits = cls, sep, marks[np.arange(len(marks))[:, None], answers], cls | sep
         for name, right in zip(ON_DELIMITERS, hits, strict=True):
-            yield self._make_row_answers(("delimiter", name), batch, words, ordinary, answers, weights, right)
+            yield self._make_row_answers(("delimiter", name), batch, words, tokens, answers, weights, right)
         entropies = np.concatenate(
             [_compute_entropies(rows[i : i + HEADS_PER_STEP]) for i in range(0, self.heads, HEADS_PER_STEP)]
         )
         right = entropies >= BROAD_THRESHOLD * math.log(rows.shape[3])
-        yield self._make_row_answers(("broad", "entropy"), batch, words, ordinary, answers, weights, right)
+        yield self._make_row_answers(("broad", "entropy"), batch, words, tokens, answers, weights, right)
 
     def _make_row_answers(
         self, role: tuple[str, str], batch: Batch, words: Integers, rows: Any, answers: Any, weights: Any, right: Any
@@ -234,21 +233,21 @@ class Selection:
     def _select_best_per_text(self, cases: Answers) -> CaseRows:
         """Return the case with the highest rank for each text, role, head and kind."""
         order = np.lexsort((cases.first, cases.role))  # stable: keeps the order within a group
-        group_begins = _find_starts(cases.role[order]) | _find_starts(cases.first[order])
-        starts = np.flatnonzero(group_begins)
+        is_group_start = _find_starts(cases.role[order]) | _find_starts(cases.first[order])
+        starts = np.flatnonzero(is_group_start)
         if not starts.size:
             return np.empty(0, CASE_DTYPE)
         positions = np.arange(len(order))
         group_starts = np.repeat(starts, np.diff(starts, append=len(order)))
         tie_break = (MAX_CASES - 1 - positions + group_starts).astype(np.int32)  # the earlier of equal cases first
-        ordered: Any = slice(None) if np.array_equal(order, positions) else order
-        steps, right = cases.steps[:, ordered] * MAX_CASES + tie_break, cases.right[:, ordered]
-        signed = np.where(right, steps, ~steps)  # wrong answers are below 0
+        sorting: Any = slice(None) if np.array_equal(order, positions) else order
+        steps, right = cases.steps[:, sorting] * MAX_CASES + tie_break, cases.right[:, sorting]
+        signed_steps = np.where(right, steps, ~steps)  # wrong answers are below 0
         random_ranks = _draw_numbers(cases.first, cases.word)[order] * MAX_CASES + tie_break
         slots = (cases.role[order[starts]] * self.heads + np.arange(self.heads)[:, None]) * len(KINDS)  # [head, group]
         best_of_kinds = (  # [head, group], below 0 if there is none
-            np.maximum.reduceat(signed, starts, axis=1),
-            ~np.minimum.reduceat(signed, starts, axis=1),
+            np.maximum.reduceat(signed_steps, starts, axis=1),
+            ~np.minimum.reduceat(signed_steps, starts, axis=1),
             np.maximum.reduceat(random_ranks[None], starts, axis=1),
         )
         parts = []
@@ -329,9 +328,9 @@ def select_best_cases(cases: CaseRows) -> CaseRows:
         np.maximum.at(lowest_ranks, slots[lower], ranks[lower])
     cases = cases[ranks >= lowest_ranks[slots]]
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
-    begins = np.flatnonzero(_find_starts(cases["slot"]))
-    places = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
-    best: CaseRows = cases[places < np.array(SLOT_SIZES)[cases["slot"] % len(KINDS)]]
+    starts = np.flatnonzero(_find_starts(cases["slot"]))
+    ranks_in_slot = np.arange(len(cases)) - np.repeat(starts, np.diff(starts, append=len(cases)))
+    best: CaseRows = cases[ranks_in_slot < np.array(SLOT_SIZES)[cases["slot"] % len(KINDS)]]
     return best
 
 

@@ -63,7 +63,7 @@ class Example(NamedTuple):
 
 
 def list_spans(table: pd.DataFrame) -> list[SentenceSpan]:
-    """Return the sentences in a table ``evidence``, in order: the first and last number for each text."""
+    """Return the texts in a table ``evidence``, in order, as (first, last) numbers of their sentences."""
     return sorted({(int(first), int(last)) for first, last in zip(table["first"], table["last"], strict=True)})
 
 
@@ -84,7 +84,7 @@ def make_example(case: Mapping[str, Any], sentence: Sentence | None) -> Example 
     return Example(head, role, detail, kind, sentence, word, answer, weight, bool(case["right"]))
 
 
-def make_examples_table(shown: Sequence[Example]) -> pd.DataFrame:
+def make_examples_table(examples: Sequence[Example]) -> pd.DataFrame:
     """Return a table with one row per example and the columns COLUMNS.
 
     Words are given as text. Several right answers are separated by " / ".
@@ -92,7 +92,7 @@ def make_examples_table(shown: Sequence[Example]) -> pd.DataFrame:
     import pandas as pd
 
     rows: list[tuple[Any, ...]] = []
-    for example in shown:
+    for example in examples:
         words = example.form(example.word), example.form(example.answer), " / ".join(map(example.form, example.gold))
         rows.append(
             (

@@ -23,12 +23,7 @@ RULE_INTERVAL = ("rule_low", "rule_high")  # the interval of how much more often
 COMPARISON_COLUMNS = (*RULE_INTERVAL, "kind", "choice_n", "choice", "nearest", "choice_low", "choice_high")
 CANDIDATE_COLUMNS = (*MEASURED_COLUMNS, DOCUMENTS, *COMPARISON_COLUMNS, Q, RULE_Q)
 # Columns that are stored for the second corpus, too.
-SHARED_COLUMNS = (
-    "score",
-    "upos_baseline",
-    "upos_rule",
-    *COMPARISON_COLUMNS,
-)
+SHARED_COLUMNS = ("score", "upos_baseline", "upos_rule", *COMPARISON_COLUMNS)
 OTHER_COLUMNS = ("other_corpus", *(f"other_{name}" for name in SHARED_COLUMNS))
 COLUMNS = (
     *MEASURED_COLUMNS,
@@ -45,12 +40,7 @@ AGREEMENT_ODD, NULL = "agreement_odd", "null"  # in the tables coreference_chose
 # Columns that tables of older versions lack.
 LATER_COLUMNS = (EVERY, DOCUMENTS, *COMPARISON_COLUMNS, *OTHER_COLUMNS, Q, RULE_Q, AGREEMENT_ODD, BOTH, NULL)
 # Columns of the table position: the share that stays within words.
-POSITION_COLUMNS = (
-    "layer",
-    "head",
-    "offset",
-    "mass_in_word",
-)
+POSITION_COLUMNS = ("layer", "head", "offset", "mass_in_word")
 
 
 class RuleComparison(NamedTuple):
@@ -63,7 +53,7 @@ class RuleComparison(NamedTuple):
             speech.
         kind: the share of the ``choice_n`` cases in which the head points to one of these words.
         choice_n: the number of such cases.
-        choice: the share of those cases in which it points to the right one.
+        choice: the share of these cases in which it points to the right word.
         nearest: the share that the nearest of these words gets right.
         choice_low, choice_high: the interval of the difference between ``choice`` and ``nearest``.
     """
@@ -81,15 +71,15 @@ class RuleComparison(NamedTuple):
 class OtherCorpusScore(NamedTuple):
     """Scores of a head on the second of the two corpora that establish its role.
 
-    They are its score, the best rule by parts of speech with its name, and further numbers (``beside``); NaN and "" for
-    roles other than syntax.
+    They are its score, the best rule by parts of speech with its name, and further numbers (``comparison``); NaN and ""
+    for roles other than syntax.
     """
 
     corpus: str
     score: float
     upos: float = math.nan
     upos_rule: str = ""
-    beside: RuleComparison = RuleComparison()
+    comparison: RuleComparison = RuleComparison()
 
 
 class Finding(NamedTuple):
@@ -111,7 +101,7 @@ class Finding(NamedTuple):
         q: the false discovery rate over everything that the profile tested; NaN for roles with a threshold and in
             tables of older versions.
         rule_q: the false discovery rate of the comparison with the rule by parts of speech.
-        beside: the numbers behind ``state``; NaN for other roles.
+        comparison: the numbers behind ``state``; NaN for other roles.
     """
 
     head: Head
@@ -135,7 +125,7 @@ class Finding(NamedTuple):
     elsewhere: OtherCorpusScore | None = None
     q: float = math.nan
     rule_q: float = math.nan
-    beside: RuleComparison = RuleComparison()
+    comparison: RuleComparison = RuleComparison()
 
     @property
     def is_matched(self) -> bool:
@@ -163,17 +153,17 @@ def parse_finding(*line: Any) -> Finding:
         elsewhere=_parse_other_score(*(cells[name] for name in OTHER_COLUMNS)),
         q=_parse_number(cells[Q]),
         rule_q=_parse_number(cells[RULE_Q]),
-        beside=RuleComparison(*(_parse_number(cells[name]) for name in COMPARISON_COLUMNS)),
+        comparison=RuleComparison(*(_parse_number(cells[name]) for name in COMPARISON_COLUMNS)),
     )
 
 
-def _parse_other_score(corpus: Any, score: Any, upos: Any, rule: Any, *beside: Any) -> OtherCorpusScore | None:
+def _parse_other_score(corpus: Any, score: Any, upos: Any, rule: Any, *numbers: Any) -> OtherCorpusScore | None:
     """Build the scores on the second corpus from cells with the columns OTHER_COLUMNS; None if they are empty."""
     if _is_empty(corpus):
         return None
     name = "" if _is_empty(rule) else str(rule)
     return OtherCorpusScore(
-        str(corpus), _parse_number(score), _parse_number(upos), name, RuleComparison(*map(_parse_number, beside))
+        str(corpus), _parse_number(score), _parse_number(upos), name, RuleComparison(*map(_parse_number, numbers))
     )
 
 

@@ -4,9 +4,9 @@ The cases of one document are not independent of each other, so whole documents 
 vary too little if there are few documents. The interval therefore depends on the number of documents with a case:
 
 * fewer than FEW: Wilson's interval of all cases, which holds for these documents only;
-* up to MANY: the widest of the bootstrap, Student's t over documents, and Wilson's interval of as many independent
-  cases as would vary as much;
-* from MANY to ENOUGH: each end moves linearly from that of the widest to that of the bootstrap, so that one more
+* up to MANY: the widest of the bootstrap, Student's t over documents, and Wilson's interval for the number of
+  independent cases that would vary equally;
+* from MANY to ENOUGH: each end moves linearly from the widest interval to the bootstrap interval, so that one more
   document never narrows the interval abruptly;
 * ENOUGH or more: the bootstrap.
 
@@ -32,8 +32,8 @@ LEVELS = (2.5, 97.5)  # percentiles of the draws
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 ROUNDING = 1e-9  # relative to a variance; anything smaller is rounding error
 CELLS = 16_000_000  # maximum number of counts over all documents; beyond that, neighbouring documents are merged
-FEWEST_BLOCKS = 32
-FEW, MANY, ENOUGH = 5, 60, 120  # numbers of documents
+FEWEST_BLOCKS = 32  # minimum number of documents, or of blocks of them, that are counted separately
+FEW, MANY, ENOUGH = 5, 60, 120  # numbers of documents at which the method changes, as described above
 T_QUANTILES = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (Fisher & Yates 1963, table III)
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262),
     *(2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
@@ -59,8 +59,8 @@ def wilson_interval(correct: float, n: float) -> Interval:
         return Interval(0.0, 1.0)
     share, spread = correct / n, Z * Z / n
     centre = (share + spread / 2) / (1 + spread)
-    half = Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return Interval(centre - half if correct > 0 else 0.0, centre + half if correct < n else 1.0)
+    half_width = Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
+    return Interval(centre - half_width if correct > 0 else 0.0, centre + half_width if correct < n else 1.0)
 
 
 def newcombe_interval(both: int, first_only: int, second_only: int, neither: int) -> Interval:
@@ -72,21 +72,21 @@ def newcombe_interval(both: int, first_only: int, second_only: int, neither: int
     n = both + first_only + second_only + neither
     if n == 0:
         return Interval(-1.0, 1.0)
-    rights = both + first_only, both + second_only
-    (low, high), (other_low, other_high) = (wilson_interval(right, n) for right in rights)
-    share, other_share = (right / n for right in rights)
+    correct_counts = both + first_only, both + second_only
+    (low, high), (other_low, other_high) = (wilson_interval(right, n) for right in correct_counts)
+    share, other_share = (right / n for right in correct_counts)
     association = both * neither - first_only * second_only
-    spread = math.sqrt(math.prod(right * (n - right) for right in rights))
+    spread = math.sqrt(math.prod(right * (n - right) for right in correct_counts))
     phi = (max(association - n / 2, 0) if association > 0 else association) / spread if spread else 0.0
 
-    def half(half_one: float, half_other: float) -> float:
-        """Return one half of the interval from those of both shares."""
-        return math.sqrt(max(0.0, half_one**2 - 2 * phi * half_one * half_other + half_other**2))
+    def half_width(first: float, second: float) -> float:
+        """Return the width of one side of the interval from those of both shares."""
+        return math.sqrt(max(0.0, first**2 - 2 * phi * first * second + second**2))
 
     difference = share - other_share
     return Interval(
-        difference - half(share - low, other_high - other_share),
-        difference + half(high - share, other_share - other_low),
+        difference - half_width(share - low, other_high - other_share),
+        difference + half_width(high - share, other_share - other_low),
     )
 
 
@@ -97,13 +97,13 @@ class Documents:
     their number. A corpus that names no documents has one without a name.
     """
 
-    def __init__(self, names: Sequence[str], most: int | None = None) -> None:
-        """Number the documents. If there are more than ``most``, neighbours get the same number."""
+    def __init__(self, names: Sequence[str], max_count: int | None = None) -> None:
+        """Number the documents. If there are more than ``max_count``, neighbours get the same number."""
         order = {name: number for number, name in enumerate(dict.fromkeys(names))}
         self.numbers = np.array([order[name] for name in names], np.intp)
         self.count = max(1, len(order))
-        if most is not None and self.count > most:
-            self.numbers, self.count = self.numbers * most // self.count, most
+        if max_count is not None and self.count > max_count:
+            self.numbers, self.count = self.numbers * max_count // self.count, max_count
 
     @classmethod
     def from_numbers(cls, numbers: Sequence[int], count: int) -> Documents:
@@ -127,13 +127,13 @@ class Documents:
         """
         head_counts = _add_head_axis(n)
         right, cases, documents = correct.sum(axis=0), head_counts.sum(axis=0), np.count_nonzero(head_counts, axis=0)
-        as_cases = _compute_wilson_intervals(right, np.broadcast_to(cases, right.shape))
-        bootstrap = np.where((right == 0) | (right == cases), as_cases, self.bootstrap(correct, n))
+        wilson = _compute_wilson_intervals(right, np.broadcast_to(cases, right.shape))
+        bootstrap = np.where((right == 0) | (right == cases), wilson, self.bootstrap(correct, n))
         jackknife = _compute_jackknife(correct, head_counts)
         widest = _find_widest(
             bootstrap, _compute_independent_intervals(jackknife, cases), _compute_student_intervals(jackknife)
         )
-        return np.where(documents < FEW, as_cases, np.clip(_interpolate(widest, bootstrap, documents), 0, 1))
+        return np.where(documents < FEW, wilson, np.clip(_interpolate(widest, bootstrap, documents), 0, 1))
 
     def compute_difference_interval(self, outcomes: Counts) -> Interval:
         """Return the interval of the difference of two accuracies over the same cases.
@@ -155,17 +155,17 @@ class Documents:
         """
         head_counts = _add_head_axis(n)
         documents = np.count_nonzero(head_counts, axis=0)
-        as_cases = np.array([newcombe_interval(*counts) for counts in outcomes.T.tolist()], np.float64).T
+        newcombe = np.array([newcombe_interval(*counts) for counts in outcomes.T.tolist()], np.float64).T
         bootstrap = self.bootstrap(net, n)
-        widest = _find_widest(bootstrap, as_cases, _compute_student_intervals(_compute_jackknife(net, head_counts)))
+        widest = _find_widest(bootstrap, newcombe, _compute_student_intervals(_compute_jackknife(net, head_counts)))
         bounds = np.clip(_interpolate(widest, bootstrap, documents), -1, 1)
-        return np.where((documents < FEW) | (abs(net.sum(axis=0)) == head_counts.sum(axis=0)), as_cases, bounds)
+        return np.where((documents < FEW) | (abs(net.sum(axis=0)) == head_counts.sum(axis=0)), newcombe, bounds)
 
     def compute_mean_intervals(self, sums: FloatSums, n: Counts | FloatSums) -> IntervalBounds:
         """Return [low and high, column], the intervals of means; NaN if only one document has a value.
 
-        ``sums`` [document, column] are sums of values. The widest interval is that of the bootstrap, Student's t and,
-        from FEW documents on, the bootstrap-t interval.
+        ``sums`` [document, column] are sums of values. The result is the widest of the bootstrap, Student's t and,
+        from FEW documents on, the bootstrap-t interval, interpolated as described above.
         """
         documents = count_documents_with_cases(n)
         if documents < 2:
@@ -231,10 +231,10 @@ def _compute_jackknife(sums: FloatSums | Counts, n: Counts | FloatSums) -> _Jack
     """
     total, cases = sums.sum(axis=0), n.sum(axis=0)
     means = total / np.where(cases == 0, 1, cases)
-    ratios_without = np.broadcast_to(means, sums.shape).copy()  # [document, head]
-    np.divide(total - sums, cases - n, out=ratios_without, where=cases - n > 0)
+    leave_one_out_ratios = np.broadcast_to(means, sums.shape).copy()  # [document, head]
+    np.divide(total - sums, cases - n, out=leave_one_out_ratios, where=cases - n > 0)
     quantiles = [student_t(max(1, documents - 1)) for documents in np.count_nonzero(n, axis=0).tolist()]
-    return _Jackknife(means, ((ratios_without - means) ** 2).sum(axis=0), np.array(quantiles))
+    return _Jackknife(means, ((leave_one_out_ratios - means) ** 2).sum(axis=0), np.array(quantiles))
 
 
 def student_t(freedom: int) -> float:
@@ -256,17 +256,17 @@ def student_t(freedom: int) -> float:
 
 def _compute_student_intervals(jackknife: _Jackknife) -> IntervalBounds:
     """Return Student's t interval of ratios of sums over documents."""
-    half = jackknife.t * np.sqrt(jackknife.variances)
-    return np.array([jackknife.means - half, jackknife.means + half])
+    half_widths = jackknife.t * np.sqrt(jackknife.variances)
+    return np.array([jackknife.means - half_widths, jackknife.means + half_widths])
 
 
 def _compute_independent_intervals(jackknife: _Jackknife, n: Counts | FloatSums) -> IntervalBounds:
-    """Return Wilson's interval of as many independent cases as would vary as much as the documents do.
+    """Return Wilson's interval for the number of independent cases that would vary as the documents do.
 
     The number of cases is at most ``n`` [1 or head], times (Z / t)². Student's t is symmetric and too short near 0 and
-    1, where a few documents vary less than further documents might. The number of cases is that of Korn & Graubard 1998
-    (Survey Methodology 24, 193-201); Wilson's interval of it is among those that Franco, Little, Louis & Slud 2019
-    compare (J. Surv. Stat. Methodol. 7, 334-364). It is ``n`` if documents do not vary, or vary less than independent
+    1, where a few documents vary less than further documents might. Korn & Graubard 1998 define this number (Survey
+    Methodology 24, 193-201); Franco, Little, Louis & Slud 2019 compare Wilson's interval for it with others (J. Surv.
+    Stat. Methodol. 7, 334-364). It is ``n`` if documents do not vary, or vary less than independent
     cases would.
     """
     shares, variances, t = jackknife

@@ -84,18 +84,18 @@ class DrawnSyntax:
     ) -> None:
         self.relations, self.seed, self.by_half = relations, seed % 2**32, by_half
         halves, rows = len(HALVES) if by_half else 1, len(relations.rows)
-        size = (draws + 1, halves, len(DIRECTIONS))
+        shape = (draws + 1, halves, len(DIRECTIONS))
         self.sums: RunningSums = {
-            "correct": np.zeros((documents, *size, len(relations.names), heads), np.int32),
-            "cases": np.zeros((documents, *size, rows), np.int64),
-            "offset": np.zeros((*size, rows, len(OFFSETS)), np.int64),
+            "correct": np.zeros((documents, *shape, len(relations.names), heads), np.int32),
+            "cases": np.zeros((documents, *shape, rows), np.int64),
+            "offset": np.zeros((*shape, rows, len(OFFSETS)), np.int64),
         }
 
-    def add(self, pointed: Pointers, tree: Tree, number: int, document: int = 0) -> None:
+    def add(self, pointers: Pointers, tree: Tree, number: int, document: int = 0) -> None:
         """Add a sentence.
 
         Args:
-            pointed: where the heads point in it.
+            pointers: the words to which heads point in it.
             tree: its tree.
             number: its number in the corpus.
             document: its document.
@@ -109,18 +109,19 @@ class DrawnSyntax:
         heads, dependents = (np.stack(words) for words in zip(*draws_with_gold, strict=True))  # [draw, dependent]
         names = tree.relations[gold.dependents]
         is_relation = np.eye(len(self.relations.names), dtype=np.float32)[names]  # [dependent, relation]
-        in_row = self.relations.member[names].astype(np.float32)  # [dependent, row]
-        points = (pointed.row[:, gold.dependents], pointed.column[:, gold.dependents], pointed.row[:, gold.heads])
-        for direction, (pointing, right) in enumerate(zip(points, (heads, heads, dependents), strict=True)):
+        is_in_row = self.relations.member[names].astype(np.float32)  # [dependent, row]
+        row, column = pointers
+        head_answers = (row[:, gold.dependents], column[:, gold.dependents], row[:, gold.heads])
+        for direction, (answers, right) in enumerate(zip(head_answers, (heads, heads, dependents), strict=True)):
             seekers = gold.heads if direction == 2 else gold.dependents
-            correct = (pointing == right[:, None]).astype(np.float32) @ is_relation  # [draw, head, relation]
+            correct = (answers == right[:, None]).astype(np.float32) @ is_relation  # [draw, head, relation]
             hits = (right[:, None] - seekers == np.array(OFFSETS)[:, None]) & (right >= 0)[:, None]
-            offset = hits.astype(np.float32) @ in_row  # [draw, offset, row]
+            offset = hits.astype(np.float32) @ is_in_row  # [draw, offset, row]
             has_right = (right >= 0).astype(np.float32)  # [draw, dependent]
-            cases = has_right @ in_row  # [draw, row]
+            cases = has_right @ is_in_row  # [draw, row]
             if direction == 2:  # all dependents that a head looks for in a row are one case
                 is_seeker = np.eye(len(tree.heads), dtype=np.float32)[seekers].T  # [word, dependent]
-                cases = ((has_right[:, None] * is_seeker) @ in_row > 0).sum(axis=1)
+                cases = ((has_right[:, None] * is_seeker) @ is_in_row > 0).sum(axis=1)
             for name, counts in (("correct", correct.swapaxes(1, 2)), ("cases", cases)):
                 self.sums[name][document, :, half, direction] += counts.astype(self.sums[name].dtype)
             self.sums["offset"][:, half, direction] += offset.swapaxes(1, 2).astype(np.int64)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.bundled_data import KIND_NAMES
-from mha_viz.analysis.rules import EVEN, FLOOR, RULES, Numbers, RuleText, make_matrices, predict
+from mha_viz.analysis.rules import FLOOR, RULES, UNIFORM_RULE, Numbers, RuleText, make_matrices, predict
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.conllu import format_conllu, read_conllu
 from mha_viz.corpus.treebank import Sentence
@@ -67,7 +67,7 @@ class LinkSample:
 
     def __init__(self, size: int) -> None:
         self._times, self._weights = np.full(size, np.inf), np.zeros(size, np.float32)
-        self._places = np.zeros((3, size), np.intp)
+        self._links = np.zeros((3, size), np.intp)
 
     def add(self, number: int, weights: Weights) -> None:
         """Add the links of the sentence with this number. ``weights`` is [query, key]."""
@@ -76,23 +76,23 @@ class LinkSample:
         rng, size = np.random.default_rng([SEED, number]), len(self._times)
         times = rng.standard_exponential(size) / rates.sum()  # smallest time among the links of the sentence
         drawn_indices = rng.choice(len(rates), size, p=rates / rates.sum())
-        places = np.array([np.full(size, number), query[drawn_indices], key[drawn_indices]])
-        self._keep_earliest(times, weights[query[drawn_indices], key[drawn_indices]], places)
+        links = np.array([np.full(size, number), query[drawn_indices], key[drawn_indices]])
+        self._keep_earliest(times, weights[query[drawn_indices], key[drawn_indices]], links)
 
     def merge(self, other: LinkSample) -> None:
         """Add the links of other sentences, from a sample with as many draws."""
-        self._keep_earliest(other._times, other._weights, other._places)
+        self._keep_earliest(other._times, other._weights, other._links)
 
-    def _keep_earliest(self, times: Numbers, weights: Weights, places: npt.NDArray[np.intp]) -> None:
+    def _keep_earliest(self, times: Numbers, weights: Weights, links: npt.NDArray[np.intp]) -> None:
         """Keep, for each draw, the link with the smaller time."""
-        earlier = times < self._times
-        self._times = np.where(earlier, times, self._times)
-        self._weights = np.where(earlier, weights, self._weights)
-        self._places = np.where(earlier, places, self._places)
+        is_earlier = times < self._times
+        self._times = np.where(is_earlier, times, self._times)
+        self._weights = np.where(is_earlier, weights, self._weights)
+        self._links = np.where(is_earlier, links, self._links)
 
     def rows(self) -> Numbers:
         """Return [draw, 5]: the time, the weight, the number of the sentence, the query and the key."""
-        return np.stack([self._times, self._weights, *self._places], axis=1)
+        return np.stack([self._times, self._weights, *self._links], axis=1)
 
     @classmethod
     def from_rows(cls, rows: Numbers) -> LinkSample:
@@ -103,9 +103,9 @@ class LinkSample:
 
     def __iter__(self) -> Iterator[tuple[float, int, int, int]]:
         """Yield the weight, sentence number, query and key of each link, strongest first."""
-        order = np.lexsort((*self._places[::-1], -self._weights))
+        order = np.lexsort((*self._links[::-1], -self._weights))
         for draw in order:
-            number, query, key = self._places[:, draw].tolist()
+            number, query, key = self._links[:, draw].tolist()
             yield float(self._weights[draw]), number, query, key
 
 
@@ -196,8 +196,8 @@ class LinkGroup:
 
     def spread(self, count: int) -> list[int]:
         """Return at most ``count`` of the links, spread evenly from the strongest to the weakest."""
-        places = np.linspace(0, len(self.links) - 1, min(count, len(self.links)))
-        return [self.links[round(place)] for place in places]
+        positions = np.linspace(0, len(self.links) - 1, min(count, len(self.links)))
+        return [self.links[round(position)] for position in positions]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,16 +259,17 @@ def explain_links(sample: LinkSample, texts: Mapping[int, tuple[int, RuleText]],
         texts: the number of the sentence and its text, by the number that the sample uses.
         shares: the recipe of the head, [class, 1, rule].
     """
-    sampled, predicted = list(sample), dict[int, _Prediction]()
+    sampled_links, predictions = list(sample), dict[int, _Prediction]()
     links = []
-    for rank, (weight, place, query, key) in enumerate(sampled):
-        number, text = texts[place]
-        if place not in predicted:
-            predicted[place] = _Prediction.from_text(text, shares)
-        expected, rule = predicted[place].get_link(query, key)
+    for rank, (weight, text_number, query, key) in enumerate(sampled_links):
+        number, text = texts[text_number]
+        if text_number not in predictions:
+            predictions[text_number] = _Prediction.from_text(text, shares)
+        expected, rule = predictions[text_number].get_link(query, key)
         ends = LinkEnd.from_token(text, query), LinkEnd.from_token(text, key)
         rule = rule if expected >= MIN_PREDICTED * weight else -1
-        links.append(DrawnLink(weight, expected, rank * TENTHS // len(sampled), rule, *ends, number, text.sentence))
+        tenth = rank * TENTHS // len(sampled_links)
+        links.append(DrawnLink(weight, expected, tenth, rule, *ends, number, text.sentence))
     return links
 
 
@@ -281,7 +282,7 @@ class _Prediction(NamedTuple):
     @classmethod
     def from_text(cls, text: RuleText, shares: Numbers) -> _Prediction:
         """Compute the prediction for a text from ``shares`` [class, 1, rule]."""
-        rules = np.array(sorted({EVEN, *np.flatnonzero(shares.any(axis=(0, 1))).tolist()}))
+        rules = np.array(sorted({UNIFORM_RULE, *np.flatnonzero(shares.any(axis=(0, 1))).tolist()}))
         # [rule, query]; where no rule applies, "everywhere" remains
         mixture = shares[text.classes, 0][:, rules].T + FLOOR
         parts = make_matrices(text, rules) * mixture[:, :, None]
@@ -294,19 +295,19 @@ class _Prediction(NamedTuple):
 
 def make_groups(links: Sequence[DrawnLink], vectors: npt.NDArray[np.float32]) -> tuple[LinkGroup, ...]:
     """Group the links. ``vectors`` [side, link, d_k] are their queries and keys."""
-    by_rule: dict[int, list[int]] = {}
+    links_by_rule: dict[int, list[int]] = {}
     for number, link in enumerate(links):
-        by_rule.setdefault(link.rule, []).append(number)
-    unexplained = np.array(by_rule.pop(-1, []), np.intp)
-    groups = [_make_group(links, members, rule) for rule, members in by_rule.items()]
-    if len(unexplained):
+        links_by_rule.setdefault(link.rule, []).append(number)
+    unexplained_links = np.array(links_by_rule.pop(-1, []), np.intp)
+    groups = [_make_group(links, members, rule) for rule, members in links_by_rule.items()]
+    if len(unexplained_links):
         from scipy.spatial.distance import cdist
 
-        centred = vectors[:, unexplained] - vectors[:, unexplained].mean(axis=1, keepdims=True)
+        centred = vectors[:, unexplained_links] - vectors[:, unexplained_links].mean(axis=1, keepdims=True)
         scale = np.sqrt(np.square(centred).mean(axis=(1, 2), keepdims=True))  # so that queries and keys count alike
         features = np.concatenate(centred / np.maximum(scale, FLOOR), axis=-1)
         labels = cluster_points(cdist(features, features))
-        groups += [_make_group(links, unexplained[labels == label].tolist()) for label in np.unique(labels)]
+        groups += [_make_group(links, unexplained_links[labels == label].tolist()) for label in np.unique(labels)]
     return tuple(sorted(groups, key=lambda group: (-group.share, group.links)))
 
 
@@ -443,11 +444,11 @@ def compute_silhouette(distances: DistanceMatrix, labels: GroupNumbers) -> float
     b that to the nearest other group; it is 0 for a point that is alone in its group. ``labels`` must have two groups
     or more.
     """
-    member = np.eye(labels.max() + 1)[labels]  # [point, group]
-    sums, sizes = distances @ member, member.sum(axis=0)
+    membership = np.eye(labels.max() + 1)[labels]  # [point, group]
+    sums, sizes = distances @ membership, membership.sum(axis=0)
     is_single = sizes[labels] == 1
-    a = sums[member > 0] / np.maximum(sizes[labels] - 1, 1)
-    b = np.where(member > 0, np.inf, sums / sizes).min(axis=1)
+    a = sums[membership > 0] / np.maximum(sizes[labels] - 1, 1)
+    b = np.where(membership > 0, np.inf, sums / sizes).min(axis=1)
     widest = np.maximum(a, b)
     widths = np.divide(b - a, widest, out=np.zeros(len(labels)), where=(widest > 0) & ~is_single)
     return float(widths.mean())

@@ -83,12 +83,12 @@ class Conditions(NamedTuple):
         used_fields |= {name for name in ("dependent_word", "governor_word") if getattr(self, name)}
         has_tags = corpus.has_trees or any(relations.upos)
         needs_tree = used_fields - {"query_pos", "key_pos"}
-        for is_missing, annotation in (
+        for fields, annotation in (
             (not corpus.has_trees and needs_tree, "dependencies"),
             (not has_tags and used_fields, "tags"),
         ):
-            if is_missing:
-                name = min(is_missing)
+            if fields:
+                name = min(fields)
                 raise CorpusError(
                     f"{corpus.name} has no {annotation}, so {name} cannot be searched for.", "Give CoNLL-U."
                 )
@@ -99,10 +99,10 @@ class Conditions(NamedTuple):
         """Raise CorpusError if a field with this ending names something that is not in ``names``."""
         for field, value in self._asdict().items():
             if field.endswith(ending) and value and (value.casefold() if ending == "_pos" else value) not in names:
-                nearest = (
+                remedy = (
                     did_you_mean(value, names.values()) or f"It has {join_names(sorted(names.values())[:MAX_LISTED])}."
                 )
-                raise CorpusError(f"{corpus.name} has no word with {field} {quote(value)}.", nearest)
+                raise CorpusError(f"{corpus.name} has no word with {field} {quote(value)}.", remedy)
 
 
 def _meets_condition(value: str, condition: str) -> bool:

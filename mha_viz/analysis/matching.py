@@ -56,9 +56,9 @@ class Divergences(NamedTuple):
     """Divergences of the heads of two runs, in nats, added over rows.
 
     Attributes:
-        pairs: [head, head of the other].
-        means: [head], from the mean of all heads of the other.
-        other_means: [head of the other], from the mean of all heads of the first.
+        pairs: [head, head of the other run].
+        means: [head], from the mean of all heads of the other run.
+        other_means: [head of the other run], from the mean of all heads of the first.
     """
 
     pairs: FloatMatrix
@@ -66,7 +66,7 @@ class Divergences(NamedTuple):
     other_means: FloatMatrix
 
     def __add__(self, other: tuple[FloatMatrix, ...]) -> Divergences:  # type: ignore[override]
-        return Divergences(*(own + added for own, added in zip(self, other, strict=True)))
+        return Divergences(*(sums + other_sums for sums, other_sums in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,12 +103,12 @@ class HeadMatches:
         pair = {pair.head: pair for pair in self.pairs}[head]
         if not pair.closer_than_chance:
             problem = f"{head} of {self.one} and {pair.other} of {self.other} are no closer than chance: no match."
-            raise SettingError(problem, "All pairs, with how close they are, are in pairs and in table().")
+            raise SettingError(problem, "All pairs, with their divergences, are in pairs and in table().")
         return pair.other
 
     def __repr__(self) -> str:
-        closer = sum(pair.closer_than_chance for pair in self.pairs)
-        heads = f"{closer} of {counted(len(self.pairs), 'head')} closer than chance"
+        count = sum(pair.closer_than_chance for pair in self.pairs)
+        heads = f"{count} of {counted(len(self.pairs), 'head')} closer than chance"
         return f"HeadMatches({self.one} with {self.other}, {heads}, {self.rows:,} rows)"
 
     def _repr_html_(self) -> str:
@@ -169,8 +169,8 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
         raise SettingError(
             "Counting the runs in which a role is found takes two profiles or more.", "Give a list of them."
         )
-    # For each head, the matching head of run 0 if they are closer than chance.
-    names: list[dict[Head, tuple[int, Head]]] = [
+    # [run]: for each head that is closer than chance to its match in run 0, that match.
+    matched_heads: list[dict[Head, tuple[int, Head]]] = [
         {pair.other: (0, pair.head) for pair in run_matches.pairs if pair.closer_than_chance}
         if run_matches is not None
         else {}
@@ -179,7 +179,7 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
     heads: dict[tuple[Any, ...], list[list[str]]] = {}
     for run, profile in enumerate(profiles):
         for finding in profile.findings():
-            head = (names[run].get(finding.head, (run, finding.head)),) if names else ()
+            head = (matched_heads[run].get(finding.head, (run, finding.head)),) if matched_heads else ()
             heads_by_run = heads.setdefault((finding.role, finding.detail, *head), [[] for _ in profiles])
             heads_by_run[run].append(str(finding.head))
     rows = [
@@ -202,11 +202,8 @@ def _check_matches(profiles: Sequence[Profile], matched: Sequence[HeadMatches]) 
     if not matched:
         return []
     check_items(matched, HeadMatches, "a match of heads", "Give what mv.roles.match_heads(…) returned.")
-    pairs, expected = (
-        [(match.one, match.other) for match in matched],
-        [(profiles[0].model, p.model) for p in profiles[1:]],
-    )
-    if pairs != expected:
+    expected = [(profiles[0].model, profile.model) for profile in profiles[1:]]
+    if [(match.one, match.other) for match in matched] != expected:
         calls = ", ".join(f"match_heads({first!r}, {other!r})" for first, other in expected)
         raise SettingError("These are the matches of other models than those of the profiles.", f"Give [{calls}].")
     return [None, *matched]

@@ -247,7 +247,7 @@ class Patterns:
         ``nats`` [head] is the sum of the entropies of all its rows, from
         :meth:`mha_viz.analysis.distance.Distances.add`.
         """
-        ordinary = batch.ordinary
+        ordinary = batch.is_ordinary
         sentences, n = batch.weights.shape[1], len(ordinary)
         words = np.array([[-1 if word is None else word for word in pieces.words] for pieces in batch.pieces], np.intp)
         for column, offset in enumerate(OFFSETS):
@@ -258,14 +258,14 @@ class Patterns:
             mass_in_word, rows_in_word = sum_mass_in_word_at(batch.weights, words, offset)
             self.sums["mass_in_word"][:, column] += mass_in_word
             self.sums["rows_in_word"][column] += rows_in_word
-        counts, rows_with = count_maxima_at(batch.largest, ordinary, OFFSETS)
+        counts, row_counts = count_maxima_at(batch.largest_keys, ordinary, OFFSETS)
         self.sums["maxima"] += counts
-        self.sums["maxima_rows"] += rows_with
+        self.sums["maxima_rows"] += row_counts
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
         masses = sum_mass_on_start(batch.weights, ordinary), sum_mass_on_end(batch.weights, ordinary)
         self.sums["delimiter"] += np.stack((*masses, sum_mass_on(batch.weights, marks)), axis=1)
-        begins, ends = (len(columns) for columns in _find_special(ordinary))
-        self.sums["even_delimiter"] += (sentences * begins, sentences * ends, marks.sum())
+        start_count, end_count = (len(columns) for columns in _find_special(ordinary))
+        self.sums["even_delimiter"] += (sentences * start_count, sentences * end_count, marks.sum())
         self.sums["rows"] += sentences * n
         self.sums["nats"] += nats
         if n > 1:
@@ -278,9 +278,9 @@ def average_on_delimiters(sums: RunningSums) -> tuple[FloatSums, FloatSums]:
 
     They are [head, detail] and, for uniform attention, [detail]. BOTH is the sum over the special tokens.
     """
-    mass, even = (compute_share(sums[name], sums["rows"]) for name in ("delimiter", "even_delimiter"))
-    special, even_special = (values[..., :2].sum(axis=-1, keepdims=True) for values in (mass, even))
-    return np.append(mass, special, axis=1), np.append(even, even_special)
+    mass, uniform = (compute_share(sums[name], sums["rows"]) for name in ("delimiter", "even_delimiter"))
+    both_mass, both_uniform = (values[..., :2].sum(axis=-1, keepdims=True) for values in (mass, uniform))
+    return np.append(mass, both_mass, axis=1), np.append(uniform, both_uniform)
 
 
 # ---- Measures of sentences whose special tokens are at the same positions -------------------------------------------
@@ -336,8 +336,8 @@ def count_document_maxima(batch: Batch, documents: Sequence[int], count: int) ->
     Return ``maxima`` [document, head, offset] and ``rows`` [document, offset], as in :func:`count_maxima_at`.
     ``documents`` has the number of each sentence's document, and ``count`` is the number of documents.
     """
-    tokens = np.flatnonzero(batch.ordinary)
-    distances = batch.largest - tokens
+    tokens = np.flatnonzero(batch.is_ordinary)
+    distances = batch.largest_keys - tokens
     # [head, sentence, …]
     counts = np.stack([np.count_nonzero(distances == offset, axis=2) for offset in POSITIONS], axis=2)
     sums = make_zero_maxima(len(distances), count)

@@ -27,7 +27,7 @@ class PairCounts(NamedTuple):
         return (self.right_without - self.right) / self.n
 
 
-class KindWithout(NamedTuple):
+class KindResult(NamedTuple):
     """The result of switching off a head for the pairs of one kind, or for all pairs.
 
     Attributes:
@@ -50,25 +50,25 @@ class KindWithout(NamedTuple):
         return PairCounts(self.n, right, round(self.accuracy * self.n), self.lost)
 
 
-class PairsWithout(NamedTuple):
+class PairResults(NamedTuple):
     """The results of minimal pairs for a head, from the table ``needed`` of a profile.
 
     Attributes:
         pairs: the name of the pairs.
         method: the replacement for the output of the head.
-        all_pairs: what all pairs together show.
-        by_kind: what those of each kind show; empty if the pairs have no kinds.
+        all_pairs: the result over all pairs.
+        by_kind: the result for each kind of pair; empty if the pairs have no kinds.
     """
 
     pairs: str
     method: str
-    all_pairs: KindWithout
-    by_kind: Mapping[str, KindWithout]
+    all_pairs: KindResult
+    by_kind: Mapping[str, KindResult]
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of pairs that need the head."""
-        return tuple(kind for kind, measured in self.by_kind.items() if measured.is_needed)
+        return tuple(kind for kind, result in self.by_kind.items() if result.is_needed)
 
     @property
     def is_needed(self) -> bool:
@@ -78,19 +78,19 @@ class PairsWithout(NamedTuple):
     @property
     def counts(self) -> PairCounts:
         """The sums over the kinds of pairs that need the head, or the numbers of all pairs if no kind does."""
-        measured = [self.by_kind[kind].counts for kind in self.kinds] or [self.all_pairs.counts]
-        return PairCounts(*map(sum, zip(*measured, strict=True)))
+        counts = [self.by_kind[kind].counts for kind in self.kinds] or [self.all_pairs.counts]
+        return PairCounts(*map(sum, zip(*counts, strict=True)))
 
 
-def find_needs(table: pd.DataFrame | None) -> dict[Head, PairsWithout]:
+def find_needs(table: pd.DataFrame | None) -> dict[Head, PairResults]:
     """Read the rows about each head in the table ``needed`` of a profile, in its order; empty without a table."""
     rows: list[Any] = [] if table is None else list(table.itertuples(index=False))
-    by_kind: dict[Head, dict[str, KindWithout]] = {}
+    by_kind: dict[Head, dict[str, KindResult]] = {}
     for row in rows:
         if row.kind != ALL_PAIRS:
             by_kind.setdefault(_get_head(row), {})[str(row.kind)] = _parse_row(row)
     return {
-        (head := _get_head(row)): PairsWithout(str(row.pairs), str(row.method), _parse_row(row), by_kind.get(head, {}))
+        (head := _get_head(row)): PairResults(str(row.pairs), str(row.method), _parse_row(row), by_kind.get(head, {}))
         for row in rows
         if row.kind == ALL_PAIRS
     }
@@ -100,10 +100,10 @@ def _get_head(row: Any) -> Head:
     return Head(int(row.layer), int(row.head))
 
 
-def _parse_row(row: Any) -> KindWithout:
+def _parse_row(row: Any) -> KindResult:
     interval = Interval(float(row.low), float(row.high))
     numbers = int(row.n), float(row.accuracy), float(row.difference), interval
-    return KindWithout(*numbers, int(row.lost), float(row.q), is_marked(row.needed))
+    return KindResult(*numbers, int(row.lost), float(row.q), is_marked(row.needed))
 
 
 def is_marked(cell: object) -> bool:

@@ -63,8 +63,8 @@ class PairedDifferences(tuple[PairedDifference, ...]):
         rows: list[tuple[object, ...]] = []
         for pair in self:
             heads = (pair.one.model, *pair.one.head, pair.other.model, *pair.other.head)
-            measured = (pair.n, pair.documents, pair.accuracy, pair.other_accuracy, pair.difference, *pair.interval)
-            rows.append((pair.relation, pair.direction, *heads, *measured))
+            numbers = (pair.n, pair.documents, pair.accuracy, pair.other_accuracy, pair.difference, *pair.interval)
+            rows.append((pair.relation, pair.direction, *heads, *numbers))
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class PairedDifferences(tuple[PairedDifference, ...]):
         return self.table().to_html()
 
 
-def difference(
+def compare_answers(
     relation: str,
     direction: str,
     heads: tuple[ModelHead, ModelHead],
@@ -90,9 +90,9 @@ def difference(
     for sentence, first_right, second_right in answers:
         for is_right, other_is_right in zip(first_right, second_right, strict=True):
             outcomes[documents.numbers[sentence], 2 * (not is_right) + (not other_is_right)] += 1
-    both_right, first_alone, other_alone, neither = outcomes.sum(axis=0).tolist()
-    n = both_right + first_alone + other_alone + neither
-    accuracies = (both_right + first_alone) / n, (both_right + other_alone) / n
+    both_right, first_only, other_only, neither = outcomes.sum(axis=0).tolist()
+    n = both_right + first_only + other_only + neither
+    accuracies = (both_right + first_only) / n, (both_right + other_only) / n
     documents_with_cases = count_documents_with_cases(outcomes.sum(axis=1))
     return PairedDifference(
         relation,

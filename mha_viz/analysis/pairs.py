@@ -2,8 +2,8 @@
 
 Heads are off alone, or several together. The test is an exact sign test over pairs: of the pairs whose margin changes
 without the heads, the p-value is the probability that at least as many change in the more frequent direction if both
-directions are equally likely, in either direction. The q-values are those of Benjamini & Hochberg over all sets of
-heads that are off in turn, separately for each kind of pair.
+directions are equally likely, in either direction. The q-values (Benjamini & Hochberg) are over all sets of heads that
+are off in turn, separately for each kind of pair.
 """
 
 from __future__ import annotations
@@ -62,11 +62,12 @@ class HeadNeed(NamedTuple):
     Attributes:
         heads: the heads that are off.
         accuracy: the share of pairs in which the good sentence is more probable without them.
-        difference: that share minus that of the whole model, with its paired 95 % interval (Newcombe 1998, method 10).
+        difference: ``accuracy`` minus the accuracy of the whole model, with its paired 95 % interval (Newcombe 1998,
+            method 10).
         margin_change: by how much the mean margin changes, in nats.
         lost, gained: how many pairs become wrong, and how many become right.
         falls, rises: in how many pairs the margin falls, and in how many it rises.
-        p, q: of the exact sign test of falls against rises.
+        p, q: the p-value and the q-value of the exact sign test of falls against rises.
         roles: the roles of the heads in a bundled profile of the model.
     """
 
@@ -144,11 +145,11 @@ class MinimalPairs:
 
         Raises SettingError for an unknown kind.
         """
-        is_chosen = self._choose(kind)
+        is_chosen = self._mark_pairs(kind)
         before = (self.log_p[:, 0] - self.log_p[:, 1])[is_chosen]
         after = self.margins[is_chosen]
         rows = [
-            _compare(heads, before, after[:, column], self._list_roles(heads))
+            _measure_need(heads, before, after[:, column], self._list_roles(heads))
             for column, heads in enumerate(self.ablated)
         ]
         q = q_values([row.p for row in rows])
@@ -164,7 +165,7 @@ class MinimalPairs:
     def heads(self, kind: str = ALL_PAIRS) -> pd.DataFrame:
         """Return a table with one row per head, or set of heads, that was off, and the columns NEED_COLUMNS.
 
-        ``kind``: count only pairs of this kind; q-values are then those over the rows for this kind. Raises
+        ``kind``: count only pairs of this kind; q-values are then over the rows for this kind. Raises
         SettingError for an unknown kind.
         """
         import pandas as pd
@@ -208,7 +209,7 @@ class MinimalPairs:
         """Return the names of the roles of some heads, without repetition."""
         return [*dict.fromkeys(f"{role.role} {role.detail}" for role in self.roles if role.head in heads)]
 
-    def _choose(self, kind: str) -> npt.NDArray[np.bool_]:
+    def _mark_pairs(self, kind: str) -> npt.NDArray[np.bool_]:
         """Mark the pairs of a kind, [pair]. Raises SettingError for an unknown kind."""
         names = (ALL_PAIRS, *dict.fromkeys(pair.kind for pair in self.pairs))
         if kind not in names:
@@ -217,7 +218,7 @@ class MinimalPairs:
         return np.array([kind in (ALL_PAIRS, pair.kind) for pair in self.pairs])
 
     def _measure_accuracy(self, kind: str) -> Accuracy:
-        margins = (self.log_p[:, 0] - self.log_p[:, 1])[self._choose(kind)]
+        margins = (self.log_p[:, 0] - self.log_p[:, 1])[self._mark_pairs(kind)]
         right, n = int((margins > 0).sum()), len(margins)
         interval = wilson_interval(right, n)
         return Accuracy(kind, n, right / n, interval, float(margins.mean()), int((margins == 0).sum()))
@@ -248,7 +249,7 @@ def sign_test(first: int, second: int) -> float:
     return min(1.0, 2 * binomial_tail(max(first, second), n, 0.5, log_factorials))
 
 
-def _compare(heads: tuple[Head, ...], before: Numbers, after: Numbers, roles: Sequence[str]) -> HeadNeed:
+def _measure_need(heads: tuple[Head, ...], before: Numbers, after: Numbers, roles: Sequence[str]) -> HeadNeed:
     """Compare the margins [pair] before and after heads are switched off; q is left to the caller."""
     was_right, is_right, change = before > 0, after > 0, after - before
     lost, gained = int((was_right & ~is_right).sum()), int((~was_right & is_right).sum())

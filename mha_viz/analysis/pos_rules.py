@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mha_viz.analysis.syntax import RelationRow, Relations
 
 SIDES = ("left", "right")
-SEEKERS = ("dependent", "head")  # the word that looks for the other; the first serves both directions to the head
+SEEKERS = ("dependent", "head")  # the word that looks for the other; two of the DIRECTIONS are from the dependent
 MAX_TAGS = 62  # a rule names only this many of the most frequent tags
 TAG_ORDER = (  # order of parts of speech in the name of a rule; others follow by name
     *("NOUN", "PROPN", "PRON", "NUM", "SYM", "VERB", "AUX", "ADJ", "ADV", "DET"),
@@ -39,14 +39,14 @@ class GoldPath(NamedTuple):
         relation: the relation between the words.
         side: the side of the gold word, an index of SIDES.
         tag: the gold word's part of speech.
-        passed: the parts of speech of the words in between.
+        tags_between: the parts of speech of the words in between.
     """
 
     seeker: int
     relation: str
     side: int
     tag: str
-    passed: frozenset[str]
+    tags_between: frozenset[str]
 
 
 class NearestRule(NamedTuple):
@@ -82,10 +82,10 @@ def count_paths(sentences: Iterable[Sentence]) -> Counter[GoldPath]:
         for place, word in enumerate(sentence.words):
             if word.head is None:
                 continue
-            passed = frozenset(tags[min(place, word.head) + 1 : max(place, word.head)])
-            is_right = int(word.head > place)
-            counts[GoldPath(0, word.relation, is_right, tags[word.head], passed)] += 1
-            counts[GoldPath(1, word.relation, 1 - is_right, tags[place], passed)] += 1
+            tags_between = frozenset(tags[min(place, word.head) + 1 : max(place, word.head)])
+            side = int(word.head > place)
+            counts[GoldPath(0, word.relation, side, tags[word.head], tags_between)] += 1
+            counts[GoldPath(1, word.relation, 1 - side, tags[place], tags_between)] += 1
     return counts
 
 
@@ -103,20 +103,20 @@ def choose_rules(counts: Mapping[GoldPath, int], relations: Relations) -> RulesB
     paths = [(path, count) for path, count in counts.items() if path.tag in bits]
     groups: dict[tuple[int, int, str], list[tuple[int, int, int]]] = {}
     for path, count in paths:
-        passed = sum(bits.get(tag, 0) for tag in path.passed)
-        groups.setdefault((path.seeker, path.side, path.relation), []).append((bits[path.tag], passed, count))
+        between_bits = sum(bits.get(tag, 0) for tag in path.tags_between)
+        groups.setdefault((path.seeker, path.side, path.relation), []).append((bits[path.tag], between_bits, count))
     arrays = {key: np.array(group, np.int64) for key, group in groups.items()}
     rules: dict[tuple[int, RelationRow], NearestRule] = {}
     for column, row in enumerate(relations.rows):
         names = [relations.names[name] for name in np.flatnonzero(relations.member[:, column])]
         for seeker in range(len(SEEKERS)):
-            best_rule, most_right = NO_RULE, 0
+            best_rule, most_correct = NO_RULE, 0
             for side in range(len(SIDES)):
                 parts = [arrays[key] for name in names if (key := (seeker, side, name)) in arrays]
-                tag_bits, right = _select_forward(np.concatenate(parts), len(tags)) if parts else (0, 0)
-                if right > most_right:
+                tag_bits, correct = _select_forward(np.concatenate(parts), len(tags)) if parts else (0, 0)
+                if correct > most_correct:
                     best_rule = NearestRule(side, sort_tags(tag for tag in tags if tag_bits & bits[tag]))
-                    most_right = right
+                    most_correct = correct
             rules[seeker, row] = best_rule
     return rules
 
@@ -124,35 +124,35 @@ def choose_rules(counts: Mapping[GoldPath, int], relations: Relations) -> RulesB
 def _select_forward(paths: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
     """Select parts of speech by forward selection. Return them as bits, and the number of cases that they get right.
 
-    ``paths`` is [path, (gold, passed, count)].
+    ``paths`` is [path, (gold tag, tags in between, count)], with tags as bits.
     """
-    gold, passed, count = paths.T
-    tag_bits, right = 0, 0
+    gold_bits, between_bits, count = paths.T
+    tag_bits, correct = 0, 0
     while True:
         sets = [tag_bits | 1 << tag for tag in range(tags)]
-        rights = [int(count[(gold & tag_set != 0) & (passed & tag_set == 0)].sum()) for tag_set in sets]
-        best = int(np.argmax(rights)) if rights else 0
-        if not rights or rights[best] <= right:
-            return tag_bits, right
-        tag_bits, right = sets[best], rights[best]
+        counts = [int(count[(gold_bits & tag_set != 0) & (between_bits & tag_set == 0)].sum()) for tag_set in sets]
+        best = int(np.argmax(counts)) if counts else 0
+        if not counts or counts[best] <= correct:
+            return tag_bits, correct
+        tag_bits, correct = sets[best], counts[best]
 
 
 def sort_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Sort parts of speech into TAG_ORDER, in which a rule names them."""
-    places = {tag: place for place, tag in enumerate(TAG_ORDER)}
-    return tuple(sorted(tags, key=lambda tag: (places.get(tag, len(TAG_ORDER)), tag)))
+    ranks = {tag: rank for rank, tag in enumerate(TAG_ORDER)}
+    return tuple(sorted(tags, key=lambda tag: (ranks.get(tag, len(TAG_ORDER)), tag)))
 
 
-def find_nearest_words(is_named: Sequence[bool] | npt.NDArray[np.bool_], side: int) -> Indices:
-    """Return [word], for each word the nearest named word on a side, −1 if there is none.
+def find_nearest_words(is_target: Sequence[bool] | npt.NDArray[np.bool_], side: int) -> Indices:
+    """Return [word], for each word the nearest target on a side (an index of SIDES), −1 if there is none.
 
-    ``is_named`` is [word].
+    ``is_target`` is [word].
     """
-    named_words, words = np.flatnonzero(is_named), np.arange(len(is_named))
-    if not named_words.size:
+    targets, words = np.flatnonzero(is_target), np.arange(len(is_target))
+    if not targets.size:
         return np.full(len(words), -1, np.intp)
     if side:
-        places = np.searchsorted(named_words, words, "right")
-        return np.where(places < len(named_words), named_words[np.minimum(places, len(named_words) - 1)], -1)
-    places = np.searchsorted(named_words, words, "left") - 1
-    return np.where(places >= 0, named_words[np.maximum(places, 0)], -1)
+        places = np.searchsorted(targets, words, "right")
+        return np.where(places < len(targets), targets[np.minimum(places, len(targets) - 1)], -1)
+    places = np.searchsorted(targets, words, "left") - 1
+    return np.where(places >= 0, targets[np.maximum(places, 0)], -1)

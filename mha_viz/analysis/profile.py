@@ -63,11 +63,11 @@ FACTS_FILE = "profile.json"
 SENTENCES_FILE = "evidence.conllu"  # sentences of the table evidence, ordered by first and last
 EVIDENCE_FILE = "evidence.csv"
 MEASURE_AGAIN = "Measure it again with mha-viz profile."
-MAX_QUOTED_PATH = 200  # characters of a path that an error quotes
+MAX_QUOTED_PATH = 200  # maximum length of a path in an error
 UNTRAINED_FOLDER = "untrained/"  # folder of the untrained model's tables
 BUNDLED_CORPORA = ("ewt", "grammar", "repeats")  # folders of bundled profiles that contain the roles of a model
 DEFINITIONS = "4"  # version of the measures; incremented when a number changes its meaning
-OLD_DEFINITIONS = ("3",)  # versions that can still be read; their rules by parts of speech name one part of speech
+OLD_DEFINITIONS = ("3",)  # versions that can still be read; in them, a rule names a single part of speech
 
 COPYING = "copying"  # the table of copying scores
 _ACCURACY = ("n", "correct", "accuracy")
@@ -155,10 +155,10 @@ class Profile:
 
     Attributes:
         facts: the contents of profile.json.
-        tables: those of HEADINGS that the corpus allows.
+        tables: the tables of HEADINGS that the corpus allows.
         untrained: the tables in UNTRAINED_TABLES for the untrained model.
-        sentences: those of the table ``evidence``, in the order of :func:`mha_viz.analysis.examples.list_spans`;
-            empty if the profile has none.
+        sentences: the sentences of the table ``evidence``, ordered as by
+            :func:`mha_viz.analysis.examples.list_spans`; empty if the profile has none.
     """
 
     facts: Mapping[str, Any]
@@ -194,10 +194,10 @@ class Profile:
         """Return the roles as findings."""
         lines = self.tables["roles"].itertuples(index=False) if "roles" in self.tables else ()
         findings = [parse_finding(*line) for line in lines]
-        position = (
+        position_rows = (
             self.tables["position"][[*POSITION_COLUMNS]].itertuples(index=False) if "position" in self.tables else ()
         )
-        return add_word_shares(findings, position)
+        return add_word_shares(findings, position_rows)
 
     @property
     def roles(self) -> pd.DataFrame:
@@ -287,7 +287,7 @@ class Profile:
         """Write one CSV file per table, and profile.json last.
 
         Each file is written atomically, and files of an older profile are deleted. Raises ExportError, after deleting
-        what was written.
+        the files that were written.
         """
         try:
             delete_profile(folder)
@@ -340,10 +340,10 @@ def read_lines(folder: Path, *tables: str) -> dict[str, list[list[str]]]:
         headings, *rows = (
             [unescape_formula(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""))
         )
-        places = _match_headings(table, headings)
+        indices = _match_headings(table, headings)
         if any(len(row) != len(headings) for row in rows):
             raise ValueError("a line is incomplete")
-        lines[table] = [[row[place] if place is not None else "" for place in places] for row in rows]
+        lines[table] = [[row[index] if index is not None else "" for index in indices] for row in rows]
     return lines
 
 
@@ -360,13 +360,13 @@ def read_profile(folder: Path) -> Profile:
 def find_profile_folder(name: str | os.PathLike[str]) -> Path:
     """Return the folder with this name or, if there is none, the first bundled profile of the model with this name.
 
-    Bundled are "minilm", "toy" and "repeater".
+    The bundled profiles are of "minilm", "toy" and "repeater".
     """
     folder = Path(name)
-    shipped = (
+    bundled = (
         [asset_path("profiles") / folder / corpus for corpus in BUNDLED_CORPORA] if folder.name == str(name) else []
     )
-    return folder if folder.exists() else next((path for path in shipped if path.is_dir()), folder)
+    return folder if folder.exists() else next((path for path in bundled if path.is_dir()), folder)
 
 
 def list_bundled_profiles(model: str) -> list[Path]:
@@ -408,7 +408,7 @@ def parse_profile(files: Mapping[str, str]) -> Profile:
         )
         layers, heads = int(facts["layers"]), int(facts["heads"])
         if facts["definitions"] not in (DEFINITIONS, *OLD_DEFINITIONS) or min(layers, heads) < 1:
-            raise ValueError(f"definitions {facts['definitions']}, this version measures by {DEFINITIONS}")
+            raise ValueError(f"measured by definitions {facts['definitions']}, not {DEFINITIONS}")
         sentences = _parse_sentences(files.get(SENTENCES_FILE, ""), tables)
     except json.JSONDecodeError as error:
         raise ValueError(f"{FACTS_FILE} is not JSON, line {error.lineno}") from error
@@ -431,7 +431,7 @@ def _parse_sentences(text: str, tables: Mapping[str, pd.DataFrame]) -> tuple[Sen
     except CorpusError as error:
         raise ValueError(error.problem) from error
     if len(sentences) != len(list_spans(tables["evidence"])):
-        raise ValueError(f"{len(sentences)} sentences in {SENTENCES_FILE}, and others in evidence.csv")
+        raise ValueError(f"{SENTENCES_FILE} has {len(sentences)} sentences, evidence.csv refers to others")
     return sentences
 
 
@@ -452,7 +452,7 @@ def _parse_table(pandas: Any, text: str, name: str) -> pd.DataFrame:
 
 
 def _match_headings(table: str, headings: list[str]) -> list[int | None]:
-    """Return the position of each column of a table among its headings, None for columns that older versions lack.
+    """Return the index of each column of a table among its headings, None for columns that older versions lack.
 
     Raises ValueError if the headings are not those of the table.
     """

@@ -1,15 +1,15 @@
 """Test whether heads are right more often than by chance, over all heads and relations in a profile.
 
 The number of right cases of a head is tested against the share that the best fixed offset gets right or, for
-coreference, the better baseline: the p-value is the binomial probability of as many or more. Cases of one document are
+coreference, the better baseline: the p-value is the binomial probability of at least as many. Cases of one document are
 not independent, so cases and right cases are first divided by the design effect, the squared ratio of the interval that
 decides roles to Wilson's (Rao & Scott 1992, Biometrics 48, 577–585). The q-value of a test is the expected share of
 false findings among the tests with a p-value like its own or lower (Benjamini & Hochberg 1995, J. R. Stat. Soc. B 57,
 289–300).
 
 The comparison with the rule by parts of speech, which is scored on the same cases, is an exact sign test: the p-value
-is the probability that, of the cases in which only one of both is right, the head gets as many or more if both are
-equally likely. These cases, too, are divided by their design effect: the squared ratio of the interval of the
+is the probability that the head is right in at least as many of the cases in which only one of the two is right, if
+both are equally likely. These cases, too, are divided by their design effect: the squared ratio of the interval of the
 difference over documents to Newcombe's over cases.
 """
 
@@ -42,19 +42,19 @@ ROUNDING = 6  # digits of a design effect; tables have nine
 
 
 def q_values(p: npt.ArrayLike) -> Numbers:
-    """Return the q-values of tests with these p-values (Benjamini & Hochberg). NaN is no test and stays NaN."""
+    """Return the q-values of tests with these p-values (Benjamini & Hochberg). NaN means no test, and stays NaN."""
     values = np.asarray(p, np.float64)
     q = np.full(values.shape, np.nan)
-    falling = np.argsort(-values, kind="stable")[: np.count_nonzero(~np.isnan(values))]  # NaN is sorted last
-    at_most = values[falling] * len(falling) / np.arange(len(falling), 0, -1)
-    q[falling] = np.minimum.accumulate(np.minimum(at_most, 1))
+    descending = np.argsort(-values, kind="stable")[: np.count_nonzero(~np.isnan(values))]  # NaN is sorted last
+    adjusted = values[descending] * len(descending) / np.arange(len(descending), 0, -1)
+    q[descending] = np.minimum.accumulate(np.minimum(adjusted, 1))
     return q
 
 
 def binomial_tail(correct: int, n: int, share: float, log_factorials: Numbers) -> float:
     """Return the probability that ``correct`` or more of ``n`` independent cases are right.
 
-    Each is right with probability ``share``. ``log_factorials`` [number] are those of 0 to ``n`` or more.
+    Each is right with probability ``share``. ``log_factorials`` [number] has ln k! for k from 0 to ``n`` or more.
     """
     if correct <= 0 or share >= 1:
         return 1.0
@@ -113,9 +113,9 @@ def _compute_p(counts: Iterable[Any], log_factorials: Numbers) -> float:
     n, correct, rule, low, high = counts
     if not n:
         return math.nan
-    by_cases = wilson_interval(correct, n)
-    design_effect = round(((high - low) / (by_cases.high - by_cases.low)) ** 2, ROUNDING)
-    # It is NaN if there are less than a hundred cases, for which tables have no such interval.
+    case_interval = wilson_interval(correct, n)
+    design_effect = round(((high - low) / (case_interval.high - case_interval.low)) ** 2, ROUNDING)
+    # The ratio is NaN for fewer than a hundred cases, for which tables have no such interval.
     design_effect = design_effect if design_effect > 1 else 1.0
     return binomial_tail(int(correct / design_effect), int(n / design_effect), max(rule, 1) / n, log_factorials)
 
@@ -126,8 +126,9 @@ def _compute_paired_p(counts: Iterable[Any], log_factorials: Numbers) -> float:
     if not n or math.isnan(both):
         return math.nan
     head_alone, rule_alone = int(correct - both), int(by_rule - both)
-    by_cases = newcombe_interval(int(both), head_alone, rule_alone, int(n) - int(both) - head_alone - rule_alone)
-    design_effect = round(((high - low) / (by_cases.high - by_cases.low)) ** 2, ROUNDING)
+    neither = int(n) - int(both) - head_alone - rule_alone
+    case_interval = newcombe_interval(int(both), head_alone, rule_alone, neither)
+    design_effect = round(((high - low) / (case_interval.high - case_interval.low)) ** 2, ROUNDING)
     design_effect = design_effect if design_effect > 1 else 1.0
     return binomial_tail(
         int(head_alone / design_effect), int((head_alone + rule_alone) / design_effect), 0.5, log_factorials
@@ -141,11 +142,10 @@ def _collect_syntax_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | 
     heads, rules = tables["syntax"], tables["syntax_baselines"]
     relation = heads["relation"].astype(str)
     is_named = (heads["level"] == "base") | ((heads["level"] == "full") & relation.str.contains(":"))
-    tested = heads[is_named & (relation.map(strip_subtype) != "punct")]
-    tests = tested
+    tests = heads[is_named & (relation.map(strip_subtype) != "punct")]
     for baseline, name in (("offset", "rule"), ("pos", "by_rule")):
-        right = rules[rules["baseline"] == baseline][[*CELL_COLUMNS, "correct"]].rename(columns={"correct": name})
-        tests = tests.merge(right, on=CELL_COLUMNS)
+        rule_counts = rules[rules["baseline"] == baseline][[*CELL_COLUMNS, "correct"]].rename(columns={"correct": name})
+        tests = tests.merge(rule_counts, on=CELL_COLUMNS)
     return tests.assign(role="syntax", detail=tests["relation"].astype(str) + " " + tests["direction"])[TEST_COLUMNS]
 
 

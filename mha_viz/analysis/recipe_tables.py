@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
 FACTS_FILE = "recipes.json"  # written last, so a folder without it is incomplete
 UNTRAINED, STABILITY = "untrained", "stability"
-# The first is missing in older folders, the second if recipes were not compared.
-OPTIONAL_TABLES = (
-    UNTRAINED,
-    STABILITY,
-)
+# Older folders lack the table UNTRAINED; without a comparison of recipes there is no table STABILITY.
+OPTIONAL_TABLES = (UNTRAINED, STABILITY)
 MEAN = "mean"  # in the facts: the explained share, averaged over heads, with its interval
 REMEDY = "Give a folder that `mha-viz recipes` has written, or “minilm”, “toy” or “repeater”, which come with the app."
 HEADINGS: Mapping[str, tuple[str, ...]] = {
@@ -71,12 +68,12 @@ class Recipes:
 
         For example "every 7th sentence of ewt, scored on every 6th sentence of gum".
         """
-        chosen_on, *score = (
+        fit_sample, *score = (
             name_sample(str(self.facts[name]).removesuffix(".conllu"), self.facts.get(f"{name}_{EVERY}"))
             for name in ("corpus", "score")
             if name in self.facts
         )
-        return f"{chosen_on}, scored on {score[0] if score else 'the odd of these sentences'}"
+        return f"{fit_sample}, scored on {score[0] if score else 'the odd of these sentences'}"
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the tables, such as ``recipes.csv``, and ``recipes.json`` to a folder, and return its path.
@@ -112,8 +109,8 @@ def find_recipes_folder(name: str | os.PathLike[str]) -> Path:
 def load_recipes(folder: str | os.PathLike[str]) -> Recipes:
     """Load the recipes that ``Recipes.save`` or ``mha-viz recipes`` wrote to a folder.
 
-    "minilm", "toy" and "repeater" open those that come with the app. Raises CorpusError if there are none, or if they
-    are damaged.
+    "minilm", "toy" and "repeater" open the bundled recipes. Raises CorpusError if there are none, or if they are
+    damaged.
     """
     check_kind(folder, *PATH_KIND[:2], REMEDY)
     import pandas as pd

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from mha_viz.analysis.rules import (
     CLASSES,
-    EVEN,
     FLOOR,
     RULES,
+    UNIFORM_RULE,
     Marks,
     Numbers,
     RuleText,
@@ -64,7 +64,7 @@ def make_rows_by_class(texts: Iterable[tuple[RuleText, Weights]]) -> list[RuleRo
     """Return the rows of texts for each of CLASSES. Each text comes with its attention [head, query, key]."""
     parts: list[list[RuleRows]] = [[] for _ in CLASSES]
     for text, weights in texts:
-        rules, keys = make_matrices(text), text.visible.sum(axis=1)
+        rules, keys = make_matrices(text), text.is_visible.sum(axis=1)
         applies = (rules > 0).any(axis=2).astype(float)
         for part, tokens, cells in zip(parts, *_split_classes(text), strict=True):
             starts = np.cumsum([0, *keys[tokens]])[:-1]
@@ -74,7 +74,7 @@ def make_rows_by_class(texts: Iterable[tuple[RuleText, Weights]]) -> list[RuleRo
 
 
 def replace_weights(rows: Sequence[RuleRows], texts: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
-    """Return rows by class with the weights of ``texts``, the texts of the rows, as another model reads them."""
+    """Return rows by class with other weights, those of another model on the same ``texts``."""
     parts = [[weights[:, cells] for cells in _split_classes(text)[1]] for text, weights in texts]
     columns = [np.concatenate(part, axis=1, dtype=float) for part in zip(*parts, strict=True)]
     return [class_rows._replace(weights=weights) for class_rows, weights in zip(rows, columns, strict=True)]
@@ -83,13 +83,13 @@ def replace_weights(rows: Sequence[RuleRows], texts: Iterable[tuple[RuleText, We
 def _split_classes(text: RuleText) -> tuple[list[Marks], list[Marks]]:
     """Return, for each of CLASSES, which tokens [token] are in it, and their visible keys [query, key]."""
     tokens = [text.classes == number for number in range(len(CLASSES))]
-    return tokens, [text.visible & in_class[:, None] for in_class in tokens]
+    return tokens, [text.is_visible & in_class[:, None] for in_class in tokens]
 
 
 def join_rows(rows: Sequence[RuleRows]) -> RuleRows:
     """Concatenate the rows of several texts or classes."""
-    firsts = np.cumsum([0, *(part.rules.shape[1] for part in rows)])[:-1]
-    starts = np.concatenate([part.starts + first for part, first in zip(rows, firsts, strict=True)])
+    first_cells = np.cumsum([0, *(part.rules.shape[1] for part in rows)])[:-1]
+    starts = np.concatenate([part.starts + first for part, first in zip(rows, first_cells, strict=True)])
     rules, weights, applies = (
         np.concatenate([getattr(part, name) for part in rows], axis=1, dtype=float)
         for name in ("rules", "weights", "applies")
@@ -112,10 +112,10 @@ def fit_heads(rows: RuleRows, shares: Numbers, steps: int = STEPS) -> Numbers:
     if not len(rows.starts):
         return result
     counts = {rule: _count_targets(rows.rules[rule]) for rule in np.flatnonzero(shares.any(axis=0)).tolist()}
-    sets, set_of_head = np.unique(shares > 0, axis=0, return_inverse=True)
+    sets, set_by_head = np.unique(shares > 0, axis=0, return_inverse=True)
     for number, in_set in enumerate(sets):
         merged = _MergedRows.merge(rows, np.flatnonzero(in_set), counts)
-        for head in np.flatnonzero(set_of_head.ravel() == number):
+        for head in np.flatnonzero(set_by_head.ravel() == number):
             result[head, in_set] = merged.fit(rows.weights[head], shares[head, in_set], steps)
     return result
 
@@ -148,14 +148,14 @@ class _MergedRows(NamedTuple):
     @classmethod
     def merge(cls, rows: RuleRows, rule_numbers: Indices, counts: Mapping[int, Indices]) -> _MergedRows:
         """Merge the cells and rows; ``counts`` [cell] are the numbers of targets of each rule."""
-        group, first = _group_places([counts[rule] for rule in rule_numbers.tolist()])
-        kinds, first_row = _group_places([*rows.applies[rule_numbers].astype(np.intp)])
+        group, cells = _group_equal([counts[rule] for rule in rule_numbers.tolist()])
+        kinds, row_numbers = _group_equal([*rows.applies[rule_numbers].astype(np.intp)])
         row_counts = np.bincount(kinds).astype(float)
         return cls(
             rule_numbers,
-            rows.rules[rule_numbers[:, None], first],
+            rows.rules[rule_numbers[:, None], cells],
             group,
-            rows.applies[rule_numbers[:, None], first_row],
+            rows.applies[rule_numbers[:, None], row_numbers],
             row_counts,
         )
 
@@ -167,7 +167,7 @@ class _MergedRows(NamedTuple):
         """
         rules, applies, applicable_rows = self.rules, self.applies, self.applies * self.rows
         group_weights = np.bincount(self.group, weights)
-        floor = np.where(self.rule_numbers == EVEN, FLOOR, 0)
+        floor = np.where(self.rule_numbers == UNIFORM_RULE, FLOOR, 0)
         for _ in range(steps):
             predicted_mass = shares * (rules @ (group_weights / (shares @ rules)))
             # 0 where a rule never applies and so predicts nothing
@@ -180,30 +180,30 @@ class _MergedRows(NamedTuple):
         return shares
 
 
-def _group_places(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
-    """Group places whose ``keys`` [place] ≥ 0 are all equal.
+def _group_equal(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
+    """Group items whose ``keys`` [item], each 0 or more, are all equal.
 
-    Return the group of each place, and one place of each group.
+    Return the group of each item, and one item of each group.
     """
     group = np.zeros(len(keys[0]), np.intp)
     for key in keys:
-        combined = group * (key.max() + 1) + key
-        occurs = np.zeros(combined.max() + 1, bool)
-        occurs[combined] = True
-        group = (np.cumsum(occurs) - 1)[combined]
-    first = np.zeros(group.max() + 1, np.intp)
-    first[group] = np.arange(len(group))
-    return group, first
+        combined_keys = group * (key.max() + 1) + key
+        is_used = np.zeros(combined_keys.max() + 1, bool)
+        is_used[combined_keys] = True
+        group = (np.cumsum(is_used) - 1)[combined_keys]
+    members = np.zeros(group.max() + 1, np.intp)
+    members[group] = np.arange(len(group))
+    return group, members
 
 
 def predict_cells(rows: RuleRows, shares: Numbers) -> Numbers:
     """Return P [head, cell] from shares [head, rule]; uniform where no rule with a share applies."""
     used_rules = np.flatnonzero(shares.any(axis=0))
     used_rows, used_shares = rows.select_rules(used_rules), shares[:, used_rules]
-    covered = used_shares @ used_rows.applies  # [head, row]
-    uncovered = np.where(covered > 0, 0.0, 1.0)
-    mixture: Numbers = used_shares @ used_rows.rules + used_rows.repeat_to_cells(uncovered) * rows.rules[EVEN]
-    return mixture / used_rows.repeat_to_cells(covered + uncovered)
+    totals = used_shares @ used_rows.applies  # [head, row]
+    even_shares = np.where(totals > 0, 0.0, 1.0)
+    mixture: Numbers = used_shares @ used_rows.rules + used_rows.repeat_to_cells(even_shares) * rows.rules[UNIFORM_RULE]
+    return mixture / used_rows.repeat_to_cells(totals + even_shares)
 
 
 def compute_explained_shares(rows: Sequence[RuleRows], shares: Numbers) -> Numbers:
@@ -216,13 +216,11 @@ def compute_explained_shares(rows: Sequence[RuleRows], shares: Numbers) -> Numbe
     return np.asarray(sums) / count if count else np.full(shares.shape[1], np.nan)
 
 
-def _explain_texts(texts: Iterable[tuple[RuleText, Weights]], mixtures_of_heads: Sequence[Numbers]) -> Numbers:
+def _explain_texts(texts: Iterable[tuple[RuleText, Weights]], mixtures: Sequence[Numbers]) -> Numbers:
     """Return [mixture, head], the explained shares of texts with their attention, for each of several mixtures."""
-    sums, count = np.zeros((len(mixtures_of_heads), mixtures_of_heads[0].shape[1])), 0
+    sums, count = np.zeros((len(mixtures), mixtures[0].shape[1])), 0
     for text, weights in texts:
-        sums += [
-            np.minimum(weights, prediction).sum(axis=(1, 2)) for prediction in iter_predictions(mixtures_of_heads, text)
-        ]
+        sums += [np.minimum(weights, prediction).sum(axis=(1, 2)) for prediction in iter_predictions(mixtures, text)]
         count += len(text)
     return sums / count
 
@@ -233,20 +231,20 @@ def estimate_gains(rows: RuleRows, shares: Numbers) -> Numbers:
     The estimate is one step of Newton's method; it is 0 where the sum would fall.
     """
     used_rules = np.flatnonzero(shares.any(axis=0))
-    covered = shares[:, used_rules] @ rows.applies[used_rules]  # [head, row]
+    totals = shares[:, used_rules] @ rows.applies[used_rules]  # [head, row]
     mixture = shares[:, used_rules] @ rows.rules[used_rules]
     ratio = rows.weights / mixture
     curvature = ratio / mixture
-    slope, second = np.zeros((2, len(ratio), len(RULES)))
+    slope, second_derivative = np.zeros((2, len(ratio), len(RULES)))
     is_dense = np.count_nonzero(rows.rules, axis=1) > SPARSE_SHARE * rows.rules.shape[1]
     # Sparse rules are summed only over the cells where one of them is nonzero.
     for rules, cells in ((is_dense, slice(None)), (~is_dense, rows.rules[~is_dense].any(axis=0))):
         values = rows.rules[rules][:, cells]
         slope[:, rules] = ratio[:, cells] @ values.T
-        second[:, rules] = curvature[:, cells] @ np.square(values).T
-    slope -= (1 / covered) @ rows.applies.T
-    second -= (1 / covered**2) @ rows.applies.T
-    return np.where(slope > 0, slope**2 / (2 * np.maximum(second, 1e-6)), 0.0)
+        second_derivative[:, rules] = curvature[:, cells] @ np.square(values).T
+    slope -= (1 / totals) @ rows.applies.T
+    second_derivative -= (1 / totals**2) @ rows.applies.T
+    return np.where(slope > 0, slope**2 / (2 * np.maximum(second_derivative, 1e-6)), 0.0)
 
 
 def choose_rules(
@@ -259,7 +257,7 @@ def choose_rules(
     """
     heads, count = len(rows[0].weights), sum(len(class_rows.starts) for class_rows in rows)
     is_chosen = np.zeros((heads, len(RULES)), bool)
-    is_chosen[:, EVEN] = True
+    is_chosen[:, UNIFORM_RULE] = True
     shares = np.array([is_chosen] * len(rows), float)
     for step in range(max_rules - 1):
         pairs = zip(rows, shares, strict=True)
@@ -281,10 +279,10 @@ def choose_rules(
 
 def refit_shares(rows: Sequence[RuleRows], shares: Numbers, steps: int = STEPS) -> Numbers:
     """Fit shares [class, head, rule] again, starting from these and "everywhere"; 0 for a class without rows."""
-    initial = shares.copy()
-    initial[..., EVEN] = np.maximum(initial[..., EVEN], INITIAL_SHARE)
-    initial /= initial.sum(axis=2, keepdims=True)
-    return np.array([fit_heads(class_rows, start, steps) for class_rows, start in zip(rows, initial, strict=True)])
+    initial_shares = shares.copy()
+    initial_shares[..., UNIFORM_RULE] = np.maximum(initial_shares[..., UNIFORM_RULE], INITIAL_SHARE)
+    initial_shares /= initial_shares.sum(axis=2, keepdims=True)
+    return np.array([fit_heads(*pair, steps) for pair in zip(rows, initial_shares, strict=True)])
 
 
 def refit_choice(choice: RecipeChoice, rows: Sequence[RuleRows]) -> Numbers:
@@ -326,19 +324,21 @@ def choose_recipes(
     without such texts, the rows decide. ``progress`` is called with the completed fraction.
     """
     joined_rows = [join_rows(rows)]
-    overall = np.repeat(
+    overall_shares = np.repeat(
         prune_shares(choose_rules(joined_rows, progress=lambda share: progress(share / 3))), len(rows), axis=0
     )
-    separate = prune_shares(choose_rules(rows, progress=lambda share: progress((1 + share) / 3)))
+    shares_by_class = prune_shares(choose_rules(rows, progress=lambda share: progress((1 + share) / 3)))
     if held_out:
-        by_class = np.subtract(*_explain_texts(held_out, (separate, overall))) >= MIN_CLASS_GAIN
+        by_class = np.subtract(*_explain_texts(held_out, (shares_by_class, overall_shares))) >= MIN_CLASS_GAIN
     else:
-        by_class = compute_explained_shares(rows, separate) - compute_explained_shares(rows, overall) >= MIN_CLASS_GAIN
-    shares = np.where(by_class[None, :, None], separate, overall)
+        gains = compute_explained_shares(rows, shares_by_class) - compute_explained_shares(rows, overall_shares)
+        by_class = gains >= MIN_CLASS_GAIN
+    shares = np.where(by_class[None, :, None], shares_by_class, overall_shares)
     (all_rows,) = joined_rows
     scores = np.zeros((len(RULES), len(all_rows.weights)))
     for number in np.flatnonzero(all_rows.applies.any(axis=1)):  # one rule; uniform attention where it does not apply
-        cells = all_rows.rules[number] + all_rows.repeat_to_cells(1 - all_rows.applies[number]) * all_rows.rules[EVEN]
+        uniform_share = all_rows.repeat_to_cells(1 - all_rows.applies[number])
+        cells = all_rows.rules[number] + uniform_share * all_rows.rules[UNIFORM_RULE]
         scores[number] = np.minimum(all_rows.weights, cells).sum(axis=1)
         progress((2 + number / len(RULES)) / 3)
     return RecipeChoice(shares, by_class, scores.argmax(axis=0))

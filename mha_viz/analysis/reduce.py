@@ -36,14 +36,14 @@ class Batch:
     numbers: tuple[int, ...]
 
     @cached_property
-    def ordinary(self) -> OrdinaryTokens:
+    def is_ordinary(self) -> OrdinaryTokens:
         """[token]: False for special tokens."""
         return np.array([word is not None for word in self.pieces[0].words])
 
     @cached_property
-    def largest(self) -> npt.NDArray[np.intp]:
+    def largest_keys(self) -> npt.NDArray[np.intp]:
         """The result of :func:`find_largest_ordinary` for the batch."""
-        return find_largest_ordinary(self.weights, self.ordinary)
+        return find_largest_ordinary(self.weights, self.is_ordinary)
 
 
 def find_largest_ordinary(weights: Weights, ordinary: OrdinaryTokens) -> npt.NDArray[np.intp]:

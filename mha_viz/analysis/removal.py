@@ -23,7 +23,7 @@ MAX_SWITCHED = 8  # maximum number of heads to switch off in search of a changed
 class Removal(NamedTuple):
     """The changes while heads are removed in ``order``, one more at each step.
 
-    The other fields are those of Changes, with one entry for each number of removed heads, from 0 to all.
+    The other fields are as in Changes, with one entry for each number of removed heads, from 0 to all.
     """
 
     order: tuple[Head, ...]
@@ -46,22 +46,22 @@ def order_heads(effects: Effects, name: str, what: str = "sentence", seed: int =
     """Return all heads in one of ORDERS, by their effects on the "sentence" or the "answer". Raises SettingError."""
     if name not in ORDERS:
         raise SettingError(f"“{name[:40]}” is not an order.", f"Choose one of {', '.join(ORDERS)}.")
-    by_effect = rank_heads(effects.on(what))
+    ranked_heads = rank_heads(effects.on(what))
     if name == "random":
-        heads = sorted(by_effect)
+        heads = sorted(ranked_heads)
         Random(seed).shuffle(heads)
         return tuple(heads)
-    return by_effect if name == "most" else by_effect[::-1]
+    return ranked_heads if name == "most" else ranked_heads[::-1]
 
 
-def remove_heads(order: Sequence[Head], n: int, changes: Callable[[list[Sequence[Head]]], Changes]) -> Steps[Removal]:
+def remove_heads(order: Sequence[Head], n: int, measure: Callable[[list[Sequence[Head]]], Changes]) -> Steps[Removal]:
     """Remove heads one after the other on a text of ``n`` tokens.
 
-    ``changes`` returns the changes in some variants, each given by its removed heads, as many as fit into one batch.
-    With no head removed, nothing changes.
+    ``measure`` returns the changes in some variants, each given by its removed heads, as many as fit into one batch.
+    The first entry, with no head removed, is 0.
     """
-    counts = split_range(1, len(order) + 1, count_variants_per_batch(n))
-    parts = yield from map_in_steps(counts, lambda sizes: changes([order[:count] for count in sizes]))
+    ranges = split_range(1, len(order) + 1, count_variants_per_batch(n))
+    parts = yield from map_in_steps(ranges, lambda counts: measure([order[:count] for count in counts]))
     fields = {name: [np.zeros(1), *(getattr(part, name) for part in parts)] for name in Removal._fields[1:]}
     concatenated = {name: np.concatenate(field) for name, field in fields.items()}
     return Removal(
@@ -98,24 +98,24 @@ class Switch(NamedTuple):
 def find_switch(
     all_heads: Sequence[Head],
     n: int,
-    margins: Callable[[Sequence[tuple[Head, ...]]], Numbers],
-    most: int = MAX_SWITCHED,
+    compute_margins: Callable[[Sequence[tuple[Head, ...]]], Numbers],
+    max_heads: int = MAX_SWITCHED,
 ) -> Steps[Switch]:
     """Search greedily for the smallest set of heads whose removal makes a word the answer.
 
     In each round, the head that raises the margin most is added, until the word is the answer, no head raises the
-    margin, or ``most`` heads are removed. ``margins`` returns those of some sets of heads, as many as fit into one
-    batch of a text of ``n`` tokens. A smaller set may exist, because the search is greedy.
+    margin, or ``max_heads`` heads are removed. ``compute_margins`` returns those of some sets of heads, as many as fit
+    into one batch of a text of ``n`` tokens. A smaller set may exist, because the search is greedy.
     """
     removed: tuple[Head, ...] = ()
-    reached = [float(margins([()])[0])]
-    while reached[-1] <= 0 and len(removed) < min(most, len(all_heads)):
+    margins = [float(compute_margins([()])[0])]
+    while margins[-1] <= 0 and len(removed) < min(max_heads, len(all_heads)):
         sets, values = [(*removed, head) for head in all_heads if head not in removed], list[float]()
         for part in split_range(0, len(sets), count_variants_per_batch(n)):
-            yield (len(removed) + len(values) / len(sets)) / most
-            values += margins(sets[part.start : part.stop]).tolist()
-        if max(values) <= reached[-1]:
+            yield (len(removed) + len(values) / len(sets)) / max_heads
+            values += compute_margins(sets[part.start : part.stop]).tolist()
+        if max(values) <= margins[-1]:
             break
         removed = sets[int(np.argmax(values))]
-        reached.append(max(values))
-    return Switch(removed, tuple(reached))
+        margins.append(max(values))
+    return Switch(removed, tuple(margins))

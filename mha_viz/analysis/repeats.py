@@ -49,8 +49,8 @@ Numbers = npt.NDArray[np.float64]
 class DecoderRole(NamedTuple):
     """A head that puts more than half of its attention on the tokens that ``measure`` names.
 
-    ``untrained`` is the score of the best head with random weights; ``chance`` is that of uniform attention to all
-    visible tokens.
+    ``untrained`` is the score of the best head with random weights; ``chance`` is the score of uniform attention
+    to all visible tokens.
     """
 
     head: Head
@@ -85,14 +85,14 @@ class DecoderHeads:
 
     def _iter_roles(self) -> Iterator[DecoderRole]:
         """Yield the roles, by measure, largest first."""
-        even = compute_chance(self.length)
+        chance = compute_chance(self.length)
         for number, measure in enumerate(MEASURES):
             values, best = self.trained[number], float(self.untrained[number].max())
-            for place in np.argsort(-values, axis=None, kind="stable"):
-                score = float(values.flat[place])
+            for index in np.argsort(-values, axis=None, kind="stable"):
+                score = float(values.flat[index])
                 if score > THRESHOLD and score >= best + MIN_ABOVE_UNTRAINED:
-                    head = Head(*divmod(int(place), values.shape[1]))
-                    yield DecoderRole(head, measure, score, best, float(even[number]))
+                    head = Head(*divmod(int(index), values.shape[1]))
+                    yield DecoderRole(head, measure, score, best, float(chance[number]))
 
     def findings(self) -> tuple[Finding, ...]:
         """Return :meth:`roles` as findings for the map of roles.
@@ -136,14 +136,15 @@ def compute_scores(weights: npt.NDArray[np.float32], length: int) -> Numbers:
     ``weights`` is [layer, head, sequence, query, key]. Induction and duplicates are measured on the second half, the
     previous token and the sink on all rows but the first.
     """
-    second, later = np.arange(length, 2 * length), np.arange(1, 2 * length)
-    places = ((second, second - length + 1), (second, second - length), (later, later - 1), (later, 0 * later))
-    return np.stack([weights[..., rows, keys].mean(axis=(2, 3), dtype=np.float64) for rows, keys in places])
+    second_half, later_rows = np.arange(length, 2 * length), np.arange(1, 2 * length)
+    repeats = ((second_half, second_half - length + 1), (second_half, second_half - length))
+    cells = (*repeats, (later_rows, later_rows - 1), (later_rows, 0 * later_rows))
+    return np.stack([weights[..., rows, keys].mean(axis=(2, 3), dtype=np.float64) for rows, keys in cells])
 
 
 def measure_heads(
     model: str,
-    part: Callable[[range, bool], Numbers],
+    measure_part: Callable[[range, bool], Numbers],
     length: int = LENGTH,
     draws: int = DRAWS,
     seed: int = SEED,
@@ -151,20 +152,21 @@ def measure_heads(
 ) -> Steps[DecoderHeads]:
     """Measure the heads of a causal model with its own and then with random weights, a few sequences per step.
 
-    ``part`` returns the :func:`compute_scores` of some of the sequences; its second argument asks for random weights.
+    ``measure_part`` returns the :func:`compute_scores` of some of the sequences; its second argument asks for random
+    weights.
     """
     parts = split_range(0, draws, BATCH_SEQUENCES)
     work = [(sequences, untrained) for untrained in (False, True) for sequences in parts]
-    sums = yield from map_in_steps(work, lambda step: part(*step) * len(step[0]))
+    sums = yield from map_in_steps(work, lambda step: measure_part(*step) * len(step[0]))
     trained, untrained = (np.sum(half, axis=0) / draws for half in (sums[: len(parts)], sums[len(parts) :]))
     return DecoderHeads(model, length, draws, seed, trained, untrained, revision())
 
 
 def compute_chance(length: int) -> Numbers:
     """Return [measure], the mean of 1 / (number of visible keys) over the rows of each measure."""
-    even = 1 / np.arange(1, 2 * length + 1)
-    second, later = float(even[length:].mean()), float(even[1:].mean())
-    return np.array([second, second, later, later])
+    uniform_weights = 1 / np.arange(1, 2 * length + 1)
+    second_half, later_rows = float(uniform_weights[length:].mean()), float(uniform_weights[1:].mean())
+    return np.array([second_half, second_half, later_rows, later_rows])
 
 
 def draw_repeats(pieces: npt.NDArray[np.int64], length: int, draws: int, seed: int) -> npt.NDArray[np.int64]:

@@ -109,10 +109,11 @@ class Replications(tuple[Replication, ...]):
         rows: list[tuple[Any, ...]] = []
         for finding, score, outcome in self:
             previous_values = (finding.score, finding.baseline, finding.n)
-            measured = score or RoleScore(np.nan, np.nan, 0)
-            numbers = (*previous_values, *measured[:5], "" if measured.documents is None else measured.documents)
-            by_upos = (finding.upos_rule, finding.upos, finding.state, measured.upos)
-            rows.append((*finding.head, finding.role, finding.detail, finding.status, outcome, *numbers, *by_upos))
+            shown_score = score or RoleScore(np.nan, np.nan, 0)
+            documents = "" if shown_score.documents is None else shown_score.documents
+            numbers = (*previous_values, *shown_score[:5], documents)
+            rule_columns = (finding.upos_rule, finding.upos, finding.state, shown_score.upos)
+            rows.append((*finding.head, finding.role, finding.detail, finding.status, outcome, *numbers, *rule_columns))
         return pd.DataFrame(rows, columns=list(HEADING))
 
     @property
@@ -135,10 +136,10 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
     ``findings`` are the roles, as returned by :meth:`mha_viz.Profile.findings`.
     """
     check_kind(here, Profile, *PROFILE_KIND)
-    measured = _ScoreTables(here)
+    score_tables = _ScoreTables(here)
     replications = []
     for finding in findings:
-        score = measured.find_score(finding)
+        score = score_tables.find_score(finding)
         outcome = ABSENT if score is None else FEW if score.n < CASES else _find_outcome(finding, score)
         replications.append(Replication(finding, score, outcome))
     return Replications(replications)
@@ -220,8 +221,8 @@ class _ScoreTables:
             self._find_row("syntax_baselines", [*columns, "baseline"], (level, relation, direction, baseline))
             for baseline in ("offset", "pos")
         )
-        counted_cell = _make_score(cell, float(offset["accuracy"]))
-        return counted_cell if upos is None else counted_cell._replace(upos=float(upos["accuracy"]))
+        score = _make_score(cell, float(offset["accuracy"]))
+        return score if upos is None else score._replace(upos=float(upos["accuracy"]))
 
     def _score_coreference(self, finding: Finding) -> RoleScore | None:
         """Return the score of a coreference role; None without chains."""
@@ -231,8 +232,8 @@ class _ScoreTables:
         rules = self._tables["coreference_baselines"]
         rules = rules[rules["mention_type"] == finding.detail]
         scores = dict(zip(rules["baseline"], rules["accuracy"].astype(float), strict=True))
-        counted_cell = _make_score(cell, max(scores[name] for name in BASELINES))
-        return counted_cell._replace(upos=scores.get(AGREEMENT, math.nan))
+        score = _make_score(cell, max(scores[name] for name in BASELINES))
+        return score._replace(upos=scores.get(AGREEMENT, math.nan))
 
     def _find_row(self, table: str, columns: list[str], values: tuple[Any, ...]) -> Any:
         """Return the row of a table with these values; None if there is none."""

@@ -35,14 +35,14 @@ from mha_viz.analysis.reduce import Counts, FloatSums, RunningSums
 from mha_viz.analysis.syntax import CHOICE_COUNTS, DIRECTIONS, GoldCounts, Relations, find_best_offset, strip_subtype
 
 MIN_GAIN = 0.10  # least gain over the baseline, as a share
-CASES = 100  # least number of cases
+CASES = 100  # least number of cases for a role
 MASS_THRESHOLD, MAXIMA_THRESHOLD = 0.5, 0.9  # position: mean weight (Clark), share of maxima (Voita)
 DELIMITER_THRESHOLD = 0.6
 BROAD_THRESHOLD = 0.78
 ROLES = ("syntax", "coreference", "position", "delimiter", "broad")
 ESTABLISHED, SUGGESTED = "established", "suggested"
 EVEN, ODD, ALL = slice(0, 1), slice(1, 2), slice(0, 2)  # slices of the axis of halves
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # a difference up to this is rounding error
 
 
 class Rule(NamedTuple):
@@ -92,13 +92,13 @@ class Role(NamedTuple):
 
     Attributes:
         head: the number of the head, counted through all layers.
-        role, detail: such as "nsubj dep_to_head", "third_person", "previous" or "sep" for the detail.
+        role, detail: one of ROLES, and a detail such as "nsubj dep_to_head", "third_person", "previous" or "sep".
         score, baseline: measured on ``n`` cases.
-        interval: that of the score; None if the score is not a share of cases.
-        rule: the simple rule, for syntax and coreference.
+        interval: the interval of the score; None if the score is not a share of cases.
+        rule: the simple rule that a role of syntax or coreference is compared with.
         untrained: the score of the best untrained head, NaN if none was measured.
         documents: the number of documents with cases, None for a score over tokens.
-        choice: for syntax.
+        choice: the choice among words of one kind, for syntax.
     """
 
     head: int
@@ -182,7 +182,7 @@ class CorrectCounts:
 
 @dataclass(frozen=True, eq=False)
 class SyntaxCounts(CorrectCounts):
-    """The counts of :class:`CorrectCounts` with those for comparisons.
+    """The counts of :class:`CorrectCounts`, and counts for comparisons with rules and untrained heads.
 
     Attributes:
         ruled: [document, half, direction, row], cases that the rule by parts of speech gets right.
@@ -207,11 +207,11 @@ class SyntaxCounts(CorrectCounts):
         """Return [low and high, head], intervals of the accuracy of heads minus that of the rule by parts of speech."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
-        by_rule, n = (counts[:, halves, direction, row].sum(axis=1) for counts in (self.ruled, self.cases))
+        rule_correct, n = (counts[:, halves, direction, row].sum(axis=1) for counts in (self.ruled, self.cases))
         both = self.both[halves, direction, row].sum(axis=0)
-        head_alone, rule_alone = correct.sum(axis=0) - both, by_rule.sum() - both
+        head_alone, rule_alone = correct.sum(axis=0) - both, rule_correct.sum() - both
         outcomes = np.stack((both, head_alone, rule_alone, n.sum() - both - head_alone - rule_alone))
-        return self.documents.compute_net_intervals(correct - by_rule[:, None], n, outcomes)
+        return self.documents.compute_net_intervals(correct - rule_correct[:, None], n, outcomes)
 
     @cached_property
     def rule_intervals(self) -> IntervalBounds:
@@ -220,16 +220,17 @@ class SyntaxCounts(CorrectCounts):
 
     def measure_choices(self, direction: int, base: int) -> list[Choice]:
         """Measure how each head chooses among words of one kind, over all sentences."""
-        even = dict(zip(CHOICE_COUNTS, self.choices[0, direction, base].T, strict=True))  # by name: [head]
+        even_counts = dict(zip(CHOICE_COUNTS, self.choices[0, direction, base].T, strict=True))  # by name: [head]
         totals = dict(zip(CHOICE_COUNTS, self.choices[:, direction, base].sum(axis=0).T, strict=True))
         n, right = totals["kind"], totals["right"]
-        is_right = even["nearest_right"] > even["nearest_left"]  # [head]: the better side
-        nearest = np.where(is_right, totals["nearest_right"], totals["nearest_left"])
-        both = np.where(is_right, totals["both_right"], totals["both_left"])
-        kinds, rights, *by_side = np.moveaxis(self.kinds[:, direction, base].astype(np.int64), 2, 0)  # [document, head]
+        is_right_side = even_counts["nearest_right"] > even_counts["nearest_left"]  # [head]: the better side
+        nearest = np.where(is_right_side, totals["nearest_right"], totals["nearest_left"])
+        both = np.where(is_right_side, totals["both_right"], totals["both_left"])
+        # [document, head]
+        kinds, correct, *by_side = np.moveaxis(self.kinds[:, direction, base].astype(np.int64), 2, 0)
         outcomes = np.stack((both, right - both, nearest - both, n - right - nearest + both)).astype(np.int64)
         bounds = self.documents.compute_net_intervals(
-            rights - np.where(is_right, by_side[1], by_side[0]), kinds, outcomes
+            correct - np.where(is_right_side, by_side[1], by_side[0]), kinds, outcomes
         )
         scores = (compute_share(part, n) for part in (right, nearest, totals["random"]))
         kind, documents = compute_share(n, self.gold.kinds[:, direction, base].sum()), np.count_nonzero(kinds, axis=0)
@@ -238,7 +239,7 @@ class SyntaxCounts(CorrectCounts):
             Choice(
                 *(float(kind[head]), int(n[head]), float(right_share[head]), float(near_share[head])),
                 Interval(*map(float, bounds[:, head])),
-                SIDES[int(is_right[head])],
+                SIDES[int(is_right_side[head])],
                 float(random[head]),
                 int(documents[head]),
             )
@@ -276,14 +277,14 @@ def iter_suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     For every head and relation, the direction with the best score on the even sentences must gain ten points there and
     meet the criterion on the odd ones.
     """
-    for qualified in iter_suggested_heads(counts):
-        yield from _iter_roles(counts, qualified, ODD)
+    for qualified_heads in iter_suggested_heads(counts):
+        yield from _iter_roles(counts, qualified_heads, ODD)
 
 
 def iter_candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     """Yield a role for every head, relation and direction that meets the criterion over all sentences."""
-    for qualified in iter_candidate_heads(counts):
-        yield from _iter_roles(counts, qualified, ALL)
+    for qualified_heads in iter_candidate_heads(counts):
+        yield from _iter_roles(counts, qualified_heads, ALL)
 
 
 class QualifiedHeads(NamedTuple):
@@ -300,10 +301,10 @@ def iter_suggested_heads(counts: CorrectCounts) -> Iterator[QualifiedHeads]:
         even = compute_share(counts.by_row[0, :, row], counts.gold.n[0, :, row, None])  # [direction, head]
         best_direction = np.nan_to_num(even, nan=-1).argmax(axis=0)
         for direction in range(len(DIRECTIONS)):
-            gaining = [
+            gaining_heads = [
                 head for head in _list_gaining_heads(counts, direction, row, EVEN) if best_direction[head] == direction
             ]
-            yield _select_qualified(counts, direction, row, gaining, ODD)
+            yield _select_qualified(counts, direction, row, gaining_heads, ODD)
 
 
 def iter_candidate_heads(counts: CorrectCounts) -> Iterator[QualifiedHeads]:
@@ -329,10 +330,8 @@ def list_named_rows(relations: Relations) -> list[int]:
 
 def _list_gaining_heads(counts: CorrectCounts, direction: int, row: int, halves: slice) -> list[int]:
     """Return the heads that beat the best fixed offset by ten points."""
-    n, offset = (
-        counts.gold.n[halves, direction, row].sum(),
-        counts.gold.offset[halves, direction, row].sum(axis=0).max(),
-    )
+    n = counts.gold.n[halves, direction, row].sum()
+    offset = counts.gold.offset[halves, direction, row].sum(axis=0).max()
     correct = counts.by_row[halves, direction, row].sum(axis=0)
     return [head for head, right in enumerate(correct.tolist()) if _has_gain(right, offset, n)]
 
@@ -361,19 +360,17 @@ def _iter_roles(counts: SyntaxCounts, qualified: QualifiedHeads, halves: slice) 
         return
     n = int(counts.gold.n[halves, direction, row].sum())
     offset = find_best_offset(counts.gold.offset[halves, direction, row].sum(axis=0))[1] / n
-    rule, by_rule = counts.rule(direction, row), int(counts.ruled[:, halves, direction, row].sum())
+    rule, rule_correct = counts.rule(direction, row), int(counts.ruled[:, halves, direction, row].sum())
     documents = counts.documents_with_cases(direction, row, halves)
     untrained = math.nan
     if counts.untrained is not None:
         untrained = int(counts.untrained[halves, direction, row].sum(axis=0).max()) / n
     choices = counts.measure_choices(direction, counts.relations.find_base(row))
-    rule_bounds, detail = (
-        counts.compare_with_rule(direction, row, halves),
-        make_detail(counts.relations, direction, row),
-    )
+    rule_bounds = counts.compare_with_rule(direction, row, halves)
+    detail = make_detail(counts.relations, direction, row)
     for head, interval in heads.items():
         correct = int(counts.by_row[halves, direction, row, head].sum())
-        comparison = Rule(rule.in_words, by_rule / n, Interval(*map(float, rule_bounds[:, head])))
+        comparison = Rule(rule.in_words, rule_correct / n, Interval(*map(float, rule_bounds[:, head])))
         yield Role(
             head, "syntax", detail, correct / n, offset, n, interval, comparison, untrained, documents, choices[head]
         )
@@ -391,7 +388,7 @@ def iter_coreference_roles(sums: RunningSums, documents: Documents, control: Run
     cases, baseline_right, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
     if cases < CASES:
         return
-    bounds, by_rule = documents.interval(correct, n), int(sums["agreement"].sum())
+    bounds, rule_correct = documents.interval(correct, n), int(sums["agreement"].sum())
     rule_bounds = documents.compute_net_intervals(*AgreementComparison.from_sums(sums))
     untrained = (
         math.nan if control is None else int(control["correct"][:, :, third_person].sum(axis=(0, 1)).max()) / cases
@@ -399,39 +396,35 @@ def iter_coreference_roles(sums: RunningSums, documents: Documents, control: Run
     for head in (head for head in range(len(right)) if _has_gain(right[head], baseline_right, cases)):
         scores = int(right[head]) / cases, baseline_right / cases, cases
         interval = Interval(*map(float, bounds[:, head]))
-        rule = Rule(AGREEMENT, by_rule / cases, Interval(*map(float, rule_bounds[:, head])))
+        rule = Rule(AGREEMENT, rule_correct / cases, Interval(*map(float, rule_bounds[:, head])))
         yield Role(head, "coreference", THIRD_PERSON, *scores, interval, rule, untrained, count_documents_with_cases(n))
 
 
 def iter_position_roles(
-    sums: RunningSums, of_documents: RunningSums, documents: Documents, control: RunningSums | None = None
+    sums: RunningSums, document_sums: RunningSums, documents: Documents, control: RunningSums | None = None
 ) -> Iterator[Role]:
     """Yield the roles of position.
 
     A head has one if its mean weight on the previous, same or next token is above 0.5, or if its largest weight is
-    there in nine rows of ten. The latter is a share with an interval, from the counts ``of_documents``
+    there in nine rows of ten. The latter is a share with an interval, from ``document_sums``
     (``metrics.count_document_maxima``). The baseline is uniform attention.
     """
     mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
-    even = compute_share(sums["even_mass"], sums["mass_rows"])
-    for place, (offset, detail) in enumerate(POSITIONS.items()):
+    uniform = compute_share(sums["even_mass"], sums["mass_rows"])
+    for index, (offset, detail) in enumerate(POSITIONS.items()):
         column = OFFSETS.index(offset)
-        right, rows = of_documents["maxima"][:, :, place], of_documents["rows"][:, place]
+        right, rows = document_sums["maxima"][:, :, index], document_sums["rows"][:, index]
         for head in range(len(mass)):
             if mass[head, column] > MASS_THRESHOLD:
-                n, untrained = (
-                    int(sums["mass_rows"][column]),
-                    _find_best_untrained(control, "mass", "mass_rows", column),
-                )
-                scores = float(mass[head, column]), float(even[column]), n
+                n = int(sums["mass_rows"][column])
+                untrained = _find_best_untrained(control, "mass", "mass_rows", column)
+                scores = float(mass[head, column]), float(uniform[column]), n
                 yield Role(head, "position", detail, *scores, untrained=untrained)
             elif maxima[head, column] >= MAXIMA_THRESHOLD:
-                n, untrained = (
-                    int(sums["maxima_rows"][column]),
-                    _find_best_untrained(control, "maxima", "maxima_rows", column),
-                )
+                n = int(sums["maxima_rows"][column])
+                untrained = _find_best_untrained(control, "maxima", "maxima_rows", column)
                 interval = Interval(*map(float, documents.interval(right[:, [head]], rows)[:, 0]))
-                scores = float(maxima[head, column]), float(even[column]), n
+                scores = float(maxima[head, column]), float(uniform[column]), n
                 yield Role(
                     head, "position", detail, *scores, interval, None, untrained, count_documents_with_cases(rows)
                 )
@@ -448,13 +441,13 @@ def iter_delimiter_roles(sums: RunningSums, control: RunningSums | None = None) 
     The kinds are [CLS], [SEP], punctuation and, for heads that have neither [CLS] nor [SEP], both special tokens
     together. The baseline is uniform attention.
     """
-    mass, even = average_on_delimiters(sums)
-    untrained = np.full(len(even), np.nan) if control is None else average_on_delimiters(control)[0].max(axis=0)
+    mass, uniform = average_on_delimiters(sums)
+    untrained = np.full(len(uniform), np.nan) if control is None else average_on_delimiters(control)[0].max(axis=0)
     is_above = mass > DELIMITER_THRESHOLD  # [head, detail]
     is_above[:, ON_DELIMITERS.index(BOTH)] &= ~is_above[:, :2].any(axis=1)
     for column, detail in enumerate(ON_DELIMITERS):
         for head in np.flatnonzero(is_above[:, column]):
-            scores = float(mass[head, column]), float(even[column]), int(sums["rows"])
+            scores = float(mass[head, column]), float(uniform[column]), int(sums["rows"])
             yield Role(int(head), "delimiter", detail, *scores, untrained=float(untrained[column]))
 
 

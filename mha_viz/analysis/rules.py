@@ -73,14 +73,14 @@ class RuleText:
         return len(self.pieces.ids)
 
     @cached_property
-    def word(self) -> Places:
+    def word_numbers(self) -> Places:
         """[token]: the number of its word, −1 for special tokens."""
         return np.array([-1 if word is None else word for word in self.pieces.words], np.intp)
 
     @cached_property
-    def ordinary(self) -> Marks:
+    def is_ordinary(self) -> Marks:
         """[token]: False for special tokens."""
-        return self.word >= 0
+        return self.word_numbers >= 0
 
     @cached_property
     def forms(self) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ class RuleText:
         return np.zeros((len(self), len(self)), bool)
 
     @cached_property
-    def visible(self) -> Marks:
+    def is_visible(self) -> Marks:
         """[query, key]: whether the query may attend to the key."""
         everything = np.ones((len(self), len(self)), bool)
         return np.tril(everything) if self.causal else everything
@@ -116,11 +116,11 @@ class RuleText:
         A special token at the beginning of the text is [CLS], any other is [SEP]. A word is punctuation by its form, a
         function word by its part of speech, and otherwise content.
         """
-        kinds = [self._find_class(number) for number in range(len(self.forms))]
+        word_classes = [self._find_class(number) for number in range(len(self.forms))]
         return np.array(
             [
-                kinds[word] if word >= 0 else CLASSES.index(CLS if place == 0 else SEP)
-                for place, word in enumerate(self.word)
+                word_classes[word] if word >= 0 else CLASSES.index(CLS if place == 0 else SEP)
+                for place, word in enumerate(self.word_numbers)
             ],
             np.intp,
         )
@@ -151,26 +151,26 @@ class RuleText:
         """Expand [word, word] to [query, key] of tokens: every token of a word attends to all tokens of its targets."""
         if not marks.any():
             return self.no_targets
-        are_words = self.ordinary[:, None] & self.ordinary
-        expanded: Marks = marks[self.word[:, None], self.word] & are_words
+        are_words = self.is_ordinary[:, None] & self.is_ordinary
+        expanded: Marks = marks[self.word_numbers[:, None], self.word_numbers] & are_words
         return expanded
 
     def mark_words(self, numbers: Sequence[int]) -> Marks:
         """Return [query, key], where every token attends to the words with these numbers."""
         is_chosen = np.zeros(len(self.forms) + 1, bool)  # the last entry is for special tokens, whose word is −1
         is_chosen[[*numbers]] = True
-        return np.broadcast_to(is_chosen[self.word], (len(self), len(self)))
+        return np.broadcast_to(is_chosen[self.word_numbers], (len(self), len(self)))
 
     @cached_property
     def words_by_tag(self) -> Mapping[str, Sequence[int]]:
         """The numbers of the words with each part of speech."""
-        places: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         for number, tag in enumerate(self.tags):
-            places.setdefault(tag, []).append(number)
-        return places
+            numbers.setdefault(tag, []).append(number)
+        return numbers
 
 
-Targets = Callable[[RuleText], Marks]
+MarkTargets = Callable[[RuleText], Marks]
 
 
 class AttentionRule(NamedTuple):
@@ -180,13 +180,13 @@ class AttentionRule(NamedTuple):
         name: its name in words.
         kind: its kind.
         needs: the annotation that it needs, one of NEEDS.
-        mark: marks the targets of each token, [query, key]; targets that are not visible are dropped later.
+        mark: marks the targets of each token, [query, key]; :func:`mark_visible` drops those that are not visible.
     """
 
     name: str
     kind: str
     needs: str
-    mark: Targets
+    mark: MarkTargets
 
 
 def _make_offset_rule(offset: int) -> AttentionRule:
@@ -202,7 +202,7 @@ def _make_range_rule(name: str, first: int, last: int) -> AttentionRule:
 
     def mark(text: RuleText) -> Marks:
         offsets = text.offsets
-        marks: Marks = (offsets >= first) & (offsets <= last) & (offsets != 0) & text.ordinary
+        marks: Marks = (offsets >= first) & (offsets <= last) & (offsets != 0) & text.is_ordinary
         return marks
 
     return AttentionRule(name, "position", NO_ANNOTATION, mark)
@@ -215,7 +215,7 @@ def _mark_equal(values: Sequence[str]) -> Marks:
     return marks
 
 
-def _make_special_targets(token_class: int) -> Targets:
+def _make_special_targets(token_class: int) -> MarkTargets:
     """Return a function that marks the special tokens of a class: the one at the beginning, or all others."""
 
     def mark(text: RuleText) -> Marks:
@@ -263,12 +263,12 @@ def _make_nearest_rule(noun: str, tags: frozenset[str], side: str) -> AttentionR
     """Return a rule for the nearest word on one side with these parts of speech."""
 
     def mark(text: RuleText) -> Marks:
-        places = np.flatnonzero([tag in tags for tag in text.tags])
+        targets = np.flatnonzero([tag in tags for tag in text.tags])
         words = np.arange(len(text.tags))
-        number = np.searchsorted(places, words) - 1 if side == "before" else np.searchsorted(places, words, "right")
-        has_word = (number >= 0) & (number < len(places))
+        nearest = np.searchsorted(targets, words) - 1 if side == "before" else np.searchsorted(targets, words, "right")
+        has_target = (nearest >= 0) & (nearest < len(targets))
         marks = np.zeros((len(words), len(words)), bool)
-        marks[words[has_word], places[number[has_word]]] = True
+        marks[words[has_target], targets[nearest[has_target]]] = True
         return text.expand_words(marks)
 
     return AttentionRule(f"the nearest {noun} {side}", "part of speech", TAGS, mark)
@@ -310,19 +310,19 @@ def _mark_mentions(text: RuleText) -> Marks:
 
 def _mark_antecedent(text: RuleText) -> Marks:
     """Mark the nearest earlier mention of the same chain."""
-    earlier = np.tril(_mark_mentions(text))
-    nearest = np.zeros_like(earlier)
-    for word in np.flatnonzero(earlier.any(axis=1)):
-        nearest[word, np.flatnonzero(earlier[word])[-1]] = True
-    return text.expand_words(nearest)
+    mentions = np.tril(_mark_mentions(text))  # earlier ones
+    antecedents = np.zeros_like(mentions)
+    for word in np.flatnonzero(mentions.any(axis=1)):
+        antecedents[word, np.flatnonzero(mentions[word])[-1]] = True
+    return text.expand_words(antecedents)
 
 
 VERBS, NOUNS = frozenset({"VERB"}), frozenset({"NOUN", "PROPN"})
 NEAR_WORDS = (("noun", NOUNS), ("verb", VERBS), ("content word", CONTENT_TAGS))
 
 RULES: tuple[AttentionRule, ...] = (
-    *(_make_offset_rule(by) for by in sorted(range(-MAX_OFFSET, MAX_OFFSET + 1), key=lambda by: (abs(by), by))),
-    *(_make_range_rule(f"the {far} tokens on either side", -far, far) for far in WINDOW_WIDTHS),
+    *(_make_offset_rule(k) for k in sorted(range(-MAX_OFFSET, MAX_OFFSET + 1), key=lambda k: (abs(k), k))),
+    *(_make_range_rule(f"the {width} tokens on either side", -width, width) for width in WINDOW_WIDTHS),
     _make_range_rule(f"the {WINDOW_WIDTHS[1]} tokens before", -WINDOW_WIDTHS[1], -1),
     _make_range_rule(f"the {WINDOW_WIDTHS[1]} tokens after", 1, WINDOW_WIDTHS[1]),
     _make_range_rule("all tokens before", -ANY_DISTANCE, -1),
@@ -345,14 +345,14 @@ RULES: tuple[AttentionRule, ...] = (
         "the same form elsewhere", "form", NO_ANNOTATION, lambda text: text.expand_words(_mark_equal(text.forms))
     ),
     AttentionRule(
-        "all words", "even", NO_ANNOTATION, lambda text: np.broadcast_to(text.ordinary, (len(text), len(text)))
+        "all words", "even", NO_ANNOTATION, lambda text: np.broadcast_to(text.is_ordinary, (len(text), len(text)))
     ),
     AttentionRule(EVERYWHERE, "even", NO_ANNOTATION, lambda text: np.ones((len(text), len(text)), bool)),
     AttentionRule("what followed this token last time", "form", NO_ANNOTATION, _mark_induction_targets),
     *(_make_tag_rule(name, frozenset({tag})) for tag, name in TAG_NAMES.items()),
     _make_tag_rule("content words", CONTENT_TAGS),
     _make_tag_rule("function words", FUNCTION_TAGS),
-    *(_make_nearest_rule(what, tags, side) for what, tags in NEAR_WORDS for side in ("before", "after")),
+    *(_make_nearest_rule(noun, tags, side) for noun, tags in NEAR_WORDS for side in ("before", "after")),
     AttentionRule(
         "the same part of speech", "part of speech", TAGS, lambda text: text.expand_words(_mark_equal(text.tags))
     ),
@@ -364,12 +364,12 @@ RULES: tuple[AttentionRule, ...] = (
     AttentionRule("its other mentions", "coreference", CHAINS, lambda text: text.expand_words(_mark_mentions(text))),
 )
 NAMES = tuple(rule.name for rule in RULES)
-EVEN = NAMES.index(EVERYWHERE)
+UNIFORM_RULE = NAMES.index(EVERYWHERE)  # the index of the rule for uniform attention
 
 
 def mark_visible(rule: AttentionRule, text: RuleText) -> Marks:
     """Return [query, key], the visible targets of each token."""
-    return rule.mark(text) & text.visible
+    return rule.mark(text) & text.is_visible
 
 
 def make_matrix(rule: AttentionRule, text: RuleText) -> Numbers:
@@ -384,8 +384,8 @@ def make_matrix(rule: AttentionRule, text: RuleText) -> Numbers:
 
 
 def make_matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> Numbers:
-    """Return [rule, query, key], the :func:`make_matrix` of each rule with these numbers in RULES."""
-    marks = np.stack([RULES[number].mark(text) for number in numbers]) & text.visible
+    """Return [rule, query, key], the matrix (:func:`make_matrix`) of each rule with these numbers in RULES."""
+    marks = np.stack([RULES[number].mark(text) for number in numbers]) & text.is_visible
     counts = marks.sum(axis=2, keepdims=True)
     shares: Numbers = marks / np.maximum(counts, 1)
     return shares
@@ -397,20 +397,20 @@ def predict(shares: Numbers, text: RuleText) -> Numbers:
 
 
 def iter_predictions(mixtures: Sequence[Numbers], text: RuleText) -> Iterator[Numbers]:
-    """Yield the :func:`predict` of each of several mixtures. Each rule is applied to the text only once."""
-    used_rules = [np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN) for shares in mixtures]
+    """Yield the prediction (:func:`predict`) of each of several mixtures. Each rule is applied only once."""
+    used_rules = [np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), UNIFORM_RULE) for shares in mixtures]
     numbers = np.unique(np.concatenate(used_rules))
     rules = make_matrices(text, numbers)  # [rule, query, key]
-    even = rules[numbers == EVEN][0]
+    uniform = rules[numbers == UNIFORM_RULE][0]
     for shares, rule_numbers in zip(mixtures, used_rules, strict=True):
         used_matrices, used_shares = rules[np.searchsorted(numbers, rule_numbers)], shares[:, :, rule_numbers]
         applies = used_matrices.any(axis=2).astype(float)  # [rule, query]
-        result = np.empty((shares.shape[1], *even.shape))
-        for number in np.unique(text.classes):
-            queries = np.flatnonzero(text.classes == number)
-            total = used_shares[number] @ applies[:, queries]  # [head, query]
-            cells = np.tensordot(used_shares[number], used_matrices[:, queries], axes=1)
+        result = np.empty((shares.shape[1], *uniform.shape))
+        for token_class in np.unique(text.classes):
+            queries = np.flatnonzero(text.classes == token_class)
+            total = used_shares[token_class] @ applies[:, queries]  # [head, query]
+            cells = np.tensordot(used_shares[token_class], used_matrices[:, queries], axes=1)
             result[:, queries] = np.where(
-                total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], even[queries]
+                total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], uniform[queries]
             )
         yield result

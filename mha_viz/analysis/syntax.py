@@ -56,7 +56,7 @@ class Tree(NamedTuple):
         heads: [word], −1 for roots.
         relations: [word], index into :attr:`Relations.names`, −1 for roots.
         upos: [word], index into :attr:`Relations.upos`.
-        rows: those of :attr:`Relations.rows` that have a case.
+        rows: the indices in :attr:`Relations.rows` of the rows with a case.
         ruled: [2, row, word] for these rows, whether the rule of the row finds the head of a dependent, and whether it
             finds, from a head, one of its dependents.
     """
@@ -121,17 +121,17 @@ class Relations:
         upos = np.array([self._upos[w.upos] for w in sentence.words], np.intp)
         rows = np.flatnonzero(self.member[relations[relations >= 0]].any(axis=0))
         ruled = np.zeros((2, len(rows), len(heads)), bool)
-        for place, row in enumerate(rows.tolist()):
-            in_row = (relations >= 0) & self.member[relations, row].astype(bool)
+        for index, row in enumerate(rows.tolist()):
+            is_in_row = (relations >= 0) & self.member[relations, row].astype(bool)
             for seeker in range(2):
                 rule = rules.get((seeker, self.rows[row]))
                 if rule is None or not rule.tags:
                     continue
                 answer = find_nearest_words(self._mark_rule(rule)[upos], rule.side)
                 if seeker == 0:
-                    ruled[0, place] = in_row & (answer == heads)
+                    ruled[0, index] = is_in_row & (answer == heads)
                 else:
-                    ruled[1, place] = (answer >= 0) & (heads[answer] == np.arange(len(heads))) & in_row[answer]
+                    ruled[1, index] = (answer >= 0) & (heads[answer] == np.arange(len(heads))) & is_in_row[answer]
         return Tree(heads, relations, upos, rows, ruled)
 
     def mark_named(self, rules: RulesByRow) -> npt.NDArray[np.bool_]:
@@ -195,8 +195,8 @@ class Syntax:
         half = (np.array(numbers) % 2)[sentences.sentence]  # [word]
         document = np.array(documents or [0] * len(numbers), np.intp)[sentences.sentence]
         bins = relations + names * (half + len(HALVES) * document)  # [word]: document, half and relation
-        down = row[:, governors] == words  # [head, dependent]: its head's row points to it
-        hits = (row[:, words] == governors, column[:, words] == governors, down)
+        down_hits = row[:, governors] == words  # [head, dependent]: the row of its governor points to it
+        hits = (row[:, words] == governors, column[:, words] == governors, down_hits)
         right = self.sums["correct"]  # [document, half, direction, relation, head]
         for direction, is_hit in enumerate(hits):
             head, dependent = np.nonzero(is_hit)
@@ -204,43 +204,43 @@ class Syntax:
             right[:, :, direction] += counts.reshape(right[:, :, 0].shape).astype(np.int32)
         self._count_both(sentences, hits, words, half)
         self._count_kinds(sentences, half, document)
-        not_punct = ~self._punct[relations[words]]
-        self.sums["edges"] += np.count_nonzero((hits[0] | down)[:, not_punct], axis=1)
-        self.sums["edge_count"] += np.count_nonzero(not_punct)
+        is_scored = ~self._punct[relations[words]]
+        self.sums["edges"] += np.count_nonzero((hits[0] | down_hits)[:, is_scored], axis=1)
+        self.sums["edge_count"] += np.count_nonzero(is_scored)
 
     def _count_both(self, sentences: JoinedSentences, hits: Sequence[Hits], words: Indices, half: Indices) -> None:
         """Count the cases that both a head and the rule of the row get right."""
-        in_row = self.relations.member[sentences.relations[words]].T.astype(bool)  # [row, dependent]
-        ruled = sentences.ruled[0][:, words], sentences.ruled[1][:, sentences.heads[words]] & in_row
+        is_in_row = self.relations.member[sentences.relations[words]].T.astype(bool)  # [row, dependent]
+        ruled = sentences.ruled[0][:, words], sentences.ruled[1][:, sentences.heads[words]] & is_in_row
         for direction, is_hit in enumerate(hits):
             for number in range(len(HALVES)):
-                in_half = half[words] == number
-                by_rule, by_head = (a[:, in_half].astype(np.float32) for a in (ruled[direction == 2], is_hit))
-                self.sums["both"][number, direction] += (by_rule @ by_head.T).astype(np.int64)
+                is_in_half = half[words] == number
+                rule_hits, head_hits = (a[:, is_in_half].astype(np.float32) for a in (ruled[direction == 2], is_hit))
+                self.sums["both"][number, direction] += (rule_hits @ head_hits.T).astype(np.int64)
 
     def _count_kinds(self, sentences: JoinedSentences, half: Indices, document: Indices) -> None:
         """Count kind and choice, in sentences with two or more words of the gold word's kind."""
         kinds = sentences.kinds
         for direction, kind_cases in enumerate((kinds.of_dependents, kinds.of_dependents, kinds.of_heads)):
-            pointed = (sentences.column if direction == 1 else sentences.row)[:, kind_cases.word]  # [head, case]
-            is_kind = sentences.upos[pointed] == kind_cases.tag
+            targets = (sentences.column if direction == 1 else sentences.row)[:, kind_cases.word]  # [head, case]
+            is_kind = sentences.upos[targets] == kind_cases.tag
             if direction == 2:
-                pointed_relations = sentences.relations[pointed]
-                base = np.where(pointed_relations >= 0, self.relations.base_indices[pointed_relations], -1)
-                is_right = is_kind & (sentences.heads[pointed] == kind_cases.word) & (base == kind_cases.base)
+                target_relations = sentences.relations[targets]
+                base = np.where(target_relations >= 0, self.relations.base_indices[target_relations], -1)
+                is_right = is_kind & (sentences.heads[targets] == kind_cases.word) & (base == kind_cases.base)
             else:
-                is_right = pointed == sentences.heads[kind_cases.word]
+                is_right = targets == sentences.heads[kind_cases.word]
             is_right &= is_kind
             left, right = (is_kind & is_nearest for is_nearest in kind_cases.nearest)
             answers = (is_kind, is_right, left, right, is_right & left, is_right & right, is_kind * kind_cases.chance)
             quantities = np.stack([answer.T for answer in answers], axis=2, dtype=np.float64)  # [case, head, count]
-            places = np.stack((document[kind_cases.word], half[kind_cases.word], kind_cases.base))
-            order = np.lexsort(places[::-1])
-            starts = np.flatnonzero(np.diff(places[:, order], prepend=-1).any(axis=0))
+            cells = np.stack((document[kind_cases.word], half[kind_cases.word], kind_cases.base))
+            order = np.lexsort(cells[::-1])
+            starts = np.flatnonzero(np.diff(cells[:, order], prepend=-1).any(axis=0))
             if not starts.size:
                 continue
             totals = np.add.reduceat(quantities[order], starts, axis=0)
-            documents, halves, bases = places[:, order[starts]]
+            documents, halves, bases = cells[:, order[starts]]
             np.add.at(self.sums["choices"][:, direction], (halves, bases), totals)
             kind_totals = totals[..., : len(KIND_COUNTS)].astype(np.int32)
             np.add.at(self.sums["kinds"][:, direction], (documents, bases), kind_totals)
@@ -263,7 +263,7 @@ class GoldCounts(NamedTuple):
 def find_best_offset(right: Counts) -> tuple[int, int]:
     """Return the offset with the most right cases, and their number, from counts [offset].
 
-    Of equal offsets, the nearer is chosen, then the negative one.
+    Of equally good offsets, the nearer is chosen, then the negative one.
     """
     best = int(right.argmax())
     return OFFSETS[best], int(right[best])
@@ -303,13 +303,13 @@ def count_cases(
     ``documents`` has the document of each sentence from number ``first`` on, and the number of documents.
     """
     n = np.zeros((documents.count, len(HALVES), len(DIRECTIONS), len(relations.rows)), np.int64)
-    by_rule = np.zeros_like(n)
+    rule_correct = np.zeros_like(n)
     for number, tree in trees:
-        place = documents.numbers[number - first], number % 2
-        n[place] += _count_cases(relations, tree)
+        cell = documents.numbers[number - first], number % 2
+        n[cell] += _count_cases(relations, tree)
         if len(tree.heads) > 1:
-            by_rule[place][:, tree.rows] += tree.ruled.sum(axis=2)[[0, 0, 1]]
-    return n, by_rule
+            rule_correct[cell][:, tree.rows] += tree.ruled.sum(axis=2)[[0, 0, 1]]
+    return n, rule_correct
 
 
 def _count_cases(relations: Relations, tree: Tree) -> Counts:
@@ -317,11 +317,11 @@ def _count_cases(relations: Relations, tree: Tree) -> Counts:
     dependents = np.flatnonzero(tree.heads >= 0)
     if len(tree.heads) < 2 or not dependents.size:
         return np.zeros((len(DIRECTIONS), len(relations.rows)), np.int64)
-    by_dependent = relations.member[tree.relations[dependents]].sum(axis=0)
+    dependent_counts = relations.member[tree.relations[dependents]].sum(axis=0)
     # [word, row]: whether it has such a dependent
     has_dependent = np.zeros((len(tree.heads), len(relations.rows)), bool)
     np.logical_or.at(has_dependent, tree.heads[dependents], relations.member[tree.relations[dependents]].astype(bool))
-    return np.stack((by_dependent, by_dependent, has_dependent.sum(axis=0)))
+    return np.stack((dependent_counts, dependent_counts, has_dependent.sum(axis=0)))
 
 
 class Pointers(NamedTuple):
@@ -384,11 +384,11 @@ def collect_kinds(relations: Relations, tree: Tree) -> Kinds:
     dependents = np.flatnonzero(heads >= 0)
     governors = heads[dependents]
     base = relations.base_indices[tree.relations[dependents]] if dependents.size else governors
-    first: dict[tuple[int, int], int] = {}  # (head, base relation) → its first dependent
+    first_dependents: dict[tuple[int, int], int] = {}  # (head, base relation) → its first dependent
     for dependent, pair in zip(dependents.tolist(), zip(governors.tolist(), base.tolist(), strict=True), strict=True):
-        first.setdefault(pair, dependent)
-    words, names = (np.array([pair[part] for pair in first], np.intp) for part in range(2))
-    tags = upos[np.array([*first.values()], np.intp)]
+        first_dependents.setdefault(pair, dependent)
+    words, names = (np.array([pair[part] for pair in first_dependents], np.intp) for part in range(2))
+    tags = upos[np.array([*first_dependents.values()], np.intp)]
     is_dependent = (governors == words[:, None]) & (base == names[:, None])  # [case, dependent]: whether it is right
     is_right = np.zeros((len(words), n + 1), bool)  # [case, word]; the last column stands for no word
     is_right[:, dependents] = is_dependent
@@ -407,9 +407,9 @@ def collect_kinds(relations: Relations, tree: Tree) -> Kinds:
 
     hits = nearest[:, upos[governors], dependents] == governors
     dependent_cases = keep_choices(dependents, base, upos[governors], np.ones(len(governors)), hits)
-    right_of_tag = (is_dependent & (upos[dependents] == tags[:, None])).sum(axis=1)
+    right_counts = (is_dependent & (upos[dependents] == tags[:, None])).sum(axis=1)
     hits = is_right[np.arange(len(words)), nearest[:, tags, words]]
-    return Kinds(dependent_cases, keep_choices(words, names, tags, right_of_tag, hits))
+    return Kinds(dependent_cases, keep_choices(words, names, tags, right_counts, hits))
 
 
 class JoinedSentences(NamedTuple):
@@ -444,8 +444,8 @@ def join_sentences(relations: Relations, blocks: Sequence[Weights], trees: Seque
     lengths = np.array([len(tree.heads) for tree in trees], np.intp)
     starts = np.cumsum(lengths) - lengths
     first = np.repeat(starts, lengths)
-    pointed = [find_pointers(block) for block in blocks]
-    row, column = (np.concatenate(words, axis=1) + first for words in zip(*pointed, strict=True))
+    pointers = [find_pointers(block) for block in blocks]
+    row, column = (np.concatenate(words, axis=1) + first for words in zip(*pointers, strict=True))
     heads, names, upos = (np.concatenate(values) for values in zip(*(tree[:3] for tree in trees), strict=True))
     heads += first * (heads >= 0)
     ruled = np.zeros((2, len(relations.rows), len(heads)), bool)
@@ -467,23 +467,23 @@ class Arc(NamedTuple):
 
     Attributes:
         word: the word in question.
-        pointed: the answer.
+        answer: the word to which the head points.
         gold: the right answers; a single one, or for a head's row all dependents.
         relation: the gold relation.
     """
 
     word: int
-    pointed: int
+    answer: int
     gold: tuple[int, ...]
     relation: str
 
     @property
     def is_right(self) -> bool:
         """True if the answer is right."""
-        return self.pointed in self.gold
+        return self.answer in self.gold
 
 
-def list_arcs(sentence: Sentence, pointed: Pointers, head: int, relation: str, direction: str) -> tuple[Arc, ...]:
+def list_arcs(sentence: Sentence, pointers: Pointers, head: int, relation: str, direction: str) -> tuple[Arc, ...]:
     """Return the cases of a relation (with or without subtype) in a sentence, with one head's answers."""
     dependents = [
         (word, gold_word.head, gold_word.relation)
@@ -492,7 +492,7 @@ def list_arcs(sentence: Sentence, pointed: Pointers, head: int, relation: str, d
     ]
     if direction == "head_row":
         words = sorted({governor for _, governor, _ in dependents})
-        dependents_of = {word: tuple(d for d, governor, _ in dependents if governor == word) for word in words}
-        return tuple(Arc(word, int(pointed.row[head, word]), dependents_of[word], relation) for word in words)
-    answers = (pointed.row if direction == "dep_to_head" else pointed.column)[head]
+        dependents_by_word = {word: tuple(d for d, governor, _ in dependents if governor == word) for word in words}
+        return tuple(Arc(word, int(pointers.row[head, word]), dependents_by_word[word], relation) for word in words)
+    answers = (pointers.row if direction == "dep_to_head" else pointers.column)[head]
     return tuple(Arc(word, int(answers[word]), (governor,), name) for word, governor, name in dependents)

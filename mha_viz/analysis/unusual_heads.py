@@ -6,14 +6,14 @@ coreference, if a third-person pronoun gives it to an earlier word. In texts wit
 delimiter (Clark et al. 2019, section 3.2). Only gold annotation can tell whether the link is the relation.
 
 Up to three *unusual* findings are put in plain words, each about one head and one token. Each kind of finding is a row
-of :data:`KINDS`: its name, whether it names words of the text, its threshold, and a function that yields candidates.
-The first finding is what a third-person pronoun refers to, if a head is known for coreference: the largest link of such
+of :data:`KINDS`: its name, whether it names words of the text, its threshold, and a function that yields candidates. If
+a head is known for coreference, the first finding is the referent of a third-person pronoun: the largest link of such
 heads from a pronoun to an earlier noun or name, however unusual it is. The surprise of any other candidate is measured
 in bits: its share of attention times the logarithm to base 2 of that share over the expected share. The expected share
-is the mean of all heads in this text, or of this head over a corpus (:data:`Habits`), whichever is more; for
-a link, also what the head gives elsewhere in the text to that key, and at that distance. This is a term of a
-Kullback–Leibler divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are dropped, so
-what a head does in every text is reported only where it does it more than usual.
+is the mean of all heads in this text, or of this head over a corpus (:data:`Habits`), whichever is more; for a link,
+also what the head gives elsewhere in the text to that key, and at that distance. This is a term of a Kullback–Leibler
+divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are dropped, so what a head does in
+every text is reported only where it does it more than usual.
 
 Never reported are links between two function words, links that begin or end at a word that was read as [UNK], and links
 between the subwords of one word.
@@ -65,9 +65,9 @@ def find_active(findings: Sequence[Finding], attention: Attention) -> tuple[bool
     heads = [*dict.fromkeys(f.head for f in own_findings)]
     head_reading = attention.only(heads) if heads else attention
     is_active: dict[Finding, bool] = {}
-    for measure, limit, decided in _iter_measures(own_findings, len(attention.text)):
+    for measure, limit, decided_findings in _iter_measures(own_findings, len(attention.text)):
         values = dict(zip(heads, measure(head_reading)[0], strict=True))
-        is_active |= {f: bool(values[f.head] >= limit) for f in decided}
+        is_active |= {f: bool(values[f.head] >= limit) for f in decided_findings}
     return tuple(is_active.get(f, False) for f in findings)
 
 
@@ -76,24 +76,24 @@ def _iter_measures(
 ) -> Iterator[tuple[metrics.MetricFunction, float, list[Finding]]]:
     """Yield each measure, the value that it has to reach, and the roles that it decides."""
     next_float = math.nextafter  # "more than" a limit means at least the next float
-    linking = dict(zip(LINKING_ROLES, (_find_strongest, _find_strongest_from_pronouns), strict=True))
-    for role, measure in linking.items():
-        with_role = [f for f in findings if f.role == role]
-        if with_role:
-            yield measure, next_float(MIN_LINK_SHARE, 1), with_role
-    for detail in dict.fromkeys(f.detail for f in findings if f.role not in linking):
-        with_detail = [f for f in findings if f.detail == detail]
-        role = with_detail[0].role
+    link_measures = dict(zip(LINKING_ROLES, (_find_strongest, _find_strongest_from_pronouns), strict=True))
+    for role, measure in link_measures.items():
+        role_findings = [f for f in findings if f.role == role]
+        if role_findings:
+            yield measure, next_float(MIN_LINK_SHARE, 1), role_findings
+    for detail in dict.fromkeys(f.detail for f in findings if f.role not in link_measures):
+        detail_findings = [f for f in findings if f.detail == detail]
+        role = detail_findings[0].role
         if role == "position":
-            by_mass = [f for f in with_detail if math.isnan(f.low)]
-            by_share = [f for f in with_detail if not math.isnan(f.low)]
-            yield from ((_MEASURES[detail], next_float(MASS_THRESHOLD, 1), part) for part in (by_mass,) if part)
-            by_maxima = partial(metrics.compute_maxima_share, offset=OFFSETS_BY_DETAIL[detail])
-            yield from ((by_maxima, MAXIMA_THRESHOLD, part) for part in (by_share,) if part)
+            mass_findings = [f for f in detail_findings if math.isnan(f.low)]
+            share_findings = [f for f in detail_findings if not math.isnan(f.low)]
+            yield from ((_MEASURES[detail], next_float(MASS_THRESHOLD, 1), part) for part in (mass_findings,) if part)
+            measure_maxima = partial(metrics.compute_maxima_share, offset=OFFSETS_BY_DETAIL[detail])
+            yield from ((measure_maxima, MAXIMA_THRESHOLD, part) for part in (share_findings,) if part)
         elif role == "delimiter":
-            yield _MEASURES[detail], next_float(DELIMITER_THRESHOLD, 1), with_detail
+            yield _MEASURES[detail], next_float(DELIMITER_THRESHOLD, 1), detail_findings
         else:
-            yield _MEASURES[detail], BROAD_THRESHOLD * math.log(n), with_detail
+            yield _MEASURES[detail], BROAD_THRESHOLD * math.log(n), detail_findings
 
 
 def _find_strongest(attention: Attention) -> metrics.PerHead:
@@ -106,15 +106,16 @@ def _find_strongest(attention: Attention) -> metrics.PerHead:
 
 def _find_strongest_from_pronouns(attention: Attention) -> metrics.PerHead:
     """Return [layer, head], the largest share of attention from a third-person pronoun to an earlier word."""
-    return np.asarray(_find_strongest_between(attention, english.is_pronoun, earlier=True))
+    return np.asarray(_find_strongest_between(attention, english.is_pronoun, only_earlier=True))
 
 
 def _find_strongest_between(
-    attention: Attention, is_query_word: Callable[[str], bool], earlier: bool = False
+    attention: Attention, is_query_word: Callable[[str], bool], only_earlier: bool = False
 ) -> metrics.PerHead:
     """Return [layer, head], the largest share of attention between two words.
 
-    Only words for which ``is_query_word`` is True count as queries and, with ``earlier``, only earlier words as keys.
+    Only words for which ``is_query_word`` is True count as queries, and with ``only_earlier``, only earlier words as
+    keys.
     """
     words = attention.by_words()
     text = words.text
@@ -122,21 +123,21 @@ def _find_strongest_between(
     block = words.weights[:, :, ordinary][..., ordinary]
     is_query_index = np.array([is_query_word(text.tokens[i].text) for i in ordinary], bool)
     distances = np.subtract.outer(ordinary, ordinary)  # [query, key]: how many words back the key is
-    is_allowed = is_query_index[:, None] & (distances > 0 if earlier else distances != 0)
+    is_allowed = is_query_index[:, None] & (distances > 0 if only_earlier else distances != 0)
     if not is_allowed.any():
         return np.zeros(block.shape[:2])
     strongest: metrics.PerHead = np.where(is_allowed, block, 0).max(axis=(2, 3)).astype(np.float64)
     return strongest
 
 
-# ---- What is unusual ----------------------------------------------------------------------------------------
+# ---- unusual findings ---------------------------------------------------------------------------------------
 
 MAX_FINDINGS = 3  # maximum number of findings per text
 MAX_WORDS = 128  # longer texts have no findings, except about a pronoun
 MAX_TOKENS = 1_024  # maximum number of words for a finding about a pronoun, which needs the matrices of few heads
-MIN_BITS = 0.5  # bits
+MIN_BITS = 0.5  # least surprise of a finding
 MIN_WORDS = 3  # minimum number of words that can show a pattern
-MIN_PATTERN = 0.5  # least share for a pattern
+MIN_PATTERN = 0.5  # least share of attention for a pattern
 MIN_LINK, MIN_DISTANCE = 0.25, 2  # least weight of a link, and least distance of its ends in words
 WEAK_LINK = 0.3  # a link from a pronoun with a smaller weight is called weak
 MIN_PRONOUN_LINK = 0.05  # a link from a pronoun with a smaller weight is dropped, because its line has no number
@@ -181,8 +182,8 @@ class WordReading:
         self.special = np.array(text.special, bool)
         self.marks = np.array([is_punctuation(word) for word in self.words], bool) & ~self.special
         self.is_known = np.array([token.known for token in text.tokens], bool)  # not read as [UNK]
-        self.plain = np.flatnonzero(~(self.special | self.marks))
-        self.language = languages.detect_language([self.words[i] for i in self.plain])
+        self.ordinary_words = np.flatnonzero(~(self.special | self.marks))
+        self.language = languages.detect_language([self.words[i] for i in self.ordinary_words])
 
     @cached_property
     def weights(self) -> Weights:
@@ -193,7 +194,7 @@ class WordReading:
     @cached_property
     def rows(self) -> Values:
         """[head, key]: the mean row of a head over ordinary words."""
-        rows: Values = self.weights[:, self.plain].mean(1, dtype=np.float64)
+        rows: Values = self.weights[:, self.ordinary_words].mean(1, dtype=np.float64)
         return rows
 
     def get_habit(self, key: str | int) -> Values:
@@ -207,18 +208,18 @@ class WordReading:
 
         There are none in a text in another language than English, or in a program.
         """
-        typed = self.attention.text
-        is_english = self.language in ("", languages.ENGLISH) and not english.is_code(f"{typed.text}\n{typed.pair}")
+        text = self.attention.text
+        is_english = self.language in ("", languages.ENGLISH) and not english.is_code(f"{text.text}\n{text.pair}")
         pronouns: Flags = (
             np.array([is_english and english.is_pronoun(word) for word in self.words], bool) & self.is_known
         )
         return pronouns
 
     @cached_property
-    def functions(self) -> Flags:
+    def function_words(self) -> Flags:
         """[word]: whether it is a function word of the text's language."""
-        functions: Flags = np.array([languages.is_function_word(word, self.language) for word in self.words], bool)
-        return functions
+        function_words: Flags = np.array([languages.is_function_word(word, self.language) for word in self.words], bool)
+        return function_words
 
     @cached_property
     def nouns(self) -> Flags:
@@ -227,21 +228,20 @@ class WordReading:
         A sentence begins after a special token, as after a full stop.
         """
         words = ["." if special else word for word, special in zip(self.words, self.special, strict=True)]
-        nouns: Flags = np.array(english.find_nouns(words), bool) & self.is_known & ~self.functions
+        nouns: Flags = np.array(english.find_nouns(words), bool) & self.is_known & ~self.function_words
         return nouns
 
     @cached_property
-    def reportable(self) -> Flags:
+    def is_reportable(self) -> Flags:
         """[query, key]: the links that may be reported.
 
         They do not join two function words. From a pronoun they lead only to an earlier noun or name, because readers
-        take the other end for what the pronoun refers to.
+        take the other end for the pronoun's referent.
         """
-        pairs = np.logical_and.outer(self.is_known, self.is_known) & ~np.logical_and.outer(
-            self.functions, self.functions
-        )
-        reportable: Flags = pairs & (~self.pronouns[:, None] | self.referents)
-        return reportable
+        pairs = np.logical_and.outer(self.is_known, self.is_known)
+        pairs &= ~np.logical_and.outer(self.function_words, self.function_words)
+        is_reportable: Flags = pairs & (~self.pronouns[:, None] | self.referents)
+        return is_reportable
 
     @cached_property
     def referents(self) -> Flags:
@@ -295,7 +295,7 @@ class Kind(NamedTuple):
         min_share: the least share for it.
         find: yields its candidates in a reading.
         most: how many of them are reported, each of another head and another word.
-        longest: the maximum number of words of a text for which it is reported.
+        max_words: the maximum number of words of a text for which it is reported.
     """
 
     name: str
@@ -303,7 +303,7 @@ class Kind(NamedTuple):
     min_share: float
     find: Callable[[WordReading, str, float], Candidates]
     most: int = 1
-    longest: int = MAX_WORDS
+    max_words: int = MAX_WORDS
 
 
 def compute_surprise(value: float, expected: float) -> float:
@@ -321,10 +321,10 @@ def _make_offset_finder(offset: int, phrase: str) -> Callable[[WordReading, str,
 
     def find(reading: WordReading, kind: str, min_share: float) -> Candidates:
         values, habits = reading.average_at(offset), reading.get_habit(offset)
-        for place in np.flatnonzero(values >= min_share):
-            head, value, habit = reading.heads[place], float(values[place]), float(habits[place])
+        for head_index in np.flatnonzero(values >= min_share):
+            head, value, habit = reading.heads[head_index], float(values[head_index]), float(habits[head_index])
             words = (f"{head} {phrase} ({_write_share(value, habit)}).",)
-            query = reading.find_strongest_at(int(place), offset)
+            query = reading.find_strongest_at(int(head_index), offset)
             yield Unusual(kind, head, value, compute_surprise(value, max(values.mean(), habit)), words, query)
 
     return find
@@ -336,7 +336,7 @@ def _find_referents(reading: WordReading, kind: str, min_share: float) -> Candid
     if not coreference_heads or not reading.referents.any():
         return
     links = np.where(reading.referents, reading.attention.only(coreference_heads).by_words().weights[0], -1)
-    number, query, key = (int(place) for place in np.unravel_index(links.argmax(), links.shape))
+    number, query, key = (int(index) for index in np.unravel_index(links.argmax(), links.shape))
     head, value = coreference_heads[number], float(links[number, query, key])
     if value >= min_share:
         ending = f"”, {decimal(value)} (weak)." if value < WEAK_LINK else f"” ({decimal(value)})."
@@ -346,56 +346,58 @@ def _find_referents(reading: WordReading, kind: str, min_share: float) -> Candid
 
 def _find_links(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find unexpected links between two ordinary words."""
-    plain, count = reading.plain, len(reading.words)
-    if len(plain) < MIN_WORDS:
+    indices, count = reading.ordinary_words, len(reading.words)
+    if len(indices) < MIN_WORDS:
         return
-    block = reading.weights[:, plain[:, None], plain].astype(np.float64)  # [head, query, key]
-    distances = np.abs(np.subtract.outer(plain, plain))
-    usual, columns = np.maximum(block.mean(0), 1 / count), block.sum(1)
+    block = reading.weights[:, indices[:, None], indices].astype(np.float64)  # [head, query, key]
+    distances = np.abs(np.subtract.outer(indices, indices))
+    usual_shares, column_sums = np.maximum(block.mean(0), 1 / count), block.sum(1)
     diagonal = cache(lambda offset: np.diagonal(block, offset, 1, 2).sum(1))  # [head]
     habit = cache(reading.get_habit)  # [head], of an offset
-    is_allowed = (distances >= MIN_DISTANCE) & reading.reportable[plain[:, None], plain]
-    for place, i, j in zip(*np.nonzero((block >= min_share) & is_allowed), strict=True):
-        value, (query, key), other_words = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
-        to_key = (columns[place, j] - value) / other_words  # mean weight of the other words on this key
-        at_distance = (diagonal(j - i)[place] - value) / max(other_words - abs(j - i), 1)
-        surprise = compute_surprise(value, max(usual[i, j], to_key, at_distance, habit(int(key - query))[place]))
+    is_allowed = (distances >= MIN_DISTANCE) & reading.is_reportable[indices[:, None], indices]
+    for head_index, i, j in zip(*np.nonzero((block >= min_share) & is_allowed), strict=True):
+        value, query, key = float(block[head_index, i, j]), indices[i], indices[j]
+        other_words = len(indices) - 1
+        key_mean = (column_sums[head_index, j] - value) / other_words  # mean weight of the other words on this key
+        distance_mean = (diagonal(j - i)[head_index] - value) / max(other_words - abs(j - i), 1)
+        expected = max(usual_shares[i, j], key_mean, distance_mean, habit(int(key - query))[head_index])
+        surprise = compute_surprise(value, expected)
         if surprise < MIN_BITS:
             continue
         query_word, key_word = reading.words[query], reading.words[key]
         middle = "” to another “" if query_word.casefold() == key_word.casefold() else "” to “"
-        words = (f"{reading.heads[place]} links “", query_word, middle, key_word, f"” ({decimal(value)}).")
-        places = reading.pieces[query], reading.pieces[key]
-        yield Unusual(kind, reading.heads[place], value, surprise, words, *places)
+        words = (f"{reading.heads[head_index]} links “", query_word, middle, key_word, f"” ({decimal(value)}).")
+        tokens = reading.pieces[query], reading.pieces[key]
+        yield Unusual(kind, reading.heads[head_index], value, surprise, words, *tokens)
 
 
 def _find_marks(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find heads that give most of their attention to one punctuation mark."""
     habits = reading.get_habit("punctuation")
-    for key in np.flatnonzero(reading.marks & reading.is_known) if len(reading.plain) >= MIN_WORDS else ():
+    for key in np.flatnonzero(reading.marks & reading.is_known) if len(reading.ordinary_words) >= MIN_WORDS else ():
         values = reading.rows[:, key]
-        for place in np.flatnonzero(values >= min_share):
-            value, habit = float(values[place]), float(habits[place])
+        for head_index in np.flatnonzero(values >= min_share):
+            value, habit = float(values[head_index]), float(habits[head_index])
             ending = f"” from everywhere ({_write_share(value, habit)})."
-            words = (f"{reading.heads[place]} looks at “", reading.words[key], ending)
-            query = reading.plain[np.argmax(reading.weights[place, reading.plain, key])]
-            places = reading.pieces[query], reading.pieces[key]
-            yield Unusual(
-                kind, reading.heads[place], value, compute_surprise(value, max(values.mean(), habit)), words, *places
-            )
+            words = (f"{reading.heads[head_index]} looks at “", reading.words[key], ending)
+            query = reading.ordinary_words[np.argmax(reading.weights[head_index, reading.ordinary_words, key])]
+            tokens = reading.pieces[query], reading.pieces[key]
+            surprise = compute_surprise(value, max(values.mean(), habit))
+            yield Unusual(kind, reading.heads[head_index], value, surprise, words, *tokens)
 
 
 def _find_even(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find heads that attend to everything alike, by the entropy of their rows as a share of the largest possible."""
-    if len(reading.plain) < MIN_WORDS:
+    if len(reading.ordinary_words) < MIN_WORDS:
         return
     attention, habits = reading.attention, reading.get_habit("normalised")
     nats = entropy(attention.weights.reshape(len(reading.heads), *attention.weights.shape[2:])).mean(-1)
     values = nats / math.log(len(attention.text))
-    for place in np.flatnonzero(values >= min_share):
-        value, words = float(values[place]), (f"{reading.heads[place]} looks at all words alike.",)
-        surprise = compute_surprise(value, max(values.mean(), habits[place]))
-        yield Unusual(kind, reading.heads[place], value, surprise, words, reading.pieces[reading.plain[0]])
+    for head_index in np.flatnonzero(values >= min_share):
+        value, words = float(values[head_index]), (f"{reading.heads[head_index]} looks at all words alike.",)
+        surprise = compute_surprise(value, max(values.mean(), habits[head_index]))
+        token = reading.pieces[reading.ordinary_words[0]]
+        yield Unusual(kind, reading.heads[head_index], value, surprise, words, token)
 
 
 def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
@@ -403,25 +405,25 @@ def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
 
     The expected share is at least a half.
     """
-    active_heads = {f.head for f, shows in reading.roles.items() if shows}
+    active_heads = {f.head for f, active in reading.roles.items() if active}
     linking_heads = {f.head for f in reading.roles if f.role in LINKING_ROLES} - active_heads
-    usual = np.maximum(reading.get_habit("cls"), reading.get_habit("sep"))
-    for head in sorted(linking_heads.intersection(reading.heads)) if len(reading.plain) else ():
-        place = reading.heads.index(head)
-        row = np.where(reading.special, reading.rows[place], 0)
+    usual_shares = np.maximum(reading.get_habit("cls"), reading.get_habit("sep"))
+    for head in sorted(linking_heads.intersection(reading.heads)) if len(reading.ordinary_words) else ():
+        head_index = reading.heads.index(head)
+        row = np.where(reading.special, reading.rows[head_index], 0)
         key = int(row.argmax())
         value = float(row[key])
         if value >= min_share:
             words = (f"Most of {head}’s attention goes to ", reading.words[key], ", as when it finds nothing to link.")
-            query = reading.plain[np.argmax(reading.weights[place, reading.plain, key])]
-            surprise = compute_surprise(value, max(0.5, usual[place]))
+            query = reading.ordinary_words[np.argmax(reading.weights[head_index, reading.ordinary_words, key])]
+            surprise = compute_surprise(value, max(0.5, usual_shares[head_index]))
             yield Unusual(kind, head, value, surprise, words, reading.pieces[query], reading.pieces[key])
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType({
     row.name: row
     for row in (
-        Kind("pronoun", True, MIN_PRONOUN_LINK, _find_referents, longest=MAX_TOKENS),
+        Kind("pronoun", True, MIN_PRONOUN_LINK, _find_referents, max_words=MAX_TOKENS),
         Kind("back", False, MIN_PATTERN, _make_offset_finder(-1, "looks one token back")),
         Kind("ahead", False, MIN_PATTERN, _make_offset_finder(1, "looks one token ahead")),
         Kind("link", True, MIN_LINK, _find_links, most=2),
@@ -435,29 +437,29 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
 def find_unusual(
     attention: Attention,
     roles: Sequence[Finding] = (),
-    shows: Sequence[bool] | None = None,
+    is_active: Sequence[bool] | None = None,
     habits: Habits = _NO_HABITS,
     quiet: bool = False,
 ) -> tuple[Unusual, ...]:
     """Return the most unusual findings of a reading, at most MAX_FINDINGS, each about another head and word.
 
-    What a pronoun refers to comes first, then the most unusual. There are no findings for other quantities than
+    The referent of a pronoun comes first, then the most unusual. There are no findings for other quantities than
     weights, or from one text to another. A text of more than MAX_WORDS words has only the finding about a pronoun.
 
     Args:
         attention: the reading.
         roles: the known roles of the model's heads.
-        shows: whether each role is active here (:func:`find_active`), or None to compute it.
+        is_active: whether each role is active here (:func:`find_active`), or None to compute it.
         habits: the habits of the heads over a corpus, if known.
         quiet: whether to skip kinds that name words of the text.
     """
     count = len(attention.queries.groups)
-    kinds = [row for row in KINDS.values() if count <= row.longest and not (quiet and row.names_words)]
+    kinds = [row for row in KINDS.values() if count <= row.max_words and not (quiet and row.names_words)]
     if attention.quantity != WEIGHT or attention.is_cross or not kinds:
         return ()
     heads = frozenset(attention.every_head())
-    pairs = zip(roles, find_active(roles, attention) if shows is None else shows, strict=True)
-    reading = WordReading(attention, {f: is_shown for f, is_shown in pairs if f.head in heads}, habits)
+    pairs = zip(roles, find_active(roles, attention) if is_active is None else is_active, strict=True)
+    reading = WordReading(attention, {f: active for f, active in pairs if f.head in heads}, habits)
     candidates = [candidate for row in kinds for candidate in row.find(reading, row.name, row.min_share)]
     best: list[Unusual] = []
     for candidate in sorted(candidates, key=lambda candidate: -candidate.surprise):

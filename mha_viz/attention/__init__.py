@@ -62,7 +62,7 @@ class Attention:
         queries, keys: the texts whose tokens are the rows and columns. In self-attention, where no ``keys`` are given,
             both are one object, ``text``.
         weights: [layer, head, query, key], float32 and read-only.
-        quantity: what the numbers are, a row of QUANTITIES. Rows of "weight" sum to 1, those of others need not.
+        quantity: the kind of number, a row of QUANTITIES. Rows of "weight" sum to 1, those of others need not.
         hidden: [layer, head, query], the share of the original row that was removed; 0 in a raw reading.
         made: the steps that produced the numbers, in order, as data (``attention.steps``) that reads as text. The first
             says how a model read the text ("typed", "given words") and is absent if the numbers come from elsewhere.
@@ -186,7 +186,7 @@ class Attention:
             sentence_b_start: the index of the first of ``tokens`` that belongs to a second sentence.
             sink: for a model with learned sinks, such as gpt-oss, True to add a last column, "sink", that makes each
                 row sum to 1.
-            quantity: what the numbers are. Weights in half precision are rescaled so that rows sum to 1.
+            quantity: the kind of number. Weights in half precision are rescaled so that rows sum to 1.
             model: the name of the model.
             revision: its revision.
 
@@ -194,23 +194,23 @@ class Attention:
         """
         attentions, layers = foreign_arrays.drop_empty_layers(attentions, layers)
         if foreign_arrays.is_batch(tokens):
-            per_text = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
-            per_text |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
-            common: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
+            text_options = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
+            text_options |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
+            options: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
             return [
-                cls.from_tensors(**common, **arguments)
-                for arguments in foreign_arrays.iter_texts(attentions, tokens, per_text)
+                cls.from_tensors(**options, **arguments)
+                for arguments in foreign_arrays.iter_texts(attentions, tokens, text_options)
             ]
         names = foreign_arrays.read_token_names(tokens, "tokens")
         key_names = names if keys is None else foreign_arrays.read_token_names(keys, "keys")
         has_sink = foreign_arrays.check_sink(sink, quantity)
         stack = foreign_arrays.read_layers(attentions, len(names), None if keys is None else len(key_names), has_sink)
         made = () if layers is None else make_layer_step(foreign_arrays.read_layer_numbers(layers, len(stack)))
-        guessed = foreign_arrays.find_guessed_axis(attentions, stack, is_numbered=layers is not None)
-        made = (*made, GUESSED_AXES[guessed]) if guessed else made
-        rows, queries = first = _read_axis(names, mask, text, offsets, sentence_b_start)
+        guessed_axis = foreign_arrays.find_guessed_axis(attentions, stack, is_numbered=layers is not None)
+        made = (*made, GUESSED_AXES[guessed_axis]) if guessed_axis else made
+        rows, queries = query_axis = _read_axis(names, mask, text, offsets, sentence_b_start)
         columns, key_text = (
-            first if keys is None else _read_axis(key_names, keys_mask, keys_text, keys_offsets, prefix="keys_")
+            query_axis if keys is None else _read_axis(key_names, keys_mask, keys_text, keys_offsets, prefix="keys_")
         )
         weights = _select_weights(stack, rows, columns, has_sink)
         if quantity == "weight" and len(columns) < len(key_names):
@@ -237,10 +237,11 @@ class Attention:
     ) -> Attention | list[Attention]:
         """Build a reading from attention that another library recorded.
 
-        ``cache`` is an ActivationCache of TransformerLens, what nnsight saved, or a dict or list with an entry per
-        layer: [head, query, key], [text, head, query, key], or what a module returned. Entries are recognised by names
-        and shapes. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are as for :meth:`from_tensors`.
-        Options are those of CacheOptions; with ``w_o``, the result has norms (``mha_viz.quantities.norm_weighted``).
+        ``cache`` is an ActivationCache of TransformerLens, the values that nnsight saved, or a dict or list with an
+        entry per layer: [head, query, key], [text, head, query, key], or the output of a module. Entries are recognised
+        by names and shapes. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are as for
+        :meth:`from_tensors`. Options are listed in CacheOptions; with ``w_o``, the result has norms
+        (``mha_viz.quantities.norm_weighted``).
 
         Raises ShapeError if a name is missing, and for shapes, counts and rows that do not fit.
         """
@@ -302,25 +303,22 @@ class Attention:
                 "Give the names of all tokens of the text, those of the prompt included: "
                 "tokenizer.convert_ids_to_tokens(generated.sequences[0]).",
             )
-        in_mask = [row for row in foreign_arrays.find_unmasked(mask, len(names), "mask") if row < rows]
+        unmasked_rows = [row for row in foreign_arrays.find_unmasked(mask, len(names), "mask") if row < rows]
         reading = cls.from_tensors(
             generated_weights.layers,
             names[:rows],
             keys,
             layers=layers,
-            mask=np.isin(np.arange(rows), in_mask),
+            mask=np.isin(np.arange(rows), unmasked_rows),
             keys_mask=keys_mask,
             sink=sink,
             model=model,
             revision=revision,
         )
-        prompt_length = sum(row < generated_weights.prompt for row in in_mask)
-        has_written = prompt_length < len(in_mask)
-        return (
-            replace(reading, made=(*reading.made, make_written_step(reading.queries, prompt_length)))
-            if has_written
-            else reading
-        )
+        prompt_length = sum(row < generated_weights.prompt_length for row in unmasked_rows)
+        if prompt_length == len(unmasked_rows):  # the model wrote nothing that it then read
+            return reading
+        return replace(reading, made=(*reading.made, make_written_step(reading.queries, prompt_length)))
 
     def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
         """Draw all heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figures.grid``)."""
@@ -394,13 +392,13 @@ class Attention:
         matrix: Weights = self.weights[self.layer_numbers.index(layer), number]
         return matrix
 
-    def head(self, named: Any) -> Head:
+    def head(self, name: Any) -> Head:
         """Return the head that ``[]`` would access. Raises UnknownHead.
 
         In rollout, "L3" is a layer, whose only map is number 0.
         """
         is_by_layer = QUANTITIES[self.quantity].of_layers
-        return Head.among(named, self.layer_numbers, 0 if is_by_layer else self.heads, self.model)
+        return Head.among(name, self.layer_numbers, 0 if is_by_layer else self.heads, self.model)
 
     def place(self, head: Head) -> int:
         """Return the number of a head among all heads of this reading, from 0, layer by layer."""
@@ -423,7 +421,7 @@ class Attention:
         """A digest of everything that distinguishes this reading from others.
 
         That is the model, revision, quantity and axes, every token of queries and keys, and the steps; if the numbers
-        do not follow from these, the digest includes the numbers, too. Equal readings have equal keys, also in other
+        do not follow from these, the digest includes the numbers, too. Equal readings have equal keys, even in other
         processes.
         """
         identity: list[object] = [
@@ -456,7 +454,7 @@ class Attention:
     def is_cross(self) -> bool:
         """True if rows and columns differ.
 
-        They are either those of two texts, between which there is no previous or next token, or the columns include a
+        They belong to two texts, between which there is no previous or next token, or the columns include a
         sink (:attr:`has_sink`).
         """
         return self.keys is not self.queries
@@ -540,12 +538,12 @@ class Attention:
         rows, columns = (np.flatnonzero(np.logical_not(text.special)) for text in (self.queries, self.keys))
         if not rows.size or not columns.size:
             raise EmptyText("Without special tokens nothing is left to show.", "Type at least one word.")
-        drop = np.flatnonzero(self.keys.special)
+        special_columns = np.flatnonzero(self.keys.special)
         all_columns = self.weights[:, :, rows, :]  # only rows of ordinary tokens
-        hidden = all_columns[..., drop].sum(axis=3, dtype=np.float64)
+        hidden = all_columns[..., special_columns].sum(axis=3, dtype=np.float64)
         if not QUANTITIES[self.quantity].is_share:
             sizes = np.abs(all_columns)  # [layer, head, query, key]
-            hidden = sizes[..., drop].sum(axis=3, dtype=np.float64)
+            hidden = sizes[..., special_columns].sum(axis=3, dtype=np.float64)
             hidden /= np.maximum(sizes.sum(axis=3, dtype=np.float64), 1e-12)
         return Content(
             *self._change_texts(TokenizedText.without_special), all_columns[..., columns], hidden.astype(np.float32)
@@ -559,9 +557,9 @@ class Attention:
         """
         queries, keys, weights, hidden = self.content()
         if QUANTITIES[self.quantity].is_share:
-            remaining = weights.sum(axis=3, keepdims=True)
+            row_sums = weights.sum(axis=3, keepdims=True)
             uniform = np.float32(1 / len(keys))
-            weights = np.divide(weights, remaining, out=np.full_like(weights, uniform), where=remaining > 1e-12)
+            weights = np.divide(weights, row_sums, out=np.full_like(weights, uniform), where=row_sums > 1e-12)
         hidden_before = self.hidden[:, :, np.logical_not(self.queries.special)]
         return self._apply_step(
             SPECIAL_HIDDEN,
@@ -592,12 +590,14 @@ def _read_axis(
     ``prefix`` comes before the names of arguments in messages.
     """
     rows = foreign_arrays.find_unmasked(mask, len(names), f"{prefix}mask")
-    start, second = (foreign_arrays.find_second_start(sentence_b_start, part) for part in (range(len(names)), rows))
-    typed = foreign_arrays.read_typed_text(text, offsets, len(names), start, prefix)
+    start, read_start = (
+        foreign_arrays.find_second_start(sentence_b_start, tokens) for tokens in (range(len(names)), rows)
+    )
+    typed_text = foreign_arrays.read_typed_text(text, offsets, len(names), start, prefix)
     read_names = [names[row] for row in rows]
-    if typed is None:
-        return rows, from_names(read_names, second)
-    return rows, from_offsets(read_names, [typed.offsets[row] for row in rows], typed.texts, second)
+    if typed_text is None:
+        return rows, from_names(read_names, read_start)
+    return rows, from_offsets(read_names, [typed_text.offsets[row] for row in rows], typed_text.texts, read_start)
 
 
 def _select_weights(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool) -> Weights:

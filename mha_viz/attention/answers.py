@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Numbers = npt.NDArray[np.float64]
 MAX_ERROR = 0.25  # relative error above which an estimate of a share is unreliable
-LITTLE = 0.05  # a difference of cosines or log-probabilities below this is negligible
+MIN_DIFFERENCE = 0.05  # a smaller difference of cosines or log-probabilities is negligible
 MAX_WORDS = 32  # maximum number of words that a model writes at once
 SIDES = ("query", "key", "value")  # the inputs of a head at which a path can end
 MAX_LISTED = 10  # number of words to list
@@ -29,8 +29,8 @@ MAX_LISTED = 10  # number of words to list
 class Answer(NamedTuple):
     """The answer of a model before and after heads are ablated.
 
-    For a word, ``words`` are the most probable words before, the other most probable words after, and the word of the
-    question. ``before`` and ``after`` are their probabilities, and ``divergence`` is KL(before ‖ after) over the
+    For a word, ``words`` are the most probable words before, those after, and the word of the question, each only
+    once. ``before`` and ``after`` are their probabilities, and ``divergence`` is KL(before ‖ after) over the
     vocabulary in nats. For a cosine there are no words, ``before`` and ``after`` have one number, and ``divergence`` is
     the size of its change.
     """
@@ -78,10 +78,10 @@ class Continuation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OfHeads:
+class HeadValues:
     """A number for each head on one text.
 
-    ``values`` is [layer, head], ``name`` says what they are, and ``score`` to what answer they refer.
+    ``values`` is [layer, head]; ``name`` says what is measured, and ``score`` which answer of the model it refers to.
     """
 
     model: str
@@ -105,17 +105,17 @@ def make_head_table(columns: dict[str, Numbers]) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Patched:
+class PatchResult:
     """The results of patching each head alone: the model reads ``text``, and the head's output is that on ``other``.
 
     Attributes:
-        score: the answer in words.
+        score: the score in words.
         before, after: the score on ``text`` and on ``other``.
         shares: [layer, head], the exact share of the difference that is restored: 0 for none, 1 for all, below 0 if the
             answer moves away.
         estimated: [layer, head], the shares to first order, from one forward and one backward pass (attribution
             patching).
-        to, side: for paths, the head and its "query", "key" or "value" that alone the outputs reach. ``shares`` are
+        to, side: for paths, the head and its "query", "key" or "value", which alone receive the outputs. ``shares`` are
             then NaN for heads that are not earlier, and ``estimated`` for all.
 
     If only estimates were computed, only the ``checked`` head has a share.
@@ -136,7 +136,7 @@ class Patched:
     @property
     def hardly_differs(self) -> bool:
         """True if the two answers are so close that shares of their difference mean little."""
-        return abs(self.after - self.before) < LITTLE
+        return abs(self.after - self.before) < MIN_DIFFERENCE
 
     @property
     def checked(self) -> Head | None:
@@ -165,7 +165,7 @@ class Patched:
     def correlation(self) -> float:
         """Pearson's correlation of ``estimated`` and ``shares`` over heads.
 
-        NaN if all numbers of one are equal, for paths, and if most shares are only estimated.
+        NaN if either is constant, for paths, and if most shares are only estimated.
         """
         exact, estimated = self.shares.ravel(), self.estimated.ravel()
         if np.isnan([*exact, *estimated]).any() or not (np.ptp(exact) and np.ptp(estimated)):
@@ -192,11 +192,11 @@ def find_largest_estimate(estimated: Numbers) -> Head:
 def list_tokens(before: Numbers, after: Numbers, piece: int) -> list[int]:
     """Return the tokens to list: the MAX_LISTED most probable before and after, and ``piece``.
 
-    ``before`` and ``after`` are log-probabilities [token]; tokens are listed only once, those before first. Of equal
-    tokens, the first in the vocabulary is chosen.
+    ``before`` and ``after`` are log-probabilities [token]; tokens are listed only once, the most probable before first.
+    Of equally probable tokens, the first in the vocabulary is chosen.
     """
-    firsts = [np.argsort(-logs, kind="stable")[:MAX_LISTED].tolist() for logs in (before, after)]
-    return list(dict.fromkeys([*firsts[0], *firsts[1], piece]))
+    best_before, best_after = (np.argsort(-logs, kind="stable")[:MAX_LISTED].tolist() for logs in (before, after))
+    return list(dict.fromkeys([*best_before, *best_after, piece]))
 
 
 def compute_divergences(before: Numbers, after: Numbers) -> Numbers:

@@ -22,7 +22,7 @@ LAYER_PREFIX = re.compile(r"(?:layers?|blocks?|\bh)[._]?$", re.IGNORECASE)  # te
 PATTERN = re.compile(r"hook_(attn_)?pattern$")
 MAX_ENTRIES = 200_000  # maximum number of entries of a cache
 MAX_NAMES = 6  # maximum number of names in a message
-SUM_TOLERANCE = 0.05  # rows of weights may differ from 1 by this much
+SUM_TOLERANCE = 0.05  # sums of rows may differ from 1 by this much
 
 
 class CachedStack(NamedTuple):
@@ -59,13 +59,13 @@ def find_layers(cache: Any, names: str | None = None, has_sink: bool = False) ->
         return CachedStack(layers, None, "", str(model), {})
     entries = _group_entries(cache)
     stack_name = _choose_stack(entries, names, has_sink)
-    by_layer = entries[stack_name]
-    if max(by_layer) >= MAX_ITEMS:
+    layer_entries = entries[stack_name]
+    if max(layer_entries) >= MAX_ITEMS:
         raise ShapeError(
             f"{stack_name[:80]!r} is in this cache with a number of {MAX_ITEMS:,} or more.", "Count from 0."
         )
-    numbers = sorted(by_layer)
-    layers = [_extract_weights(by_layer[layer], stack_name.replace(LAYER, str(layer))) for layer in numbers]
+    numbers = sorted(layer_entries)
+    layers = [_extract_weights(layer_entries[layer], stack_name.replace(LAYER, str(layer))) for layer in numbers]
     if PATTERN.search(stack_name):  # TransformerLens may drop the axis of texts, but not that of heads
         layers = [layer[None] if len(getattr(layer, "shape", ())) == 3 else layer for layer in layers]
     return CachedStack(layers, numbers, stack_name, str(model), entries)
@@ -82,15 +82,15 @@ def _group_entries(cache: Any) -> dict[str, dict[int, Any]]:
         numbers = [*NUMBER.finditer(name)]
         if numbers:
             after_prefix = (match for match in numbers if LAYER_PREFIX.search(name, 0, match.start()))
-            separate = (match for match in numbers if _is_separate(name, match))
-            number_match = next(chain(after_prefix, separate), numbers[0])
+            separate_numbers = (match for match in numbers if _is_separate(name, match))
+            number_match = next(chain(after_prefix, separate_numbers), numbers[0])
             # A number may have any length.
             number = int(number_match[0]) if len(number_match[0].lstrip("0")) < len(str(MAX_ITEMS)) else MAX_ITEMS
             pattern = name[: number_match.start()] + LAYER + name[number_match.end() :]
             entries.setdefault(pattern, {})[number] = cache[key]
     return {  # Drop layers that are None unless all are, as in models with attention in some layers only.
-        name: {number: entry for number, entry in by_layer.items() if entry is not None} or by_layer
-        for name, by_layer in entries.items()
+        name: {number: entry for number, entry in layer_entries.items() if entry is not None} or layer_entries
+        for name, layer_entries in entries.items()
     }
 
 
@@ -145,8 +145,8 @@ def _describe_entries(entries: Mapping[str, Any]) -> str:
 
 def _list_names(names: Sequence[str]) -> str:
     """Return the first names as text."""
-    more = len(names) - MAX_NAMES
-    return ", ".join(repr(name[:60]) for name in names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+    omitted = len(names) - MAX_NAMES
+    return ", ".join(repr(name[:60]) for name in names[:MAX_NAMES]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
 def _extract_weights(entry: Any, name: str = "") -> Any:
@@ -155,9 +155,9 @@ def _extract_weights(entry: Any, name: str = "") -> Any:
     They are the entry itself, or the part of an attention module's output that has four axes, or one axis more than the
     vectors before it. Raises ShapeError for an output without weights.
     """
-    for wrapped in ("output", "value"):  # nnsight's tracer.cache(), and the objects of its older versions
-        if hasattr(type(entry), wrapped) and not hasattr(type(entry), "shape"):
-            entry = getattr(entry, wrapped)
+    for wrapper in ("output", "value"):  # attributes of nnsight's tracer.cache(), and the objects of its older versions
+        if hasattr(type(entry), wrapper) and not hasattr(type(entry), "shape"):
+            entry = getattr(entry, wrapper)
     if not isinstance(entry, tuple):
         return entry
     parts = [part for part in entry if hasattr(part, "shape") and len(find_axes(part)) == 4]
@@ -216,7 +216,7 @@ def _is_weights(entry: Any, has_sink: bool) -> bool:
     return bool(array.min() >= 0 and (deviations if has_sink else np.abs(deviations)).max() < SUM_TOLERANCE)
 
 
-# ---- Norms ----------------------------------------------------------------------------------------------------
+# ---- norms ----------------------------------------------------------------------------------------------------
 
 
 def compute_norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights]:
@@ -243,15 +243,15 @@ def compute_norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights
 def _find_values(recording: CachedStack) -> list[Any]:
     """Return the values of each layer in the cache. Raises ShapeError if some are missing."""
     name = PATTERN.sub("hook_v", recording.names)
-    by_layer = recording.entries.get(name, {}) if name != recording.names else {}
-    missing_layers = [layer for layer in recording.numbers or range(len(recording.layers)) if layer not in by_layer]
+    entries = recording.entries.get(name, {}) if name != recording.names else {}
+    missing_layers = [layer for layer in recording.numbers or range(len(recording.layers)) if layer not in entries]
     if missing_layers:
         subject = f"{name.replace(LAYER, str(missing_layers[0]))!r} is" if name != recording.names else "The values are"
         raise ShapeError(
             f"{subject} missing: norms need the values of each head.",
             "Record them too, or give values=[…], an array [key, head, d_head] per layer.",
         )
-    return [by_layer[layer] for layer in recording.numbers or sorted(by_layer)]
+    return [entries[layer] for layer in recording.numbers or sorted(entries)]
 
 
 def _compute_layer_norms(weights: Weights, values: npt.NDArray[Any], w_o: npt.NDArray[Any]) -> Weights:
@@ -261,8 +261,8 @@ def _compute_layer_norms(weights: Weights, values: npt.NDArray[Any], w_o: npt.ND
     """
     heads, columns = weights.shape[-3], weights.shape[-1]
     texts = weights.size // (heads * columns * weights.shape[-2])
-    shared, width = values.shape[-2:] if values.ndim in (3, 4) else (0, 0)
-    if not shared or heads % shared or values.size != texts * columns * shared * width:
+    value_heads, width = values.shape[-2:] if values.ndim in (3, 4) else (0, 0)
+    if not value_heads or heads % value_heads or values.size != texts * columns * value_heads * width:
         raise ShapeError(
             f"The values of a layer have axes {values.shape}, for {heads} heads and {columns} keys.",
             "Expected [key, head, d_head] or [text, key, head, d_head].",
@@ -273,7 +273,8 @@ def _compute_layer_norms(weights: Weights, values: npt.NDArray[Any], w_o: npt.ND
             "Expected [head, d_head, d_model], such as model.W_O[layer] of TransformerLens.",
         )
     check_size((texts, heads, columns, w_o.shape[-1]))
-    head_values = np.repeat(values.reshape(texts, columns, shared, width), heads // shared, axis=2).swapaxes(1, 2)
+    values = values.reshape(texts, columns, value_heads, width)
+    head_values = np.repeat(values, heads // value_heads, axis=2).swapaxes(1, 2)
     contributions = head_values.astype(np.float32) @ w_o.astype(np.float32)  # [text, head, key, d_model]
     lengths = np.linalg.norm(contributions, axis=-1).reshape(*weights.shape[:-2], 1, columns)
     result: Weights = weights * lengths

@@ -31,13 +31,8 @@ LAYER = "A layer"
 EXPECTED_AXES = "Expected [head, query, key] or [1, head, query, key]."
 SMALLER_REMEDY = "Take fewer layers, or a shorter text."
 HALF_PRECISION_TOLERANCE = 0.02  # largest deviation of a row computed in float16 or bfloat16
-# Fields of a model's output.
-STACK_FIELDS = (
-    "attentions",
-    "encoder_attentions",
-    "decoder_attentions",
-    "cross_attentions",
-)
+# The fields of a model's output that may have stacks of layers.
+STACK_FIELDS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
 
 # Learned sinks, such as those of gpt-oss: each head has one more score than keys, and its share of a row goes to no
 # token. Transformers returns the rows without it (Agarwal et al. 2025, gpt-oss-120b & gpt-oss-20b Model Card).
@@ -303,8 +298,8 @@ def read_typed_text(
     if texts[1] and start is None:
         raise ShapeError("sentence_b_start is missing.", "Give the index of the first token of the second text.")
     array = read_array(offsets, name).reshape(-1, 2)
-    second = np.arange(count) >= (count if start is None else start)
-    ends = np.where(second, len(texts[1]), len(texts[0]))[:, None]
+    is_second = np.arange(count) >= (count if start is None else start)
+    ends = np.where(is_second, len(texts[1]), len(texts[0]))[:, None]
     if not ((array >= 0) & (array <= ends) & (array == array.round())).all() or (array[:, 0] > array[:, 1]).any():
         raise ShapeError(f"{name} has spans that lie outside the text, or end before they begin.", remedy)
     return TypedText((clean(texts[0]), clean(texts[1])), [(int(start), int(end)) for start, end in array])
@@ -334,10 +329,10 @@ def _check_no_output(output: Any) -> None:
     """Raise ShapeError for a complete model output, which has the attention in one of its fields."""
     fields = [name for name in STACK_FIELDS if hasattr(output, name)]
     if fields or isinstance(output, Mapping):
-        filled = [name for name in fields if getattr(output, name)]
-        field_names = " or ".join(f".{name}" for name in filled or fields or STACK_FIELDS[:1])
+        filled_fields = [name for name in fields if getattr(output, name)]
+        field_names = " or ".join(f".{name}" for name in filled_fields or fields or STACK_FIELDS[:1])
         loading_advice = (
-            "" if filled else ' of a model with attn_implementation="eager", called with output_attentions=True'
+            "" if filled_fields else ' of a model with attn_implementation="eager", called with output_attentions=True'
         )
         raise ShapeError(
             "This is the whole output of a model, not its attention.", f"Take {field_names}{loading_advice}."
@@ -346,7 +341,7 @@ def _check_no_output(output: Any) -> None:
 
 def _check_one_stack(layers: Sequence[Any]) -> None:
     """Raise ShapeError if the items are not layers but whole stacks of layers, as returned by ``generate``."""
-    depths = [  # of layers [1, head, query, key], or several [head, query, key]; a single one is a batch of one
+    depths = [  # a stack is a tuple of layers [1, head, query, key], or of several layers [head, query, key]
         len(layer)
         for layer in layers
         if isinstance(layer, tuple | list) and any(getattr(part, "ndim", 0) >= 4 - (len(layer) > 1) for part in layer)
@@ -367,7 +362,7 @@ def find_axes(value: Any, name: str = LAYER) -> tuple[int, ...]:
     axes.
     """
     axes: tuple[int, ...] = ()
-    level = {id(value): value}  # items at one depth by id; a list may occur several times, or in itself
+    level = {id(value): value}  # items at one depth by id; a list may occur several times, or contain itself
     while level:
         level_axes = {_find_own_axes(item, name) for item in level.values()}
         if len(level_axes) > 1:
@@ -390,7 +385,7 @@ def _write_expected(name: str) -> str:
 
 
 def _find_own_axes(value: Any, name: str) -> tuple[int, ...]:
-    """Return the shape of an array, or the length of a list."""
+    """Return the shape of an array, or the length of a list as a tuple of one number."""
     if isinstance(value, list | tuple):
         return (len(value),)
     if value is None and name == LAYER:
@@ -432,7 +427,7 @@ def _check_layer(axes: tuple[int, ...], layers: int, tokens: int) -> None:
         raise ShapeError(f"The weights have axes {all_axes}{kind}.", remedy)
 
 
-# Number of axes, if too few → what the array is, and what to do.
+# Number of axes, if too few → a description of the array, and a remedy.
 _FEWER_AXES = {
     1: (": one row", "Give [[[row]]], with its own token as tokens and the tokens that it sees as keys=[…]."),
     2: (": one matrix", "Give [[matrix]]: one layer with one head."),
@@ -451,7 +446,7 @@ def read_array(value: Any, name: str = LAYER, *, is_rescaled: bool = True) -> np
     """
     axes = find_axes(value, name)
     check_real(getattr(value, "dtype", None), name)
-    half = "float16" in str(getattr(value, "dtype", ""))
+    is_half_precision = "float16" in str(getattr(value, "dtype", ""))
     try:
         if hasattr(value, "detach"):
             value = value.detach().float().cpu().numpy()
@@ -463,7 +458,7 @@ def read_array(value: Any, name: str = LAYER, *, is_rescaled: bool = True) -> np
     if array.shape != axes:
         raise ShapeError(f"{name} claims the axes {axes} but has {array.shape}.", _write_expected(name))
     check_real(array.dtype, name)
-    if not half:
+    if not is_half_precision:
         return array
     array = array.astype(np.float32)
     if name != LAYER or not is_rescaled:
@@ -518,7 +513,7 @@ def add_sink_column(weights: Weights, rows: Weights) -> Weights:
     """
     sums = rows.sum(axis=3, keepdims=True)
     if not sums.all():
-        layer, head, row = (int(place[0]) for place in np.nonzero(sums[..., 0] == 0))
+        layer, head, row = (int(indices[0]) for indices in np.nonzero(sums[..., 0] == 0))
         raise ShapeError(
             f"Layer {layer}, head {head}, row {row} has no weight, so a sink would get all of it.",
             "Leave padding out with mask=inputs['attention_mask'].",

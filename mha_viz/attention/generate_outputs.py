@@ -21,8 +21,8 @@ from mha_viz.errors import ShapeError, shorten_value
 if TYPE_CHECKING:
     from mha_viz.attention import Attention
 
-ASK = "Call generate(…, output_attentions=True, return_dict_in_generate=True)"
-CALL = f'{ASK} of a model with attn_implementation="eager", and give all that it returns.'
+OPTIONS_REMEDY = "Call generate(…, output_attentions=True, return_dict_in_generate=True)"
+CALL_REMEDY = f'{OPTIONS_REMEDY} of a model with attn_implementation="eager", and give all that it returns.'
 
 
 class GeneratedWeights(NamedTuple):
@@ -31,13 +31,13 @@ class GeneratedWeights(NamedTuple):
     Attributes:
         layers: [1, head, query, key] of each layer, where queries are the tokens that were read; None for layers
             without attention.
-        prompt: the number of tokens that the first step read.
+        prompt_length: the number of tokens that the first step read.
         length: the number of tokens of the text in ``generated.sequences``, including padding and the last token, which
             the model wrote but did not read.
     """
 
     layers: list[Weights | None]
-    prompt: int
+    prompt_length: int
     length: int
 
     @property
@@ -55,14 +55,14 @@ def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled
     steps = _find_steps(generated, is_cross)
     axes = find_axes(getattr(generated, "sequences", None), "sequences")
     if len(axes) != 2 or not axes[0]:
-        raise ShapeError(f"sequences has axes {axes}.", CALL)
+        raise ShapeError(f"sequences has axes {axes}.", CALL_REMEDY)
     texts, length = axes
     text_number = _choose_text(sequence, texts)
     beams = _find_beams(generated, steps, texts, text_number)
     steps_with_beams = list(zip(steps, beams, strict=False))
     counts = {len(step) for step, _ in steps_with_beams}
     if len(counts) > 1:
-        raise ShapeError(f"The steps have {shorten_value(sorted(counts))} layers.", CALL)
+        raise ShapeError(f"The steps have {shorten_value(sorted(counts))} layers.", CALL_REMEDY)
     join = _join_cross if is_cross else _join_self
     layers = [
         None
@@ -85,17 +85,17 @@ def _find_steps(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
         raise ShapeError("keys are for encoder–decoders, and this model has one stack.", "Leave out keys.")
     field = ("cross_attentions" if is_cross else "decoder_attentions") if has_two_stacks else "attentions"
     if not hasattr(generated, field):
-        raise ShapeError(f"{shorten_value(generated)!r} is not what generate() returned.", CALL)
-    recorded = getattr(generated, field)
-    steps = read_list(() if recorded is None else recorded, "is not a list of steps.", CALL, max_items=MAX_NAMES)
+        raise ShapeError(f"{shorten_value(generated)!r} is not what generate() returned.", CALL_REMEDY)
+    value = getattr(generated, field)
+    steps = read_list(() if value is None else value, "is not a list of steps.", CALL_REMEDY, max_items=MAX_NAMES)
     if any(hasattr(step, "shape") for step in steps):
         raise ShapeError(
             f"{field} has the layers of one pass, not the steps of generate().", "Give them to Attention.from_tensors."
         )
     if not steps or not all(isinstance(step, tuple | list) and _find_layer(step) is not None for step in steps):
-        raise ShapeError(f"generate() returned no {field}.", CALL)
+        raise ShapeError(f"generate() returned no {field}.", CALL_REMEDY)
     if any(len(find_axes(_find_layer(step))) != 4 for step in steps):
-        raise ShapeError(f"{field} has a step without layers [text, head, query, key].", CALL)
+        raise ShapeError(f"{field} has a step without layers [text, head, query, key].", CALL_REMEDY)
     return steps
 
 
@@ -123,16 +123,16 @@ def _find_beams(generated: Any, steps: Sequence[Sequence[Any]], texts: int, text
         if count != texts:
             raise ShapeError(
                 f"The steps read {count} beams together, and nothing says which of them became a text.",
-                f"{ASK}, with output_scores=True where its beam_indices are missing, or with num_beams=1.",
+                f"{OPTIONS_REMEDY}, with output_scores=True where its beam_indices are missing, or with num_beams=1.",
             )
         return [text_number] * len(steps)
     axes = find_axes(beams, "beam_indices")
     if len(axes) != 2 or axes[0] != texts:
-        raise ShapeError(f"beam_indices has axes {axes}, for {texts} texts.", CALL)
+        raise ShapeError(f"beam_indices has axes {axes}, for {texts} texts.", CALL_REMEDY)
     path = [int(beam) for beam in read_array(beams, "beam_indices")[text_number]]
     path = path[: path.index(-1)] if -1 in path else path  # −1: the text had ended
     if not path or not 0 <= min(path) <= max(path) < count:
-        raise ShapeError(f"beam_indices names beams other than the {count} that were read.", CALL)
+        raise ShapeError(f"beam_indices names beams other than the {count} that were read.", CALL_REMEDY)
     return path
 
 
@@ -162,9 +162,9 @@ def _join_self(steps: Sequence[Weights]) -> Weights:
     for step, end in zip(steps, ends, strict=True):
         _check_heads(step, heads)
         rows, columns = step.shape[1:]
-        first = max(0, end - columns)
-        _check_follows(step, end - first)
-        weights[:, end - rows : end, first:end] = step[..., : end - first]
+        first_key = max(0, end - columns)
+        _check_follows(step, end - first_key)
+        weights[:, end - rows : end, first_key:end] = step[..., : end - first_key]
     return weights
 
 
@@ -191,20 +191,20 @@ def _join_cross(steps: Sequence[Weights]) -> Weights:
     A step without a cache reads the whole target again.
     """
     heads, _, columns = steps[0].shape
-    rows: list[Weights] = []
+    parts: list[Weights] = []
     for step in steps:
         _check_heads(step, heads)
         if step.shape[2] != columns:
             raise ShapeError(f"The steps have {columns} and {step.shape[2]} keys.", "Expected the same source in each.")
-        rows_read = sum(part.shape[1] for part in rows)
-        rows = [step] if rows_read and step.shape[1] == rows_read + 1 else [*rows, step]
-    return np.concatenate(rows, axis=1)
+        rows_read = sum(part.shape[1] for part in parts)
+        parts = [step] if rows_read and step.shape[1] == rows_read + 1 else [*parts, step]
+    return np.concatenate(parts, axis=1)
 
 
 def _check_heads(step: Weights, heads: int) -> None:
     """Raise ShapeError if a step has another number of heads."""
     if step.shape[0] != heads:
-        raise ShapeError(f"The steps have {heads} and {step.shape[0]} heads.", CALL)
+        raise ShapeError(f"The steps have {heads} and {step.shape[0]} heads.", CALL_REMEDY)
 
 
 def mark_written(attention: Attention, characters: int) -> Attention:

@@ -23,14 +23,14 @@ OUTPUT_MATRIX, INPUT_EMBEDDINGS = "output matrix", "input embeddings"
 BIAS = "b_O"
 
 
-class Written(NamedTuple):
+class WrittenWords(NamedTuple):
     """The words of the vocabulary that a vector moves a token towards and away from, the strongest first."""
 
     towards: tuple[str, ...]
     away: tuple[str, ...]
 
 
-NO_WORDS = Written((), ())  # of a vector of zeros
+NO_WORDS = WrittenWords((), ())  # for a vector of zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,16 +38,16 @@ class HeadOutput:
     """The output of a head at one token, as a sum over its links.
 
     A share is the projection of a vector on the sum that the layer's attention adds at this token, divided by the
-    squared norm of that sum. The shares of all links of all heads and that of the bias sum to 1; a share is negative if
-    a vector works against the sum.
+    squared norm of that sum. The shares of all links of all heads and the share of the bias sum to 1; a share is
+    negative if a vector works against the sum.
 
     Attributes:
         query: the number of the token, from 0.
         weights: A[query, key] of each key.
         vectors: A[query, key] (x_key W_V + b_V) W_O of each key, [key, d_model].
         shares: the share of each key.
-        heads: the share of each head of the layer, then that of b_O.
-        matrix: what relates vectors to words, OUTPUT_MATRIX or INPUT_EMBEDDINGS.
+        heads: the share of each head of the layer, then the share of b_O.
+        matrix: the matrix that relates vectors to words, OUTPUT_MATRIX or INPUT_EMBEDDINGS.
         written: the words of each key's vector.
         whole: the words of the sum of all vectors.
     """
@@ -61,8 +61,8 @@ class HeadOutput:
     shares: npt.NDArray[np.float64]
     heads: npt.NDArray[np.float64]
     matrix: str
-    written: tuple[Written, ...]
-    whole: Written
+    written: tuple[WrittenWords, ...]
+    whole: WrittenWords
 
     @property
     def norms(self) -> Floats:
@@ -78,7 +78,7 @@ class HeadOutput:
         import pandas as pd
 
         columns = {"weight": self.weights, "norm": self.norms, "share": self.shares}
-        words = {side: [", ".join(getattr(of_key, side)) for of_key in self.written] for side in Written._fields}
+        words = {side: [", ".join(getattr(words, side)) for words in self.written] for side in WrittenWords._fields}
         tokens = [token.text for token in self.text.tokens]
         return pd.DataFrame({"token": tokens} | columns | words, index=pd.RangeIndex(len(tokens), name="key"))
 
@@ -95,7 +95,7 @@ class Links(NamedTuple):
 
     vectors: Floats  # [key, d_model]
     shares: npt.NDArray[np.float64]  # [key]
-    heads: npt.NDArray[np.float64]  # [head + 1]
+    heads: npt.NDArray[np.float64]  # [head and bias]
 
 
 def compute_links(trace: Trace, head: int, query: int) -> Links:
@@ -103,15 +103,14 @@ def compute_links(trace: Trace, head: int, query: int) -> Links:
     vectors = (trace.v[head] @ trace.slice_w_o(head)) * trace.weights[head, query][:, None]
     total = trace.output[query].astype(np.float64)
     parts = [trace.contribution(other)[query] for other in range(trace.heads)] + [trace.parameters.b_o]
-    size = max(float(total @ total), np.finfo(np.float64).tiny)
-    return Links(vectors, vectors @ total / size, np.stack(parts) @ total / size)
+    squared_norm = max(float(total @ total), np.finfo(np.float64).tiny)
+    return Links(vectors, vectors @ total / squared_norm, np.stack(parts) @ total / squared_norm)
 
 
 def compute_copying_score(circuit: npt.NDArray[np.float64]) -> float:
     """Return Σ λ / Σ |λ| over the eigenvalues of a circuit, −1 to 1 (Elhage et al. 2021, "Copying heads").
 
-    ``circuit``: [d_head, d_head], with the eigenvalues other than 0 of the circuit from words to words. NaN if all are
-    0.
+    ``circuit`` [d_head, d_head] has the same nonzero eigenvalues as the circuit from words to words. NaN if all are 0.
     """
     values = np.linalg.eigvals(circuit)
     size = np.abs(values).sum()

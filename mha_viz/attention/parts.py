@@ -1,7 +1,7 @@
 """Decompose a score into a sum over pairs of parts, one of the query's token and one of the key's.
 
-The input x of a layer's attention is a sum: vectors of words and positions, what earlier heads and feed-forward parts
-have added, and constants. The norms in between are linear if their standard deviations are fixed to those of the actual
+The input x of a layer's attention is a sum: vectors of words and positions, outputs of earlier heads and feed-forward
+parts, and constants. The norms in between are linear if their standard deviations are fixed to the values in the actual
 forward pass (Kobayashi et al. 2021, "Incorporating Residual and Normalization Layers into Analysis of Masked Language
 Models", equation 3), so q_i · k_j is a sum over pairs of parts (Elhage et al. 2021, "A Mathematical Framework for
 Transformer Circuits").
@@ -42,7 +42,7 @@ class Parts(NamedTuple):
     names: tuple[str, ...]
     groups: tuple[str, ...]  # the group of each part, of GROUPS
     x: Floats  # [part, n, d_model]; the sum over parts is ``Trace.x``, or ``Trace.memory``
-    of_keys: KeyParts | None = None  # in cross-attention, the parts of its memory
+    key_parts: KeyParts | None = None  # in cross-attention, the parts of its memory
 
 
 class KeyParts(NamedTuple):
@@ -56,13 +56,14 @@ class KeyParts(NamedTuple):
 class ScoreParts:
     """The score of one query with one key in one head, part by part. Every array is float64.
 
-    ``values[a, b]`` is what part a of the query and part b of the key add to the score, the input of softmax, with the
-    scaling; all of them sum to ``score``. A score alone decides nothing, because softmax compares keys: ``means`` are
-    the same numbers averaged over all keys that the query sees, and ``above_mean`` is the difference.
+    ``values[a, b]`` is the amount that part a of the query and part b of the key add to the score, the input of
+    softmax, with the scaling; all of them sum to ``score``. A score alone decides nothing, because softmax compares
+    keys: ``means`` are the same numbers averaged over all keys that the query sees, and ``above_mean`` is the
+    difference.
 
     Two parts belong to a pair of tokens and occur on both sides. "rotation" is what the rotation of queries and keys by
-    their positions adds (Su et al. 2021, "RoFormer", equation 16): the difference between the parts in ``turned``,
-    which are rotated, and those in ``values``, which are not. "distance" is what a model adds for the distance between
+    their positions adds (Su et al. 2021, "RoFormer", equation 16): the difference between the parts in
+    ``rotated`` and those in ``values``, which are not rotated. "distance" is what a model adds for the distance between
     the two tokens; if it compares the query or the key with a vector of the distance, as DeBERTa does, that product is
     in the column or row "distance".
 
@@ -80,7 +81,7 @@ class ScoreParts:
     values: FloatSums  # [part of the query, part of the key]
     means: FloatSums  # [part of the query, part of the key]
     score: float  # computed from q and k as a whole
-    turned: FloatSums | None = None  # [part of the query, part of the key], without "rotation"; None without a rotation
+    rotated: FloatSums | None = None  # as ``values``, without "rotation"; None if nothing is rotated
     keys: TokenizedText | None = None
     key_names: tuple[str, ...] = ()
     key_groups: tuple[str, ...] = ()
@@ -123,7 +124,7 @@ class ScoreParts:
         return pd.DataFrame(sums, index=pd.Index(GROUPS, name="query"), columns=pd.Index(GROUPS, name="key"))
 
     def table(self) -> pd.DataFrame:
-        """Return a table with one row per pair of parts, those farthest from their mean first.
+        """Return a table with one row per pair of parts, the largest difference from the mean first.
 
         The columns are ``query_part``, ``key_part``, the groups ``query_group`` and ``key_group``, ``value``, ``mean``
         and ``above_mean``, in units of the score.
@@ -134,9 +135,9 @@ class ScoreParts:
         rows, columns = np.unravel_index(order, self.values.shape)
         numbers = {"value": self.values, "mean": self.means, "above_mean": self.above_mean}
         labels = {
-            f"{side}_{kind}": [values[place] for place in places]
+            f"{side}_{kind}": [values[index] for index in indices]
             for kind, pair in (("part", (self.names, self.key_names)), ("group", (self.groups, self.key_groups)))
-            for side, places, values in zip((QUERY, KEY), (rows, columns), pair, strict=True)
+            for side, indices, values in zip((QUERY, KEY), (rows, columns), pair, strict=True)
         }
         return pd.DataFrame(labels | {name: values[rows, columns] for name, values in numbers.items()})
 
@@ -147,7 +148,7 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
     Tokens are numbered from 0; the input of the layer is the sum of ``parts``. Raises UnknownHead for a head of another
     layer, and SettingError for tokens that do not exist or a key that the query does not see.
     """
-    number, key_parts = trace.number(head), parts.of_keys
+    number, key_parts = trace.number(head), parts.key_parts
     for key in keys:
         check_tokens(trace, query, key)
     rows = _project_parts(trace, parts, number, 0, [query])[:, 0]
@@ -166,13 +167,13 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
         names, groups = (*names, DISTANCE), (*groups, POSITION)
     means = values[:, :, ~trace.mask[query]].mean(axis=-1)
     scores = trace.scaled[number, query].tolist()
-    rotated_of_keys = [None if rotated is None else rotated[:, :, key] for key in keys]
+    rotated_by_key = [None if rotated is None else rotated[:, :, key] for key in keys]
     key_side = () if key_parts is None else (key_parts.text, *_append_biases(key_parts.parts))
     return tuple(
         ScoreParts(
-            head, query, key, trace.text, names, groups, values[:, :, key], means, scores[key], of_key, *key_side
+            head, query, key, trace.text, names, groups, values[:, :, key], means, scores[key], key_rotated, *key_side
         )
-        for key, of_key in zip(keys, rotated_of_keys, strict=True)
+        for key, key_rotated in zip(keys, rotated_by_key, strict=True)
     )
 
 
@@ -182,22 +183,22 @@ def sum_key_groups(trace: Trace, parts: Parts, head: Head) -> FloatSums:
     Each number equals ``score_parts(…)[key].by_group().sum()`` of the group, one of GROUPS in their order: the sum over
     all parts of the query, minus its mean over the keys that the query sees. NaN for keys that it does not see.
     """
-    number, parts_of_keys = trace.number(head), parts.of_keys.parts if parts.of_keys else parts
+    number, key_parts = trace.number(head), parts.key_parts.parts if parts.key_parts else parts
     queries = _project_parts(trace, parts, number, 0, slice(None)).sum(axis=0)  # [query, d_k]
-    columns, (_, groups) = _project_parts(trace, parts_of_keys, number, 1, slice(None)), _append_biases(parts_of_keys)
+    columns, (_, groups) = _project_parts(trace, key_parts, number, 1, slice(None)), _append_biases(key_parts)
     keys = np.stack([columns[[group == name for group in groups]].sum(axis=0) for name in GROUPS])  # [group, key, d_k]
     sums = (keys @ queries.T).transpose(2, 1, 0) * trace.scaling
-    of_position = sums[:, :, GROUPS.index(POSITION)]
+    position_sums = sums[:, :, GROUPS.index(POSITION)]
     if trace.rotation is not None:
         cos, sin = trace.rotation.cos, trace.rotation.sin
         rotated = rotate(queries, cos, sin) @ rotate(columns.sum(axis=0), cos, sin).T
-        of_position += rotated * trace.scaling - sums.sum(axis=-1)
+        position_sums += rotated * trace.scaling - sums.sum(axis=-1)
     if trace.relative is not None:
         vectors = (trace.relative.vectors(side, number).astype(np.float64) for side in (0, 1))
         key_vectors, query_vectors = vectors  # [query, key, d_k]
-        of_position += trace.relative.biases[number % len(trace.relative.biases)]
+        position_sums += trace.relative.biases[number % len(trace.relative.biases)]
         if key_vectors.shape[-1]:
-            of_position += np.einsum("id,ijd->ij", queries, key_vectors) * trace.scaling
+            position_sums += np.einsum("id,ijd->ij", queries, key_vectors) * trace.scaling
         if query_vectors.shape[-1]:
             sums += np.einsum("gjd,ijd->ijg", keys, query_vectors) * trace.scaling
     above_mean: FloatSums = sums - sums.mean(axis=1, keepdims=True, where=~trace.mask[:, :, None])

@@ -28,8 +28,8 @@ def rollout(attention: Attention) -> Attention:
             "Rollout follows the model's tokens through its layers; this reading has words.",
             "Follow first, then group: mv.quantities.rollout(reading).by_words().",
         )
-    has_all = not any(step.row.name == ONLY for step in attention.made)
-    if not has_all or attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
+    has_all_heads = not any(step.row.name == ONLY for step in attention.made)
+    if not has_all_heads or attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
         raise ShapeError(
             "Rollout follows whole attention weights of all heads of a text to itself; these are not.",
             "Use the reading as the model returned it.",
@@ -46,10 +46,10 @@ def rollout(attention: Attention) -> Attention:
             "Use the encoder: part=encoder.",
         )
     identity = np.eye(len(attention.queries))
-    by_layer, mixture = [], identity
+    layer_mixtures, mixture = [], identity
     for layer in attention.weights:
         mixture = (layer.mean(axis=0, dtype=np.float64) + identity) / 2 @ mixture
-        by_layer.append(mixture)
-    weights = np.stack(by_layer)[:, None].astype(np.float32)
+        layer_mixtures.append(mixture)
+    weights = np.stack(layer_mixtures)[:, None].astype(np.float32)
     hidden = np.zeros(weights.shape[:3], np.float32)
     return replace(attention, weights=weights, hidden=hidden, quantity="rollout", made=(*attention.made, ROLLOUT))

@@ -62,9 +62,9 @@ class Rotation(NamedTuple):
         if not self.has_norms:
             return np.ones_like(vectors)
         axes = (0, -1) if self.is_joint else -1
-        size = np.sqrt((vectors * vectors).mean(axis=axes, keepdims=True) + np.float32(self.eps))
-        compute_factors: Floats = self.norms[side] / size
-        return compute_factors
+        rms = np.sqrt((vectors * vectors).mean(axis=axes, keepdims=True) + np.float32(self.eps))
+        factors: Floats = self.norms[side] / rms
+        return factors
 
     def rotate(self, vectors: Floats) -> Floats:
         """Rotate queries or keys of all tokens, [..., n, d_k], by their positions."""

@@ -52,8 +52,8 @@ class Variation(NamedTuple):
 
     def sum_groups(self) -> FloatSums:
         """Return [head, group], the covariances on the side of the key, in the order of GROUPS."""
-        member = np.array([[group == name for name in GROUPS] for group in self.groups], np.float64)
-        grouped: FloatSums = self.key @ member
+        membership = np.array([[group == name for name in GROUPS] for group in self.groups], np.float64)
+        grouped: FloatSums = self.key @ membership
         return grouped
 
 
@@ -73,13 +73,14 @@ def compute_variation(trace: Trace, parts: Parts) -> Variation:
     if distance_terms:
         vectors = vectors[0] + distance_terms[0][0], vectors[1] + distance_terms[1][0]
     names, groups = (*parts.names, BIASES), (*parts.groups, CONSTANTS)
-    memory = parts.of_keys.parts if parts.of_keys else parts
+    key_side = parts.key_parts.parts if parts.key_parts else parts
     sides = [
-        _sum_by_part(trace, side, which, vectors[which]) * trace.scaling for which, side in enumerate((parts, memory))
+        _sum_by_part(trace, side_parts, side, vectors[side]) * trace.scaling
+        for side, side_parts in enumerate((parts, key_side))
     ]
-    if parts.of_keys:  # a part of one text adds nothing on the side of the other
-        names, groups = (*names, *memory.names), (*groups, *memory.groups)
-        query_zeros, key_zeros = (np.zeros((trace.heads, len(side.names))) for side in (parts, memory))
+    if parts.key_parts:  # a part of one text adds nothing on the side of the other
+        names, groups = (*names, *key_side.names), (*groups, *key_side.groups)
+        query_zeros, key_zeros = (np.zeros((trace.heads, len(side_parts.names))) for side_parts in (parts, key_side))
         sides = [np.hstack([sides[0], key_zeros]), np.hstack([query_zeros, sides[1][:, -1:], sides[1][:, :-1]])]
     if trace.rotation is not None:
         unrotated = q @ k.transpose(0, 2, 1) * trace.scaling
@@ -115,15 +116,15 @@ def _iter_distance_terms(
 ) -> Iterator[tuple[FloatSums, FloatSums]]:
     """Yield the contribution of distances, for the side of the query and then of the key.
 
-    It consists of what the vectors of distances add to the vectors of tokens, [h, n, d_k], and the covariance with the
+    It consists of the vectors that distances add to the vectors of tokens, [h, n, d_k], and the covariance with the
     part "distance", [h].
     """
     relative = trace.relative
     if relative is None:
         return
     bias_covariance = (centred * relative.biases).sum((1, 2))
-    for own_side, opposite in ((0, k), (1, q)):
-        vectors, covariance = np.zeros_like(opposite), bias_covariance.copy()
+    for own_side, opposites in ((0, k), (1, q)):
+        vectors, covariance = np.zeros_like(opposites), bias_covariance.copy()
         for head in range(trace.heads):
             own_vectors, other_vectors = (
                 relative.vectors(side, head).astype(np.float64) for side in (own_side, 1 - own_side)
@@ -131,18 +132,18 @@ def _iter_distance_terms(
             if own_vectors.shape[-1]:
                 vectors[head] = np.einsum("ijd,ij->id" if own_side == 0 else "ijd,ij->jd", own_vectors, centred[head])
             if other_vectors.shape[-1]:
-                product = np.einsum("ijd,jd->ij" if own_side == 0 else "ijd,id->ij", other_vectors, opposite[head])
+                product = np.einsum("ijd,jd->ij" if own_side == 0 else "ijd,id->ij", other_vectors, opposites[head])
                 covariance[head] += trace.scaling * (centred[head] * product).sum()
         yield vectors, covariance
 
 
 @dataclass(frozen=True, eq=False)
 class Why:
-    """Shares by which the heads of a model select their keys on a text.
+    """How the heads of a model select their keys on a text: shares of the variance of their scores.
 
     Over the keys that a query sees, the share of a part in a head's scores is the covariance of what the part adds with
-    the score, divided by the variance of the score; queries count by their variance. The shares of all parts sum to 1,
-    on the side of the query and on that of the key. A share is negative if a part works against the others.
+    the score, divided by the variance of the score; queries are weighted by their variance. The shares of all parts sum
+    to 1, on the side of the query and on that of the key. A share is negative if a part works against the others.
     """
 
     model: str
@@ -160,8 +161,8 @@ class Why:
 
         shares = np.concatenate([_divide(layer.sum_groups(), layer.variance) for layer in self.variations])
         heads = [Head(layer, head) for layer, values in self._iter_layers() for head in range(len(values.variance))]
-        places = {"layer": [head.layer for head in heads], "head": [head.head for head in heads]}
-        columns = places | dict(zip(GROUPS, shares.T, strict=True))
+        numbers = {"layer": [head.layer for head in heads], "head": [head.head for head in heads]}
+        columns = numbers | dict(zip(GROUPS, shares.T, strict=True))
         return pd.DataFrame(columns, index=pd.Index([str(head) for head in heads], name="name"))
 
     def parts(self, head: AnyHead) -> pd.DataFrame:
@@ -172,9 +173,9 @@ class Why:
         """
         import pandas as pd
 
-        measured, layer = self.of(head)
+        measured_head, layer = self.of(head)
         shares = {
-            side: _divide(sums[[measured.head]], layer.variance[[measured.head]])[0]
+            side: _divide(sums[[measured_head.head]], layer.variance[[measured_head.head]])[0]
             for side, sums in ((QUERY, layer.query), (KEY, layer.key))
         }
         table = pd.DataFrame({"group": layer.groups} | shares, index=pd.Index(layer.names, name="part"))
@@ -192,7 +193,7 @@ class Why:
 
         There is one row for each earlier head that has at least ``least`` of a head's scores on one side, with
         ``from``, ``to``, ``side`` ("query" or "key") and ``share``. Elhage et al. 2021 measure Q- and K-composition by
-        norms of products of weights, without a text; these shares are of what happens on this text.
+        norms of products of weights, without a text; these shares are measured on this text.
         """
         import pandas as pd
 
@@ -224,7 +225,7 @@ class Why:
 
 
 def _divide(sums: FloatSums, variance: FloatSums) -> FloatSums:
-    """Return [head, …], shares of the variance; NaN where nothing varies."""
-    varies = variance > 0
-    shares: FloatSums = np.where(varies[:, None], sums / np.where(varies, variance, 1)[:, None], np.nan)
+    """Return [head, …], shares of the variance; NaN where it is 0."""
+    has_variance = variance > 0
+    shares: FloatSums = np.where(has_variance[:, None], sums / np.where(has_variance, variance, 1)[:, None], np.nan)
     return shares

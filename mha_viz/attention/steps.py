@@ -41,8 +41,8 @@ class StepData(NamedTuple):
     * "unexplained", "unexplained, with annotation": for given recipes, ``means`` is a digest of them.
     * "by words", "special hidden".
     * "only": only these ``heads``. "only layers": only the layers of these ``heads``.
-    * "numbered layers": the layers of the reading are those of these ``heads`` in the model, whose other layers have no
-      weights or were not given.
+    * "numbered layers": the layers of the reading are the layers of these ``heads`` in the model, whose other layers
+      have no weights or were not given.
 
     Any other name is a step of a reading that was built by hand.
     """
@@ -95,7 +95,7 @@ class Step(str):
         return Step, (self.row,)
 
     @property
-    def in_caption(self) -> str:
+    def caption(self) -> str:
         """The wording in a caption, with only the beginning of a digest; empty for a text as it was typed."""
         if self.row.name == "without" and self.row.means:
             kind = "predicted" if self.row.method == RECIPE else "means"
@@ -133,11 +133,8 @@ def digest(numbers: Weights | Numbers) -> str:
     return hashlib.blake2b(numbers.tobytes(), digest_size=12).hexdigest()
 
 
-TYPED, GIVEN_WORDS, GENERATED = (
-    Step(StepData("typed")),
-    Step(StepData("given words")),
-    Step(StepData("target generated")),
-)
+TYPED, GIVEN_WORDS = Step(StepData("typed")), Step(StepData("given words"))
+GENERATED = Step(StepData("target generated"))
 WEIGHTS_ONLY = Step(StepData("weights only"))
 REST_AS_SINK = Step(StepData("the rest of each row as sink"))
 NORM_WEIGHTED, ROLLOUT = Step(StepData("norm-weighted")), Step(StepData("rollout"))
@@ -171,7 +168,7 @@ def find_first_written(attention: Attention) -> int | None:
 def make_first_steps(words: Iterable[str], *later_steps: Step, prefix: str = "") -> tuple[Step, ...]:
     """Return the first steps of a reading by a model.
 
-    They say whether the text was given as ``words``, which ``prefix`` it follows, and ``later_steps``.
+    They record whether the text was given as ``words`` and which ``prefix`` it follows; ``later_steps`` follow.
     """
     return (GIVEN_WORDS if words else TYPED, *([Step(StepData(PREFIX, source=prefix))] if prefix else []), *later_steps)
 
@@ -203,7 +200,7 @@ def _find_request_fields(row: StepData) -> dict[str, Any] | None:
 
 
 def _is_answer(step: Step) -> bool:
-    """Return True if a step belongs to the model's answer to a request."""
+    """Return True if a step is part of the model's answer to a request, not a later change of it."""
     return _find_request_fields(step.row) is not None
 
 
@@ -233,16 +230,16 @@ def find_later_steps(attention: Attention) -> tuple[Step, ...]:
 def keep_heads(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> tuple[tuple[Step, ...], int]:
     """Return the steps after only ``heads`` of a reading are kept, and the axis that then has a length of 1.
 
-    That is the axis of layers or, for a quantity with one map per layer, the axis of heads. Layers are those of the
-    model, named in a single step.
+    That is the axis of layers or, for a quantity with one map per layer, the axis of heads. Layers are
+    recorded by their numbers in the model, in a single step.
     """
     if not QUANTITIES[quantity].of_layers:
         return (*made, Step(StepData(ONLY, tuple(heads)))), 0
-    layers = tuple(find_in_model(made, head) for head in heads)
+    layers = tuple(find_model_head(made, head) for head in heads)
     return (*(step for step in made if step.row.name != ONLY_LAYERS), Step(StepData(ONLY_LAYERS, layers))), 1
 
 
-def find_in_model(made: Sequence[Step], head: Head) -> Head:
+def find_model_head(made: Sequence[Step], head: Head) -> Head:
     """Return the head of the model that is ``head`` in a reading, or the layer that is ``head.layer``.
 
     It is another one if only some heads or layers were kept: kept heads are numbered as the heads of one layer, and
@@ -254,7 +251,7 @@ def find_in_model(made: Sequence[Step], head: Head) -> Head:
     return head
 
 
-# ---- As JSON --------------------------------------------------------------------------------------------------
+# ---- as JSON --------------------------------------------------------------------------------------------------
 
 
 def pack_steps(made: Iterable[Step]) -> list[dict[str, Any]]:
@@ -278,7 +275,7 @@ def _parse_step(values: Mapping[str, Any]) -> Step:
         raise ValueError("not a step of a reading") from error
 
 
-# ---- From wording ---------------------------------------------------------------------------------------------
+# ---- from wording ---------------------------------------------------------------------------------------------
 # Only for readings that were saved or built by hand with steps as text. No other code parses the wording of steps.
 
 _HEADS = r"L\d{1,3}H\d{1,3}(?:,? L\d{1,3}H\d{1,3})*"

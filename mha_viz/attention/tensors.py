@@ -18,7 +18,7 @@ from mha_viz.view.quantities import QUANTITIES, Quantity
 
 T = TypeVar("T")
 
-MANY = 4_000_000  # minimum number of weights for processing layers in parallel
+MIN_PARALLEL_WEIGHTS = 4_000_000  # minimum number of weights for processing layers in parallel
 
 OVERFLOW_CAUSE = "They come from an overflow, or from damaged files of the model."
 ROW_SUM_TOLERANCE = 1e-3
@@ -26,7 +26,7 @@ ROW_SUM_TOLERANCE = 1e-3
 
 def map_layers(function: Callable[[Weights], T], weights: Weights) -> list[T]:
     """Apply ``function`` to the weights of each layer, in parallel if there are many weights."""
-    if weights.size < MANY:
+    if weights.size < MIN_PARALLEL_WEIGHTS:
         return [function(layer) for layer in weights]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(function, weights))
@@ -37,31 +37,32 @@ def digest(numbers: Weights) -> bytes:
     return b"".join(map_layers(lambda layer: hashlib.sha256(np.ascontiguousarray(layer).data).digest(), numbers))
 
 
-def _check_shares(weights: Weights, numbers: Sequence[int]) -> None:
+def _check_shares(weights: Weights, layer_numbers: Sequence[int]) -> None:
     """Raise ShapeError unless rows sum to 1 and no weight is negative."""
     sums = weights.sum(axis=3)
     if np.isneginf(weights).any():
         layer, head, row, key = _find_largest(np.isneginf(weights))
-        raise ShapeError(f"A weight is -inf: {_describe_row(numbers[layer], head, row)}, key {key}.", SCORES_REMEDY)
+        location = _describe_row(layer_numbers[layer], head, row)
+        raise ShapeError(f"A weight is -inf: {location}, key {key}.", SCORES_REMEDY)
     if not np.isfinite(sums).all():
         layer, head, row = _find_largest(np.logical_not(np.isfinite(sums)))
         is_empty = np.isnan(weights[layer, head, row]).all()
         raise ShapeError(
-            f"The weights contain values that are not numbers: {_describe_row(numbers[layer], head, row)}.",
+            f"The weights contain values that are not numbers: {_describe_row(layer_numbers[layer], head, row)}.",
             f"This row has no key: {PADDING_REMEDY}" if is_empty else OVERFLOW_CAUSE,
         )
     if weights.min() < -ROW_SUM_TOLERANCE:
         layer, head, row, key = _find_largest(-weights)
         raise ShapeError(
-            f"A weight is {weights.min():.3g}: {_describe_row(numbers[layer], head, row)}, key {key}.",
+            f"A weight is {weights.min():.3g}: {_describe_row(layer_numbers[layer], head, row)}, key {key}.",
             SCORES_REMEDY,
         )
     deviations = np.abs(sums - 1)
     if deviations.max() > ROW_SUM_TOLERANCE:
         layer, head, row = _find_largest(deviations)
         raise ShapeError(
-            f"{_describe_row(numbers[layer], head, row).capitalize()} sums to {sums[layer, head, row]:.5g} instead "
-            "of 1.",
+            f"{_describe_row(layer_numbers[layer], head, row).capitalize()} sums to {sums[layer, head, row]:.5g} "
+            "instead of 1.",
             _find_remedy(weights[layer, head], sums, row, head, layer),
         )
 
@@ -74,7 +75,7 @@ TRAINING_REMEDY = "model in training mode drops weights and enlarges the others:
 def _find_remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> str:
     """Return the likely cause of a wrong row sum, with advice.
 
-    ``matrix`` [query, key] is that of its head, ``sums`` are those of all rows.
+    ``matrix`` [query, key] has the weights of the row's head, ``sums`` the sums of all rows.
     """
     head_sums = sums[layer, head]
     nonzero_before = (matrix > 0).cumsum(axis=1, dtype=np.int64)
@@ -106,28 +107,28 @@ def _describe_row(layer: int, head: int, row: int) -> str:
     return f"layer {layer}, head {head}, row {row}"
 
 
-def _check_lengths(norms: Weights, numbers: Sequence[int]) -> None:
+def _check_lengths(norms: Weights, layer_numbers: Sequence[int]) -> None:
     """Raise ShapeError if a number is negative; rows may have any sum."""
-    _check_finite("norms", norms, numbers)
+    _check_finite("norms", norms, layer_numbers)
     if norms.min() < 0:
         layer, head, row, key = _find_largest(-norms)
         raise ShapeError(
-            f"A norm is {norms.min():.3g}: {_describe_row(numbers[layer], head, row)}, key {key}.",
+            f"A norm is {norms.min():.3g}: {_describe_row(layer_numbers[layer], head, row)}, key {key}.",
             "A norm is a length: none is below 0.",
         )
 
 
-def _check_signed(products: Weights, numbers: Sequence[int]) -> None:
+def _check_signed(products: Weights, layer_numbers: Sequence[int]) -> None:
     """Raise ShapeError unless all numbers are finite; they may have either sign."""
-    _check_finite("gradients", products, numbers)
+    _check_finite("gradients", products, layer_numbers)
 
 
-def _check_finite(kind: str, values: Weights, numbers: Sequence[int]) -> None:
+def _check_finite(kind: str, values: Weights, layer_numbers: Sequence[int]) -> None:
     """Raise ShapeError, naming the first row, unless all values are finite."""
     if not np.isfinite(values).all():
         layer, head, row, _ = _find_largest(np.logical_not(np.isfinite(values)))
-        place = _describe_row(numbers[layer], head, row)
-        raise ShapeError(f"The {kind} contain values that are not numbers: {place}.", OVERFLOW_CAUSE)
+        location = _describe_row(layer_numbers[layer], head, row)
+        raise ShapeError(f"The {kind} contain values that are not numbers: {location}.", OVERFLOW_CAUSE)
 
 
 _CHECKS: Mapping[str, Callable[[Weights, Sequence[int]], None]] = MappingProxyType(
@@ -135,9 +136,12 @@ _CHECKS: Mapping[str, Callable[[Weights, Sequence[int]], None]] = MappingProxyTy
 )
 
 
-def check_numbers(quantity: Quantity, weights: Weights, numbers: Sequence[int]) -> None:
-    """Raise ShapeError if [layer, head, query, key], with layers of these numbers, is not valid for a quantity."""
-    _CHECKS[quantity.numbers](weights, numbers)
+def check_numbers(quantity: Quantity, weights: Weights, layer_numbers: Sequence[int]) -> None:
+    """Raise ShapeError unless ``weights`` [layer, head, query, key] are valid for a quantity.
+
+    ``layer_numbers`` are for messages.
+    """
+    _CHECKS[quantity.numbers](weights, layer_numbers)
 
 
 def get_quantity(name: str) -> Quantity:
@@ -151,7 +155,7 @@ def get_quantity(name: str) -> Quantity:
 def freeze(array: npt.ArrayLike) -> Weights:
     """Return a read-only float32 array.
 
-    The array is copied if it could still be changed, also through the base of a view.
+    The array is copied if it could still be changed, even through the base of a view.
     """
     source = array if isinstance(array, np.ndarray) else read_array(array, "The array")
     if source.dtype != np.float32:
@@ -166,23 +170,23 @@ def freeze(array: npt.ArrayLike) -> Weights:
     return result
 
 
-def make_read_only(fresh: Weights) -> Weights:
+def make_read_only(array: Weights) -> Weights:
     """Make an array without other references read-only, without a copy."""
-    fresh.flags.writeable = False
-    return fresh
+    array.flags.writeable = False
+    return array
 
 
 def select_tokens(weights: Weights, rows: Sequence[int], columns: Sequence[int]) -> Weights:
-    """Return the rows and columns of these tokens from [layer, head, query, key]; without a copy if they are all."""
+    """Return the rows and columns of these tokens from [layer, head, query, key]; no copy if all are kept."""
     is_whole = (len(rows), len(columns)) == weights.shape[2:]
     return weights if is_whole else make_read_only(weights[:, :, rows][..., columns])
 
 
 def check_dropped_columns(
-    layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], numbers: Sequence[int]
+    layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], layer_numbers: Sequence[int]
 ) -> None:
     """Raise ShapeError if these rows of layers, [(1,) head, query, key], give weight to other columns."""
-    for number, layer in zip(numbers, layers, strict=True):
+    for number, layer in zip(layer_numbers, layers, strict=True):
         array = read_array(layer)
         array = array.reshape(-1, *array.shape[-2:])[:, rows]
         lost_weight = np.delete(array, columns, axis=2).sum(axis=2)
@@ -190,8 +194,7 @@ def check_dropped_columns(
             head, row = _find_largest(lost_weight)
             raise ShapeError(
                 f"{_describe_row(number, head, row).capitalize()} gives {lost_weight[head, row]:.3g} of its weight to "
-                "tokens that "
-                "the mask leaves out.",
+                "tokens that the mask leaves out.",
                 "Give the model the mask as well, attention_mask=…, or read these tokens too, without a mask.",
             )
 
@@ -203,8 +206,8 @@ def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
     """
     n, m = queries, queries if keys is None else keys
     if weights.ndim != 4 or 0 in weights.shape or (keys is None and weights.shape[2] != weights.shape[3]):
-        more = " with as many keys as queries, or the other text as keys=" if keys is None else ""
-        raise ShapeError(f"The weights have axes {weights.shape}.", f"Expected [layer, head, query, key]{more}.")
+        hint = " with as many keys as queries, or the other text as keys=" if keys is None else ""
+        raise ShapeError(f"The weights have axes {weights.shape}.", f"Expected [layer, head, query, key]{hint}.")
     if keys is None and weights.shape[2] != n:
         raise ShapeError(f"The weights are for {weights.shape[2]} tokens, the text has {n}.")
     if weights.shape[2:] != (n, m):
@@ -212,9 +215,9 @@ def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
         raise ShapeError(f"The weights are for {rows} queries × {columns} keys, the texts have {n} and {m} tokens.")
 
 
-# ---- From tokens to words -------------------------------------------------------------------------------------
+# ---- from tokens to words -------------------------------------------------------------------------------------
 # Attention *to* a word is the sum over its tokens, *from* a word the mean over them (Clark et al. 2019, section 4.1).
-# All numbers of words, on screen, in files and in tables, are computed here.
+# All numbers by words, on screen, in files and in tables, are computed here.
 
 F = TypeVar("F", np.float32, np.float64)
 Groups = Sequence[Sequence[int]]  # the tokens of each word, in order; a special token counts as a word

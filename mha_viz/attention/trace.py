@@ -71,8 +71,8 @@ class Relative(NamedTuple):
             for side, vectors in sides
             for head, head_vectors in enumerate(vectors)
         ]
-        by_side = np.stack(products).reshape(2, len(q), *self.rows.shape[1:]).sum(axis=0)
-        total: Floats = by_side * np.float32(scaling) + self.biases
+        side_sums = np.stack(products).reshape(2, len(q), *self.rows.shape[1:]).sum(axis=0)
+        total: Floats = side_sums * np.float32(scaling) + self.biases
         return total
 
     def multiply(self, side: int, head: int, vectors: Floats) -> Floats:
@@ -103,7 +103,7 @@ class Trace:
         entered: the input of a layer that normalises it and passes the result, x, to its attention.
         rotation: the rotation of queries and keys by their positions, in models that have it. ``q`` and ``k`` are then
             rotated; ``before_turn`` has the unrotated ones.
-        relative: what the distance between two tokens adds to the scaled scores.
+        relative: the terms that the distance between two tokens adds to the scaled scores.
         memory: in cross-attention, the input of W_K and W_V in place of x; there are then m keys.
     """
 
@@ -216,15 +216,15 @@ class Trace:
 
         Raises UnknownHead for a head of another layer, or one that does not exist.
         """
-        checked = Head.of((self.layer, head) if is_number(head) else head)
-        if checked.layer != self.layer:
-            raise UnknownHead(f"{checked} is in another layer: this is layer {self.layer}.", "Trace that layer.")
-        if not 0 <= checked.head < self.heads:
+        target = Head.of((self.layer, head) if is_number(head) else head)
+        if target.layer != self.layer:
+            raise UnknownHead(f"{target} is in another layer: this is layer {self.layer}.", "Trace that layer.")
+        if not 0 <= target.head < self.heads:
             raise UnknownHead(
-                f"{checked} does not exist: layer {self.layer} of {shorten_name(self.model)} has {self.heads} heads.",
+                f"{target} does not exist: layer {self.layer} of {shorten_name(self.model)} has {self.heads} heads.",
                 f"Choose between {Head(self.layer, 0)} and {Head(self.layer, self.heads - 1)}.",
             )
-        return checked.head
+        return target.head
 
     def slice_w_o(self, head: int | AnyHead) -> Floats:
         """Return the rows of W_O that are multiplied with this head's output: [d_k, d_model].
@@ -254,10 +254,10 @@ class Trace:
     @cached_property
     def loop_difference(self) -> float:
         """The largest difference between computing all heads together and one after the other."""
-        one_after_other = compute_one_by_one(
+        loop_context = compute_one_by_one(
             self.x, self.parameters, self.mask, self.scaling, self.heads, self.rotation, self.memory
         )
-        return float(np.abs(self.context - one_after_other).max())
+        return float(np.abs(self.context - loop_context).max())
 
 
 def compute_trace(
@@ -356,9 +356,9 @@ def compute_one_by_one(
     return np.stack(outputs)
 
 
-def split_heads(stacked: Floats, heads: int) -> Floats:
+def split_heads(columns: Floats, heads: int) -> Floats:
     """Split the columns of W_Q or q by heads, [rows, h · d_k] → [h, rows, d_k], as a view."""
-    return stacked.reshape(len(stacked), heads, -1).transpose(1, 0, 2)
+    return columns.reshape(len(columns), heads, -1).transpose(1, 0, 2)
 
 
 def concatenate_heads(context: Floats) -> Floats:

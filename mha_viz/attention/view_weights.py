@@ -27,13 +27,13 @@ class Shown:
     """The numbers behind a picture: some heads of one reading, as a view shows them.
 
     Attributes:
-        quantity: that of the reading.
-        made: the steps of the reading, then those of the view.
+        quantity: the quantity of the reading.
+        made: the steps of the reading, then the steps of the view.
         heads: the heads, in order.
         weights: [head, row, column].
         hidden: [head, row], the share of the row that is not shown.
         rows, cols: the texts of the units.
-        row_index, col_index: the numbers of these among all units of ``queries`` and of ``keys``.
+        row_index, col_index: the numbers of these units among all units of ``queries`` and of ``keys``.
         view: the settings of the picture (unit, special, …).
     """
 

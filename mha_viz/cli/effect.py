@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
         measurement = _prepare_measurement(args, model, cluster, folder)
         bar = show_cluster_progress() if cluster else progress_bar("sentences")
         try:
-            with bar as progress, closing(measurement.sentences()) as reports:
+            with bar as progress, closing(measurement.iter_progress()) as reports:
                 for report in reports:
                     progress(report)
         except KeyboardInterrupt:

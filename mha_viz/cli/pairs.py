@@ -28,7 +28,7 @@ from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.files import make_folder
 from mha_viz.numerals import counted, decimal, with_interval
-from mha_viz.request import METHODS, OVER_CORPUS
+from mha_viz.request import METHODS, METHODS_OVER_CORPUS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,7 @@ def add_options(pairs: Parser) -> None:
     pairs.add_argument("--heads", type=_parse_head_sets, metavar="HEADS", help=help_text)
     help_text = "what replaces a head’s output: zero; mean, over the pairs; uniform or recipe, the output with uniform "
     help_text += f"weights or its recipe’s; or resample, on random good sentences (default: {METHODS[0]})"
-    pairs.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="METHOD", help=help_text)
+    pairs.add_argument("--method", default=METHODS[0], choices=METHODS_OVER_CORPUS, metavar="METHOD", help=help_text)
     add_recipes_option(pairs)
     add_output_options(pairs, TABLE_FORMATS, required=False)
     help_text = "also store the results as needed.csv in this folder, a profile of the same model, for the Roles page"

@@ -26,7 +26,7 @@ from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import decimal, percent
 
 if TYPE_CHECKING:
-    from mha_viz.attention.answers import Patched
+    from mha_viz.attention.answers import PatchResult
 
 MAX_LISTED = 12  # heads that are printed
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
     write_and_print(destination, lambda: patched.table().reset_index(), map(one_line, _format_lines(patched)))
 
 
-def _format_lines(patched: Patched) -> Iterator[str]:
+def _format_lines(patched: PatchResult) -> Iterator[str]:
     yield f"{patched.model}: {patched.score} is {decimal(patched.before)}, on the other text {decimal(patched.after)}"
     path_note = "" if patched.to is None else f", if it reaches only the {patched.side} of {format_head(patched.to)}"
     yield f"how much of the difference one head’s output from the other text restores{path_note}:"

@@ -11,7 +11,7 @@ from mha_viz.attention.answers import MAX_WORDS
 from mha_viz.cli.options import Parser, make_int_parser, parse_head
 from mha_viz.errors import SettingError
 from mha_viz.files.assets import PROFILES_VARIABLE
-from mha_viz.request import FIELDS, METHODS, OFF_CHOICES, OVER_CORPUS, PARTS, Request
+from mha_viz.request import FIELDS, METHODS, METHODS_OVER_CORPUS, OFF_CHOICES, PARTS, Request
 from mha_viz.view.quantities import QUANTITIES
 
 QUANTITY_HELP = "; ".join(quantity.brief for quantity in QUANTITIES.values())
@@ -55,7 +55,7 @@ def add_continue_option(command: Parser) -> None:
 
 def add_off_options(command: Parser, name: str, help_text: str, required: bool = False) -> None:
     """Add an option for heads, and --method."""
-    source, methods = ("the corpus", OVER_CORPUS) if required else ("the built-in sentences", METHODS)
+    source, methods = ("the corpus", METHODS_OVER_CORPUS) if required else ("the built-in sentences", METHODS)
     command.add_argument(name, type=parse_heads, default=(), required=required, metavar="HEADS", help=help_text)
     help_text = (
         f"what replaces the output of a head that is switched off: zero; mean, over {source}; uniform or recipe, the "

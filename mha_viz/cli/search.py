@@ -90,20 +90,20 @@ def run(args: argparse.Namespace) -> None:
     with open_cluster(args) as cluster, print_warnings(), remove_if_empty(folder):
         corpus = open_source(args.corpus, cluster=cluster)
         from mha_viz.study.readers import open_measurable  # imports torch
-        from mha_viz.study.search import Searching
+        from mha_viz.study.search import LinkSearch
 
         encoder, source = (
             load_model(model, args.device, args.dtype),
             open_measurable(corpus, cluster and cluster.client),
         )
-        searching = Searching(encoder, source, head, conditions, args.most, folder)
+        searching = LinkSearch(encoder, source, head, conditions, args.most, folder)
         steps = searching.run
         try:
             with show_cluster_progress() if cluster else progress_bar("sentences") as progress:
                 for state in steps.iter_progress():
                     progress(state)
         except KeyboardInterrupt:
-            if not steps.cases.read:
+            if not steps.cases.sentences_read:
                 raise
             result = searching.result()
             write_and_print(destination, result.table, map(one_line, _format_lines(result)))

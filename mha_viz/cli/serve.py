@@ -18,7 +18,7 @@ from mha_viz.errors import SettingError
 from mha_viz.files import assets
 from mha_viz.files.assets import PROFILES_VARIABLE, find_files, list_profile_folders
 from mha_viz.models.getting import budget, catalog
-from mha_viz.study.own_profiles import iter_unopened
+from mha_viz.study.own_profiles import iter_open_problems
 
 WILDCARDS = ("0.0.0.0", "::")  # hosts that mean every address of this machine
 
@@ -80,7 +80,7 @@ def register_recipes(recipes: Path | None) -> None:
         if not find_files(recipes, FACTS_FILE):
             load_recipes(recipes)  # raises the error that says why
         os.environ[PROFILES_VARIABLE] = os.pathsep.join([str(recipes.absolute()), *map(str, list_profile_folders())])
-    for sentence in iter_unopened():
+    for sentence in iter_open_problems():
         print(f"mha-viz: {one_line(sentence)}", file=sys.stderr)
 
 

@@ -20,7 +20,7 @@ from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.role_words import describe_documents
 from mha_viz.figures.words.use_words import USE, describe_use, explain_use, is_used
 from mha_viz.numerals import counted, decimal, with_interval
-from mha_viz.request import METHODS, OVER_CORPUS, get_dtype
+from mha_viz.request import METHODS, METHODS_OVER_CORPUS, get_dtype
 
 
 def add_options(used: Parser) -> None:
@@ -30,8 +30,8 @@ def add_options(used: Parser) -> None:
     )
     used.add_argument("profile", type=parse_folder, metavar="PROFILE", help=help_text)
     add_corpus_option(used)
-    help_text = f"output of a head that is switched off: {', '.join(OVER_CORPUS)} (default: {METHODS[0]})"
-    used.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="NAME", help=help_text)
+    help_text = f"output of a head that is switched off: {', '.join(METHODS_OVER_CORPUS)} (default: {METHODS[0]})"
+    used.add_argument("--method", default=METHODS[0], choices=METHODS_OVER_CORPUS, metavar="NAME", help=help_text)
     add_means_option(used)
     add_recipes_option(used)
     add_most_option(used, *SENTENCE_LIMITS)

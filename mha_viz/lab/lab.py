@@ -71,7 +71,7 @@ def _make_cut_layers(settings: Settings) -> dict[str, Shape]:
 
 def _make_pair_layers(settings: Settings) -> dict[str, Shape]:
     """Return a layer of three heads and a layer of four, all with the same d_k; two of the four start equal."""
-    three_heads = Shape(settings.d_model, 3, narrowed=settings.d_model // 4)
+    three_heads = Shape(settings.d_model, 3, head_width=settings.d_model // 4)
     return {"three heads": three_heads, EQUAL_PAIR: three_heads._replace(heads=4)}
 
 

@@ -33,8 +33,8 @@ from mha_viz.study.run import SAVE_SECONDS, Progress
 from mha_viz.study.sums import write
 from mha_viz.version import __version__
 
-FIRST_SIZE = 25  # sentences in the first step, at most
-SHORT_SECONDS = 1.0  # seconds; after a shorter step, the next one has twice as many sentences
+FIRST_SIZE = 25  # maximum number of sentences in the first batch
+SHORT_SECONDS = 1.0  # after a batch that takes less time, the next one has twice as many sentences
 SAVE_RATIO = 10  # the time between saves is at least this many times the duration of a save
 NumberedSentence = tuple[int, Sentence]
 
@@ -46,35 +46,35 @@ class Cases:
     Attributes:
         cases: the values of each case.
         units: (document, sentence number) of each case.
-        read: the number of sentences read.
+        sentences_read: the number of sentences read.
         left_out: the number of words or sentences that could not be measured.
         counts: how often each tuple of labels occurred.
-        unsaved: reasons why results of shards could not be saved, with counts.
+        unsaved: reasons why results of parts could not be saved, with counts.
         is_complete: False while :meth:`add` is running or after it was interrupted.
     """
 
     cases: list[Numbers] = field(default_factory=list)
     units: list[tuple[str, int]] = field(default_factory=list)
-    read: int = 0
+    sentences_read: int = 0
     left_out: int = 0
     counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
     unsaved: Counter[str] = field(default_factory=Counter)
     is_complete: bool = True
 
-    def add(self, later: Cases) -> None:
+    def add(self, other: Cases) -> None:
         """Add the results of later sentences."""
         was_complete, self.is_complete = self.is_complete, False
-        self.cases += later.cases
-        self.units += later.units
-        self.read += later.read
-        self.left_out += later.left_out
-        self.counts.update(later.counts)
-        self.unsaved.update(later.unsaved)
+        self.cases += other.cases
+        self.units += other.units
+        self.sentences_read += other.sentences_read
+        self.left_out += other.left_out
+        self.counts.update(other.counts)
+        self.unsaved.update(other.unsaved)
         self.is_complete = was_complete
 
     def save(self, path: Path, key: str) -> None:
         """Write the results to one file atomically. ``key`` identifies what they depend on. Raises OSError."""
-        facts = {"key": key, "units": self.units, "read": self.read, "left_out": self.left_out}
+        facts = {"key": key, "units": self.units, "read": self.sentences_read, "left_out": self.left_out}
         write({"cases": np.array(self.cases)}, {**facts, "counts": [*self.counts.items()]}, path)
 
 
@@ -97,7 +97,7 @@ class CaseKind:
 
     Attributes:
         step: every ``step``-th sentence of a corpus is read.
-        size: the largest number of sentences that :meth:`cases` gets at a time.
+        size: the maximum number of sentences per call of :meth:`cases`.
     """
 
     step: int
@@ -109,14 +109,14 @@ class CaseKind:
         return False
 
     def definition(self, offset: int) -> list[object]:
-        """Return everything that cases depend on besides the model and the sentences, as values that JSON can hold.
+        """Return everything that cases depend on besides the model and the sentences, as JSON values.
 
         ``offset`` is the number of the first sentence of a part of the corpus, modulo ``step``.
         """
         raise NotImplementedError
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
-        """Return the cases of some sentences, which come with their numbers in the corpus."""
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
+        """Return the cases of some sentences, given with their numbers in the corpus."""
         raise NotImplementedError
 
     def reduce(self, cases: Cases) -> Cases:
@@ -139,8 +139,8 @@ class CaseRun(Protocol):
 class LocalRun:
     """A measurement in this process.
 
-    ``first`` is the number of the first sentence of a part of a corpus. ``folder`` is where cases are saved now and
-    then and at the end, and from which the same measurement continues.
+    ``first`` is the number of the first sentence of a part of a corpus. Cases are saved in
+    ``folder`` periodically and at the end; the same measurement continues from there.
     """
 
     def __init__(
@@ -153,26 +153,26 @@ class LocalRun:
             facts = [__version__, encoder.name, encoder.revision, corpus.digest, kind.step, first]
             self._key = hashlib.sha256(json.dumps([*facts, *kind.definition(0)]).encode()).hexdigest()
             self.file = folder / f"{self._key}.npz"
-        earlier = read_cases(self.file, self._key) if self.file else None
+        saved_cases = read_cases(self.file, self._key) if self.file else None
         # Reduce again, because the earlier run may have stopped between adding and reducing.
-        self.cases = kind.reduce(earlier) if earlier else Cases()
+        self.cases = kind.reduce(saved_cases) if saved_cases else Cases()
 
     def iter_progress(self) -> Generator[Progress, None, None]:
-        """Read the sentences in steps, and yield the progress after each.
+        """Read the sentences in batches, and yield the progress after each.
 
-        Steps are short at first and grow up to the kind's ``size`` as long as they are fast.
+        Batches are small at first and grow up to the kind's ``size`` as long as they are fast.
         """
         size, max_size = min(FIRST_SIZE, self._kind.size), self._kind.size
         try:
-            while batch := self._sentences[self.cases.read : self.cases.read + size]:
-                began = time.monotonic()
+            while batch := self._sentences[self.cases.sentences_read : self.cases.sentences_read + size]:
+                start = time.monotonic()
                 self.cases.add(self._kind.cases(self._encoder, batch))
                 self.cases = self._kind.reduce(self.cases)
-                if time.monotonic() - began < SHORT_SECONDS:
+                if time.monotonic() - start < SHORT_SECONDS:
                     size = min(2 * size, max_size)
                 if time.monotonic() > self._save_at:
                     self._save()
-                yield Progress(self.cases.read, len(self._sentences))
+                yield Progress(self.cases.sentences_read, len(self._sentences))
         finally:
             self._save()
 
@@ -183,16 +183,16 @@ class LocalRun:
 
     def _save(self) -> None:
         """Save the cases if they are complete. If that fails, warn and continue without saving."""
-        if self.file is None or not self.cases.is_complete or not self.cases.read:
+        if self.file is None or not self.cases.is_complete or not self.cases.sentences_read:
             return
-        began = time.monotonic()
+        start = time.monotonic()
         try:
             self.cases.save(self.file, self._key)
         except OSError as error:  # the work continues without saving
             self.file = None
-            warn(SumsUnsavedWarning, f"What was measured could not be saved: {error.strerror or error}.")
-        ended = time.monotonic()
-        self._save_at = ended + max(SAVE_SECONDS, SAVE_RATIO * (ended - began))
+            warn(SumsUnsavedWarning, f"The results could not be saved: {error.strerror or error}.")
+        end = time.monotonic()
+        self._save_at = end + max(SAVE_SECONDS, SAVE_RATIO * (end - start))
 
 
 class MeasurableCorpus(Protocol):

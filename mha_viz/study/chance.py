@@ -53,8 +53,8 @@ def permute_trees(corpus: Corpus, seed: int) -> Corpus:
     donors: dict[int, int] = {}
     for number, sentence in enumerate(sentences):
         numbers_by_length[len(sentence.words)].append(number)
-    for same_length in numbers_by_length.values():  # sentences of one length form a random circle
-        circle = rng.sample(same_length, len(same_length))
+    for numbers in numbers_by_length.values():  # sentences of one length form a random circle
+        circle = rng.sample(numbers, len(numbers))
         donors.update(zip(circle, [*circle[1:], circle[0]], strict=True) if len(circle) > 1 else ())
     return replace(
         corpus,
@@ -94,11 +94,11 @@ def _copy_annotation(sentence: Sentence, donor: Sentence) -> Sentence:
 
 
 class _Null(NamedTuple):
-    """A permutation of a corpus, and the annotation that it needs: the name of the attribute, and a description."""
+    """A way to permute a corpus, the annotation that it needs, and the attribute of Corpus for that annotation."""
 
     permute: Callable[[Corpus, int], Corpus]
-    needs: str
-    words: str
+    attribute: str
+    annotation: str
 
 
 NULLS: Mapping[str, _Null] = MappingProxyType(
@@ -134,7 +134,7 @@ def permutation_test(
     Args:
         corpus: a treebank, as for :func:`mha_viz.profile`.
         model: as for :func:`mha_viz.profile`.
-        also: a second treebank; roles are then those that both establish.
+        also: a second treebank; only roles that both establish are then counted.
         role: "syntax", or "coreference", which rotates the chains of each document along its mentions; that keeps the
             distances between the mentions of a chain.
         keeps: with "kind", there are no permutations. Instead, a draw replaces the right word for each word by another
@@ -150,7 +150,7 @@ def permutation_test(
         client: with ``keeps``, a client of a Dask cluster, whose workers count; corpora are then names of files.
 
     Returns the counts (:class:`mha_viz.analysis.chance.ChanceRoles`); their ``stored_in`` puts them into a profile,
-    whose report states them. Raises CorpusError for a corpus without trees, or without chains, SettingError for less
+    whose report states them. Raises CorpusError for a corpus without trees, or without chains, SettingError for fewer
     than one draw, for another ``role`` or ``keeps``, and for permutations on a cluster; and as :func:`mha_viz.profile`.
 
     >>> mv.roles.permutation_test("grammar", "toy", draws=2).observed
@@ -165,18 +165,18 @@ def permutation_test(
         raise SettingError(problem, f"Give {KIND!r}, for roles of {SYNTAX}, or nothing.")
     sources = [corpus] if also is None else [also, corpus]
     corpora = [open_treebank(source, role) for source in sources]
-    encoder, show = load_one_stack(model, device), as_callback(progress)
+    encoder, report = load_one_stack(model, device), as_callback(progress)
     if keeps:
         kind, cluster = KindNullSums(draws, seed, by_half=also is None), None
         if client is not None:
-            from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
+            from mha_viz.study.cluster.engine import ClusterEngine  # Dask is an optional dependency
 
             cluster = ClusterEngine(client, batch)
-        counts = _count_kind_roles(sources, corpora, encoder, kind, resume, batch, show, cluster)
+        counts = _count_kind_roles(sources, corpora, encoder, kind, resume, batch, report, cluster)
     elif client is not None:
         raise SettingError("Permutations are studied in this process.", "Leave out client=, or keep the kind of words.")
     else:
-        counts = _count_permuted_roles(corpora, encoder, role, draws, seed, batch, show)
+        counts = _count_permuted_roles(corpora, encoder, role, draws, seed, batch, report)
     return ChanceRoles(counts[0], tuple(counts[1:]), tuple(item.name for item in corpora), role, keeps or PERMUTATION)
 
 
@@ -187,7 +187,7 @@ def _count_kind_roles(
     kind: KindNullSums,
     resume: str | os.PathLike[str] | None,
     batch: int,
-    show: Callable[[Progress], None],
+    progress: Callable[[Progress], None],
     cluster: ClusterEngine | None,
 ) -> list[int]:
     """Count the roles that the corpora name, and those of each draw of other words of the same kind."""
@@ -195,9 +195,9 @@ def _count_kind_roles(
     sums = []
     for number, (source, opened_corpus, folder) in enumerate(zip(sources, corpora, folders, strict=True)):
         if cluster:
-            sums.append(cluster.sums(encoder, cluster.open(source), folder, PASSES[:1], kind, show))
+            sums.append(cluster.measure_sums(encoder, cluster.open(source), folder, PASSES[:1], kind, progress))
         else:
-            report = partial(_report_progress, show, number, len(sources))
+            report = partial(_report_progress, progress, number, len(sources))
             sums.append(
                 measure_sums([encoder], opened_corpus, kind, resume=folder, keep=True, batch=batch, progress=report)
             )
@@ -213,14 +213,14 @@ def _count_permuted_roles(
     draws: int,
     seed: int,
     batch: int,
-    show: Callable[[Progress], None],
+    progress: Callable[[Progress], None],
 ) -> list[int]:
     """Count the roles that the corpora name, and those of each permutation of them."""
     studies, counts = len(corpora) * (1 + draws), list[int]()
     for draw in range(1 + draws):
         profiles: list[Profile] = []
         for permutation in [NULLS[role].permute(item, seed + draw - 1) for item in corpora] if draw else corpora:
-            report = partial(_report_progress, show, len(corpora) * draw + len(profiles), studies)
+            report = partial(_report_progress, progress, len(corpora) * draw + len(profiles), studies)
             profiles.append(LocalEngine(batch).study(encoder, permutation, control=False, progress=report))
         roles_profile = establish(*profiles)[1] if len(profiles) > 1 else profiles[0]
         roles = [finding for finding in roles_profile.findings() if finding.role == role]
@@ -232,11 +232,11 @@ def _count_permuted_roles(
 def open_treebank(source: Source, role: str = SYNTAX) -> Corpus:
     """Open the corpus of a source. Raises CorpusError if it lacks the annotation that a role is measured against."""
     corpus, null = read_corpus(source), NULLS[role]
-    if not isinstance(corpus, Corpus) or not getattr(corpus, null.needs):
-        raise CorpusError(f"{corpus.name} has no {null.words}.", "Give a treebank in CoNLL-U, or “grammar”.")
+    if not isinstance(corpus, Corpus) or not getattr(corpus, null.attribute):
+        raise CorpusError(f"{corpus.name} has no {null.annotation}.", "Give a treebank in CoNLL-U, or “grammar”.")
     return corpus
 
 
-def _report_progress(show: Callable[[Progress], None], studies_before: int, studies: int, state: Progress) -> None:
+def _report_progress(progress: Callable[[Progress], None], studies_before: int, studies: int, state: Progress) -> None:
     """Report the progress over all studies; ``studies_before`` studies come before this one."""
-    show(Progress(round(PROGRESS_STEPS * (studies_before + state.fraction)), PROGRESS_STEPS * studies))
+    progress(Progress(round(PROGRESS_STEPS * (studies_before + state.fraction)), PROGRESS_STEPS * studies))

@@ -1,9 +1,9 @@
 """Run a study in a child process, which loads the model, parses the file and returns the tables.
 
-In the order, ``folder``, ``name`` and ``revision`` identify the model; ``sums`` is the folder for intermediate sums, or
-None; ``data`` has the bytes of the file, and is empty for the built-in sentences. The result contains the files of the
-profile by path. It contains neither the name nor the words of an uploaded file; the evidence has only the numbers of
-sentences and words.
+The keys of ``order``: ``folder``, ``name`` and ``revision`` identify the model; ``sums`` is the folder for intermediate
+sums, or None; ``data`` has the bytes of the file, and is empty for the built-in sentences. The result contains the
+files of the profile by path. It contains neither the name nor the words of an uploaded file; the evidence has only the
+numbers of sentences and words.
 """
 
 from __future__ import annotations

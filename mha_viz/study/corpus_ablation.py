@@ -82,7 +82,7 @@ def corpus_ablation_effects(
     run = Measurement(
         encoder, open_measurable(corpus, client), settings, folder=None if resume is None else Path(resume)
     )
-    with closing(run.sentences()) as reports:
+    with closing(run.iter_progress()) as reports:
         for state in reports:
             as_callback(progress)(state)
     result = run.result()

@@ -60,12 +60,12 @@ class CorpusReplacements(NamedTuple):
 
     Attributes:
         values: mean outputs [layer, head, d_head].
-        over: the name of the corpus, if it has one.
+        corpus: the name of the corpus, if it has one.
         sentences: the sentences to draw from, in place of ``values``.
     """
 
     values: Weights | None = None
-    over: str = ""
+    corpus: str = ""
     sentences: tuple[tuple[str, ...], ...] = ()
 
 
@@ -80,7 +80,7 @@ class EffectSettings(NamedTuple):
     direction: str = DIRECTIONS[0]
     same_role: Sequence[AnyHead] = ()
     most: int = DEFAULT_SENTENCES
-    means: Any = None  # Source, Weights, Averages, or a Layout of a cluster
+    means: Any = None  # a Source, Weights, CorpusReplacements, or the Layout of a cluster
     recipes: Recipes | None = None  # by default the known recipes of the model
 
 
@@ -90,27 +90,27 @@ TokenChanges = dict[tuple[tuple[Word, ...], tuple[Mention, ...]], dict[tuple[Hea
 
 @dataclass(frozen=True)
 class EffectCases(CaseKind):
-    """The effects of ``variants`` by ``settings``, whose ``means`` are Averages or None.
+    """The effects of ``variants`` over a corpus. The ``means`` of ``settings`` are CorpusReplacements or None.
 
     Attributes:
-        settings: what is switched off, and how.
+        settings: the heads that are off, the method, and the words that are measured.
         variants: the sets of heads that are off.
-        measured: which effect is measured for the model.
+        measure: the effect that is measured for the model, such as LOSS.
         states: a cache of changes of last states, shared by measurements with the same method.
     """
 
     settings: EffectSettings
     variants: tuple[Variant, ...]
-    measured: str
+    measure: str
     states: TokenChanges = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def depends_on_position(self) -> bool:
-        """Whether a word of each sentence is drawn, which depends on the sentence's number."""
-        return self.measured == MASKED_WORD and not self.settings.relation
+        """Whether one word of each sentence is drawn by the number of the sentence."""
+        return self.measure == MASKED_WORD and not self.settings.relation
 
     def definition(self, offset: int) -> list[object]:
-        """Return the settings, with digests of what is large."""
+        """Return the settings, with digests of large ones."""
         means, means_digest = self.settings.means, ""
         if isinstance(means, CorpusReplacements):
             values = means.sentences if means.values is None else means.values.tolist()
@@ -118,15 +118,15 @@ class EffectCases(CaseKind):
         request, *word_settings = self.settings._replace(means=means_digest, most=self.step, recipes=None)
         return [FORMAT, request.off, request.method, *word_settings, offset, digest_recipes(self.settings.recipes)]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
-        """Return the values [variant] of each case, and count what cannot be measured."""
-        cases, (_, relation, direction, *_) = Cases(read=len(numbered)), self.settings
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
+        """Return the values [variant] of each case, and count the words and sentences that cannot be measured."""
+        cases, (_, relation, direction, *_) = Cases(sentences_read=len(numbered_sentences)), self.settings
         measure_sentence = {
             MASKED_WORD: self._measure_masked_words,
             LOSS: self._measure_losses,
             VECTOR: self._measure_vectors,
-        }[self.measured]
-        for number, sentence in numbered:
+        }[self.measure]
+        for number, sentence in numbered_sentences:
             words = _list_queries(sentence, relation, direction) if relation else None
             try:
                 for values in measure_sentence(encoder, sentence, number, words):
@@ -177,13 +177,13 @@ class EffectCases(CaseKind):
         ]
         # [variant, n − 1]
         log_probabilities = np.stack(
-            [_score_tokens(encoder, last_token, pieces.ids) for last_token in np.concatenate(states)]
+            [_score_tokens(encoder, variant_states, pieces.ids) for variant_states in np.concatenate(states)]
         )
         if words is None:
             losses = -log_probabilities.mean(axis=1)
             yield losses[1:] - losses[0]
             return
-        for word in words:  # what a head does at a word changes the prediction of the token after it
+        for word in words:  # the output of a head at a word changes the prediction of the next token
             last_token = max(
                 (place for place, number in enumerate(pieces.words) if number == word), default=len(pieces.ids)
             )
@@ -197,34 +197,29 @@ class EffectCases(CaseKind):
     ) -> Iterator[Numbers | None]:
         """Yield how far the sentence vector, or the last states of words, turn."""
         forms = sentence.forms
-        request, make_substitute = (
-            Request(words=forms, method=self.settings.request.method),
-            self._make_substitute(sentence),
-        )
+        request = Request(words=forms, method=self.settings.request.method)
+        make_substitute = self._make_substitute(sentence)
         if words is None:
             yield measure_changes(encoder, self._ablated_sets, request, make_substitute).sentence
         if not words:
             return
         changes_by_set = self.states.setdefault((sentence.words, sentence.mentions), {})
-        unmeasured = [
-            ablated for ablated in self._ablated_sets if ablated not in changes_by_set
-        ]  # run the model for these only
+        unmeasured = [ablated for ablated in self._ablated_sets if ablated not in changes_by_set]
         if unmeasured:
             changes_by_set.update(
                 zip(unmeasured, measure_changes(encoder, unmeasured, request, make_substitute).tokens, strict=True)
             )
-        changes = np.stack(
-            [changes_by_set[ablated] for ablated in self._ablated_sets]
-        )  # [variant, token], of each token's last state
+        # The change of each token's last state, [variant, token].
+        changes = np.stack([changes_by_set[ablated] for ablated in self._ablated_sets])
         pieces = encoder.read_words(forms).words
         for word in words:
             yield changes[:, [place for place, number in enumerate(pieces) if number == word]].mean(axis=1)
 
     def _make_substitute(self, gold: Sentence) -> MakeSubstitute:
         """Return the function that replaces the outputs of heads in a sentence."""
-        averages = self.settings.means or CorpusReplacements()
-        recipes, sentences = self.settings.recipes, averages.sentences
-        return partial(substitute, means=averages.values, gold=gold, sentences=sentences, recipes=recipes)
+        replacements = self.settings.means or CorpusReplacements()
+        recipes, sentences = self.settings.recipes, replacements.sentences
+        return partial(substitute, means=replacements.values, gold=gold, sentences=sentences, recipes=recipes)
 
     @property
     def _ablated_sets(self) -> list[tuple[Head, ...]]:
@@ -236,8 +231,8 @@ class Measurement:
 
     It raises the errors of :func:`mha_viz.corpus_ablation_effects`.
 
-    ``states`` is as for :class:`EffectCases`. ``folder`` is where cases are saved now and then and at the end, and from
-    which the same measurement continues.
+    ``states`` is as for :class:`EffectCases`. Cases are saved in ``folder`` periodically and at the end; the same
+    measurement continues from there.
     """
 
     def __init__(
@@ -289,7 +284,7 @@ class Measurement:
             return None
         return self._source if means is None else self._source.open(means)
 
-    def sentences(self) -> Generator[Progress, None, None]:
+    def iter_progress(self) -> Generator[Progress, None, None]:
         """Read the corpus one sentence, or one part, at a time, and yield the progress.
 
         The means or random sentences are read first.
@@ -300,14 +295,11 @@ class Measurement:
             if self.kind.settings.request.method == RESAMPLE:
                 numbers = range(0, count, choose_step(count, min(max_sentences, MAX_SAMPLED_SENTENCES)))
                 forms = tuple(sentence.forms for sentence in replacement_source.sentences(numbers))
-                self._start_run(CorpusReplacements(over=replacement_source.corpus.name, sentences=forms))
+                self._start_run(CorpusReplacements(corpus=replacement_source.corpus.name, sentences=forms))
             else:
                 step, remaining = choose_step(count, max_sentences), count_every(self.kind.step, self._source.count)
-                done_before, sums = (
-                    count_every(step, count),
-                    replacement_source.run(self._encoder, OutputSums(step), self._folder),
-                )
-                self._sums = sums
+                done_before = count_every(step, count)
+                self._sums = sums = replacement_source.run(self._encoder, OutputSums(step), self._folder)
                 with closing(sums.iter_progress()) as reports:
                     for state in reports:
                         yield state._replace(total=state.total + remaining)
@@ -319,16 +311,16 @@ class Measurement:
             for state in reports:
                 yield state._replace(done=done_before + state.done, total=done_before + state.total)
 
-    def _start_run(self, averages: CorpusReplacements | None) -> None:
-        """Start the measurement with these replacements. Raises SettingError if they are not of this model."""
-        if averages is not None:
-            check_method(self._encoder, self.kind.settings.request.method, averages.values)
-        self._replacement_source, settings = None, self.kind.settings._replace(means=averages)
+    def _start_run(self, replacements: CorpusReplacements | None) -> None:
+        """Start the measurement with these replacements. Raises SettingError if they do not fit this model."""
+        if replacements is not None:
+            check_method(self._encoder, self.kind.settings.request.method, replacements.values)
+        self._replacement_source, settings = None, self.kind.settings._replace(means=replacements)
         self.kind = replace(self.kind, settings=settings)
         self._run = self._source.run(self._encoder, self.kind, self._folder)
 
     @property
-    def averages(self) -> CorpusReplacements:
+    def replacements(self) -> CorpusReplacements:
         """Replacements for the outputs of heads that are off, taken from a corpus."""
         return self.kind.settings.means or CorpusReplacements()
 
@@ -345,26 +337,23 @@ class Measurement:
 
     def result(self) -> CorpusEffect:
         """Return the result for the sentences read so far. Raises CorpusError if nothing was measured."""
-        cases, (request, relation, direction, *_), name = (
-            self.measured_cases,
-            self.kind.settings,
-            self._source.corpus.name,
-        )
+        cases, name = self.measured_cases, self._source.corpus.name
+        request, relation, direction, *_ = self.kind.settings
         if not cases.cases:
             missing = f"no word that {relation} applies to" if relation else "no sentence that can be measured"
             raise CorpusError(f"{name} has {missing}.", "Name another corpus or relation.")
         documents = len({document for document, _ in cases.units})
         units = [document if documents > 1 else str(number) for document, number in cases.units]
-        measured, over = self.kind.measured, self.averages.over
+        measure, corpus = self.kind.measure, self.replacements.corpus
         return CorpusEffect(
             self._encoder.name,
             name,
-            f"{request.method}{' over ' * bool(over)}{over}",
-            WORD_MEASURES[measured] if relation else measured,
+            f"{request.method}{' over ' * bool(corpus)}{corpus}",
+            WORD_MEASURES[measure] if relation else measure,
             relation,
             direction if relation not in ("", COREFERENCE) else "",
             len(cases.cases),
-            cases.read,
+            cases.sentences_read,
             self.kind.step,
             documents,
             cases.left_out,
@@ -388,7 +377,7 @@ def digest_recipes(recipes: Recipes | None) -> str:
     return "" if recipes is None else hashlib.sha256(get_cached_shares(recipes).tobytes()).hexdigest()
 
 
-class _Ends(NamedTuple):
+class _Edge(NamedTuple):
     dependent: int
     head: int
 
@@ -398,7 +387,7 @@ def _list_queries(sentence: Sentence, relation: str, direction: str) -> list[int
     if relation == COREFERENCE:
         return list(iter_anaphoric_pronouns(sentence))
     edges = [
-        _Ends(number, word.head)
+        _Edge(number, word.head)
         for number, word in enumerate(sentence.words)
         if word.head is not None and relation in (word.relation, word.base)
     ]
@@ -451,25 +440,25 @@ def iter_anaphoric_pronouns(sentence: Sentence) -> Iterator[int]:
 class OutputSums(CaseKind):
     """The sum of the outputs of every head before W_O over all tokens, and the number of tokens, as one case.
 
-    Sentences of more than ``longest`` tokens are left out.
+    Sentences of more than ``max_tokens`` tokens are left out.
     """
 
-    longest: int | None = None
+    max_tokens: int | None = None
 
     def definition(self, offset: int) -> list[object]:
         """Return the settings that determine which sentences are read."""
-        return [SUMS_FORMAT, "outputs", self.step, self.longest, offset]
+        return [SUMS_FORMAT, "outputs", self.step, self.max_tokens, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the sums over some sentences, without those that the model cannot read."""
         means = ablation.Means(encoder)
-        for _, sentence in numbered:
+        for _, sentence in numbered_sentences:
             with suppress(TextError):
-                if self.longest is None or len(encoder.read_words(sentence.forms)) <= self.longest:
+                if self.max_tokens is None or len(encoder.read_words(sentence.forms)) <= self.max_tokens:
                     means.add([sentence.forms])
         sums, tokens = means.sums
         case = [np.append(sums, tokens)] if tokens else []
-        return Cases(case, [("", numbered[0][0])] * len(case), len(numbered))
+        return Cases(case, [("", numbered_sentences[0][0])] * len(case), len(numbered_sentences))
 
     def reduce(self, cases: Cases) -> Cases:
         """Return the sum of all cases, added in order."""

@@ -56,7 +56,7 @@ def find_induction_heads(
 
     Args:
         model: a name as for :func:`mha_viz.load`, or a model.
-        length: how many different tokens a sequence has before they are repeated; special tokens are not used.
+        length: the number of different tokens in a sequence, which are then repeated once; special tokens are not used.
         draws: the number of sequences read.
         seed: determines the sequences and the random weights.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
@@ -72,10 +72,10 @@ def find_induction_heads(
     """
     encoder = load_one_stack(model, device)
     check_settings(encoder, length, draws)
-    readers = encoder, encoder.untrained(seed)
+    models = encoder, encoder.untrained(seed)
     steps = measure_heads(
         encoder.name,
-        lambda part, untrained: measure_draws(readers[untrained], part, length, draws, seed),
+        lambda draw_range, untrained: measure_draws(models[untrained], draw_range, length, draws, seed),
         length,
         draws,
         seed,
@@ -85,24 +85,24 @@ def find_induction_heads(
 
 
 def measure_history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
-    """Measure what each head of a built-in causal model does at every snapshot of its training.
+    """Measure the heads of a built-in causal model at every snapshot of its training.
 
     Returns a row for each measure, with chance as the baseline.
     """
     import pandas as pd
 
-    even, rows = compute_chance(LENGTH), list[tuple[object, ...]]()
+    chance, rows = compute_chance(LENGTH), list[tuple[object, ...]]()
     for step in snapshots.list_steps(asset_path(name)):
         encoder = load_one_stack(f"{name}@{step}")
-        scored = measure_draws(encoder, range(draws), LENGTH, draws, seed)
+        scores = measure_draws(encoder, range(draws), LENGTH, draws, seed)
         for number, measure in enumerate(MEASURES):
-            for (layer, head), score in np.ndenumerate(scored[number]):
-                rows.append((step, measure, layer, head, draws, float(score), float(even[number])))
+            for (layer, head), score in np.ndenumerate(scores[number]):
+                rows.append((step, measure, layer, head, draws, float(score), float(chance[number])))
     return pd.DataFrame(rows, columns=list(HISTORY_COLUMNS))
 
 
 def check_settings(encoder: Encoder, length: int, draws: int) -> None:
-    """Raise ModelUnsupported or SettingError for what :func:`find_induction_heads` cannot measure."""
+    """Raise ModelUnsupported or SettingError unless :func:`find_induction_heads` can use these arguments."""
     encoder.check_every_layer("heads on repeated sequences")
     if not encoder.causal:
         raise ModelUnsupported(
@@ -116,14 +116,14 @@ def check_settings(encoder: Encoder, length: int, draws: int) -> None:
         raise SettingError(f"draws is {draws}.", f"Draw 1 to {MAX_DRAWS:,} sequences.")
 
 
-def measure_draws(encoder: Encoder, part: range, length: int, draws: int, seed: int) -> Numbers:
-    """Return the mean weights over some of the draws, [measure, layer, head]."""
-    sequences = draw_repeats(_list_ordinary_tokens(encoder), length, draws, seed)[part.start : part.stop].tolist()
-    return compute_scores(encoder.batch([_Sequence(ids, [0] * len(ids)) for ids in sequences]), length)
+def measure_draws(encoder: Encoder, draw_range: range, length: int, draws: int, seed: int) -> Numbers:
+    """Return the mean weights over a range of the draws, [measure, layer, head]."""
+    sequences = draw_repeats(_list_ordinary_tokens(encoder), length, draws, seed)[draw_range.start : draw_range.stop]
+    return compute_scores(encoder.batch([_Sequence(ids, [0] * len(ids)) for ids in sequences.tolist()]), length)
 
 
 def _list_ordinary_tokens(encoder: Encoder) -> npt.NDArray[np.int64]:
     """Return the vocabulary without special tokens, as far as the model has embeddings for it."""
     rows = min(len(encoder.vocabulary), int(encoder.config.vocab_size))
-    special = [piece for piece in encoder.vocabulary.all_special_ids if piece < rows]
-    return np.delete(np.arange(rows), special)
+    special_ids = [piece for piece in encoder.vocabulary.all_special_ids if piece < rows]
+    return np.delete(np.arange(rows), special_ids)

@@ -15,7 +15,7 @@ from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.analysis.effects import Changes, Effects, JointEffect, Numbers
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.removal import MAX_SWITCHED, Removal, Switch, find_switch
-from mha_viz.analysis.removal import remove_heads as each_removal
+from mha_viz.analysis.removal import remove_heads as remove_in_steps
 from mha_viz.analysis.rules import RuleText
 from mha_viz.attention import Head, Weights
 from mha_viz.attention.answers import Answer, compute_cosines, compute_divergences, list_tokens
@@ -27,7 +27,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process.steps import run_steps
 from mha_viz.request import COSINE, RECIPE, RESAMPLE, TEXT, Question, Request
 
-SEED = 0  # for draws of random directions
+SEED = 0  # seed for draws of random directions
 
 
 OnProgress = Callable[[float], None]
@@ -38,7 +38,7 @@ MakeSubstitute = Callable[[Encoder, Request, int], ablation.Substitute]
 def substitute(
     encoder: Encoder,
     request: Request,
-    place: int,
+    pass_index: int,
     *,
     means: Weights | None = None,
     gold: Sentence | None = None,
@@ -50,7 +50,7 @@ def substitute(
     Args:
         encoder: the model.
         request: the text, the question and the method.
-        place: the number of the pass.
+        pass_index: the index of the pass.
         means: as for :func:`mha_viz.models.intervening.ablation.make_substitute`.
         gold: the request's words with their annotation, which rules of recipes may need.
         sentences: the sentences that the method "resample" draws from, by default the built-in ones.
@@ -59,10 +59,10 @@ def substitute(
     Raises the errors of :mod:`mha_viz.models.intervening.other_texts` and
     :func:`mha_viz.analysis.bundled_data.predict_attention`.
     """
-    texts, words, method = request.passes[place], () if place else request.words, request.method
-    if request.question is not None and not request.question.is_off_in(place):
+    texts, words, method = request.passes[pass_index], () if pass_index else request.words, request.method
+    if request.question is not None and not request.question.is_off_in(pass_index):
         return ablation.keep_outputs
-    if place and method == TEXT and texts[0] == request.source:  # its heads have these outputs already
+    if pass_index and method == TEXT and texts[0] == request.source:  # the outputs would be replaced by themselves
         return ablation.keep_outputs
     if method in (TEXT, RESAMPLE):
         means = other_texts.choose_outputs(encoder, method, encoder.pieces(*texts, words), request.source, sentences)
@@ -100,12 +100,13 @@ def measure_part(
     variants = ablation.ablate_one_by_one(heads)
     full_passes = [ablation.run_full_pass(encoder, *texts) for texts in request.passes]
     forks = [
-        ablation.run_forked_pass(encoder, layer, variants, make_substitute(encoder, request, place), *texts)
-        for place, texts in enumerate(request.passes)
+        ablation.run_forked_pass(encoder, layer, variants, make_substitute(encoder, request, index), *texts)
+        for index, texts in enumerate(request.passes)
     ]
     attention = np.zeros((len(heads), encoder.layers, encoder.heads))
-    for later, weights in enumerate(forks[0].weights, layer + 1):
-        attention[:, later] = _compute_divergences(full_passes[0].weights[later], weights).T / weights.shape[-1]
+    for target_layer, weights in enumerate(forks[0].weights, layer + 1):
+        divergences = _compute_divergences(full_passes[0].weights[target_layer], weights)
+        attention[:, target_layer] = divergences.T / weights.shape[-1]
     states = [
         np.concatenate([full_pass.states[None], fork.states])
         for full_pass, fork in zip(full_passes, forks, strict=True)
@@ -138,7 +139,7 @@ def measure_effects(
 def measure_together(encoder: Encoder, request: Request, make_substitute: MakeSubstitute = substitute) -> JointEffect:
     """Return the effect of switching off all heads of a request at once.
 
-    For comparison, as much is removed in random directions, in DRAWS draws. Raises the errors of
+    For comparison, an equal loss is made in random directions, in DRAWS draws. Raises the errors of
     :func:`mha_viz.models.intervening.ablation.encode_without`.
     """
     steps = analysis.measure_jointly(
@@ -180,11 +181,11 @@ def measure_random_changes(
             [
                 ablation.run_full_pass(encoder, *texts).states[None],
                 ablation.compute_random_ablation_states(
-                    encoder, ablated_heads, make_substitute(encoder, request, place), draws, *texts, SEED
+                    encoder, ablated_heads, make_substitute(encoder, request, index), draws, *texts, SEED
                 ),
             ]
         )
-        for place, texts in enumerate(request.passes)
+        for index, texts in enumerate(request.passes)
     ]
     changes = _compute_changes(encoder, request.question, states)
     return np.stack([changes.sentence, changes.answer])
@@ -203,7 +204,7 @@ def compute_answer(encoder: Encoder, request: Request, make_substitute: MakeSubs
 
 
 def compare_answers(encoder: Encoder, question: Question, states: Sequence[Weights]) -> Answer:
-    """Return the answers from the last states before and after, [2, n, d_model], of each text."""
+    """Compare the answers before and after, from the last states of each text, [before or after, n, d_model]."""
     values = _compute_answers(encoder, question, states)
     if question.kind == COSINE:
         return Answer(question, (), values[:1], values[1:], float(abs(values[1] - values[0])))
@@ -234,13 +235,13 @@ def _compute_states(
 ) -> list[Weights]:
     """Return the last states [variant, n, d_model] of each text.
 
-    The whole model runs separately, so that its numbers do not change if no head is off.
+    A variant with no head off is a pass of its own, so that its numbers are exactly those of the whole model.
     """
     states = []
-    for place, (text, pair) in enumerate(request.passes):
-        words = () if place else request.words
+    for index, (text, pair) in enumerate(request.passes):
+        words = () if index else request.words
         ablated_sets = [heads for heads in variants if heads]
-        replacement = make_substitute(encoder, request, place)
+        replacement = make_substitute(encoder, request, index)
         changed_states = iter(
             ablation.compute_states_without(encoder, ablated_sets, replacement, text, pair, words)
             if ablated_sets
@@ -254,9 +255,9 @@ def _compute_states(
 
 
 def _compute_changes(encoder: Encoder, question: Question | None, states: Sequence[Weights]) -> Changes:
-    """Compare all variants but the first with the first, from the last states [variant, n, d_model] of each text."""
-    first = states[0].astype(np.float64)
-    vectors, variants = first.mean(1), len(first) - 1
+    """Compare each variant with the first one, from the last states of each text, [variant, n, d_model]."""
+    tokens = states[0].astype(np.float64)
+    vectors, variants = tokens.mean(1), len(tokens) - 1
     answer_change = score_change = is_changed = np.full(variants, np.nan)
     if question is not None:
         values = _compute_answers(encoder, question, states)
@@ -269,7 +270,7 @@ def _compute_changes(encoder: Encoder, question: Question | None, states: Sequen
             is_changed = (values[1:].argmax(1) != values[0].argmax()).astype(np.float64)
     return Changes(
         _compute_cosine_distance(vectors[0], vectors[1:]),
-        _compute_cosine_distance(first[0], first[1:]),
+        _compute_cosine_distance(tokens[0], tokens[1:]),
         answer_change,
         score_change,
         is_changed,
@@ -289,19 +290,19 @@ def _compute_cosine_distance(first: Numbers, second: Numbers) -> Numbers:
     return distance
 
 
-def _compute_divergences(first: Weights, variants: Weights) -> Numbers:
-    """Return the divergence of each matrix of ``variants`` from that of the head in ``first``, summed over rows.
+def _compute_divergences(baseline: Weights, variants: Weights) -> Numbers:
+    """Return the divergence of each matrix of ``variants`` from that of the head in ``baseline``, summed over rows.
 
-    ``first`` is [head, query, key], ``variants`` [head, variant, query, key], and the result [head, variant].
+    ``baseline`` is [head, query, key], ``variants`` [head, variant, query, key], and the result [head, variant].
     """
-    first_rows, other_rows = first.reshape(len(first), 1, -1), variants.reshape(*variants.shape[:2], -1)
-    mixed = np.concatenate(
-        [entropy((rows + variant_rows) / 2)[None] for rows, variant_rows in zip(first_rows, other_rows, strict=True)]
+    baseline_rows, other_rows = baseline.reshape(len(baseline), 1, -1), variants.reshape(*variants.shape[:2], -1)
+    mixture_entropies = np.concatenate(
+        [entropy((rows + variant_rows) / 2)[None] for rows, variant_rows in zip(baseline_rows, other_rows, strict=True)]
     )
-    return jensen_shannon(mixed, entropy(first_rows), entropy(other_rows))
+    return jensen_shannon(mixture_entropies, entropy(baseline_rows), entropy(other_rows))
 
 
-# ---- Removing more and more heads ---------------------------------------------------------------------------------
+# ---- removal of heads, one by one -----------------------------------------------------------------------------------
 
 
 def measure_removal(
@@ -317,7 +318,7 @@ def measure_removal(
     from it ends the work. Raises the errors of :func:`measure_changes`.
     """
     n = count_tokens(encoder, request)
-    steps = each_removal(order, n, lambda variants: measure_changes(encoder, variants, request, make_substitute))
+    steps = remove_in_steps(order, n, lambda variants: measure_changes(encoder, variants, request, make_substitute))
     return run_steps(steps, progress)
 
 
@@ -343,7 +344,7 @@ def compute_margins(
 def find_smallest_switch(
     encoder: Encoder,
     request: Request,
-    most: int = MAX_SWITCHED,
+    max_heads: int = MAX_SWITCHED,
     progress: OnProgress = lambda _: None,
     make_substitute: MakeSubstitute = substitute,
 ) -> Switch:
@@ -356,6 +357,6 @@ def find_smallest_switch(
     )
     n = count_tokens(encoder, request)
     steps = find_switch(
-        all_heads, n, lambda variants: compute_margins(encoder, variants, request, make_substitute), most
+        all_heads, n, lambda variants: compute_margins(encoder, variants, request, make_substitute), max_heads
     )
     return run_steps(steps, progress)

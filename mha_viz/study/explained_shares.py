@@ -17,7 +17,7 @@ from mha_viz.corpus.limits import count_every
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.measures import ReadShard, ResamplingUnits, ShardTexts, read_plain_shard
-from mha_viz.study.plan import batches
+from mha_viz.study.plan import make_batches
 from mha_viz.study.sums import PASSES, Sums
 
 FORMAT = 2  # version of the sums and of how they are measured
@@ -45,7 +45,7 @@ class RecipeSums(NamedTuple):
         ]
         return [NAME, FORMAT, self.step, self.units, [rule.name for rule in RULES], *digests]
 
-    def sentences(self, count: int, first: int) -> int:
+    def count_sentences(self, count: int, first: int) -> int:
         """Count every ``step``-th sentence."""
         return count_every(self.step, count, first)
 
@@ -57,35 +57,35 @@ class RecipeSums(NamedTuple):
         """Return the sentences, batched by length."""
         pieces = [text if text and len(text) <= MAX_TOKENS else None for text in shard.plan.sentences]
         lengths = [len(text) if text else 0 for text in pieces]
-        return {"sentences": ShardTexts(lengths, range(len(lengths)), partial(batches, pieces), self._add)}
+        return {"sentences": ShardTexts(lengths, range(len(lengths)), partial(make_batches, pieces), self._add)}
 
-    def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
-        """Add what recipes explain of some sentences."""
-        shares, heads = self.shares[name], sums.heads
-        total = Explained.zeros(len(sums.documents), len(shares), heads)
-        weights = encoder.batch([piece for place in places if (piece := shard.plan.sentences[place])])
-        rows = sums.places("document", [shard.labels[place] for place in places])
-        for index, (place, row) in enumerate(zip(places, rows, strict=True)):
-            pieces = shard.plan.sentences[place]
+    def _add(self, encoder: Encoder, shard: ReadShard, text_numbers: Sequence[int], sums: Sums, pass_name: str) -> None:
+        """Add the attention that recipes explain in some sentences."""
+        shares, heads = self.shares[pass_name], sums.heads
+        total = ExplainedSums.zeros(len(sums.documents), len(shares), heads)
+        weights = encoder.batch([piece for number in text_numbers if (piece := shard.plan.sentences[number])])
+        rows = sums.indices("document", [shard.labels[number] for number in text_numbers])
+        for index, (number, row) in enumerate(zip(text_numbers, rows, strict=True)):
+            pieces = shard.plan.sentences[number]
             assert pieces is not None
-            text = RuleText(shard.corpus.sentences[place], pieces, bool(encoder.causal))  # type: ignore[union-attr]
+            text = RuleText(shard.corpus.sentences[number], pieces, bool(encoder.causal))  # type: ignore[union-attr]
             text_weights = weights[:, :, index].reshape(heads, *weights.shape[3:])
-            total.add((row, (shard.first + place) % HALVES), text, text_weights, shares)
-        sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in total._asdict().items()}
+            total.add((row, (shard.first + number) % HALVES), text, text_weights, shares)
+        sums.arrays |= {f"{pass_name}/{NAME}/{quantity}": array for quantity, array in total._asdict().items()}
 
 
 def count_cells(heads: int, recipes: int) -> int:
-    """Count the sums of a document for a model with this many heads in all."""
+    """Return the number of sums per document, for this many heads in all layers and this many recipes."""
     return HALVES * heads * (recipes + 1)
 
 
-class Explained(NamedTuple):
+class ExplainedSums(NamedTuple):
     """Sums of the attention that recipes explain, for each document and each half of its sentences.
 
     Attributes:
         weight: the sum of min(A, P) over all rows, [document, half, recipe, head].
         iou: Σ min / Σ max of each sentence by the first recipe, summed, [document, half, head].
-        rows: how many rows each class of query word has, [document, half, class].
+        rows: the number of rows of each class of query word, [document, half, class].
         sentences: the number of sentences, [document, half].
     """
 
@@ -95,39 +95,39 @@ class Explained(NamedTuple):
     sentences: Numbers
 
     @classmethod
-    def zeros(cls, documents: int, recipes: int, heads: int) -> Explained:
+    def zeros(cls, documents: int, recipes: int, heads: int) -> ExplainedSums:
         """Return sums without any sentence."""
-        sizes = ((recipes, heads), (heads,), (len(CLASSES),), ())
-        return cls(*(np.zeros((documents, HALVES, *size)) for size in sizes))
+        shapes = ((recipes, heads), (heads,), (len(CLASSES),), ())
+        return cls(*(np.zeros((documents, HALVES, *shape)) for shape in shapes))
 
     @classmethod
-    def from_sums(cls, sums: Sums, recipes: Sequence[int]) -> Explained:
+    def from_sums(cls, sums: Sums, recipes: Sequence[int]) -> ExplainedSums:
         """Return the sums of all passes, documents in order; ``recipes`` has the number of recipes of each pass.
 
         The recipes of all passes come one after the other.
         """
         total = cls.zeros(len(sums.documents), sum(recipes), sums.heads)
-        firsts = np.cumsum([0, *recipes])
-        for name, first, last in zip(PASSES, firsts, firsts[1:], strict=False):
-            arrays = sums.select(f"{name}/{NAME}")
-            total.weight[:, :, first:last] = arrays["weight"]
-            if name == PASSES[0]:
+        starts = np.cumsum([0, *recipes])
+        for pass_name, start, end in zip(PASSES, starts, starts[1:], strict=False):
+            arrays = sums.select(f"{pass_name}/{NAME}")
+            total.weight[:, :, start:end] = arrays["weight"]
+            if pass_name == PASSES[0]:
                 for quantity in ("iou", "rows", "sentences"):
                     getattr(total, quantity)[:] = arrays[quantity]
         return total
 
-    def add(self, row: tuple[int, int], text: RuleText, weights: Weights, shares: Sequence[Numbers]) -> None:
-        """Add a sentence with its attention [head, query, key]. ``row`` is its document and half."""
+    def add(self, cell: tuple[int, int], text: RuleText, weights: Weights, shares: Sequence[Numbers]) -> None:
+        """Add a sentence with its attention [head, query, key]. ``cell`` is its document and half."""
         predicted = iter_predictions(shares, text)
         explained = [np.minimum(weights, recipe).sum(axis=(1, 2), dtype=np.float64) for recipe in predicted]
-        self.weight[row] += explained
-        self.iou[row] += explained[0] / (2 * len(text) - explained[0])  # rows of attention sum to 1
-        self.rows[row] += np.bincount(text.classes, minlength=len(CLASSES))
-        self.sentences[row] += 1
+        self.weight[cell] += explained
+        self.iou[cell] += explained[0] / (2 * len(text) - explained[0])  # rows of attention sum to 1
+        self.rows[cell] += np.bincount(text.classes, minlength=len(CLASSES))
+        self.sentences[cell] += 1
 
-    def half(self, number: int) -> Explained:
+    def half(self, number: int) -> ExplainedSums:
         """Return the sums of the even sentences, or of the odd ones."""
-        return Explained(*(array[:, number : number + 1] for array in self))
+        return ExplainedSums(*(array[:, number : number + 1] for array in self))
 
     def means(self) -> Numbers:
         """Return the explained share of each recipe over all rows, [recipe, head]; NaN without any row."""

@@ -20,10 +20,9 @@ def is_decided(row: GapRow) -> bool:
 
 
 def sum_gap_scores(encoder: Encoder, gap: Gap, numbers: Sequence[int]) -> RunningSums:
-    """Return the scores of those of these rows that are decided.
+    """Sum the scores of the decided rows among ``numbers``: correct [half, head], n [half], scored [row of the table].
 
-    The scores are correct [half, head], n [half], and scored [row of the table]. A row that exceeds the model's limit
-    is skipped.
+    A row that exceeds the model's limit is skipped.
     """
     sums: RunningSums = {
         "correct": np.zeros((2, encoder.layers * encoder.heads), np.int64),
@@ -70,7 +69,7 @@ def _locate_last_word(span: str, start: int) -> tuple[int, int]:
 
 
 def _find_tokens(text: TokenizedText, begin: int, end: int) -> list[int]:
-    """Return the tokens that overlap these characters; empty if they were cut off."""
+    """Return the tokens that overlap these characters; empty if the characters were cut off."""
     return [
         i
         for i, token in enumerate(text.tokens)

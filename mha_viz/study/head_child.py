@@ -1,8 +1,8 @@
 """Read one head's links in a corpus, in a child process that loads the model and parses the file.
 
-In the order, ``kind`` is a name in WORK; ``folder``, ``name`` and ``revision`` identify the model; ``head`` is the
-head; ``data`` has the bytes of the file, and is empty for the built-in sentences. The result is None if the work was
-cancelled before there was any. It contains sentences of the file, so only visitors who have that file may see it.
+The keys of ``order``: ``kind`` is a name in WORK; ``folder``, ``name`` and ``revision`` identify the model; ``head`` is
+the head; ``data`` has the bytes of the file, and is empty for the built-in sentences. The result is None if the work
+was cancelled before it had one. It contains sentences of the file, so only visitors who have that file may see it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mha_viz.process.children import IsCancelled, ReportProgress, serve
 from mha_viz.process.steps import run_steps
 from mha_viz.study.link_groups import group_in_steps
 from mha_viz.study.readers import open_measurable
-from mha_viz.study.search import Searching
+from mha_viz.study.search import LinkSearch
 
 HeadWork = Callable[[Encoder, Any, dict[str, Any], ReportProgress, IsCancelled], dict[str, Any] | None]
 
@@ -48,15 +48,15 @@ def _search_links(
     The result is incomplete if the work was cancelled.
     """
     conditions = Conditions(*order["conditions"])
-    searching = Searching(encoder, open_measurable(corpus), order["head"], conditions, order["most"])
-    for state in searching.run.iter_progress():
+    search = LinkSearch(encoder, open_measurable(corpus), order["head"], conditions, order["most"])
+    for state in search.run.iter_progress():
         report(state.fraction)
         if cancelled():
             break
-    return links.pack_search(searching.result()) if searching.run.cases.read else None
+    return links.pack_search(search.result()) if search.run.cases.sentences_read else None
 
 
-class _Stopped(Exception):
+class _Cancellation(Exception):
     """Raised when the work was cancelled."""
 
 
@@ -72,13 +72,13 @@ def _group_links(
     def report_or_stop(fraction: float) -> None:
         report(fraction)
         if cancelled():
-            raise _Stopped
+            raise _Cancellation
 
     try:
         return link_groups.pack_groups(
             run_steps(group_in_steps(encoder, open_measurable(corpus), order["head"]), report_or_stop)
         )
-    except _Stopped:
+    except _Cancellation:
         return None
 
 

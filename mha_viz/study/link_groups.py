@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 DEFAULT_SENTENCES = 300  # maximum number of sentences
 DEFAULT_LINKS = 400  # links that are drawn
 MAX_LINKS = 2_000  # the distances of this many links take 32 MB
-PROGRESS_STEPS = 1_000  # progress steps
+PROGRESS_STEPS = 1_000  # progress is reported in thousandths
 FORMAT = 1  # version of the cases on disk
 
 
@@ -70,8 +70,8 @@ def group_links(
         corpus: as for :func:`mha_viz.profile`.
         head: such as "L3H1".
         model: as for :func:`mha_viz.profile`.
-        recipes: by default those that are known of the model, its own or bundled ones, else the head's recipe is chosen
-            on every second sentence that is read.
+        recipes: by default the known recipes of the model, its own or bundled; if there are none, the head's recipe is
+            chosen on every second sentence that is read.
         most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
         links: how many are drawn.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
@@ -108,11 +108,11 @@ def group_in_steps(
     check_most(most)
     if not 2 <= links <= MAX_LINKS:
         raise SettingError(f"links is {shorten_value(links)}.", f"Draw 2 to {MAX_LINKS:,} links.")
-    chosen = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
+    checked_head = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
     if recipes is not None:
         check_shape(encoder, recipes)
     return _group_in_steps(
-        encoder, source, chosen, recipes or find_recipes(encoder.name, encoder.revision), most, links, folder
+        encoder, source, checked_head, recipes or find_recipes(encoder.name, encoder.revision), most, links, folder
     )
 
 
@@ -138,9 +138,13 @@ class DrawnCases(CaseKind):
         """Return the head, the number of links and the unread sentences."""
         return [FORMAT, "drawn", self.step, self.head, self.links, self.unread, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the draws from the links of some sentences."""
-        texts = [(number, text) for number, sentence in numbered if (text := read_text(encoder, sentence)) is not None]
+        texts = [
+            (number, text)
+            for number, sentence in numbered_sentences
+            if (text := read_text(encoder, sentence)) is not None
+        ]
         sample, units = LinkSample(self.links), dict[int, tuple[str, int]]()
         head = self.head.place(encoder.heads, encoder.layer_numbers)
         for index, weights in iter_weights(encoder, [text for _, text in texts]):
@@ -148,7 +152,8 @@ class DrawnCases(CaseKind):
             place = find_place(number, self.step, self.unread)
             units[place] = text.sentence.document, number
             sample.add(place, weights[head])
-        return Cases(*self._make_cases(sample, units), len(numbered)) if texts else Cases(read=len(numbered))
+        count = len(numbered_sentences)
+        return Cases(*self._make_cases(sample, units), count) if texts else Cases(sentences_read=count)
 
     def reduce(self, cases: Cases) -> Cases:
         """Keep for each draw the link that comes first."""
@@ -161,16 +166,16 @@ class DrawnCases(CaseKind):
         for sample in later:
             first.merge(sample)
         units = {int(case[2]): unit for case, unit in zip(cases.cases, cases.units, strict=True)}
-        drawn, drawn_units = self._make_cases(first, units)
-        return replace(cases, cases=drawn, units=drawn_units)
+        kept_cases, kept_units = self._make_cases(first, units)
+        return replace(cases, cases=kept_cases, units=kept_units)
 
     @staticmethod
     def _make_cases(
         sample: LinkSample, units: Mapping[int, tuple[str, int]]
     ) -> tuple[list[Numbers], list[tuple[str, int]]]:
-        """Return the cases of a sample, with the documents and numbers of their sentences.
+        """Return the cases of a sample, and the units (document, sentence number) of their sentences.
 
-        ``units`` gives these by place.
+        ``units`` has the units by place.
         """
         rows = [*sample.rows()]
         return rows, [units[int(row[2])] for row in rows]
@@ -186,68 +191,68 @@ def _group_in_steps(
     folder: Path | None,
 ) -> Steps[LinkGroups]:
     """Group links in steps, after the arguments are checked."""
-    texts, place = ReadableTexts.find(encoder, source, most), head.place(encoder.heads, encoder.layer_numbers)
+    texts, head_index = ReadableTexts.find(encoder, source, most), head.place(encoder.heads, encoder.layer_numbers)
     if not texts.numbers:
         raise CorpusError(f"Nothing in {source.corpus.name} can be read.", "Give another corpus.")
     (first,) = source.sentences(texts.numbers[:1])
     encoder.trace("", layer=head, words=first.forms)  # raises for unsupported models before the corpus is read
-    shares = make_shares(recipes)[:, [place]] if recipes else None
-    parts = 3 if shares is None else 2
+    shares = make_shares(recipes)[:, [head_index]] if recipes else None
+    stages = 3 if shares is None else 2
     run = source.run(encoder, DrawnCases(texts.step, head, links, texts.unread), folder)
     with closing(run.iter_progress()) as reports:
         for state in reports:
-            yield state.fraction / parts
+            yield state.fraction / stages
     if shares is None:
         shares = yield from scale_progress(
-            _fit_recipe(encoder, _read_texts(encoder, source, texts.numbers), texts.step, place), 1, parts
+            _fit_recipe(encoder, _read_texts(encoder, source, texts.numbers), texts.step, head_index), 1, stages
         )
     numbers = {int(row[2]): number for row, (_, number) in zip(run.cases.cases, run.cases.units, strict=True)}
-    read = dict(zip(sorted(numbers), _read_texts(encoder, source, sorted(numbers.values())), strict=True))
-    drawn = explain_links(LinkSample.from_rows(np.array(run.cases.cases)), read, shares)
-    vectors = yield from scale_progress(_read_vectors(encoder, drawn, head), parts - 1, parts)
+    texts_by_place = dict(zip(sorted(numbers), _read_texts(encoder, source, sorted(numbers.values())), strict=True))
+    drawn_links = explain_links(LinkSample.from_rows(np.array(run.cases.cases)), texts_by_place, shares)
+    vectors = yield from scale_progress(_read_vectors(encoder, drawn_links, head), stages - 1, stages)
     run.forget()
     return LinkGroups(
         *(encoder.name, head, source.corpus.name, len(texts.numbers)),
-        tuple(drawn),
-        make_groups(drawn, vectors),
+        tuple(drawn_links),
+        make_groups(drawn_links, vectors),
         project_by_all(vectors),
     )
 
 
 def _read_texts(encoder: Encoder, source: MeasurableCorpus, numbers: Sequence[int]) -> list[tuple[int, RuleText]]:
-    """Return the texts with these numbers, which can be read."""
+    """Read the sentences with these numbers, without those that the model cannot read."""
     numbered_sentences = zip(numbers, source.sentences(numbers), strict=True)
     return [
         (number, text) for number, sentence in numbered_sentences if (text := read_text(encoder, sentence)) is not None
     ]
 
 
-def _fit_recipe(encoder: Encoder, texts: NumberedTexts, step: int, place: int) -> Steps[Numbers]:
+def _fit_recipe(encoder: Encoder, texts: NumberedTexts, step: int, head_index: int) -> Steps[Numbers]:
     """Choose the recipe of one head on every second text, and return its shares [class, 1, rule].
 
-    As many texts are read as memory has room for.
+    Texts are left out where memory has no room for all.
     """
     halves = list[list[tuple[RuleText, Weights]]]()
     for half in split_halves(texts, step, MAX_CELLS // len(RULES)):
-        weights = {number: all_heads[[place]] for number, all_heads in iter_weights(encoder, half)}
+        weights = {number: all_heads[[head_index]] for number, all_heads in iter_weights(encoder, half)}
         halves.append([(text, weights[number]) for number, text in enumerate(half)])
         yield len(halves) / 3
-    even, odd = halves if halves[0] else halves[::-1]  # if no even sentence can be read, the odd ones are fitted
-    return fitting.choose_recipes(fitting.make_rows_by_class(even), odd).shares
+    fitted, held_out = halves if halves[0] else halves[::-1]  # if no even sentence can be read, the odd ones are fitted
+    return fitting.choose_recipes(fitting.make_rows_by_class(fitted), held_out).shares
 
 
 def _read_vectors(encoder: Encoder, links: Sequence[DrawnLink], head: Head) -> Steps[npt.NDArray[np.float32]]:
     """Return the queries and keys of links, before position rotations, [side, link, d_k]."""
-    by_sentence: dict[int, list[int]] = {}
+    links_by_sentence: dict[int, list[int]] = {}
     for number, link in enumerate(links):
-        by_sentence.setdefault(link.number, []).append(number)
+        links_by_sentence.setdefault(link.number, []).append(number)
     vectors: npt.NDArray[np.float32] = np.zeros((2, len(links), 0), np.float32)
-    for done, link_numbers in enumerate(by_sentence.values(), 1):
+    for done, link_numbers in enumerate(links_by_sentence.values(), 1):
         trace = encoder.trace("", layer=head, words=links[link_numbers[0]].sentence.forms)
         if not vectors.shape[-1]:
             vectors = np.zeros((2, len(links), trace.d_k), np.float32)
         for side, side_vectors in enumerate(trace.before_turn):
             tokens = [(links[number].query, links[number].key)[side].token for number in link_numbers]
             vectors[side, link_numbers] = side_vectors[head.head][tokens]
-        yield done / len(by_sentence)
+        yield done / len(links_by_sentence)
     return vectors

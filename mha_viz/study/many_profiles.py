@@ -44,7 +44,7 @@ def profile_all(
     Args:
         corpora: a list of corpora as for :func:`mha_viz.profile`.
         models: a list of models as for :func:`mha_viz.profile`, such as snapshots of a training, "toy@400".
-        out: a folder that gets a folder ``MODEL/CORPUS`` for each profile, and ``profiles.csv``, the table of
+        out: a folder for the profiles, each in ``MODEL/CORPUS``, and for ``profiles.csv``, the table of
             :func:`side_by_side`.
         batch: as for :func:`mha_viz.profile`.
         device: as for :func:`mha_viz.load`, where a model is a name.
@@ -60,8 +60,8 @@ def profile_all(
     if any(isinstance(items, str) or not isinstance(items, Collection) or not items for items in (corpora, models)):
         raise SettingError("Corpora and models are lists.", 'Give a list of each, as in ["grammar"].')
     engine, folder = choose_engine(client, batch), None if out is None else Path(out)
-    measured = _iter_profiles(engine, corpora, models, folder, device, as_callback(progress))
-    results = [parse_profile(profile.files()) for profile in measured]
+    profiles = _iter_profiles(engine, corpora, models, folder, device, as_callback(progress))
+    results = [parse_profile(profile.files()) for profile in profiles]
     if folder is not None:
         write_table(results, folder)
     return results
@@ -76,12 +76,12 @@ def _iter_profiles(
     progress: Callable[[Progress], None],
 ) -> Iterator[Profile]:
     """Yield the profile of every model on every corpus, the corpora of one model after the other."""
-    opened = [engine.open(corpus) for corpus in corpora]
+    opened_corpora = [engine.open(corpus) for corpus in corpora]
     names = [get_name(model) for model in models]
-    check_folders(names, [corpus.name for corpus in opened])
+    check_folders(names, [corpus.name for corpus in opened_corpora])
     for model in models:
         encoder = load_one_stack(model, device)
-        for corpus in opened:
+        for corpus in opened_corpora:
             folder = None if out is None else out / make_folder_path(encoder.name, corpus.name)
             yield measure_profile(engine, encoder, corpus, folder, progress)
 

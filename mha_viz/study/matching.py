@@ -44,7 +44,7 @@ def match_heads(
         progress: True for a bar, or a function that is called after each sentence.
 
     Returns the matches, each with whether it is closer than chance (:class:`mha_viz.analysis.matching.HeadMatch`).
-    Raises CorpusError if no sentence is left, ShapeError for readings of different texts, SettingError for less than
+    Raises CorpusError if no sentence is left, ShapeError for readings of different texts, SettingError for fewer than
     one sentence and for a reading together with a model, ModelError.
 
     >>> mv.roles.match_heads("toy", "toy", most=5)[mv.Head(1, 2)]
@@ -76,25 +76,26 @@ def match_heads(
     return find_matches(encoders[0].name, encoders[1].name, sums, rows, *heads)
 
 
-def _match_on_text(one: object, other: object) -> HeadMatches:
+def _match_on_text(first: object, second: object) -> HeadMatches:
     """Match the heads of two readings of the same text."""
-    for reading in (one, other):
+    for reading in (first, second):
         check_kind(reading, Attention, "a reading", "Give two readings of one text, or two models.")
-    assert isinstance(one, Attention)
-    assert isinstance(other, Attention)
+    assert isinstance(first, Attention)
+    assert isinstance(second, Attention)
     texts, other_texts = (
-        [[token.text for token in axis.tokens] for axis in (reading.queries, reading.keys)] for reading in (one, other)
+        [[token.text for token in axis.tokens] for axis in (item.queries, item.keys)] for item in (first, second)
     )
     if texts != other_texts:
         raise ShapeError("The readings are of different tokens.", "Give two readings of one text.")
-    sums = _compute_divergences(one.weights, other.weights)
-    return find_matches(one.model, other.model, sums, len(one.queries), one.every_head(), other.every_head())
+    sums = _compute_divergences(first.weights, second.weights)
+    heads = first.every_head(), second.every_head()
+    return find_matches(first.model, second.model, sums, len(first.queries), *heads)
 
 
-def _compute_divergences(one: Weights, other: Weights) -> Divergences:
+def _compute_divergences(weights: Weights, other_weights: Weights) -> Divergences:
     """Return the divergences of the heads of two models on one text, from weights [layer, head, query, key]."""
-    first, second = (weights.reshape(-1, *weights.shape[2:]) for weights in (one, other))
-    mean, other_mean = (weights.mean(axis=0, keepdims=True) for weights in (first, second))
+    first, second = (array.reshape(-1, *array.shape[2:]) for array in (weights, other_weights))
+    mean, other_mean = (array.mean(axis=0, keepdims=True) for array in (first, second))
     return Divergences(
         compute_cross_divergences(first, second),
         compute_cross_divergences(first, other_mean)[:, 0],

@@ -19,7 +19,7 @@ from mha_viz.corpus.limits import count_every, take_every
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.gap import is_decided, sum_gap_scores
-from mha_viz.study.plan import Plan, batches, plan
+from mha_viz.study.plan import Plan, make_batches, plan
 from mha_viz.study.sums import Sums, choose_block_bits, label_block, label_documents
 from mha_viz.text import WordPieces
 
@@ -33,11 +33,11 @@ class ReadShard:
 
     Attributes:
         corpus: the sentences.
-        plan: their tokens, and what is left out.
+        plan: their tokens, and lines about left-out text.
         relations: the labels of the corpus.
         first: the number of its first sentence.
         labels: for each sentence the label of its document.
-        trees: the trees of annotated sentences, by place.
+        trees: the trees of annotated sentences, by index in ``corpus``.
         rules: rules by parts of speech, chosen on the whole corpus.
     """
 
@@ -80,22 +80,22 @@ def read_plain_shard(
 ) -> ReadShard:
     """Return every ``step``-th sentence of a corpus as the model reads it, without annotation and newly numbered."""
     assert isinstance(corpus, Corpus)
-    selected, number_before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
-    plain = replace(corpus, sentences=selected, has_trees=False, has_chains=False, left_out=())
-    labels = [units.label(number, sentence) for number, sentence in enumerate(selected, number_before)]
-    return ReadShard(plain, plan(encoder, plain, number_before), Relations(()), number_before, labels, {})
+    sentences, number_before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
+    plain_corpus = replace(corpus, sentences=sentences, has_trees=False, has_chains=False, left_out=())
+    labels = [units.label(number, sentence) for number, sentence in enumerate(sentences, number_before)]
+    return ReadShard(plain_corpus, plan(encoder, plain_corpus, number_before), Relations(()), number_before, labels, {})
 
 
 def count_measured(shard: ReadShard) -> dict[str, int]:
-    """Count how much of a shard is measured."""
+    """Count the texts, words and tokens of a shard that are measured."""
     if isinstance(shard.corpus, Gap):
         return {"rows": len(shard.corpus.rows), "decided": sum(map(is_decided, shard.corpus.rows))}
     texts = zip(shard.corpus.sentences, shard.plan.sentences, strict=True)
-    readable = [(sentence, pieces) for sentence, pieces in texts if pieces is not None]
+    readable_texts = [(sentence, pieces) for sentence, pieces in texts if pieces is not None]
     return {
-        "sentences": len(readable),
-        "words": sum(len(sentence.words) for sentence, _ in readable),
-        "pieces": sum(len(pieces) for _, pieces in readable),
+        "sentences": len(readable_texts),
+        "words": sum(len(sentence.words) for sentence, _ in readable_texts),
+        "pieces": sum(len(pieces) for _, pieces in readable_texts),
         "chunks": len(shard.plan.chunks),
         "anaphors": sum(len(chunk.anaphors) for chunk, _ in shard.plan.chunks),
     }
@@ -113,7 +113,7 @@ class ShardTexts(NamedTuple):
 
     lengths: Sequence[int]
     sentences: Sequence[int]
-    batches: Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]  # from the numbers, heads and size
+    batches: Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]  # (text numbers, heads, tokens)
     add: Callable[[Encoder, ReadShard, Sequence[int], Sums, str], None]
 
 
@@ -125,9 +125,9 @@ class SumKind(Protocol):
         """Whether cases are recorded as evidence."""
 
     def definition(self) -> list[object]:
-        """Return everything that the sums depend on besides the model and the corpus, as values that JSON can hold."""
+        """Return everything that the sums depend on besides the model and the corpus, as JSON values."""
 
-    def sentences(self, count: int, first: int) -> int:
+    def count_sentences(self, count: int, first: int) -> int:
         """Count the sentences to read, of ``count`` sentences; the first sentence has the number ``first``."""
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
@@ -140,8 +140,8 @@ class SumKind(Protocol):
 class ProfileSums(NamedTuple):
     """The sums of a profile.
 
-    ``rules`` are rules by parts of speech, chosen on the whole corpus; None if the whole corpus is at hand, so that
-    they are chosen here.
+    ``rules`` are rules by parts of speech, chosen on the whole corpus; None if this is the whole corpus, on which
+    they are then chosen.
     """
 
     has_cases: bool = True
@@ -152,7 +152,7 @@ class ProfileSums(NamedTuple):
         rules = [(*key[1], key[0], rule.name) for key, rule in (self.rules or {}).items()]
         return [DEFINITIONS, FORMAT, rules, *(metric.name for metric in metrics.list_corpus_metrics())]
 
-    def sentences(self, count: int, _: int) -> int:
+    def count_sentences(self, count: int, _: int) -> int:
         """Return ``count``: all sentences are read."""
         return count
 
@@ -166,7 +166,7 @@ class ProfileSums(NamedTuple):
         trees, rules = dict[int, Tree](), self.rules
         if corpus.has_trees:
             rules = choose_rules(count_paths(corpus.sentences[first % 2 :: 2]), relations) if rules is None else rules
-            trees = {place: relations.make_tree(sentence, rules) for place, sentence in enumerate(corpus.sentences)}
+            trees = {number: relations.make_tree(sentence, rules) for number, sentence in enumerate(corpus.sentences)}
         return ReadShard(corpus, plan(encoder, corpus, first), relations, first, labels, trees, rules or {})
 
     def texts(self, shard: ReadShard) -> dict[str, ShardTexts]:
@@ -197,74 +197,75 @@ def _count_tokens(texts: Sequence[WordPieces | None]) -> list[int]:
 
 
 def _make_batcher(texts: Sequence[WordPieces | None]) -> Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]:
-    return lambda numbers, heads, size: batches(texts, numbers, heads, size)
+    return lambda numbers, heads, size: make_batches(texts, numbers, heads, size)
 
 
 def _batch_rows(numbers: Sequence[int], heads: int, size: int) -> Sequence[Sequence[int]]:
     return [numbers[start : start + GAP_ROWS] for start in range(0, len(numbers), GAP_ROWS)]
 
 
-def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+def add_sentences(encoder: Encoder, shard: ReadShard, text_numbers: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the patterns, distances and syntax of whole sentences."""
-    numbers = [shard.first + place for place in places]
-    batch = _read_batch(encoder, [shard.plan.sentences[place] for place in places], numbers)
+    numbers = [shard.first + number for number in text_numbers]
+    batch = _read_batch(encoder, [shard.plan.sentences[number] for number in text_numbers], numbers)
     patterns, distances = Patterns(sums.heads), Distances(sums.heads)
     patterns.add(batch, distances.add(batch))
-    documents = sums.places("document", [shard.labels[place] for place in places])
+    documents = sums.indices("document", [shard.labels[number] for number in text_numbers])
     position = metrics.count_document_maxima(batch, documents, len(sums.documents))
-    _store_sums(sums, name, patterns=patterns.sums, distances=distances.sums, position=position)
+    _store_sums(sums, pass_name, patterns=patterns.sums, distances=distances.sums, position=position)
     if metrics.list_corpus_metrics():
         weights_by_head = batch.weights.reshape(encoder.layers, encoder.heads, *batch.weights.shape[1:])
         readings = [
             Attention(encoder.name, encoder.revision, pieces.tokenized(), weights_by_head[:, :, index])
             for index, pieces in enumerate(batch.pieces)
         ]
-        _store_sums(sums, name, measures=metrics.sum_metrics(readings))
+        _store_sums(sums, pass_name, measures=metrics.sum_metrics(readings))
     if sums.selection is not None:
         sums.selection.add(batch)
     if shard.trees:
-        _add_trees(shard, batch, places, sums, name)
+        _add_trees(shard, batch, text_numbers, sums, pass_name)
 
 
-def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums, name: str) -> None:
+def _add_trees(shard: ReadShard, batch: Batch, text_numbers: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the syntax of the sentences with a tree of at least two words."""
-    tree_indices = [index for index, place in enumerate(places) if len(shard.trees[place].heads) > 1]
+    tree_indices = [index for index, number in enumerate(text_numbers) if len(shard.trees[number].heads) > 1]
     if not tree_indices:
         return
     blocks = [reduce_to_words(batch.weights[:, index], batch.pieces[index].words) for index in tree_indices]
     numbers = [batch.numbers[index] for index in tree_indices]
-    sentences = join_sentences(shard.relations, blocks, [shard.trees[places[index]] for index in tree_indices])
+    sentences = join_sentences(shard.relations, blocks, [shard.trees[text_numbers[index]] for index in tree_indices])
     syntax = Syntax(shard.relations, sums.heads, len(sums.documents))
-    syntax.add(sentences, numbers, sums.places("document", [shard.labels[places[index]] for index in tree_indices]))
-    _store_sums(sums, name, syntax=syntax.sums)
+    documents = sums.indices("document", [shard.labels[text_numbers[index]] for index in tree_indices])
+    syntax.add(sentences, numbers, documents)
+    _store_sums(sums, pass_name, syntax=syntax.sums)
     if sums.selection is not None:
         sums.selection.add_syntax(sentences, blocks, numbers)
 
 
-def add_chunks(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+def add_chunks(encoder: Encoder, shard: ReadShard, text_numbers: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the coreference of chunks of several sentences."""
-    chunks = [shard.plan.chunks[place] for place in places]
-    batch = _read_batch(encoder, [text for _, text in chunks], places)
+    chunks = [shard.plan.chunks[number] for number in text_numbers]
+    batch = _read_batch(encoder, [text for _, text in chunks], text_numbers)
     coreference = Coreference(sums.heads, len(sums.documents))
     for index, (chunk, text) in enumerate(chunks):
         word_weights = reduce_to_words(batch.weights[:, index], text.words)
-        (row,) = sums.places("document", [shard.labels[chunk.numbers[0] - shard.first]])
+        (row,) = sums.indices("document", [shard.labels[chunk.numbers[0] - shard.first]])
         coreference.add(word_weights, chunk, row)
         if sums.selection is not None:
             sums.selection.add_coreference(word_weights, chunk)
-    _store_sums(sums, name, coreference=coreference.sums)
+    _store_sums(sums, pass_name, coreference=coreference.sums)
 
 
-def add_rows(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+def add_rows(encoder: Encoder, shard: ReadShard, text_numbers: Sequence[int], sums: Sums, pass_name: str) -> None:
     """Add the scores of rows of a GAP table."""
     assert isinstance(shard.corpus, Gap)
-    _store_sums(sums, name, gap=sum_gap_scores(encoder, shard.corpus, places))
+    _store_sums(sums, pass_name, gap=sum_gap_scores(encoder, shard.corpus, text_numbers))
 
 
-def _store_sums(sums: Sums, name: str, **measured: RunningSums) -> None:
+def _store_sums(sums: Sums, pass_name: str, **sums_by_measure: RunningSums) -> None:
     """Store the arrays of measures under the name of a pass."""
-    for measure, arrays in measured.items():
-        sums.arrays |= {f"{name}/{measure}/{quantity}": array for quantity, array in arrays.items()}
+    for measure, arrays in sums_by_measure.items():
+        sums.arrays |= {f"{pass_name}/{measure}/{quantity}": array for quantity, array in arrays.items()}
 
 
 def _read_batch(encoder: Encoder, texts: Sequence[WordPieces | None], numbers: Sequence[int]) -> Batch:
@@ -286,7 +287,7 @@ class PassSums(NamedTuple):
     measures: RunningSums
 
     @classmethod
-    def from_sums(cls, sums: Sums, name: str) -> PassSums:
+    def from_sums(cls, sums: Sums, pass_name: str) -> PassSums:
         """Return the pass with this name."""
         heads, documents = sums.heads, len(sums.documents)
         zeros: tuple[RunningSums, ...] = (
@@ -300,7 +301,7 @@ class PassSums(NamedTuple):
         )
         return cls(
             *(
-                {**arrays, **sums.select(f"{name}/{measure}")}
+                {**arrays, **sums.select(f"{pass_name}/{measure}")}
                 for measure, arrays in zip(cls._fields, zeros, strict=True)
             )
         )

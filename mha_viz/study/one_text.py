@@ -1,6 +1,6 @@
-"""Measure what the heads of a model do for its answer to one text: functions for notebooks.
+"""Functions for notebooks that measure what the heads of a model do for its answer to one text.
 
-They ask the question and choose how heads are switched off.
+They build the question from their arguments, and choose how heads are switched off.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mha_viz.analysis.effects import Effects
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.removal import MAX_SWITCHED, Switch
 from mha_viz.attention import AnyHead, Attention, Weights
-from mha_viz.attention.answers import Answer, Numbers, OfHeads
+from mha_viz.attention.answers import Answer, HeadValues, Numbers
 from mha_viz.errors import SettingError, check_kind
 from mha_viz.models.decomposing import contributions
 from mha_viz.models.intervening import ablation, gradients
@@ -27,7 +27,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.request import BOTH, METHODS, RECIPE, RESAMPLE, TEXT, Question, Request
-from mha_viz.study import effects as study
+from mha_viz.study import effects
 from mha_viz.study.effects import MakeSubstitute, check_method, substitute
 
 __all__ = [
@@ -85,16 +85,16 @@ def ablate(
         text: the text that the model reads.
         pair: a second text, read together with the first.
         method: the replacement for the outputs of the heads: zero, mean, uniform, recipe, resample (their outputs on
-            random ones of the built-in sentences) or text.
+            randomly drawn built-in sentences) or text.
         means: for "mean", the mean outputs [layer, head, d_head] over a corpus (``compute_means``); for "recipe", the
             predicted weights [layer, head, query, key], in place of ``recipes``.
         words: the sentence as words, in place of ``text``.
         source: for "text", the other text on which the heads' outputs are taken.
-        recipes: for "recipe", those that predict the weights, from ``mv.recipes.fit`` or ``mv.recipes.load``; by
+        recipes: for "recipe", the recipes that predict the weights, from ``mv.recipes.fit`` or ``mv.recipes.load``; by
             default those in a folder that MHA_VIZ_PROFILES names, or that come with the app.
 
-    Raises the errors of ``encode``, UnknownHead, and SettingError for an unknown method, and where what it needs of
-    this model is missing.
+    Raises the errors of ``encode``, UnknownHead, and SettingError for a method that is unknown or needs data that this
+    model lacks.
 
     >>> mv.ablate(mv.load("toy"), ["L0H1"], "the dog barks .", method="recipe").made
     ('typed', 'without L0H1: recipe')
@@ -123,8 +123,8 @@ def ablation_effects(
 
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
-        text: the text that the model reads. A masked token, or the next word of a causal model, is asked for without a
-            question in ``fields``.
+        text: the text that the model reads. Without a question in ``fields``, the question is the masked token or, for
+            a causal model, the next word.
         pair: a second text, read together with the first.
         means: for the method "mean", the mean outputs [layer, head, d_head].
         sentences: for "resample", the sentences to draw from, as lists of words; by default the built-in sentences.
@@ -136,8 +136,8 @@ def ablation_effects(
     give, on the answer (:class:`mha_viz.analysis.effects.Effects`). Raises the errors of
     :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`.
 
-    >>> alone = mv.ablation_effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
-    >>> alone.table()["rank"].idxmin()  # without which head the answer changes most
+    >>> effects = mv.ablation_effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
+    >>> effects.table()["rank"].idxmin()  # the head without which the answer changes most
     'L1H0'
     """
     encoder = require_one_stack(encoder)
@@ -146,8 +146,8 @@ def ablation_effects(
     if (request.place, request.word, request.other, request.off_in) != (None, "", "", BOTH) or answers.can_predict(
         encoder, text, pair
     ):
-        request = request.about(question_of(encoder, request))
-    return study.measure_effects(encoder, request, as_callback(progress), make_substitute)
+        request = request.with_question(question_of(encoder, request))
+    return effects.measure_effects(encoder, request, as_callback(progress), make_substitute)
 
 
 def predict(
@@ -162,14 +162,14 @@ def predict(
     recipes: Recipes | None = None,
     **fields: Unpack[RequestFields],
 ) -> Answer:
-    """Ask the model about a text, before and after heads are switched off at once.
+    """Ask the model about a text, before and after heads are switched off together.
 
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
         text: the text that the model reads.
-        heads: the heads to switch off; if there are none, the answer is that of the whole model.
+        heads: the heads to switch off; if there are none, the whole model answers.
         pair: a second text, read together with the first.
-        tap: your own change of the heads in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
+        tap: your own intervention in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
             ``other``, it is applied to the texts that ``off_in`` names.
         means: as for :func:`mha_viz.ablation_effects`.
         sentences: as for :func:`mha_viz.ablation_effects`.
@@ -188,9 +188,9 @@ def predict(
     request = Request(text=text, pair=pair, **fields)
     make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
     question = question_of(encoder, request)
-    request = request.about(question)
+    request = request.with_question(question)
     if tap is None:
-        return study.compute_answer(
+        return effects.compute_answer(
             encoder, replace(request, off=ablation.check_heads(encoder, heads)), make_substitute
         )
     check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
@@ -201,10 +201,10 @@ def predict(
         np.concatenate([encoder.states(*texts), encoder.states(*texts, pass_tap)])
         for texts, pass_tap in zip(request.passes, taps, strict=True)
     ]
-    return study.compare_answers(encoder, question, states)
+    return effects.compare_answers(encoder, question, states)
 
 
-def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
+def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> HeadValues:
     """Measure how much the score of an answer depends on each head's output, to first order.
 
     This is |Att_h · ∂L/∂Att_h|, mean over tokens, normalised within each layer
@@ -217,12 +217,14 @@ def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: 
     return _measure_heads(gradients.compute_importance, "importance", encoder, text, pair, fields)
 
 
-def direct_logit_attribution(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
+def direct_logit_attribution(
+    encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]
+) -> HeadValues:
     """Measure what each head adds to the logit of a word directly, through the residual stream alone.
 
     See :func:`mha_viz.models.decomposing.contributions.direct_contributions`. ``fields``: the question
     (:class:`RequestFields`); no head is off. Raises ModelUnsupported, such as for BERT, unless the model is pre-norm
-    and has an unembedding, and as :func:`mha_viz.models.reading.answers.make_question`.
+    and has an unembedding, and the errors of :func:`mha_viz.models.reading.answers.make_question`.
 
     >>> mv.direct_logit_attribution(mv.load("repeater"), "dog river anna dog river").table()["direct"].idxmax()[:2]
     'L1'
@@ -253,7 +255,7 @@ def minimal_ablation(
         text: the text that the model reads.
         word: the word that must become the answer.
         pair: a second text, read together with the first.
-        place: the token that is asked about, counted from 0, if several are masked; −1 for the first of them.
+        place: the token that is asked about, counted from 0, if several are masked; −1 for the first masked one.
         most: the largest number of heads in the set.
         method: the replacement for the outputs of heads that are off, as for :func:`mha_viz.ablate`.
         means: as for :func:`mha_viz.ablation_effects`.
@@ -273,8 +275,8 @@ def minimal_ablation(
     encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, place=place, word=word, method=method, source=source)
     make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
-    return study.find_smallest_switch(
-        encoder, request.about(question_of(encoder, request)), most, as_callback(progress), make_substitute
+    return effects.find_smallest_switch(
+        encoder, request.with_question(question_of(encoder, request)), most, as_callback(progress), make_substitute
     )
 
 
@@ -301,13 +303,13 @@ def _measure_heads(
     text: str,
     pair: str,
     fields: RequestFields,
-) -> OfHeads:
+) -> HeadValues:
     """Measure a value of each head for an answer. Raises SettingError if the fields switch heads off."""
     encoder, request = require_one_stack(encoder), Request(text=text, pair=pair, **fields)
     if request.method != METHODS[0] or request.source:
         raise SettingError(f"No head is off for {name}.", "Leave out method= and source=.")
     question = question_of(encoder, request)
-    return OfHeads(encoder.name, text, name, question.score, measure(encoder, question, text, pair))
+    return HeadValues(encoder.name, text, name, question.score, measure(encoder, question, text, pair))
 
 
 def _make_substitute(

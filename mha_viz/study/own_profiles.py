@@ -14,20 +14,20 @@ from mha_viz.files.assets import MAX_FOLDERS, PROFILES_VARIABLE, find_files, lis
 from mha_viz.models.getting import catalog
 from mha_viz.quotes import quote
 
-MAX_PATH_LENGTH = 200  # maximum length of a path in a sentence
+MAX_PATH_LENGTH = 200  # maximum number of characters of a path in a message
 
 
 def find_own_profiles() -> dict[str, list[Path]]:
     """Return the profile folders of each model, by its name; for each corpus, the folder that is found first."""
-    places: dict[str, dict[str, Path]] = {}
+    folders: dict[str, dict[str, Path]] = {}
     for file in (file for folder in list_profile_folders() for file in find_files(folder, FACTS_FILE)):
         model, corpus = _read_identity(file, file.stat().st_mtime_ns)
         if model:
-            places.setdefault(model, {}).setdefault(corpus, file.parent)
-    return {model: [*by_corpus.values()] for model, by_corpus in places.items()}
+            folders.setdefault(model, {}).setdefault(corpus, file.parent)
+    return {model: [*corpus_folders.values()] for model, corpus_folders in folders.items()}
 
 
-def iter_unopened() -> Iterator[str]:
+def iter_open_problems() -> Iterator[str]:
     """Yield a sentence for each item in these folders that cannot be opened: which folder, of which model, and why."""
     for folder in list_profile_folders():
         name, files = quote(str(folder), MAX_PATH_LENGTH), find_files(folder, FACTS_FILE)
@@ -42,12 +42,12 @@ def iter_unopened() -> Iterator[str]:
                     f"{quote(str(file), MAX_PATH_LENGTH)} does not say which model was measured, so it is not a "
                     "profile."
                 )
-    for model, (place, *_) in find_own_profiles().items():
+    for model, (folder, *_) in find_own_profiles().items():
         try:
             catalog.resolve(model)
         except MhaVizError as error:
             description = f"a profile of {quote(model)}, which cannot be opened"
-            yield f"{quote(str(place), MAX_PATH_LENGTH)} is {description}: {error.problem}"
+            yield f"{quote(str(folder), MAX_PATH_LENGTH)} is {description}: {error.problem}"
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,7 @@ import numpy as np
 
 from mha_viz.analysis.corpus_effects import MAX_UNITS
 from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.paired_accuracy import ModelHead, PairedDifferences, difference
+from mha_viz.analysis.paired_accuracy import ModelHead, PairedDifferences, compare_answers
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.syntax import DIRECTIONS, find_pointers, list_arcs
 from mha_viz.attention import AnyHead, Head
@@ -86,9 +86,9 @@ def compare_heads(
         raise SettingError(f"{quote(direction)} is not a direction.", f"Give one of {', '.join(DIRECTIONS)}.")
     source, encoder = open_measurable(corpus, client), load_one_stack(model, device)
     other = encoder if other_model is None else load_one_stack(other_model, device)
-    heads = Head.among(head, *_get_shape(encoder)), Head.among(other_head, *_get_shape(other))
-    pair = tuple(_Question(place, relation, direction) for place in heads)
-    return _measure_differences(source, encoder, other, [(pair[0], pair[1])], as_callback(progress), resume)
+    question = _Question(Head.among(head, *_get_shape(encoder)), relation, direction)
+    other_question = question._replace(head=Head.among(other_head, *_get_shape(other)))
+    return _measure_differences(source, encoder, other, [(question, other_question)], as_callback(progress), resume)
 
 
 @with_bar("of the sentences")
@@ -123,7 +123,7 @@ def compare_roles(
     check_kind(profile, Profile, *PROFILE_KIND)
     roles = [_Question(f.head, *f.detail.split(" ")) for f in profile.findings() if f.role == "syntax"]
     if not roles:
-        raise CorpusError(f"The profile of {profile.corpus} has no roles of syntax.", "Take that of a treebank.")
+        raise CorpusError(f"The profile of {profile.corpus} has no roles of syntax.", "Give the profile of a treebank.")
     encoder, other = (load_one_stack(name, device) for name in (model or profile.model, other_model))
     pairs = [(role, role._replace(head=Head.among(head or role.head, *_get_shape(other)))) for role in roles]
     return _measure_differences(open_measurable(corpus, client), encoder, other, pairs, as_callback(progress), resume)
@@ -148,17 +148,17 @@ class JudgedCases(CaseKind):
         """Return the questions, with the version of the cases."""
         return [FORMAT, "judged", self.step, self.questions, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the answers in the sentences that can be read, in order."""
         heads = sorted({question.head for question in self.questions})
-        flat = np.array([head.place(encoder.heads, encoder.layer_numbers) for head in heads])
-        cases = Cases(read=len(numbered))
-        blocks = iter_word_blocks(encoder, [sentence for _, sentence in numbered])
-        pointed = {place: find_pointers(block[flat]) for place, block in blocks}
-        for place in sorted(pointed):
-            number, sentence = numbered[place]
+        head_indices = np.array([head.place(encoder.heads, encoder.layer_numbers) for head in heads])
+        cases = Cases(sentences_read=len(numbered_sentences))
+        blocks = iter_word_blocks(encoder, [sentence for _, sentence in numbered_sentences])
+        pointers = {index: find_pointers(block[head_indices]) for index, block in blocks}
+        for index in sorted(pointers):
+            number, sentence = numbered_sentences[index]
             for question_number, (head, relation, direction) in enumerate(self.questions):
-                answers = list_arcs(sentence, pointed[place], heads.index(head), relation, direction)
+                answers = list_arcs(sentence, pointers[index], heads.index(head), relation, direction)
                 cases.cases += [np.array([question_number, answer.is_right], float) for answer in answers]
                 cases.units += [(sentence.document, number)] * len(answers)
         return cases
@@ -177,7 +177,7 @@ def _measure_differences(
     open_treebank(source.corpus)
     questions_by_model = {encoder: [question for question, _ in pairs]}
     questions_by_model[other] = [*questions_by_model.get(other, ()), *(question for _, question in pairs)]
-    runs, rights = list[CaseRun](), dict[Encoder, Mapping[_Question, AnswersBySentence]]()
+    runs, answers_by_model = list[CaseRun](), dict[Encoder, Mapping[_Question, AnswersBySentence]]()
     for model_number, (model, questions) in enumerate(questions_by_model.items()):
         kind = JudgedCases(1, tuple(dict.fromkeys(questions)))
         runs.append(source.run(model, kind, folder))
@@ -185,17 +185,17 @@ def _measure_differences(
         answers_by_question: dict[_Question, dict[int, list[bool]]] = {question: {} for question in kind.questions}
         for (question, is_right), (_, number) in zip(cases.cases, cases.units, strict=True):
             answers_by_question[kind.questions[int(question)]].setdefault(number, []).append(bool(is_right))
-        rights[model] = answers_by_question
+        answers_by_model[model] = answers_by_question
     for run in runs:
         run.forget()
     documents = Documents(source.documents, MAX_UNITS)
     differences = []
     for first, second in pairs:
-        right, other_right = rights[encoder][first], rights[other][second]
-        answers = [(number, right[number], other_right[number]) for number in sorted({*right} & {*other_right})]
-        if answers:
+        answers, other_answers = answers_by_model[encoder][first], answers_by_model[other][second]
+        common = [(number, answers[number], other_answers[number]) for number in sorted({*answers} & {*other_answers})]
+        if common:
             heads = ModelHead(encoder.name, first.head), ModelHead(other.name, second.head)
-            differences.append(difference(first.relation, first.direction, heads, answers, documents))
+            differences.append(compare_answers(first.relation, first.direction, heads, common, documents))
     if not differences:
         names = ", ".join(dict.fromkeys(question.relation for question, _ in pairs))
         raise CorpusError(

@@ -1,4 +1,4 @@
-"""Measure how often a model prefers the better sentence of a minimal pair, and which heads that needs."""
+"""Measure how often a model prefers the better sentence of a minimal pair, and which heads this depends on."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def minimal_pairs(
     progress: ProgressOption[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> MinimalPairs:
-    """Measure how often a model prefers the good sentence of minimal pairs, and which heads that needs.
+    """Measure how often a model prefers the good sentence of minimal pairs, and which heads this depends on.
 
     The model prefers the sentence with the higher log p. For a causal model, this is the sum over its tokens, without
     the first one unless the tokenizer puts a token before it; for a model that predicts masked words, it is the
@@ -70,17 +70,17 @@ def minimal_pairs(
             "toy-pairs" or "repeater-pairs", which are built in; or a list of (good, bad) or (good, bad, kind).
         method: the replacement for the output of a head that is off: "zero", "mean", "uniform", "recipe" or "resample".
         heads: the heads to switch off, one at a time; by default all. "L0H0+L0H3", or a list of heads, is a set of
-            heads that are off together. q-values are over all that are off in turn.
+            heads that are off together. q-values are over all of these sets.
         means: for "mean", the mean outputs [layer, head, d_head]; by default those over the sentences of the pairs.
         sentences: for "resample", the sentences to draw from, as lists of words; by default the good sentences of the
-            pairs. Both sentences of a pair have the same draws, if they have equally many tokens.
+            pairs. Both sentences of a pair have the same draws if they have the same number of tokens.
         recipes: for "recipe", as for :func:`mha_viz.ablate`.
         resume: a folder for the results, from which a call that was stopped continues.
         progress: True for a bar, or a function that is called with ``done`` and ``total`` pairs.
         cancelled: returns True to stop the measurement.
 
     Returns the preferences (:class:`mha_viz.analysis.pairs.MinimalPairs`): ``table()`` has the accuracy of each kind of
-    pair, ``heads()`` what changes without each head, which ``stored_in(profile)`` adds to a profile. Raises
+    pair, ``heads()`` the changes without each head, which ``stored_in(profile)`` adds to a profile. Raises
     CorpusError; SettingError; UnknownHead; ModelUnsupported for a model that predicts no words, such as sentence
     encoders.
 
@@ -89,8 +89,8 @@ def minimal_pairs(
     """
     encoder, pair_set = load_one_stack(model), read_pairs(pairs)
     score = check_scorable(encoder)
-    ablated = _list_sets(encoder, heads)
-    kind = _make_kind(encoder, pair_set, ablated, method, means, sentences, recipes)
+    ablated_sets = _list_sets(encoder, heads)
+    kind = _make_kind(encoder, pair_set, ablated_sets, method, means, sentences, recipes)
     run = LocalRun(encoder, _make_corpus(pair_set), kind, folder=None if resume is None else Path(resume))
     cases = collect_cases(run, as_callback(progress), cancelled)
     if not cases.cases:
@@ -105,7 +105,7 @@ def minimal_pairs(
         score if scores_first_token(encoder) else f"{score} without the first token",
         tuple(pair_set.pairs[number] for _, number in cases.units),
         values[:, :2],
-        ablated,
+        ablated_sets,
         values[:, 2:],
         cases.left_out,
         load_bundled_roles(encoder.name),
@@ -115,34 +115,34 @@ def minimal_pairs(
 
 @dataclass(frozen=True)
 class PairCases(CaseKind):
-    """Scores of minimal pairs: log p of both sentences, then the margin without each of the ``ablated`` sets of heads.
+    """Scores of minimal pairs: log p of both sentences, then the margin without each of the ``ablated_sets``.
 
     A pair stands in the corpus as a sentence of two words, which are the two sentences.
 
     Attributes:
-        ablated: the heads that are off in turn, alone or as a set.
+        ablated_sets: the heads that are off in turn, alone or as a set.
         method: the replacement for their outputs.
         means: their mean outputs, for "mean".
         sentences: the sentences to draw from, for "resample".
-        recipes: those that predict the weights, for "recipe".
+        recipes: the recipes that predict the weights, for "recipe".
     """
 
-    ablated: tuple[tuple[Head, ...], ...]
+    ablated_sets: tuple[tuple[Head, ...], ...]
     method: str
     means: Weights | None = field(default=None, compare=False)
     sentences: tuple[tuple[str, ...], ...] = ()
     recipes: Recipes | None = None
 
     def definition(self, offset: int) -> list[object]:
-        """Return the heads and the method, with digests of what is large."""
+        """Return the heads and the method, with digests of large ones."""
         replacements = [[] if self.means is None else self.means.tolist(), self.sentences]
-        digest = hashlib.sha256(json.dumps(replacements).encode()).hexdigest()
-        return [FORMAT, "pairs", self.step, self.ablated, self.method, digest, digest_recipes(self.recipes), offset]
+        digests = [hashlib.sha256(json.dumps(replacements).encode()).hexdigest(), digest_recipes(self.recipes)]
+        return [FORMAT, "pairs", self.step, self.ablated_sets, self.method, *digests, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the scores of each pair, and count the pairs with a sentence that cannot be scored."""
-        cases = Cases(read=len(numbered))
-        for number, sentence in numbered:
+        cases = Cases(sentences_read=len(numbered_sentences))
+        for number, sentence in numbered_sentences:
             try:
                 good, bad = (split_sentence(encoder, form) for form in sentence.forms)
                 cases.cases.append(self._score(encoder, good, bad))
@@ -152,16 +152,16 @@ class PairCases(CaseKind):
         return cases
 
     def _score(self, encoder: Encoder, good: SentencePieces, bad: SentencePieces) -> Numbers:
-        """Return the row of a pair."""
+        """Return the values of the case of a pair."""
         is_comparable = encoder.causal and (self.method != RESAMPLE or _have_same_draws(good, bad))
-        shared = count_shared(good, bad) if is_comparable else 0
+        shared_tokens = count_shared(good, bad) if is_comparable else 0
         substitutes = self._iter_substitutes(encoder, (good, bad))
         scores = [
-            score_without(encoder, sentence, self.ablated, substitute, shared)
+            score_without(encoder, sentence, self.ablated_sets, substitute, shared_tokens)
             for sentence, substitute in zip((good, bad), substitutes, strict=True)
         ]
-        (log_p, margins_good), (other_log_p, other_without) = scores
-        return np.array([log_p, other_log_p, *(margins_good - other_without)])
+        (good_log_p, good_ablated), (bad_log_p, bad_ablated) = scores
+        return np.array([good_log_p, bad_log_p, *(good_ablated - bad_ablated)])
 
     def _iter_substitutes(
         self, encoder: Encoder, pair: tuple[SentencePieces, SentencePieces]
@@ -180,7 +180,7 @@ class PairCases(CaseKind):
 
 
 def _have_same_draws(first: SentencePieces, second: SentencePieces) -> bool:
-    """Return whether two sentences have equally many tokens, and special ones at the same places."""
+    """Return whether two sentences have the same number of tokens, and special ones at the same places."""
     return first.pieces.tokenized().special == second.pieces.tokenized().special
 
 
@@ -190,33 +190,34 @@ def _ignore_copies(substitute: ablation.Substitute, _: range) -> ablation.Substi
 
 
 def _list_sets(encoder: Encoder, heads: Iterable[AnyHead | list[AnyHead]] | None) -> tuple[tuple[Head, ...], ...]:
-    """Return the sets of heads to switch off, most of a single head.
+    """Return the sets of heads to switch off; most have a single head.
 
     Raises UnknownHead, and SettingError if there are none.
     """
     if heads is None:
         return tuple((Head(layer, number),) for layer in range(encoder.layers) for number in range(encoder.heads))
-    listed = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
-    sets = [item.split("+") if isinstance(item, str) else item if isinstance(item, list) else [item] for item in listed]
-    chosen = tuple(dict.fromkeys(ablation.check_heads(encoder, item) for item in sets))
-    if not chosen or not all(chosen):
+    items = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
+    sets = [item.split("+") if isinstance(item, str) else item if isinstance(item, list) else [item] for item in items]
+    head_sets = tuple(dict.fromkeys(ablation.check_heads(encoder, item) for item in sets))
+    if not head_sets or not all(head_sets):
         raise SettingError("No head was named.", "Name one, as in L3H1, or leave heads out for all of them.")
-    return chosen
+    return head_sets
 
 
 def _make_kind(
     encoder: Encoder,
     pair_set: Pairs,
-    ablated: tuple[tuple[Head, ...], ...],
+    ablated_sets: tuple[tuple[Head, ...], ...],
     method: str,
     means: Weights | None,
     sentences: Sequence[Sequence[str]],
     recipes: Recipes | None,
 ) -> PairCases:
     """Return the measurement, with the replacement for the outputs of heads. Raises SettingError."""
-    for name, is_given, needed in (("means", means is not None, "mean"), ("sentences", len(sentences), RESAMPLE)):
-        if is_given and method != needed:
-            problem = f"{name}= goes with the method “{needed}”, and this is “{method}”."
+    arguments = (("means", means is not None, "mean"), ("sentences", len(sentences), RESAMPLE))
+    for name, is_given, needed_method in arguments:
+        if is_given and method != needed_method:
+            problem = f"{name}= goes with the method “{needed_method}”, and this is “{method}”."
             raise SettingError(problem, "Leave one of them out.")
     if method == TEXT:
         raise SettingError("Over pairs, one other text cannot take every sentence’s place.", "Choose resample.")
@@ -228,7 +229,7 @@ def _make_kind(
     recipes = choose_recipes(encoder, method, recipes) if method == RECIPE or recipes is not None else None
     if method != RECIPE:
         check_method(encoder, method, means)
-    return PairCases(1, ablated, method, means, tuple(map(tuple, sentences)), recipes)
+    return PairCases(1, ablated_sets, method, means, tuple(map(tuple, sentences)), recipes)
 
 
 def _compute_means(encoder: Encoder, texts: Sequence[str]) -> Weights:

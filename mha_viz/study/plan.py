@@ -29,7 +29,7 @@ class Plan(NamedTuple):
     Attributes:
         sentences: the tokens of each sentence; None if it is left out.
         chunks: the chunks for coreference, with their tokens.
-        left_out: why text is left out, one line per reason.
+        left_out: lines that say which text is left out and why.
     """
 
     sentences: tuple[WordPieces | None, ...]
@@ -62,60 +62,60 @@ def _iter_chunks(
     if not corpus.has_chains:
         return
     lengths = [None if s is None else sum(word is not None for word in s.words) for s in sentences]
-    special = next((len(s) - n for s, n in zip(sentences, lengths, strict=True) if s and n is not None), 0)
-    limit = min(MAX_CHUNK_TOKENS, encoder.limit) - special
+    special_count = next((len(s) - n for s, n in zip(sentences, lengths, strict=True) if s and n is not None), 0)
+    limit = min(MAX_CHUNK_TOKENS, encoder.limit) - special_count
     for numbers in pack_chunks(lengths, [sentence.document for sentence in corpus.sentences], limit):
-        current = make_chunk(corpus.sentences, numbers, first)
+        chunk = make_chunk(corpus.sentences, numbers, first)
         try:
-            if current.anaphors:
-                yield current, encoder.read_words([word.form for word in current.words])
+            if chunk.anaphors:
+                yield chunk, encoder.read_words([word.form for word in chunk.words])
         except TextError as error:  # a chunk can have more tokens than its sentences together
             left_out.append(f"line {corpus.sentences[numbers[0]].line}, coreference: {error.problem}")
 
 
-def batches(
-    pieces: Sequence[WordPieces | None], todo: Sequence[int], heads: int, size: int = DEFAULT_BATCH
+def make_batches(
+    pieces: Sequence[WordPieces | None], remaining: Sequence[int], heads: int, size: int = DEFAULT_BATCH
 ) -> list[tuple[int, ...]]:
-    """Return the numbers in ``todo`` as batches of texts with equal length and special tokens at the same positions.
+    """Group the numbers in ``remaining`` into batches of texts with equal length and equal places of special tokens.
 
     A batch has at most ``size`` tokens, fewer for many ``heads``. The largest batches come first, so that the last ones
     are short.
     """
-    by_shape: dict[tuple[int, tuple[int, ...]], list[int]] = {}
-    for number in todo:
+    numbers_by_shape: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for number in remaining:
         text = pieces[number]
         if text is not None:
-            special = tuple(i for i, word in enumerate(text.words) if word is None)
-            by_shape.setdefault((len(text), special), []).append(number)
+            special_places = tuple(i for i, word in enumerate(text.words) if word is None)
+            numbers_by_shape.setdefault((len(text), special_places), []).append(number)
     groups = []
-    for (length, _), numbers in sorted(by_shape.items(), reverse=True):
+    for (length, _), numbers in sorted(numbers_by_shape.items(), reverse=True):
         count = max(1, min(size // length, MAX_CELLS // (heads * length**2)))
         groups += [(length, tuple(numbers[start : start + count])) for start in range(0, len(numbers), count)]
     return [numbers for length, numbers in sorted(groups, key=lambda batch: -batch[0] * len(batch[1]))]
 
 
-def point(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:
+def find_all_pointers(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:
     """Return the pointers of each sentence, in order; None for a sentence that cannot be read or has a single word."""
-    by_sentence: list[Pointers | None] = [None] * len(corpus.sentences)
+    pointers: list[Pointers | None] = [None] * len(corpus.sentences)
     for number, block in iter_word_blocks(encoder, corpus.sentences):
-        by_sentence[number] = find_pointers(block)
-    return tuple(by_sentence)
+        pointers[number] = find_pointers(block)
+    return tuple(pointers)
 
 
 def iter_word_blocks(
-    encoder: Encoder, sentences: Sequence[Sentence], only: Head | None = None
+    encoder: Encoder, sentences: Sequence[Sentence], head: Head | None = None
 ) -> Iterator[tuple[int, Weights]]:
-    """Yield the weights [head, word, word] of each sentence that can be read and has at least two words.
+    """Yield the index of each sentence that can be read and has at least two words, and its weights [head, word, word].
 
-    Each comes with the place of its sentence. ``only`` restricts the heads to one.
+    With ``head``, only this head is read.
     """
     texts = plan(encoder, Corpus("", tuple(sentences), "")).sentences
-    todo = [i for i, text in enumerate(texts) if text and len(sentences[i].words) > 1]
-    for numbers in batches(texts, todo, encoder.layers * encoder.heads):
+    remaining = [i for i, text in enumerate(texts) if text and len(sentences[i].words) > 1]
+    for numbers in make_batches(texts, remaining, encoder.layers * encoder.heads):
         pieces = [text for i in numbers if (text := texts[i]) is not None]
         weights = encoder.batch(pieces)  # [layer, head, sentence, query, key]
-        flat = weights.reshape(-1, *weights.shape[2:])
-        if only is not None:
-            flat = flat[[only.place(encoder.heads, encoder.layer_numbers)]]
+        head_weights = weights.reshape(-1, *weights.shape[2:])
+        if head is not None:
+            head_weights = head_weights[[head.place(encoder.heads, encoder.layer_numbers)]]
         for index, number in enumerate(numbers):
-            yield number, reduce_to_words(flat[:, index], pieces[index].words)
+            yield number, reduce_to_words(head_weights[:, index], pieces[index].words)

@@ -72,7 +72,7 @@ def choose_engine(client: Client | None, batch: int = DEFAULT_BATCH) -> Engine:
     """Return the engine that measures with a Dask client or, without one, in this process. Raises ClusterError."""
     if client is None:
         return LocalEngine(batch)
-    from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
+    from mha_viz.study.cluster.engine import ClusterEngine  # Dask is an optional dependency
 
     return ClusterEngine(client, batch)
 
@@ -121,10 +121,10 @@ def profile(
     encoder = load_one_stack(model, device)
     if second is not None:
         _check_comparable(encoder, source, second)
-    show, folder = as_callback(progress), None if out is None else Path(out)
+    report, folder = as_callback(progress), None if out is None else Path(out)
     if second is not None and not isinstance(second, Profile):
-        second = measure_profile(engine, encoder, second, None, show)
-    measured = measure_profile(engine, encoder, source, folder, show)
+        second = measure_profile(engine, encoder, second, None, report)
+    measured = measure_profile(engine, encoder, source, folder, report)
     if second is not None:
         measured = establish(second, measured)[1]
         if folder is not None:

@@ -18,7 +18,7 @@ def open_measurable(source: Any, client: Client | None = None) -> MeasurableCorp
     """
     if client is None:
         return LocalCorpus.from_source(source)
-    from mha_viz.study.cluster.cases import ClusterCorpus  # without Dask, this process measures
+    from mha_viz.study.cluster.cases import ClusterCorpus  # Dask is an optional dependency
     from mha_viz.study.cluster.engine import ClusterEngine
 
     return ClusterCorpus.from_source(ClusterEngine(client), source)

@@ -56,7 +56,7 @@ def read(model: AnyModel, request: Request, means: Weights | None = None, recipe
 
 
 def _compute_weights(model: AnyModel, request: Request, means: Weights | None) -> Attention:
-    """Return the attention weights, without the heads that are off."""
+    """Return the attention weights, computed with the request's heads switched off."""
     if request.off:
         texts, method, words, source = request.texts, request.method, request.words, request.source
         return ablate(model, request.off, *texts, method, means, words, source=source)

@@ -1,7 +1,7 @@
 """Fit recipes to a corpus and measure what they explain.
 
-Of the sentences that are read, rules are chosen on the even ones, and what they explain is measured on the odd ones and
-on another corpus. Recipes that come with the app can be measured on another corpus, too.
+Rules are chosen on every second sentence that is read, and their explained shares are measured on the others and on
+another corpus. Bundled recipes can be measured on another corpus, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mha_viz.analysis.bundled_data import ALL, make_shares
 from mha_viz.analysis.findings import EVERY as STEP
 from mha_viz.analysis.recipe_tables import HEADINGS, MEAN, UNTRAINED, Recipes
 from mha_viz.analysis.recipes import RecipeChoice, RuleRows
-from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, Numbers, RuleText
+from mha_viz.analysis.rules import CHAINS, CLASSES, NAMES, RULES, TAGS, TREES, UNIFORM_RULE, Numbers, RuleText
 from mha_viz.attention import Weights
 from mha_viz.corpus.limits import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
@@ -36,9 +36,9 @@ from mha_viz.models.reading.cores import one_blas_thread, pass_lock
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import ModelOrName, load_as_measured, load_one_stack
 from mha_viz.process.progress import ProgressOption, as_callback, with_bar
-from mha_viz.study.explained_shares import Explained, RecipeSums, count_cells
+from mha_viz.study.explained_shares import ExplainedSums, RecipeSums, count_cells
 from mha_viz.study.measures import ResamplingUnits
-from mha_viz.study.plan import batches
+from mha_viz.study.plan import make_batches
 from mha_viz.study.run import SEED, Progress, measure_sums
 from mha_viz.study.sums import PASSES, write
 from mha_viz.study.texts import read_text
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     from mha_viz.study.cluster.engine import ClusterEngine
     from mha_viz.study.cluster.layout import Layout
 
-DEFAULT_SENTENCES = 300  # sentences that are read of each corpus, at most
+DEFAULT_SENTENCES = 300  # maximum number of sentences of each corpus, by default
 MAX_SENTENCES = 100_000
 NumberedTexts = Sequence[tuple[int, RuleText]]
-MAX_CELLS = 30_000_000  # how many weights of all heads, or of all rules, a fit uses at most
+MAX_CELLS = 30_000_000  # maximum number of weights of all heads, or of all rules, in a fit
 CHOICE_SHARE = 0.5  # share of the progress that the choice of rules takes
 CHOICE_FILE = ".choice.npz"  # file with the choice of an unfinished study
 CORPUS_FOLDER = ".corpus-"  # prefix of the folders with the sums of an unfinished study, one per corpus
-FORMAT = 2  # version of that file and of how rules are chosen
+FORMAT = 2  # version of CHOICE_FILE and of the choice of rules
 
 
 @with_bar("of the sentences")
@@ -94,7 +94,7 @@ def fit_recipes(
         client: a client of a Dask cluster, whose workers measure the chosen recipes; corpora are then names of files.
 
     Returns the recipes. Raises CorpusError, also where ``score`` lacks the annotation that the recipes need;
-    SettingError, also where they are those of a model of another shape; ModelError; ClusterError; Cancelled
+    SettingError, also where the recipes are of a model of another shape; ModelError; ClusterError; Cancelled
     soon after ``cancelled`` returns True.
 
     >>> mv.recipes.fit("grammar", "toy", most=40).tables["recipes"].columns.tolist()
@@ -108,7 +108,7 @@ def fit_recipes(
         encoder = load_one_stack(catalog.DEFAULT if model is None else model, device)
     cluster, layouts = None, list[Any]()
     if client is not None:
-        from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
+        from mha_viz.study.cluster.engine import ClusterEngine  # Dask is an optional dependency
 
         cluster = ClusterEngine(client)
         sources = (corpus, score)
@@ -116,7 +116,7 @@ def fit_recipes(
     study = _Study(encoder, corpora, most, folder, cluster, layouts, as_callback(progress), cancelled)
     study.check()
     with one_blas_thread:
-        return study.measure_earlier(corpus) if isinstance(corpus, Recipes) else study.result()
+        return study.measure_recipes(corpus) if isinstance(corpus, Recipes) else study.result()
 
 
 def choose_shares(
@@ -173,7 +173,7 @@ class _Fit(NamedTuple):
     Attributes:
         choice: the chosen rules with their shares.
         untrained_shares: the shares [class, head, rule] of these rules, fitted to untrained weights.
-        half: the half of the sentences that chose them, 0 for the even ones.
+        half: the half of the sentences on which they were chosen, 0 for the even ones.
     """
 
     choice: RecipeChoice
@@ -208,14 +208,14 @@ class _Study:
         return self.encoder, self.encoder.untrained(SEED)
 
     def check(self) -> None:
-        """Raise CorpusError for a corpus of which nothing can be read, and ModelUnsupported for a hybrid model."""
+        """Raise CorpusError for a corpus without a readable sentence, and ModelUnsupported for a hybrid model."""
         self.encoder.check_every_layer("recipes")
         for corpus in self.corpora:
             if next(_iter_numbered_texts(self.encoder, corpus, self.most), None) is None:
                 raise CorpusError(f"Nothing in {corpus.name} can be read.", "Give another corpus.")
 
     def result(self) -> Recipes:
-        """Choose the recipes and measure what they explain. Raises CorpusError and Cancelled."""
+        """Choose the recipes and measure their explained shares. Raises CorpusError and Cancelled."""
         fit = self._load_fit() or self._choose_and_save()
         shares = {
             PASSES[0]: [
@@ -225,34 +225,34 @@ class _Study:
             ],
             PASSES[1]: [fit.untrained_shares],
         }
-        measured = [self._measure_explained(number, shares, CHOICE_SHARE) for number in range(len(self.corpora))]
+        results = [self._measure_explained(number, shares, CHOICE_SHARE) for number in range(len(self.corpora))]
         self._clean_up()
-        return self._make_recipes(fit, measured)
+        return self._make_recipes(fit, results)
 
-    def measure_earlier(self, earlier: Recipes) -> Recipes:
-        """Measure what earlier recipes explain of this corpus. Raises CorpusError, SettingError, Cancelled."""
-        check_shape(self.encoder, earlier)
-        singles = [NAMES.index(name) for name in earlier.facts["best_rules"]]
+    def measure_recipes(self, recipes: Recipes) -> Recipes:
+        """Measure the explained shares of given recipes. Raises CorpusError, SettingError, Cancelled."""
+        check_shape(self.encoder, recipes)
+        singles = [NAMES.index(name) for name in recipes.facts["best_rules"]]
         shares = {
             PASSES[0]: [
-                make_shares(earlier),
+                make_shares(recipes),
                 _make_uniform_shares(self.heads),
                 fitting.make_single_rule_shares(np.array(singles, np.intp)),
             ]
         }
-        if UNTRAINED in earlier.tables:
-            shares[PASSES[1]] = [make_shares(earlier, UNTRAINED)]
-        measured = self._measure_explained(0, shares, 0)
+        if UNTRAINED in recipes.tables:
+            shares[PASSES[1]] = [make_shares(recipes, UNTRAINED)]
+        result = self._measure_explained(0, shares, 0)
         self._clean_up()
-        columns = dict(zip(("other", "even", "best_rule", UNTRAINED), measured.means(), strict=False))
-        columns |= dict(zip(("other_low", "other_high"), measured.interval(), strict=True), iou=measured.mean_iou())
-        explained = earlier.tables["explained"].assign(**{UNTRAINED: np.nan, **columns})
+        columns = dict(zip(("other", "even", "best_rule", UNTRAINED), result.means(), strict=False))
+        columns |= dict(zip(("other_low", "other_high"), result.interval(), strict=True), iou=result.mean_iou())
+        explained = recipes.tables["explained"].assign(**{UNTRAINED: np.nan, **columns})
         facts = {
-            **earlier.facts,
-            **self._describe_corpus("score", self.corpora[0], measured),
-            **_make_mean_facts(measured),
+            **recipes.facts,
+            **self._describe_corpus("score", self.corpora[0], result),
+            **_make_mean_facts(result),
         }
-        return Recipes(facts, {**earlier.tables, "explained": explained})
+        return Recipes(facts, {**recipes.tables, "explained": explained})
 
     def _clean_up(self) -> None:
         """Delete the files of the unfinished study."""
@@ -264,15 +264,15 @@ class _Study:
     # ---- the choice
 
     def choose(self) -> RecipeChoice:
-        """Choose the recipes, without measuring what they explain. Raises Cancelled."""
+        """Choose the recipes, without measuring their explained shares. Raises Cancelled."""
         *_, rows, held_out = self._read_halves()
         return fitting.choose_recipes(rows, held_out, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.8 * share)))
 
     def _read_halves(self) -> tuple[int, list[RuleText], list[RuleRows], list[tuple[RuleText, Weights]]]:
         """Read both halves of the sentences.
 
-        Returns which half chooses (0 or 1), its texts, their rows by class, and the texts of the other half with their
-        attention. Raises Cancelled.
+        Returns the half on which rules are chosen (0 or 1), its texts, their rows by class, and the texts of the other
+        half with their attention. Raises Cancelled.
         """
         step = choose_step(len(self.corpora[0].sentences), self.most)
         texts = list_numbered_texts(self.encoder, self.corpora[0], self.most)
@@ -305,15 +305,15 @@ class _Study:
         """Choose rules and shares, and save them. Raises Cancelled."""
         half, texts, rows, held_out = self._read_halves()
         choice = fitting.choose_recipes(rows, held_out, lambda share: self._report(CHOICE_SHARE * (0.2 + 0.7 * share)))
-        untrained = fitting.replace_weights(rows, self._read(self.models[1], texts, 1.0))
-        untrained_shares = fitting.refit_choice(choice, untrained)
+        untrained_rows = fitting.replace_weights(rows, self._read(self.models[1], texts, 1.0))
+        untrained_shares = fitting.refit_choice(choice, untrained_rows)
         if self._file:
             write({**choice._asdict(), "by_chance": untrained_shares}, {"key": self._key, "half": half}, self._file)
         return _Fit(choice, untrained_shares, half)
 
     def _read(self, encoder: Encoder, texts: Sequence[RuleText], share: float) -> list[tuple[RuleText, Weights]]:
-        """Return the texts with their attention, in order; then ``share`` of the choice is done."""
-        numbers = batches([text.pieces for text in texts], range(len(texts)), self.heads)
+        """Return the texts with their attention, in order, and report that ``share`` of the choice is done."""
+        numbers = make_batches([text.pieces for text in texts], range(len(texts)), self.heads)
         with pass_lock.worker_pool() as workers:
             parts = [
                 *workers.map(lambda batch: _compute_weights(encoder, [texts[number] for number in batch]), numbers)
@@ -329,17 +329,17 @@ class _Study:
         if self.cancelled():
             raise Cancelled("The study was stopped.", "Start it again to measure the recipes.")
 
-    # ---- what recipes explain
+    # ---- explained shares
 
-    def _measure_explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], start: float) -> Explained:
-        """Measure what recipes with these shares explain of a corpus.
+    def _measure_explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], start: float) -> ExplainedSums:
+        """Measure how much of the attention over a corpus recipes with these shares explain.
 
         ``start`` is the share of the study that is done before the first corpus.
         """
-        part = (1 - start) / len(self.corpora)
+        corpus_share = (1 - start) / len(self.corpora)
 
         def report(state: Progress) -> None:
-            self.progress(Progress(round(1000 * (start + part * (number + state.fraction))), 1000))
+            self.progress(Progress(round(1000 * (start + corpus_share * (number + state.fraction))), 1000))
 
         corpus, models = self.corpora[number], self.models[: len(shares)]
         units = ResamplingUnits.choose(
@@ -349,47 +349,47 @@ class _Study:
         folder = self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
         if self.cluster:
             layout, passes = self.layouts[number], PASSES[: len(shares)]
-            sums = self.cluster.sums(self.encoder, layout, folder, passes, kind, self.progress)
+            sums = self.cluster.measure_sums(self.encoder, layout, folder, passes, kind, self.progress)
         else:
             sums = measure_sums(
                 models, corpus, kind, resume=folder, keep=True, progress=report, cancelled=self.cancelled
             )
-        return Explained.from_sums(sums, [len(recipes) for recipes in shares.values()])
+        return ExplainedSums.from_sums(sums, [len(recipes) for recipes in shares.values()])
 
-    def _make_recipes(self, fit: _Fit, measured: Sequence[Explained]) -> Recipes:
+    def _make_recipes(self, fit: _Fit, results: Sequence[ExplainedSums]) -> Recipes:
         """Return the recipes with their tables."""
         import pandas as pd
 
-        choice, fitted, held_out = fit.choice, measured[0].half(fit.half), measured[0].half(1 - fit.half)
-        scored = measured[1] if len(measured) > 1 else held_out
-        other = np.array([scored.means()[0], *scored.interval()])
-        if len(measured) < 2:
-            other[:] = np.nan
-        columns = [fitted.means()[0], held_out.means()[0], *held_out.interval(), *other]
-        columns += [*scored.means()[1:], scored.mean_iou()]
-        places = [divmod(head, self.encoder.heads) for head in range(self.heads)]
-        explained = [(*place, *numbers) for place, numbers in zip(places, zip(*columns, strict=True), strict=True)]
-        rows = [row for head, place in enumerate(places) for row in _iter_share_rows(choice, head, place)]
-        untrained_shares = choice._replace(shares=fit.untrained_shares)
+        choice, fit_sums, held_out_sums = fit.choice, results[0].half(fit.half), results[0].half(1 - fit.half)
+        score_sums = results[1] if len(results) > 1 else held_out_sums
+        other_columns = np.array([score_sums.means()[0], *score_sums.interval()])
+        if len(results) < 2:
+            other_columns[:] = np.nan
+        columns = [fit_sums.means()[0], held_out_sums.means()[0], *held_out_sums.interval(), *other_columns]
+        columns += [*score_sums.means()[1:], score_sums.mean_iou()]
+        head_ids = [divmod(head, self.encoder.heads) for head in range(self.heads)]
+        explained = [(*head_id, *row) for head_id, row in zip(head_ids, zip(*columns, strict=True), strict=True)]
+        rows = [row for head, head_id in enumerate(head_ids) for row in _iter_share_rows(choice, head, head_id)]
+        untrained_choice = choice._replace(shares=fit.untrained_shares)
         untrained_rows = [
-            row for head, place in enumerate(places) for row in _iter_share_rows(untrained_shares, head, place)
+            row for head, head_id in enumerate(head_ids) for row in _iter_share_rows(untrained_choice, head, head_id)
         ]
         tables = {"recipes": rows, "explained": explained, UNTRAINED: untrained_rows}
         frames = {name: pd.DataFrame(table, columns=list(HEADINGS[name])) for name, table in tables.items()}
-        return Recipes({**self._make_facts(choice, measured), **_make_mean_facts(scored)}, frames)
+        return Recipes({**self._make_facts(choice, results), **_make_mean_facts(score_sums)}, frames)
 
-    def _make_facts(self, choice: RecipeChoice, measured: Sequence[Explained]) -> dict[str, Any]:
+    def _make_facts(self, choice: RecipeChoice, results: Sequence[ExplainedSums]) -> dict[str, Any]:
         """Return the facts about the model, the corpora and the choice."""
         encoder = self.encoder
         facts: dict[str, Any] = {"model": encoder.name, "revision": encoder.revision}
         facts |= {"layers": encoder.layers, "heads": encoder.heads}
-        for name, corpus, explained in zip(("corpus", "score"), self.corpora, measured, strict=False):
+        for name, corpus, explained in zip(("corpus", "score"), self.corpora, results, strict=False):
             facts |= self._describe_corpus(name, corpus, explained)
-        classes = measured[0].rows.sum(axis=(0, 1)).astype(int).tolist()
+        classes = results[0].rows.sum(axis=(0, 1)).astype(int).tolist()
         return facts | {"classes": classes, "best_rules": [NAMES[rule] for rule in choice.single]}
 
-    def _describe_corpus(self, name: str, corpus: Corpus, explained: Explained) -> dict[str, Any]:
-        """Return the facts about what was read of a corpus, under a name."""
+    def _describe_corpus(self, name: str, corpus: Corpus, explained: ExplainedSums) -> dict[str, Any]:
+        """Return facts about the sentences read from a corpus, with keys that begin with ``name``."""
         count = int(explained.sentences.sum())
         documents = explained.documents if len({*self._list_documents(corpus)}) > 1 else 1
         counts = {"sentences": count, STEP: self._choose_step(corpus), "documents": documents}
@@ -403,32 +403,32 @@ class _Study:
         return [sentence.document for sentence in take_every(self._choose_step(corpus), corpus.sentences)]
 
 
-def _make_mean_facts(explained: Explained) -> dict[str, list[float | None]]:
+def _make_mean_facts(explained: ExplainedSums) -> dict[str, list[float | None]]:
     """Return the explained share, averaged over heads, with its interval, as facts."""
     return {MEAN: [None if np.isnan(number) else round(float(number), 9) for number in explained.mean()]}
 
 
-def _iter_share_rows(choice: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
+def _iter_share_rows(choice: RecipeChoice, head: int, head_id: tuple[int, int]) -> Iterator[tuple[object, ...]]:
     """Yield the rows of a head in the table "recipes"; within each class, the largest share first."""
     for number, name in enumerate(CLASSES if choice.by_class[head] else (ALL,)):
         shares = choice.shares[number, head]
         for rule in np.argsort(-shares.round(12), kind="stable"):  # equal shares are in the order of RULES
             if shares[rule] > 0:
-                yield (*place, name, RULES[rule].name, shares[rule])
+                yield (*head_id, name, RULES[rule].name, shares[rule])
 
 
-def check_shape(encoder: Encoder, earlier: Recipes) -> None:
+def check_shape(encoder: Encoder, recipes: Recipes) -> None:
     """Raise SettingError if recipes are of a model with other numbers of layers and heads."""
-    if (encoder.layers, encoder.heads) != (earlier.facts["layers"], earlier.facts["heads"]):
+    if (encoder.layers, encoder.heads) != (recipes.facts["layers"], recipes.facts["heads"]):
         problem = f"{shorten_name(encoder.name)} has {encoder.layers} × {encoder.heads} heads."
         raise SettingError(
-            problem, f"Give a model like {shorten_name(earlier.facts['model'])}, whose recipes these are."
+            problem, f"Give a model like {shorten_name(recipes.facts['model'])}, whose recipes these are."
         )
 
 
 def iter_weights(encoder: Encoder, texts: Sequence[RuleText]) -> Iterator[tuple[int, Weights]]:
     """Yield the number and attention [head, query, key] of each text, reading texts of equal length in batches."""
-    for numbers in batches([text.pieces for text in texts], range(len(texts)), encoder.layers * encoder.heads):
+    for numbers in make_batches([text.pieces for text in texts], range(len(texts)), encoder.layers * encoder.heads):
         yield from zip(numbers, _compute_weights(encoder, [texts[number] for number in numbers]), strict=True)
 
 
@@ -440,7 +440,7 @@ def _compute_weights(encoder: Encoder, texts: Sequence[RuleText]) -> list[Weight
 
 def _make_uniform_shares(heads: int) -> Numbers:
     """Return the shares of a recipe that is uniform attention only, for each head."""
-    return fitting.make_single_rule_shares(np.full(heads, EVEN, np.intp))
+    return fitting.make_single_rule_shares(np.full(heads, UNIFORM_RULE, np.intp))
 
 
 def list_readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
@@ -476,11 +476,11 @@ def _iter_numbered_texts(encoder: Encoder, corpus: Corpus, most: int) -> Iterato
             yield number, text
 
 
-def _check_annotated(score: Corpus, name: str, trees: bool, chains: bool) -> None:
+def _check_annotated(score: Corpus, name: str, needs_trees: bool, needs_chains: bool) -> None:
     """Raise CorpusError if a corpus lacks annotation that recipes from the corpus with this name need."""
     for annotation, is_needed, is_present in (
-        ("trees", trees, score.has_trees),
-        ("coreference chains", chains, score.has_chains),
+        ("trees", needs_trees, score.has_trees),
+        ("coreference chains", needs_chains, score.has_chains),
     ):
         if is_needed and not is_present:
             raise CorpusError(

@@ -1,7 +1,7 @@
 """Measure what a model loses if heads are replaced by their recipes.
 
-The weights of many heads at once become those that their recipes predict. For comparison, the same heads have their
-mean outputs, uniform attention, or the recipes of other heads, and as many random heads have their own recipes.
+Many heads at once get the weights that their recipes predict. For comparison, the same heads get their mean outputs,
+uniform attention, or the recipes of other heads, and an equal number of random heads get their own recipes.
 The measures are how far the sentence vector turns, how often heads with roles are still right, and how often the model
 still predicts masked pronouns.
 """
@@ -91,7 +91,7 @@ def ablate_recipes(
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
     Returns a row for each method and each part of the heads (a quarter, half, all; those that are explained best
-    first): ``cases``, 1 − cosine of the vector with and without, averaged over the sentences, with its 95 % interval
+    first): ``lost``, 1 − cosine of the vector with and without, averaged over the sentences, with its 95 % interval
     over documents, or over sentences if the corpus names no documents. Methods: "recipe": the weights of a head become
     those that its recipe predicts, and everything after it is computed anew; "mean": its output becomes its mean over
     these sentences; "uniform": its weights become equal; "recipe of another head": as "recipe", with the heads of the
@@ -102,8 +102,8 @@ def ablate_recipes(
     'recipe'
     """
     passes = Passes(None if resume is None else Path(resume), as_callback(progress), cancelled)
-    study = ReplacedStudy.prepare(recipes, corpus, model, most, client, passes)
-    cases = study.cases(Lost(*study.settings)).cases
+    study = ReplacementStudy.prepare(recipes, corpus, model, most, client, passes)
+    cases = study.cases(VectorCases(*study.settings)).cases
     passes.forget()
     changes = np.reshape(cases, (-1, len(METHODS), len(PARTS)))
     return _make_table(changes, study.texts.documents, study.counts)
@@ -121,7 +121,7 @@ def score_recipes(
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> pd.DataFrame:
-    """Measure what heads still find and the model still answers when heads are replaced by their recipes.
+    """Measure how often heads and the model are still right when heads are replaced by their recipes.
 
     Args:
         recipes: as for :func:`mha_viz.recipes.ablate`.
@@ -133,12 +133,12 @@ def score_recipes(
         cancelled: as for :func:`mha_viz.recipes.ablate`.
         client: as for :func:`mha_viz.recipes.ablate`.
 
-    Returns rows as those of :func:`mha_viz.recipes.ablate`, and a first one for the whole model, in which nothing is
+    Returns rows as :func:`mha_viz.recipes.ablate` does, with a first one for the whole model, in which nothing is
     replaced. ``roles``: how often the heads with a role of syntax in the model's bundled profile are right, over all of
-    its cases (``role_cases``), by the weights that they compute from what the replaced heads leave them. ``pronouns``:
+    its cases (``role_cases``), by the weights that they compute while other heads are replaced. ``pronouns``:
     how often the most probable word at a masked pronoun with an antecedent is that pronoun; NaN where there is none, or
     the model is not asked for masked words. Each has its 95 % interval over documents (``roles_low``, ``roles_high``):
-    below five documents Wilson's of all cases, which speaks of these documents alone. ``role_documents``: how many have
+    below five documents Wilson's of all cases, which describes these documents only. ``role_documents``: how many have
     a case; 1 if the corpus names none. Raises the errors of :func:`ablate_recipes`, and SettingError for a model
     without bundled roles.
 
@@ -146,34 +146,32 @@ def score_recipes(
     'none'
     """
     passes = Passes(None if resume is None else Path(resume), as_callback(progress), cancelled)
-    study = ReplacedStudy.prepare(recipes, corpus, model, most, client, passes)
+    study = ReplacementStudy.prepare(recipes, corpus, model, most, client, passes)
     name = study.encoder.name
     roles = tuple(role for role in load_bundled_roles(name) if role.role == "syntax")
     if not roles:
         raise SettingError(f"No roles of {shorten_name(name)} come with the app.", "Choose minilm or toy.")
-    measured = study.cases(StillRight(*study.settings, roles))
+    answers = study.cases(RightAnswerCases(*study.settings, roles))
     passes.forget()
-    units, places = (
-        Documents(study.texts.documents),
-        {number: place for place, number in enumerate(study.texts.numbers)},
-    )
-    right = np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64)
-    cases = np.zeros((2, units.count), np.int64)
-    for (kind, count, *counts), (_, number) in zip(measured.cases, measured.units, strict=True):
-        key = int(kind), units.numbers[places[number]]
-        cases[key] += int(count)
-        right[key] += np.reshape(counts, right.shape[2:]).astype(np.int64)
-    accuracies = [_compute_accuracies(units, *of_kind) for of_kind in zip(right, cases, strict=True)]
+    units = Documents(study.texts.documents)
+    indices = {number: index for index, number in enumerate(study.texts.numbers)}
+    right_counts = np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64)
+    case_counts = np.zeros((2, units.count), np.int64)
+    for (kind, count, *counts), (_, number) in zip(answers.cases, answers.units, strict=True):
+        key = int(kind), units.numbers[indices[number]]
+        case_counts[key] += int(count)
+        right_counts[key] += np.reshape(counts, right_counts.shape[2:]).astype(np.int64)
+    accuracies = [_compute_accuracies(units, *counts) for counts in zip(right_counts, case_counts, strict=True)]
     return _make_accuracy_table(accuracies, [0, *study.counts])
 
 
 @dataclass(frozen=True)
-class Replacing(CaseKind):
-    """The heads of a model in the ``parts`` that are replaced.
+class ReplacementCases(CaseKind):
+    """Cases measured while parts of a model's heads are replaced by their recipes or otherwise.
 
     Attributes:
-        parts: the heads of each part.
-        shares: the shares of the rules of each head.
+        parts: the heads that are replaced in each part.
+        shares: the shares of the heads' recipes, [class, head, rule].
         means: the mean outputs over the texts.
         unread: the numbers of the sentences that are left out.
     """
@@ -193,14 +191,14 @@ class Replacing(CaseKind):
         arrays = [hashlib.sha256(array.tobytes()).hexdigest() for array in (self.shares, self.means)]
         return [FORMAT, type(self).__name__, self.step, self.parts, *arrays, self.unread, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the cases of each text."""
-        cases = Cases(read=len(numbered))
-        for number, sentence in numbered:
+        cases = Cases(sentences_read=len(numbered_sentences))
+        for number, sentence in numbered_sentences:
             if (text := read_text(encoder, sentence)) is not None:
-                cases_of_text = [*self.measure_text(encoder, number, text)]
-                cases.cases += cases_of_text
-                cases.units += [(sentence.document, number)] * len(cases_of_text)
+                text_cases = [*self.measure_text(encoder, number, text)]
+                cases.cases += text_cases
+                cases.units += [(sentence.document, number)] * len(text_cases)
         return cases
 
     def measure_text(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
@@ -212,7 +210,7 @@ class Replacing(CaseKind):
     ) -> Iterator[tuple[Substitute, Sequence[tuple[Head, ...]]]]:
         """Yield, for each of METHODS, the replacement for the outputs of heads in a text, and the parts to replace.
 
-        ``number`` is that of the sentence; random heads depend on its place among the readable sentences.
+        ``number`` is the sentence's; the random heads depend on its place among the readable sentences.
         """
         shape = encoder.layers, encoder.heads, len(text), len(text)
         place = find_place(number, self.step, self.unread)
@@ -223,30 +221,30 @@ class Replacing(CaseKind):
         yield ablation.make_substitute(encoder, UNIFORM), self.parts
         yield ablation.attend_with(predicted[rng.permutation(len(predicted))].reshape(shape)), self.parts
         order = np.random.default_rng((SEED, place)).permutation(len(predicted))
-        random_heads = [Head(*divmod(int(place), encoder.heads)) for place in order]
+        random_heads = [Head(*divmod(int(index), encoder.heads)) for index in order]
         yield recipe, [tuple(random_heads[: len(part)]) for part in self.parts]
 
 
 @dataclass(frozen=True)
-class Lost(Replacing):
-    """Change of direction of the sentence vector: one case per sentence, with [method, part] in one row."""
+class VectorCases(ReplacementCases):
+    """The change of direction of the sentence vector: a case per sentence, [method, part] flattened."""
 
     def measure_text(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
         """Return the case of one text."""
         request = Request(words=text.sentence.forms)
-        by_method = self.substitutes(encoder, number, text)
+        substitutes = self.substitutes(encoder, number, text)
         changes = [
             measure_changes(encoder, parts, request, lambda *_, substitute=substitute: substitute).sentence
-            for substitute, parts in by_method
+            for substitute, parts in substitutes
         ]
         yield np.concatenate(changes)
 
 
 @dataclass(frozen=True)
-class StillRight(Replacing):
-    """The answers that stay right: a case for the ``roles`` in each sentence, and a case for each masked pronoun.
+class RightAnswerCases(ReplacementCases):
+    """The answers that stay right: a case for the ``roles`` in each sentence (kind 0), and for each masked pronoun (1).
 
-    Its row has the kind, 0 or 1, how many answers there are, and how many are right, [method, whole model and part].
+    Its values are the kind, the number of answers, and how many are right, [method, whole model and part] flattened.
     """
 
     roles: tuple[Finding, ...]
@@ -272,7 +270,7 @@ class StillRight(Replacing):
 
 @dataclass
 class Passes:
-    """PASSES over the same sentences, whose cases are saved in ``folder`` until all passes are done."""
+    """The passes over the same sentences, whose cases are saved in ``folder`` until all passes are done."""
 
     folder: Path | None = None
     progress: Callable[[Progress], None] = lambda _: None
@@ -292,10 +290,10 @@ class Passes:
 
 
 @dataclass(frozen=True)
-class ReplacedStudy:
-    """The facts that are known before heads are replaced: the model, the corpus, and its readable sentences.
+class ReplacementStudy:
+    """A study before its last pass: the model, the corpus, its readable sentences, and the mean outputs.
 
-    ``settings`` are the fields of :class:`Replacing`.
+    ``settings`` are the fields of :class:`ReplacementCases`.
     """
 
     encoder: Encoder
@@ -313,7 +311,7 @@ class ReplacedStudy:
         most: int,
         client: Client | None = None,
         passes: Passes | None = None,
-    ) -> ReplacedStudy:
+    ) -> ReplacementStudy:
         """Open the model and the corpus, and compute the mean outputs, in all ``passes`` but the last.
 
         Raises the errors of :func:`ablate_recipes`.
@@ -335,7 +333,7 @@ class ReplacedStudy:
         """The number of heads in each part."""
         return [*map(len, self.settings[1])]
 
-    def cases(self, kind: Replacing) -> Cases:
+    def cases(self, kind: ReplacementCases) -> Cases:
         """Return the cases of a kind, in the last pass. Raises Cancelled."""
         return self.passes.cases(self.encoder, self.source, kind)
 
@@ -343,7 +341,7 @@ class ReplacedStudy:
 def rank_heads(recipes: Recipes, heads: int) -> list[Head]:
     """Rank all heads by how well their recipe explains the held-out sentences, best first."""
     explained = recipes.tables["explained"]["held_out"].to_numpy()
-    return [Head(*divmod(int(place), heads)) for place in np.argsort(-explained, kind="stable")]
+    return [Head(*divmod(int(index), heads)) for index in np.argsort(-explained, kind="stable")]
 
 
 def _make_table(changes: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
@@ -361,7 +359,7 @@ def _make_table(changes: Numbers, documents: Sequence[str], counts: Sequence[int
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-# ---- What is still right ----------------------------------------------------------------------------------------
+# ---- answers that stay right --------------------------------------------------------------------------------------
 
 
 def _count_right_roles(
@@ -377,11 +375,12 @@ def _count_right_roles(
     ].fetched()
     counts = []
     for variant in range(len(ablated_sets)):
-        pointed = find_pointers(
+        pointers = find_pointers(
             reduce_to_words(weights[:, :, variant].reshape(-1, *weights.shape[3:]), text.pieces.words)
         )
-        places = [(role.head.place(encoder.heads), *_parse_role(role)) for role in roles]
-        counts.append(sum(arc.is_right for place in places for arc in list_arcs(text.sentence, pointed, *place)))
+        questions = [(role.head.place(encoder.heads), *_parse_role(role)) for role in roles]
+        arcs = (arc for question in questions for arc in list_arcs(text.sentence, pointers, *question))
+        counts.append(sum(arc.is_right for arc in arcs))
     return np.array(counts)
 
 
@@ -440,12 +439,12 @@ def _compute_accuracies(units: Documents, right: Counts, cases: Counts) -> Numbe
 
     ``right`` is [document, method, part], and ``cases`` [document].
     """
-    count, flat = cases.sum(), right.reshape(len(right), -1)
+    count, right_by_document = cases.sum(), right.reshape(len(right), -1)
     if count:
-        values = np.array([flat.sum(axis=0) / count, *units.interval(flat, cases)])
+        values = np.array([right_by_document.sum(axis=0) / count, *units.interval(right_by_document, cases)])
     else:
-        values = np.full((3, flat.shape[1]), np.nan)
-    case_counts = np.full((2, flat.shape[1]), [[count], [count_documents_with_cases(cases)]])
+        values = np.full((3, right_by_document.shape[1]), np.nan)
+    case_counts = np.full((2, right_by_document.shape[1]), [[count], [count_documents_with_cases(cases)]])
     return np.concatenate([values, case_counts]).reshape(-1, *right.shape[1:])
 
 
@@ -460,7 +459,7 @@ def _make_accuracy_table(measured: Sequence[Numbers], counts: Sequence[int]) -> 
         for index, part in enumerate(PARTS, 1)
     ]
     rows = [
-        (name, part, heads, *(v for accuracies in measured for v in accuracies[:, row, index]))
+        (name, part, heads, *(value for accuracies in measured for value in accuracies[:, row, index]))
         for name, part, heads, row, index in cells
     ]
     table = pd.DataFrame(rows, columns=list(ACCURACY_COLUMNS))

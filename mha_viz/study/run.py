@@ -36,7 +36,7 @@ from mha_viz.study.sums import MAX_LEFT_OUT_LINES, PASSES, Array, Sums, number_l
 from mha_viz.study.tables import build_profile
 
 MAX_SUBMITTED = 2 * MAX_WORKERS  # batches that are submitted before the first of them is merged
-SAVE_SECONDS = 5.0  # between two writes of the sums
+SAVE_SECONDS = 5.0  # seconds between two writes of the sums
 SEED = 0  # seed of the untrained weights
 SUMS_FILE = ".sums.npz"  # the sums of an unfinished study, in the folder of its profile
 
@@ -48,8 +48,8 @@ class Progress(NamedTuple):
         done, total: tokens; on a cluster, sentences.
         rate: on a cluster, the number of sentences measured per second.
         seconds_left: the estimated time left; None if there is no estimate yet.
-        by_worker: how many sentences each worker has measured, by address.
-        lost: the number of workers were lost.
+        by_worker: the number of sentences that each worker has measured, by its address.
+        lost: the number of workers that were lost.
     """
 
     done: int
@@ -141,7 +141,7 @@ def measure_one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Sums:
     """Measure the sums of a model over a corpus with its trained weights only."""
     run = StudyRun((encoder,), corpus)
     run.check()
-    return run.sums()
+    return run.measure_passes()
 
 
 class StudyRun:
@@ -173,7 +173,7 @@ class StudyRun:
         self.done = 0
         model = [models[0].name, models[0].revision]
         self.key = json.dumps([model, corpus.digest, SEED, list(self.models), *kind.definition()])
-        self._saved = -math.inf  # save the first sums at once, so that a slow start is not lost
+        self._last_save = -math.inf  # save the first sums at once, so that a slow start is not lost
 
     def check(self) -> None:
         """Raise CorpusError if there is nothing to measure."""
@@ -181,11 +181,11 @@ class StudyRun:
             raise CorpusError(f"Nothing in {self.corpus.name} can be read.", "; ".join(self.shard.plan.left_out[:3]))
 
     def measure(self) -> Sums:
-        """Measure the sums of all passes, count the gold cases, and count how much was measured.
+        """Measure the sums of all passes, and count the gold cases and the text that was measured.
 
         Raises Cancelled.
         """
-        sums = self.sums()
+        sums = self.measure_passes()
         if self.shard.trees:
             sums.arrays |= self._count_gold(sums)
         corpus, lines = self.shard.corpus, self.shard.plan.left_out
@@ -194,7 +194,7 @@ class StudyRun:
         # A study lists left-out text in this order: sentences, chunks, annotation.
         reasons = enumerate((lines[:unread], lines[unread:], corpus_lines))
         left_out = tuple(
-            (reason, self.number, place, line) for reason, group in reasons for place, line in enumerate(group)
+            (reason, self.number, index, line) for reason, group in reasons for index, line in enumerate(group)
         )
         sums.counted = Counter({**count_measured(self.shard), "left_out": len(left_out)})
         sums.left_out = left_out[:MAX_LEFT_OUT_LINES]
@@ -202,90 +202,90 @@ class StudyRun:
             del sums.arrays[f"done/{name}"]
         return sums
 
-    def sums(self) -> Sums:
+    def measure_passes(self) -> Sums:
         """Measure the sums of all passes. Raises Cancelled."""
         sums = (read(self.file, self.key) if self.file else None) or self._make_empty_sums(self.shard.labels)
         with pass_lock.worker_pool() as workers:
-            for name in self.models:
-                self._measure(name, sums, workers)
+            for pass_name in self.models:
+                self._measure(pass_name, sums, workers)
         return sums
 
-    def _measure(self, name: str, sums: Sums, workers: Executor) -> None:
+    def _measure(self, pass_name: str, sums: Sums, workers: Executor) -> None:
         """Run one pass over the texts that these sums lack."""
-        self._report(name, sums)
+        self._report(pass_name, sums)
         submitted: deque[Future[Sums]] = deque()
         try:
-            for batch in self._iter_batches(name, sums):
+            for batch in self._iter_batches(pass_name, sums):
                 submitted.append(workers.submit(batch))
                 if len(submitted) > MAX_SUBMITTED:
-                    self._merge_first(name, submitted, sums)
+                    self._merge_first(pass_name, submitted, sums)
             while submitted:
-                self._merge_first(name, submitted, sums)
+                self._merge_first(pass_name, submitted, sums)
         finally:
             for future in submitted:  # also merge batches that have finished when the study is stopped
                 if not future.cancel() and future.exception() is None:
                     sums.add(future.result())
             self._save(sums)
 
-    def _merge_first(self, name: str, submitted: deque[Future[Sums]], sums: Sums) -> None:
+    def _merge_first(self, pass_name: str, submitted: deque[Future[Sums]], sums: Sums) -> None:
         """Wait for the first submitted batch and merge its sums."""
         batch_sums = submitted[0].result()
         submitted.popleft()
         sums.add(batch_sums)
-        self._report(name, batch_sums)
-        if time.monotonic() - self._saved > SAVE_SECONDS:
+        self._report(pass_name, batch_sums)
+        if time.monotonic() - self._last_save > SAVE_SECONDS:
             self._save(sums)
 
     def _save(self, sums: Sums) -> None:
         if self.file and sums.is_complete:
             sums.save(self.file, self.key, finished=False)
-            self._saved = time.monotonic()
+            self._last_save = time.monotonic()
 
-    def _report(self, name: str, sums: Sums) -> None:
+    def _report(self, pass_name: str, sums: Sums) -> None:
         """Report the tokens of the texts, or the rows of GAP, in these sums as done. Raises Cancelled."""
         for kind, texts in self.texts.items():
-            self.done += int(np.array(texts.lengths, np.int64)[_find_done(name, kind, texts, sums)].sum())
+            self.done += int(np.array(texts.lengths, np.int64)[_find_done(pass_name, kind, texts, sums)].sum())
         self.progress(Progress(self.done, self.total))
         if self.cancelled():
             remedy = "The work so far is saved; start the study again to continue." if self.file else "Start it again."
             raise Cancelled("The study was stopped.", remedy)
 
-    def _iter_batches(self, name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
+    def _iter_batches(self, pass_name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
         """Yield the remaining work of a pass as independent tasks, each of which returns its own sums."""
         for kind, texts in self.texts.items():
-            remaining = np.flatnonzero(~_find_done(name, kind, texts, sums)).tolist()
-            for places in texts.batches(remaining, self.heads, self.size):
-                yield partial(self._measure_batch, name, kind, places, sums)
+            remaining = np.flatnonzero(~_find_done(pass_name, kind, texts, sums)).tolist()
+            for text_numbers in texts.batches(remaining, self.heads, self.size):
+                yield partial(self._measure_batch, pass_name, kind, text_numbers, sums)
 
-    def _measure_batch(self, name: str, kind: str, places: Sequence[int], total: Sums) -> Sums:
+    def _measure_batch(self, pass_name: str, kind: str, text_numbers: Sequence[int], total: Sums) -> Sums:
         """Read one batch and return its sums. They will be added to ``total``."""
         texts = self.texts[kind]
-        labels = [self.shard.labels[texts.sentences[place]] for place in places]
-        sums = self._make_empty_sums(labels, name, total)
-        texts.add(self.models[name], self.shard, places, sums, name)
-        done = sums.arrays[f"done/{name}/{kind}"] = np.zeros(len(texts.lengths), bool)
-        done[list(places)] = True
+        labels = [self.shard.labels[texts.sentences[number]] for number in text_numbers]
+        sums = self._make_empty_sums(labels, pass_name, total)
+        texts.add(self.models[pass_name], self.shard, text_numbers, sums, pass_name)
+        done = sums.arrays[f"done/{pass_name}/{kind}"] = np.zeros(len(texts.lengths), bool)
+        done[list(text_numbers)] = True
         return sums
 
-    def _make_empty_sums(self, labels: Sequence[str], name: str = PASSES[0], total: Sums | None = None) -> Sums:
+    def _make_empty_sums(self, labels: Sequence[str], pass_name: str = PASSES[0], total: Sums | None = None) -> Sums:
         """Return empty sums for sentences with these document labels. They will be added to ``total``."""
         selection, relations = None, self.shard.relations
-        if name == PASSES[0] and isinstance(self.corpus, Corpus) and self.kind.has_cases:
+        if pass_name == PASSES[0] and isinstance(self.corpus, Corpus) and self.kind.has_cases:
             selection = Selection(relations, self.heads, total.selection if total else None)
         return Sums(self.heads, relations, number_labels(labels, self.shard.first), selection=selection)
 
     def _count_gold(self, sums: Sums) -> dict[str, Array]:
         """Return the counts that depend only on the annotation, over the sentences that were read."""
         shard = self.shard
-        documents = Documents.from_numbers(sums.places("document", shard.labels), len(sums.documents))
-        were_read = np.flatnonzero(_find_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
-        numbered_trees = [(shard.first + place, shard.trees[place]) for place in were_read]
+        documents = Documents.from_numbers(sums.indices("document", shard.labels), len(sums.documents))
+        numbers = np.flatnonzero(_find_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
+        numbered_trees = [(shard.first + number, shard.trees[number]) for number in numbers]
         gold_sums = count_gold(shard.relations, numbered_trees)._asdict()
         gold_sums["cases"], gold_sums["ruled"] = count_cases(shard.relations, numbered_trees, documents, shard.first)
         gold_sums["named"] = shard.relations.mark_named(shard.rules)
         return {f"gold/{name}": array for name, array in gold_sums.items()}
 
 
-def _find_done(name: str, kind: str, texts: ShardTexts, sums: Sums) -> Array:
+def _find_done(pass_name: str, kind: str, texts: ShardTexts, sums: Sums) -> Array:
     """Return whether each text of a kind is in these sums, [text]."""
-    return sums.arrays.get(f"done/{name}/{kind}", np.zeros(len(texts.lengths), bool))
+    return sums.arrays.get(f"done/{pass_name}/{kind}", np.zeros(len(texts.lengths), bool))

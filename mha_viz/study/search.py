@@ -35,14 +35,11 @@ from mha_viz.study.run import Progress
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Conditions", "Link", "Search", "Searching", "search_links"]
+__all__ = ["Conditions", "Link", "LinkSearch", "Search", "search_links"]
 
 FORMAT = 1  # version of the cases on disk
-# Labels of the counts of all links and of sentences with a match.
-ALL_LINKS, MATCHING_SENTENCES = (
-    ("links",),
-    ("sentences",),
-)
+ALL_LINKS = ("links",)  # label of the count of all links
+MATCHING_SENTENCES = ("sentences",)  # label of the count of sentences with a match
 MATCH_LABELS = 4  # how many labels the counts of matches have
 DEFAULT_LINKS = 20  # links that are listed by default
 MAX_LINKS = 10_000
@@ -71,7 +68,7 @@ def search_links(
     progress: ProgressOption[Progress] = False,
     client: Client | None = None,
 ) -> Search:
-    """Find the sentences of a corpus where a head has its strongest links, and count all of them.
+    """Find the sentences of a corpus where a head has its strongest links, and count all links.
 
     Words and parts of speech are compared ignoring case, and "nsubj" includes "nsubj:pass". An empty condition accepts
     anything.
@@ -86,7 +83,7 @@ def search_links(
         key_word: the word where the link ends.
         key_pos: its part of speech.
         key_relation: its relation to its syntactic head.
-        relation: that of a dependent and its head, the governor, which the link joins, in either direction.
+        relation: the relation of the dependent and its head (the governor) that the link joins, in either direction.
         dependent_word: the dependent, in such a link.
         dependent_pos: its part of speech.
         governor_word: the governor, in such a link.
@@ -107,12 +104,10 @@ def search_links(
     values = (query_word, query_pos, query_relation, key_word, key_pos, key_relation, relation)
     conditions = Conditions(*values, dependent_word, dependent_pos, governor_word, governor_pos)
     folder = None if resume is None else Path(resume)
-    searching = Searching(
-        load_one_stack(model, device), open_measurable(corpus, client), head, conditions, most, folder
-    )
-    collect_cases(searching.run, as_callback(progress))
-    result = searching.result()
-    searching.run.forget()
+    search = LinkSearch(load_one_stack(model, device), open_measurable(corpus, client), head, conditions, most, folder)
+    collect_cases(search.run, as_callback(progress))
+    result = search.result()
+    search.run.forget()
     return result
 
 
@@ -134,11 +129,11 @@ class LinkCases(CaseKind):
         """Return the head, the conditions and the number of links."""
         return [FORMAT, "links", self.step, self.head, self.conditions, self.most, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the links in the sentences that can be read and have at least two words."""
-        cases = Cases(read=len(numbered))
-        for place, block in iter_word_blocks(encoder, [sentence for _, sentence in numbered], self.head):
-            (number, sentence), best = numbered[place], find_pointers(block).row[0]
+        cases = Cases(sentences_read=len(numbered_sentences))
+        for index, block in iter_word_blocks(encoder, [sentence for _, sentence in numbered_sentences], self.head):
+            (number, sentence), best = numbered_sentences[index], find_pointers(block).row[0]
             words = np.arange(len(best))
             weights = block[0, words, best].astype(np.float64).round(4)
             matches = words[self.conditions.mask(sentence)[words, best]]
@@ -161,7 +156,7 @@ class LinkCases(CaseKind):
         return replace(cases, cases=[case for case, _ in strongest], units=[unit for _, unit in strongest])
 
 
-class Searching:
+class LinkSearch:
     """A search, whose ``run`` reads the corpus; there is a result for the sentences read so far.
 
     ``folder`` is where the search is saved, and from which the same search continues. Raises the errors of
@@ -198,7 +193,7 @@ class Searching:
             sum(counts.values()),
             cases.counts[ALL_LINKS],
             cases.counts[MATCHING_SENTENCES],
-            cases.read,
+            cases.sentences_read,
             self._source.count,
         )
         name = self._source.corpus.name

@@ -36,17 +36,17 @@ def compare_recipes(
 
     Args:
         recipes: from :func:`mha_viz.recipes.fit` or :func:`mha_viz.recipes.load`.
-        other: the corpus, on which recipes are chosen as :func:`mha_viz.recipes.fit` does, without measuring what they
-            explain; or recipes of the same model that were chosen before.
-        model: as for :func:`mha_viz.profile`, by default that of ``recipes``.
-        most: how many sentences of the corpus are read, as for :func:`mha_viz.recipes.fit`.
+        other: the corpus, on which recipes are chosen as :func:`mha_viz.recipes.fit` does, without measuring explained
+            shares; or recipes of the same model that were chosen before.
+        model: as for :func:`mha_viz.profile`, by default the model of ``recipes``.
+        most: the maximum number of sentences to read, as for :func:`mha_viz.recipes.fit`.
         device: as for :func:`mha_viz.load`, where the model is loaded.
         progress: as for :func:`mha_viz.recipes.fit`.
         cancelled: as for :func:`mha_viz.recipes.fit`.
 
     Returns the recipes with the table ``stability``, one row per head and corpus. ``overlap``: Σ_r min(β_r, β'_r), 1
-    for equal shares; ``rule`` and ``other_rule``: those with the largest shares, and whether they are the ``same``;
-    ``rules_in_common``: of the rules of either, the share that both have. Raises the errors of
+    for equal shares; ``rule`` and ``other_rule``: the rules with the largest shares; ``same``: whether they are
+    equal; ``rules_in_common``: the share of the rules of either recipe that both have. Raises the errors of
     :func:`mha_viz.recipes.fit`, and SettingError for recipes of another model.
 
     >>> both = mv.recipes.compare(mv.recipes.load("toy"), mv.recipes.load("toy"))
@@ -74,13 +74,10 @@ def _add_stability(recipes: Recipes, corpus: str, other_shares: Numbers) -> Reci
     """
     import pandas as pd
 
-    mean_shares, other_means = (
-        average_shares(recipes, shares) for shares in (make_shares(recipes), other_shares)
-    )  # [head, rule]
-    overlap, largest = (
-        np.minimum(mean_shares, other_means).sum(axis=1),
-        [shares.argmax(axis=1) for shares in (mean_shares, other_means)],
-    )
+    # [head, rule]
+    mean_shares, other_means = (average_shares(recipes, shares) for shares in (make_shares(recipes), other_shares))
+    overlap = np.minimum(mean_shares, other_means).sum(axis=1)
+    largest = [shares.argmax(axis=1) for shares in (mean_shares, other_means)]
     common = np.logical_and(mean_shares, other_means).sum(axis=1) / np.logical_or(mean_shares, other_means).sum(axis=1)
     rows = [
         (corpus, *divmod(head, int(recipes.facts["heads"])), overlap[head], NAMES[a], NAMES[b], bool(a == b), share)

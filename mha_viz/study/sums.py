@@ -1,8 +1,8 @@
 """The sums of a study: named arrays, whose axes of relations, parts of speech and documents have labels.
 
-Sums of different sentences are added by label, even if their relations and documents differ. Counts are exact in any
-order, and float64 sums are equal up to rounding. The same cases are chosen as evidence
-(:mod:`mha_viz.analysis.evidence`).
+Sums of different sentences are added by label, even if their relations and documents differ. The order of adding
+changes neither counts nor the cases that are chosen as evidence (:mod:`mha_viz.analysis.evidence`), and float64 sums
+only by rounding.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PASSES = ("trained", "untrained")
 MAX_LEFT_OUT_LINES = 50  # how many lines about left-out text are stored
 BLOCK_PREFIX = "\0"  # prefix of the label of a block of documents
 CASES_ARRAY = "cases"  # the array of cases in a file of sums
-# The labelled axes of each array, by its name without the pass.
+# The labelled axes of each array, {axis: kind of label}, by the array's name without the pass.
 LABELLED_AXES: Mapping[str, Mapping[int, str]] = {
     "syntax/correct": {0: "document", 3: "relation"},
     "syntax/both": {2: "row"},
@@ -61,7 +61,7 @@ LABELLED_AXES: Mapping[str, Mapping[int, str]] = {
 }
 
 Array = npt.NDArray[Any]
-LineLeftOut = tuple[int, int, int, str]  # about left-out text: reason, number of the shard, place in it, line
+LeftOutLine = tuple[int, int, int, str]  # (reason, number of the shard, place in the shard, line about left-out text)
 
 
 @dataclass(eq=False)
@@ -74,7 +74,7 @@ class Sums:
         documents: the labels of the documents in the order of the rows, each with the number of its first sentence.
         arrays: by name: pass, measure and quantity, as in "trained/patterns/mass".
         selection: the cases recorded as evidence.
-        counted: how much was measured.
+        counted: the numbers of sentences, words and so on that were measured.
         left_out: the first lines about left-out text, in order.
         unsaved: reasons why results of shards could not be saved, with counts.
         is_complete: False while :meth:`add` is running or after it was interrupted.
@@ -86,7 +86,7 @@ class Sums:
     arrays: dict[str, Array] = field(default_factory=dict)
     selection: Selection | None = None
     counted: Counter[str] = field(default_factory=Counter)
-    left_out: tuple[LineLeftOut, ...] = ()
+    left_out: tuple[LeftOutLine, ...] = ()
     unsaved: Counter[str] = field(default_factory=Counter)
     is_complete: bool = True
 
@@ -97,7 +97,7 @@ class Sums:
         return cases + sum(array.nbytes for array in self.arrays.values())
 
     def __sizeof__(self) -> int:
-        """Return the size for Dask, which uses it to decide what is small enough to move and to count moved bytes."""
+        """Return the size in bytes, by which Dask counts moved bytes and decides what is small enough to move."""
         return object.__sizeof__(self) + self.bytes
 
     def select(self, name: str) -> dict[str, Array]:
@@ -105,7 +105,7 @@ class Sums:
         return {key.removeprefix(f"{name}/"): array for key, array in self.arrays.items() if key.startswith(f"{name}/")}
 
     @property
-    def rows(self) -> Documents:
+    def resampling_documents(self) -> Documents:
         """The documents to resample for intervals."""
         return Documents.from_numbers((), len(self.documents))
 
@@ -122,17 +122,17 @@ class Sums:
         }
 
     @cached_property
-    def _places(self) -> dict[str, dict[Any, int]]:
+    def _indices(self) -> dict[str, dict[Any, int]]:
         return {kind: {label: index for index, label in enumerate(labels)} for kind, labels in self._labels.items()}
 
-    def places(self, kind: str, labels: Iterable[Any]) -> list[int]:
+    def indices(self, kind: str, labels: Iterable[Any]) -> list[int]:
         """Return the indices of labels on an axis ("document", "relation", "row", "base" or "upos")."""
-        return [self._places[kind][label] for label in labels]
+        return [self._indices[kind][label] for label in labels]
 
     def add(self, other: Sums) -> None:
         """Add the sums of other sentences. These sums must have all labels of the others."""
         indices = {
-            kind: ... if labels == self._labels[kind] else self.places(kind, labels)
+            kind: ... if labels == self._labels[kind] else self.indices(kind, labels)
             for kind, labels in other._labels.items()
         }
         was_complete, self.is_complete = self.is_complete, False
@@ -146,30 +146,30 @@ class Sums:
         self.is_complete = was_complete
 
     def _add_array(self, name: str, array: Array, indices: Mapping[str, Any]) -> None:
-        """Add an array after spreading it over all labels of its axes."""
+        """Add an array after expanding its axes to all labels."""
         axes = _find_axes(name)
         for axis, kind in axes.items():
             if axis > 0 and indices[kind] is not ...:
                 shape = (*array.shape[:axis], len(self._labels[kind]), *array.shape[axis + 1 :])
-                spread = np.zeros(shape, array.dtype)
-                spread[(slice(None),) * axis + (list(indices[kind]),)] = array
-                array = spread
+                expanded = np.zeros(shape, array.dtype)
+                expanded[(slice(None),) * axis + (list(indices[kind]),)] = array
+                array = expanded
         if name not in self.arrays:
-            size = (len(self._labels[axes[0]]),) if 0 in axes else array.shape[:1]
-            self.arrays[name] = np.zeros((*size, *array.shape[1:]), array.dtype)
+            length = (len(self._labels[axes[0]]),) if 0 in axes else array.shape[:1]  # empty for a number
+            self.arrays[name] = np.zeros((*length, *array.shape[1:]), array.dtype)
         target, rows = self.arrays[name], indices[axes[0]] if 0 in axes else ...
         target[rows] = (target[rows] | array) if array.dtype == bool else target[rows] + array
 
     def group_into_blocks(self, bits: int) -> Sums:
         """Return these sums with a row for each block of documents instead of each document."""
         labels = [label_block(document, bits) for document in self.documents]
-        joined = replace(self, documents=number_labels(labels), arrays=dict(self.arrays))
-        rows = joined.places("document", labels)
+        grouped = replace(self, documents=number_labels(labels), arrays=dict(self.arrays))
+        rows = grouped.indices("document", labels)
         for name, array in self.arrays.items():
             if _find_axes(name).get(0) == "document":
-                joined.arrays[name] = np.zeros((len(joined.documents), *array.shape[1:]), array.dtype)
-                np.add.at(joined.arrays[name], rows, array)
-        return joined
+                grouped.arrays[name] = np.zeros((len(grouped.documents), *array.shape[1:]), array.dtype)
+                np.add.at(grouped.arrays[name], rows, array)
+        return grouped
 
     def save(self, path: Path, key: str, finished: bool = True) -> None:
         """Write the sums to one file atomically. Raises OSError.
@@ -188,7 +188,7 @@ class Sums:
         return _rebuild_sums, self._pack()
 
     def _pack(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Return all arrays, and facts that JSON can hold."""
+        """Return all arrays, and facts as JSON values."""
         facts = {
             "heads": self.heads,
             "relations": self.relations.names,
@@ -221,11 +221,11 @@ def merge_sums(parts: Sequence[Sums]) -> Sums:
 
 def _merge_documents(parts: Sequence[Sums]) -> dict[str, int]:
     """Return the documents of all parts in the order of the corpus, each with the number of its first sentence."""
-    first: dict[str, int] = {}
+    first_numbers: dict[str, int] = {}
     for part in parts:
         for label, number in part.documents.items():
-            first[label] = min(number, first.get(label, number))
-    return dict(sorted(first.items(), key=lambda document: document[1]))
+            first_numbers[label] = min(number, first_numbers.get(label, number))
+    return dict(sorted(first_numbers.items(), key=lambda document: document[1]))
 
 
 def label_documents(documents: Sequence[str], relations: Relations, heads: int) -> list[str]:
@@ -241,8 +241,8 @@ def label_documents(documents: Sequence[str], relations: Relations, heads: int) 
 def number_labels(labels: Sequence[str], first: int = 0) -> dict[str, int]:
     """Return the labels in the order of their rows, each with a number.
 
-    The number is that of its first sentence or, for a block, the block's own number. ``labels`` has a label for each
-    sentence; the first sentence has the number ``first``.
+    It is the number of the label's first sentence or, for a block, the block's own number. ``labels`` has a label for
+    each sentence; the first sentence has the number ``first``.
     """
     if labels and labels[0].startswith(BLOCK_PREFIX):
         return {label: int(label[len(BLOCK_PREFIX) :], 2) for label in sorted({*labels})}
@@ -255,8 +255,8 @@ def number_labels(labels: Sequence[str], first: int = 0) -> dict[str, int]:
 def _choose_bits(documents: Iterable[str], relations: Relations, heads: int) -> int | None:
     """Return the length in bits of block labels; None if all of these documents can be counted separately.
 
-    With more documents or relations, blocks never become documents again or smaller blocks, so the order of merging
-    does not matter.
+    More documents or relations never lead to longer labels or back to separate documents, so the order of merging does
+    not matter.
     """
     return choose_block_bits(documents, len(HALVES) * len(DIRECTIONS) * len(relations.names) * heads)
 
@@ -274,7 +274,7 @@ def choose_block_bits(documents: Iterable[str], cells: int) -> int | None:
 def label_block(document: str, bits: int) -> str:
     """Return the label of a document's block.
 
-    It is made of the first bits of a digest of the document's name, or of those in the label of a smaller block.
+    It consists of the first bits of a digest of the document's name; the label of a smaller block is shortened.
     """
     if not document.startswith(BLOCK_PREFIX):
         digest = hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest()
@@ -292,11 +292,11 @@ def _find_axes(name: str) -> Mapping[int, str]:
 
 
 def write(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path, compressed: bool = True) -> None:
-    """Write arrays, and facts that JSON can hold, to one file atomically. Raises OSError."""
+    """Write arrays, and facts as JSON values, to one file atomically. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(path) as file:
-        with_facts: dict[str, Any] = {**arrays, "facts": np.array(json.dumps(facts))}
-        (np.savez_compressed if compressed else np.savez)(file, **with_facts)
+        contents: dict[str, Any] = {**arrays, "facts": np.array(json.dumps(facts))}
+        (np.savez_compressed if compressed else np.savez)(file, **contents)
 
 
 def read(path: Path, key: str) -> Sums | None:
@@ -310,7 +310,7 @@ def read(path: Path, key: str) -> Sums | None:
 
 
 def _rebuild_sums(arrays: dict[str, Array], facts: Mapping[str, Any]) -> Sums:
-    """Rebuild sums from arrays and facts. Raises ValueError for cases of other relations."""
+    """Rebuild sums from arrays and facts. Raises ValueError for cases whose relations are not among the facts."""
     relations = Relations((), facts["relations"], facts["upos"])
     selection = Selection(relations, facts["heads"]) if CASES_ARRAY in arrays else None
     if selection is not None:

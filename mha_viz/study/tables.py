@@ -40,7 +40,7 @@ MEASURED_COLUMNS = len(findings.MEASURED_COLUMNS)
 class MeasuredCorpus(NamedTuple):
     """A corpus, possibly without its sentences, and the sums over it.
 
-    The sums are those with trained weights and, if measured, with untrained weights.
+    ``trained`` are the sums with trained weights, ``untrained`` those with untrained weights, if they were measured.
     """
 
     corpus: Corpus | Gap
@@ -51,7 +51,7 @@ class MeasuredCorpus(NamedTuple):
     @property
     def documents(self) -> Documents:
         """The documents to resample for intervals."""
-        return self.sums.rows
+        return self.sums.resampling_documents
 
 
 def build_profile(
@@ -65,12 +65,12 @@ def build_profile(
     trained, untrained = (PassSums.from_sums(sums, name) if sums.select(name) else None for name in PASSES)
     assert trained is not None
     measured = MeasuredCorpus(corpus, sums, trained, untrained)
-    tables_of_model, tables_of_untrained = build_tables(measured, encoder)
-    spans = examples.list_spans(tables_of_model["evidence"]) if "evidence" in tables_of_model else []
+    trained_tables, untrained_tables = build_tables(measured, encoder)
+    spans = examples.list_spans(trained_tables["evidence"]) if "evidence" in trained_tables else []
     return Profile(
         build_facts(encoder, corpus, sums, seed),
-        tables_of_model,
-        tables_of_untrained,
+        trained_tables,
+        untrained_tables,
         sentences(spans) if spans else (),
     )
 
@@ -169,16 +169,16 @@ def _make_role_tables(
 ) -> dict[str, pd.DataFrame]:
     """Return the candidates and the suggested roles of one pass, as tables."""
     control_patterns = control.patterns if control else None
-    without_halves = [
+    shared_roles = [
         *roles.iter_position_roles(pass_sums.patterns, pass_sums.position, measured.documents, control_patterns),
         *roles.iter_delimiter_roles(pass_sums.patterns, control_patterns),
         *roles.iter_broad_roles(pass_sums.patterns, control_patterns),
     ]
     if _find_annotations(measured.corpus)[1]:
         control_chains = control.coreference if control else None
-        without_halves += roles.iter_coreference_roles(pass_sums.coreference, measured.documents, control_chains)
-    candidates = [*without_halves, *(roles.iter_candidate_syntax(syntax) if syntax else ())]
-    suggested = [*without_halves, *(roles.iter_suggested_syntax(syntax) if syntax else ())]
+        shared_roles += roles.iter_coreference_roles(pass_sums.coreference, measured.documents, control_chains)
+    candidates = [*shared_roles, *(roles.iter_candidate_syntax(syntax) if syntax else ())]
+    suggested = [*shared_roles, *(roles.iter_suggested_syntax(syntax) if syntax else ())]
     status, no_other_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER_COLUMNS)
     return {
         "candidates": _make_frame("candidates", _iter_role_rows(candidates, heads)),
@@ -237,13 +237,13 @@ def _iter_position_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
     """Yield the mean weight and the share of maxima at each offset, by head."""
     sums = pass_sums.patterns
     mass, maxima = compute_share(sums["mass"], sums["mass_rows"]), compute_share(sums["maxima"], sums["maxima_rows"])
-    in_word, rows = (
+    word_shares, rows = (
         compute_share(sums["mass_in_word"], sums["mass"]),
         compute_share(sums["rows_in_word"], sums["mass_rows"]),
     )
     for index, head in enumerate(heads):
         for i, offset in enumerate(metrics.OFFSETS):
-            yield (*head, offset, mass[index, i], maxima[index, i], in_word[index, i], rows[i])
+            yield (*head, offset, mass[index, i], maxima[index, i], word_shares[index, i], rows[i])
 
 
 def _iter_delimiter_rows(pass_sums: PassSums, heads: list[Head]) -> TableRows:
@@ -320,8 +320,8 @@ def _iter_baseline_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableR
     for r, row in enumerate(syntax.relations.rows):
         for d, direction in enumerate(DIRECTIONS):
             cases = int(n[d, r])
-            best, right = find_best_offset(offset[d, r])
-            yield (*row, direction, "offset", f"{best:+d}", cases, *_score(right, cases))
+            best_offset, right = find_best_offset(offset[d, r])
+            yield (*row, direction, "offset", f"{best_offset:+d}", cases, *_score(right, cases))
             yield (*row, direction, "pos", syntax.rule(d, r).name, cases, *_score(ruled[d, r], cases))
             if untrained is None:
                 continue
@@ -355,17 +355,17 @@ def _iter_choice_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRow
 def _iter_chosen_head_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield the best head of each relation and direction on the even half, and its accuracy on the odd half."""
     for choice in roles.iter_best_heads(syntax):
-        (n_even, n_odd), (even, odd) = choice.n, choice.correct
+        (n_even, n_odd), (correct_even, correct_odd) = choice.n, choice.correct
         untrained = None if syntax.untrained is None else syntax.untrained[1, choice.direction, choice.row].max()
         yield (
             *syntax.relations.rows[choice.row],
             DIRECTIONS[choice.direction],
             *heads[choice.head],
             n_even,
-            _divide(even, n_even),
+            _divide(correct_even, n_even),
             n_odd,
-            _divide(odd, n_odd),
-            *wilson_interval(odd, n_odd),
+            _divide(correct_odd, n_odd),
+            *wilson_interval(correct_odd, n_odd),
             *(_divide(right, n_odd) for right in (choice.offset, choice.upos, untrained)),
             syntax.documents_with_cases(choice.direction, choice.row, roles.ODD),
         )
@@ -376,11 +376,11 @@ def _iter_chosen_head_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> Tab
 
 def _iter_coreference_rows(pass_sums: PassSums, documents: Documents, heads: list[Head]) -> TableRows:
     """Yield the accuracy of each head on each kind of mention."""
-    by_document = [pass_sums.coreference[name].sum(axis=1) for name in ("n", "correct")]  # summed over halves
-    n, correct = (counts.sum(axis=0) for counts in by_document)
+    document_counts = [pass_sums.coreference[name].sum(axis=1) for name in ("n", "correct")]  # summed over halves
+    n, correct = (counts.sum(axis=0) for counts in document_counts)
     bounds = np.full((len(TYPES), 2, len(heads)), np.nan)
     for i in np.flatnonzero(n >= roles.CASES).tolist():
-        bounds[i] = documents.interval(by_document[1][:, i], by_document[0][:, i])
+        bounds[i] = documents.interval(document_counts[1][:, i], document_counts[0][:, i])
     both = pass_sums.coreference["both"].sum(axis=(0, 1))
     rule_bounds = np.full((2, len(heads)), np.nan)
     if n[TYPES.index(THIRD_PERSON)] >= roles.CASES:
@@ -394,7 +394,7 @@ def _iter_coreference_rows(pass_sums: PassSums, documents: Documents, heads: lis
                 name,
                 *accuracy,
                 *bounds[i, :, index],
-                count_documents_with_cases(by_document[0][:, i]),
+                count_documents_with_cases(document_counts[0][:, i]),
                 *comparison,
             )
 
@@ -441,10 +441,10 @@ def _iter_coreference_chosen_rows(measured: MeasuredCorpus, heads: list[Head]) -
     corpus, control = measured.corpus, measured.untrained
     if isinstance(corpus, Gap):
         sums = measured.trained.gap
-        odd = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
-        rules = (sum(map(is_nearest_name_right, odd)), None, None)
+        odd_rows = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
+        rules = (sum(map(is_nearest_name_right, odd_rows)), None, None)
         untrained = None if control is None else int(control.gap["correct"][1].max())
-        documents = len(odd)  # each row counts as a document
+        documents = len(odd_rows)  # each row counts as a document
         yield from _iter_best_head_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads, documents)
         return
     sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.items()}
@@ -475,18 +475,18 @@ def _iter_best_head_row(
     yield (name, *heads[head], *accuracy, *wilson_interval(right, n_odd), *rule_accuracies, documents)
 
 
-def _iter_role_rows(heads_with_roles: list[roles.Role], heads: list[Head]) -> TableRows:
+def _iter_role_rows(found_roles: list[roles.Role], heads: list[Head]) -> TableRows:
     """Yield the rows of roles by head, with the largest gain first within each kind of role."""
     order = {name: i for i, name in enumerate(roles.ROLES)}
-    for role in sorted(heads_with_roles, key=lambda r: (r.head, order[r.role], -r.gain)):
+    for role in sorted(found_roles, key=lambda r: (r.head, order[r.role], -r.gain)):
         rule, choice, no_interval = role.rule, role.choice, (math.nan, math.nan)
-        measured = (role.score, role.baseline, role.gain, role.n, *(role.interval or no_interval))
+        scores = (role.score, role.baseline, role.gain, role.n, *(role.interval or no_interval))
         rule_columns = (math.nan, None, None) if rule is None else (rule.score, rule.name, rule.state)
         rule_interval = no_interval if rule is None else rule.interval
         choice_columns = (math.nan,) * 4 if choice is None else (choice.kind, choice.n, choice.right, choice.nearest)
         choice_interval = no_interval if choice is None else choice.interval
         yield (
-            *(*heads[role.head], role.role, role.detail, *measured, *rule_columns, role.untrained, role.documents),
+            *(*heads[role.head], role.role, role.detail, *scores, *rule_columns, role.untrained, role.documents),
             *(*rule_interval, *choice_columns, *choice_interval),
             *(math.nan, math.nan),  # q-values, computed later for all roles
         )

@@ -40,10 +40,10 @@ class TextCases(CaseKind):
         """Return the settings that determine which sentences are tried."""
         return [FORMAT, "texts", self.step, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the number of tokens of each sentence that can be read."""
-        cases = Cases(read=len(numbered))
-        for number, sentence in numbered:
+        cases = Cases(sentences_read=len(numbered_sentences))
+        for number, sentence in numbered_sentences:
             if (text := read_text(encoder, sentence)) is not None:
                 cases.cases.append(np.array([len(text)], float))
                 cases.units.append((sentence.document, number))
@@ -54,9 +54,9 @@ class ReadableTexts(NamedTuple):
     """The sentences that can be read, among every ``step``-th sentence of a corpus.
 
     Attributes:
-        step: every ``step``-th sentence of the corpus was tried.
-        numbers: the numbers of these sentences.
-        documents: their documents.
+        step: one sentence in ``step`` was tried.
+        numbers: the numbers of the readable sentences.
+        documents: the document of each readable sentence.
         unread: the numbers of the other sentences that were tried.
     """
 
@@ -81,5 +81,5 @@ class ReadableTexts(NamedTuple):
 
 
 def find_place(number: int, step: int, unread: Sequence[int]) -> int:
-    """Return the place of a sentence among those that can be read."""
+    """Return the index of a sentence, by its number in the corpus, among the readable sentences."""
     return number // step - bisect_left(unread, number)

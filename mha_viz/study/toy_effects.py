@@ -31,7 +31,7 @@ COLUMNS = ("off", "n", "correct", "accuracy", "baseline")
 
 @dataclass(frozen=True)
 class AnswerCases(CaseKind):
-    """A case for each masked pronoun that has an earlier mention: [variant] 1 where the answer is right.
+    """A case for each masked pronoun that has an earlier mention; its values, [variant], are 1 for a right answer.
 
     ``ablated_sets`` are the heads that are off in each variant. The ``counts`` of the cases count the pronouns.
     """
@@ -42,10 +42,10 @@ class AnswerCases(CaseKind):
         """Return the heads of each variant."""
         return [FORMAT, "answers", self.step, self.ablated_sets, offset]
 
-    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+    def cases(self, encoder: Encoder, numbered_sentences: Sequence[NumberedSentence]) -> Cases:
         """Return the answers in some sentences."""
-        cases = Cases(read=len(numbered))
-        for number, sentence in numbered:
+        cases = Cases(sentences_read=len(numbered_sentences))
+        for number, sentence in numbered_sentences:
             for word in iter_anaphoric_pronouns(sentence):
                 masked, question = mask_word(encoder, encoder.read_words(sentence.forms), sentence.forms, word)
                 values = compute_values(encoder, self.ablated_sets, Request(question=question, words=masked))
@@ -64,7 +64,7 @@ def measure_without_heads(
 ) -> pd.DataFrame:
     """Measure the accuracy at masked pronouns of newly sampled sentences, with different heads off.
 
-    Returns a row, with the columns HEADING, for all heads on, for each head off, and for each whole layer off. The
+    Returns a row, with the columns COLUMNS, for all heads on, for each head off, and for each whole layer off. The
     baseline is the most frequent pronoun; it is NaN when there is no case. ``folder`` is where answers are saved, and
     from which a stopped call continues.
     """

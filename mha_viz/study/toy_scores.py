@@ -30,7 +30,7 @@ TASKS = ("previous_token", "verb_subject", "pronoun_antecedent")
 def evaluate(encoder: Encoder, seed: int, sentences: int = 500) -> pd.DataFrame:
     """Measure the accuracy of every head on three tasks, over newly sampled sentences.
 
-    Returns a row per task and head, with the columns HEADING.
+    Returns a row per task and head, with the columns COLUMNS.
 
     *previous_token*: the largest weight of a row, ignoring special columns, is on the preceding token; the baseline
     picks one of these columns at random. *verb_subject*: from a subject to its verb (nsubj, dependent to head); the
@@ -75,7 +75,7 @@ def _iter_rows(corpus: Corpus, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
 
 
 def _divide(part: float, total: int) -> float:
-    """Return a ratio; NaN if the whole is zero."""
+    """Return a ratio; NaN if ``total`` is zero."""
     return float(part / total) if total else np.nan
 
 

@@ -62,7 +62,7 @@ def ablate_roles(
     progress: ProgressOption[float] = False,
     client: Client | None = None,
 ) -> Profile:
-    """Measure which roles are used: what switching their heads off does to the words that they attend from.
+    """Measure which roles are used: the effect of switching their heads off on the words that they attend from.
 
     Each head is compared with every other head of its layer without the role, over a corpus.
 
@@ -80,7 +80,7 @@ def ablate_roles(
         client: as for :func:`mha_viz.corpus_ablation_effects`.
 
     Returns the profile with a table ``used``; a role without a case in the corpus has no row. Raises CorpusError if no
-    role can be measured, SettingError for a model that is not the profile's, and as
+    role can be measured, SettingError for a model that is not the profile's, and the errors of
     :func:`mha_viz.corpus_ablation_effects`.
     """
     import pandas as pd
@@ -121,10 +121,10 @@ def _iter_measurements(
         request = dataclasses.replace(settings.request, off=tuple(heads))
         role_settings = settings._replace(request=request, relation=role.relation, direction=role.direction)
         run = Measurement(encoder, source, role_settings, states=states, folder=folder)
-        for state in run.sentences():
+        for state in run.iter_progress():
             progress((number + state.done / state.total) / len(roles))
         if settings.request.method in CORPUS_METHODS:
-            settings = settings._replace(means=run.averages)
+            settings = settings._replace(means=run.replacements)
         yield role, run
 
 

@@ -47,7 +47,7 @@ def explain_corpus_scores(
 ) -> CorpusWhy:
     """Measure how each head selects its keys over a corpus, as :func:`mha_viz.explain_scores`, with 95 % intervals.
 
-    Annotation is not needed. A sentence counts by the variance of its scores, as queries do on one text.
+    Annotation is not needed. Sentences are weighted by the variance of their scores, as queries are on one text.
 
     Args:
         corpus: as for :func:`mha_viz.profile`.
@@ -69,7 +69,7 @@ def explain_corpus_scores(
     check_most(most)
     encoder, folder = load_one_stack(model, device), None if resume is None else Path(resume)
     if client is not None:
-        from mha_viz.study.cluster.engine import ClusterEngine  # without Dask, this process measures
+        from mha_viz.study.cluster.engine import ClusterEngine  # Dask is an optional dependency
 
         cluster = ClusterEngine(client)
         return explain_on_cluster(cluster, cluster.open(corpus), encoder, most, folder, as_callback(progress))
@@ -96,7 +96,7 @@ def explain_on_cluster(
     spans = [span for part in layout.parts for span in part.documents]
     step = choose_step(layout.sentences, most)
     documents = take_every(step, [name for name, count in spans for _ in range(count)])
-    sums = cluster.sums(encoder, layout, folder, PASSES[:1], _make_kind(encoder, documents, step), progress)
+    sums = cluster.measure_sums(encoder, layout, folder, PASSES[:1], _make_kind(encoder, documents, step), progress)
     return _make_result(encoder, layout.name, step, documents, sums)
 
 
@@ -111,7 +111,7 @@ class ScoreSums(NamedTuple):
         """Return all fields, with the version of the sums."""
         return [NAME, FORMAT, *self]
 
-    def sentences(self, count: int, first: int) -> int:
+    def count_sentences(self, count: int, first: int) -> int:
         """Count every ``step``-th sentence."""
         return count_every(self.step, count, first)
 
@@ -131,16 +131,19 @@ def _make_kind(encoder: Encoder, documents: Sequence[str], step: int) -> ScoreSu
     return ScoreSums(step, ResamplingUnits.choose(documents, count_cells(encoder.layers * encoder.heads)))
 
 
-def _add_variations(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+def _add_variations(
+    encoder: Encoder, shard: ReadShard, text_numbers: Sequence[int], sums: Sums, pass_name: str
+) -> None:
     """Add the variations of scores on some sentences."""
     share_sums = ShareSums(len(sums.documents), encoder.layers, encoder.heads)
-    for place, row in zip(places, sums.places("document", [shard.labels[place] for place in places]), strict=True):
-        pieces = shard.plan.sentences[place]
+    rows = sums.indices("document", [shard.labels[number] for number in text_numbers])
+    for number, row in zip(text_numbers, rows, strict=True):
+        pieces = shard.plan.sentences[number]
         assert pieces is not None
         with one_blas_thread:
             layers = encoder.iter_parts(pieces, range(encoder.layers))
             share_sums.add(row, [compute_variation(trace, parts) for trace, parts in layers])
-    sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in share_sums.sums.items()}
+    sums.arrays |= {f"{pass_name}/{NAME}/{quantity}": array for quantity, array in share_sums.sums.items()}
 
 
 def _make_result(encoder: Encoder, name: str, step: int, documents: Sequence[str], sums: Sums) -> CorpusWhy:

@@ -281,7 +281,7 @@ def _make_explore_parameters(compared_head: ComparedHead) -> dict[str, str]:
     model = compared_head.request.model if compared_head.request.model != catalog.choose_default().name else ""
     return {"head": str(compared_head.head), "text": text} | replace(
         compared_head.request, model=model, text=text, pair=pair
-    ).in_link()
+    ).parameters()
 
 
 def _apply_edit(heads: Comparison, event: dict[str, object]) -> Comparison:

@@ -20,7 +20,7 @@ from mha_viz.app.widgets.head_grid import show_head_grid
 from mha_viz.app.widgets.parts import get_theme, parse_picked_head, report_errors, show_error, show_remark
 from mha_viz.app.widgets.url_controls import UrlChanges, bind_control
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import SIDES, Numbers, Patched
+from mha_viz.attention.answers import SIDES, Numbers, PatchResult
 from mha_viz.figures.charts.chart import Chart
 from mha_viz.figures.charts.effects import draw_head_grid
 from mha_viz.figures.drawing.table import Table
@@ -68,7 +68,7 @@ def show_patching(first: Attention, second: Attention, pinned_head: Head) -> lis
     return charts
 
 
-def _show_head_shares(patched: Patched, pinned_head: Head, reference: str) -> PageChart:
+def _show_head_shares(patched: PatchResult, pinned_head: Head, reference: str) -> PageChart:
     note = f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
     pin_hint = "Click a head to pin it; click again to unpin it."
     st.markdown(f"Run the first text with one head’s output taken from the second: {note}. {pin_hint}")
@@ -109,7 +109,7 @@ def _choose_side(pinned_head: Head, side: str) -> str:
     return side
 
 
-def _show_paths(paths: Patched, reference: str) -> PageChart:
+def _show_paths(paths: PatchResult, reference: str) -> PageChart:
     """Show the shares of single paths. All other heads keep their outputs on the first text."""
     end = f"the {paths.side} of {format_head(paths.to or Head(0, 0))}"
     note = f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
@@ -117,7 +117,7 @@ def _show_paths(paths: Patched, reference: str) -> PageChart:
     return _draw(paths, "patched_paths", paths.to, reference)
 
 
-def _name_largest(patched: Patched) -> str:
+def _name_largest(patched: PatchResult) -> str:
     """Name the heads with the largest shares; empty if all shares are small."""
     shares = patched.table()["share"].nlargest(MAX_NAMED)
     return ", ".join(
@@ -126,7 +126,7 @@ def _name_largest(patched: Patched) -> str:
     )
 
 
-def _draw(patched: Patched, key: str, pinned_head: Head | None, reference: str) -> PageChart:
+def _draw(patched: PatchResult, key: str, pinned_head: Head | None, reference: str) -> PageChart:
     path_words = f" through the {patched.side} of {patched.to}" if patched.to else ""
     label = f"How much of the other text’s answer each head alone restores{path_words}"
     draw = partial(_draw_chart, patched.shares, pinned_head)
@@ -148,7 +148,7 @@ def _write_share(share: float) -> str:
     return "" if np.isnan(share) else percent(share, 0)
 
 
-def _make_table(patched: Patched, description: str) -> Table:
+def _make_table(patched: PatchResult, description: str) -> Table:
     """Return a table with a row for each head."""
     table = patched.table().reset_index()
     return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": description})

@@ -144,13 +144,13 @@ def _compare_dependencies(
     weights, pointers = block[0].copy(), find_pointers(block)
     spans = []
     for arc in list_arcs(sentence, pointers, 0, relation, direction):
-        link = (arc.pointed, arc.word) if direction == "head_to_dep" else (arc.word, arc.pointed)
+        link = (arc.answer, arc.word) if direction == "head_to_dep" else (arc.word, arc.answer)
         has_weight = weights[link] > 0  # a causal model gives no weight to later words
         if arc.is_right and has_weight:
-            spans.append(Span(arc.word, arc.pointed, arc.relation, "hit"))
+            spans.append(Span(arc.word, arc.answer, arc.relation, "hit"))
             continue
         spans += [Span(arc.word, gold, arc.relation, "miss") for gold in arc.gold[:1]]
-        spans += [Span(arc.word, arc.pointed, "", "extra")] if has_weight else []
+        spans += [Span(arc.word, arc.answer, "", "extra")] if has_weight else []
     return spans
 
 

@@ -166,7 +166,7 @@ def _ask_for_answer(page: PageReading, trace: Trace, head: Head, query: int) -> 
     answer_request = replace(page.plain_request, place=None if is_last else query)
     with suppress(MhaVizError):
         question: Question = _ask(page, verbs.prepare_question, answer_request)
-        answer: Answer = _ask(page, verbs.answer_question, replace(answer_request.about(question), off=(head,)))
+        answer: Answer = _ask(page, verbs.answer_question, replace(answer_request.with_question(question), off=(head,)))
         return answer
     return None
 

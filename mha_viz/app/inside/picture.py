@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mha_viz.app.inside.open_stage import OpenStage
 from mha_viz.attention.answers import Answer
-from mha_viz.attention.outputs import BIAS, INPUT_EMBEDDINGS, HeadOutput, Written, compute_links
+from mha_viz.attention.outputs import BIAS, INPUT_EMBEDDINGS, HeadOutput, WrittenWords, compute_links
 from mha_viz.attention.parts import GROUPS, ScoreParts
 from mha_viz.attention.trace import Trace
 from mha_viz.numerals import decimal, percent
@@ -108,7 +108,7 @@ def _list_answers(answer: Answer) -> list[dict[str, Any]]:
 def _describe_words(output: HeadOutput, key: int) -> dict[str, Any]:
     """Return the words that the key's vector and the sum of all move the query towards and away from."""
 
-    def describe(predicted_words: Written) -> dict[str, list[str]]:
+    def describe(predicted_words: WrittenWords) -> dict[str, list[str]]:
         return {"towards": list(predicted_words.towards), "away": list(predicted_words.away)}
 
     return {

@@ -18,7 +18,7 @@ from mha_viz.app.widgets.url_controls import bind_control, go
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.models.getting import catalog
 from mha_viz.quotes import join_names
-from mha_viz.study.own_profiles import find_own_profiles, iter_unopened
+from mha_viz.study.own_profiles import find_own_profiles, iter_open_problems
 
 CHOICE = "folder"  # the value of the URL parameter "corpus"
 SLIDER_KEY = "training_step"
@@ -49,7 +49,7 @@ def _read_profile(folder: Path, _mtime_ns: int) -> Profile:
 def report_unopened_profiles() -> None:
     """Report profiles that cannot be opened; do nothing on a public server, because the report names folders."""
     if not catalog.is_hosted():
-        for sentence in iter_unopened():
+        for sentence in iter_open_problems():
             show_remark(sentence)
 
 

@@ -75,7 +75,7 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         recipe = load_recipes(evidence).get(head)
         if recipe:
             explanation = _explain_missing_relation(evidence, recipe, findings)
-            st.markdown(f"{capitalise(escape_markdown(recipe.words(simplify_rule)))}.{explanation}")
+            st.markdown(f"{capitalise(escape_markdown(recipe.describe(simplify_rule)))}.{explanation}")
         show_key_shares(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
@@ -343,4 +343,4 @@ def _show_sentences(title: str, sentences: Sequence[SentenceAnswers], head: Head
         for arc in wrong_arcs:
             forms = sentence.forms
             expected_words = " or ".join(forms[i] for i in arc.gold)
-            st.caption(escape_markdown(f"“{forms[arc.word]}” → “{forms[arc.pointed]}”, correct: “{expected_words}”"))
+            st.caption(escape_markdown(f"“{forms[arc.word]}” → “{forms[arc.answer]}”, correct: “{expected_words}”"))

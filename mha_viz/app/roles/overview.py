@@ -13,7 +13,7 @@ import streamlit as st
 from mha_viz.analysis.bundled_data import HeadRecipe, list_head_recipes
 from mha_viz.analysis.corpus_why import WHY, HeadShares, load_head_shares
 from mha_viz.analysis.findings import CORPUS_SEPARATOR, Finding, OtherCorpusScore
-from mha_viz.analysis.needs import PairsWithout, find_needs
+from mha_viz.analysis.needs import PairResults, find_needs
 from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.app.roles import filters, score_rows
@@ -124,7 +124,7 @@ def _draw_static_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[
     }
 
 
-def find_needed(evidence: Evidence) -> dict[Head, PairsWithout]:
+def find_needed(evidence: Evidence) -> dict[Head, PairResults]:
     """Return the heads that sentence pairs need; empty if that was not measured."""
     return {head: need for head, need in find_needs(evidence.table(NEEDED)).items() if need.is_needed}
 
@@ -145,13 +145,13 @@ def _draw_square(
     findings: list[Finding],
     recipe: HeadRecipe | None,
     key_shares: HeadShares | None,
-    need: PairsWithout | None,
+    need: PairResults | None,
 ) -> str:
     no_role = "no role was found"
     all_roles = "; ".join(map(summarise_role, findings)) or no_role
     extras = (
         need and f"needed for {name_kinds(need) or 'sentence pairs'}",
-        recipe and f"on average it {recipe.words(simplify_rule)}",
+        recipe and f"on average it {recipe.describe(simplify_rule)}",
         key_shares and f"attention depends on {key_shares.words}",
     )
     addition = "".join(f"; {extra}" for extra in extras if extra)
@@ -409,6 +409,6 @@ def _describe_uses(table: Any) -> Mapping[tuple[int, int, str, str], str]:
 
 def _list_shares(finding: Finding) -> tuple[float, ...]:
     other_score = finding.elsewhere or OtherCorpusScore("", math.nan)
-    choice = finding.beside.choice, finding.beside.nearest
+    choice = finding.comparison.choice, finding.comparison.nearest
     rules = finding.baseline, finding.upos, other_score.upos, *choice, finding.untrained
     return finding.score, finding.low, finding.high, other_score.score, *rules

@@ -27,7 +27,7 @@ from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import describe_link, find_roles, label_relation
 from mha_viz.figures.words.role_words import DIRECTIONS
 from mha_viz.models.getting import catalog
-from mha_viz.numerals import signed
+from mha_viz.numerals import format_signed
 
 MIN_CASES = 20  # minimum held-out cases of a listed relation
 CACHED_TABLES = 16  # maximum cached tables: one per evidence and level
@@ -344,7 +344,7 @@ def _tabulate_distances(corpus: Corpus) -> Any:
             "relation": label_relation(row.relation),
             "n": int(cases[number]),
             "distances": hits[number].tolist(),
-            "best offset": signed(OFFSETS[int(hits[number].argmax())]),
+            "best offset": format_signed(OFFSETS[int(hits[number].argmax())]),
             "best offset is right": 100 * hits[number].max() / cases[number],
         }
         for number, row in enumerate(relations.rows)

@@ -13,7 +13,7 @@ from mha_viz.analysis.bundled_data import MIN_NAMED_SHARE, HeadRecipe
 from mha_viz.analysis.corpus_why import HeadShares
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.metrics import ON_DELIMITERS
-from mha_viz.analysis.needs import PairsWithout
+from mha_viz.analysis.needs import PairResults
 from mha_viz.analysis.pairs import NEEDED
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.words.glosses import (
@@ -153,7 +153,7 @@ def answer_names(
 
 def _answer_roles(head: Head, findings: Sequence[Finding], recipes: Sequence[HeadRecipe]) -> tuple[HeadAnswer, ...]:
     head_roles = _drop_duplicates(finding for finding in sort_by_strength(findings) if finding.head == head)
-    description = next((recipe.words(simplify_rule) for recipe in recipes if recipe.head == head), "")
+    description = next((recipe.describe(simplify_rule) for recipe in recipes if recipe.head == head), "")
     return tuple(map(_make_answer, head_roles)) or (
         HeadAnswer(head, description or "No role was found for this head."),
     )
@@ -361,7 +361,7 @@ def find_by_written_word(
 # ---- By the sentence pairs that need it -------------------------------------------------------------------
 
 
-def find_by_need(query: str, needs: Mapping[Head, PairsWithout]) -> AnswerGroup | None:
+def find_by_need(query: str, needs: Mapping[Head, PairResults]) -> AnswerGroup | None:
     """Return the heads that sentence pairs need, for "needed" or for a kind of pair, as in "needed for agreement".
 
     None for other texts, for a kind that was not measured, and if nothing was measured. The score is how many pairs are

@@ -254,7 +254,7 @@ def set_quantity(request: Request, location: Address) -> Request:
         return replace(request, quantity=location.request.quantity)
     plain_request = Request(request.model, *request.texts, quantity=location.request.quantity, prefix=request.prefix)
     return (
-        plain_request.about(load_question(plain_request, location.with_request(off_in=BOTH)))
+        plain_request.with_question(load_question(plain_request, location.with_request(off_in=BOTH)))
         if quantity.of_answer
         else plain_request
     )

@@ -24,7 +24,7 @@ from mha_viz.figures.words.role_words import (
     group_by_head,
     shorten_name,
 )
-from mha_viz.numerals import signed
+from mha_viz.numerals import format_signed
 
 CELL, TOP, LEFT, RIGHT, BOTTOM = (60, 40), 30, 30, 4, 50  # pixels
 MAX_LETTERS = 6  # maximum number of letters of a role in its cell, so that the map fits on a phone
@@ -50,7 +50,7 @@ def draw_role_map(
     dots the heads that are ``needed`` for sentence pairs. The line below a cell is the head's recipe; its length is the
     share that the recipe explains. The label of a cell is the head's name.
     """
-    roles, recipe_words = group_by_head(findings), {recipe.head: recipe.words(simplify_rule) for recipe in recipes}
+    roles, recipe_words = group_by_head(findings), {recipe.head: recipe.describe(simplify_rule) for recipe in recipes}
     shape = all_heads[-1].layer + 1, all_heads[-1].head + 1
     present_roles = [role for role in COLOURS if any(f.role == role for f in findings)]
     texts = [_cell_text(roles.get(head, [])) for head in all_heads]
@@ -179,7 +179,7 @@ def _fold_text(text: str) -> str:
 
 def draw_offsets(mass: Sequence[float], maxima: Sequence[float], offsets: Sequence[int], theme: Theme) -> Chart:
     """Draw a head's mean weight and its share of the largest weights at each offset from the query."""
-    names = [signed(offset) if offset else "itself" for offset in offsets]
+    names = [format_signed(offset) if offset else "itself" for offset in offsets]
     mean_bars = Bars(names, list(mass), theme.heads[0], name="mean weight")
     max_bars = Bars(names, list(maxima), theme.heads[1], name="share of the largest weights")
     return _share_chart([mean_bars, max_bars], theme, Legend())

@@ -17,7 +17,7 @@ from safetensors.numpy import save
 
 from mha_viz.attention import Shown, Weights
 from mha_viz.attention.numbers import name_array, name_numbers
-from mha_viz.attention.steps import find_in_model
+from mha_viz.attention.steps import find_model_head
 from mha_viz.errors import ExportError
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.files.formats import (
@@ -112,7 +112,7 @@ def _write_npz(shown: Shown, file: BinaryIO) -> None:
     The other arrays are hidden [head, row], heads [head, 2], rows and cols. ``numbers`` is the name of the weights.
     """
     arrays = {name: np.array(value) for name, value in _collect_fields(shown).items()}
-    arrays |= {"heads": np.array([list(find_in_model(shown.made, head)) for head in shown.heads], np.int64)}
+    arrays |= {"heads": np.array([list(find_model_head(shown.made, head)) for head in shown.heads], np.int64)}
     np.savez(file, allow_pickle=False, hidden=shown.hidden, **arrays, **{_weights_name(shown): shown.weights})
 
 
@@ -318,7 +318,7 @@ def _weights_name(shown: Shown) -> str:
 def _list_names(shown: Shown) -> list[str]:
     """Return "L3H1" for each head, or "layer 3" for the map of a whole layer."""
     is_of_layer = QUANTITIES[shown.quantity].of_layers
-    heads = [find_in_model(shown.made, head) for head in shown.heads]
+    heads = [find_model_head(shown.made, head) for head in shown.heads]
     return [f"layer {head.layer}" if is_of_layer else str(head) for head in heads]
 
 

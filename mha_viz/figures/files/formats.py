@@ -16,7 +16,7 @@ from safetensors.numpy import save
 
 from mha_viz.attention import Attention, Head, Shown, Weights
 from mha_viz.attention.numbers import name_array, name_numbers
-from mha_viz.attention.steps import find_in_model
+from mha_viz.attention.steps import find_model_head
 from mha_viz.figures.files.registry import writer
 from mha_viz.figures.files.saved_readings import build_header
 from mha_viz.files.tables import escape_formula
@@ -106,7 +106,7 @@ def format_head_cells(head: Head, reading: Attention | Shown) -> str:
 
     The cell of the head is empty for the map of a whole layer.
     """
-    layer, number = find_in_model(reading.made, head)
+    layer, number = find_model_head(reading.made, head)
     return f"{layer}," if QUANTITIES[reading.quantity].of_layers else f"{layer},{number}"
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.steps import find_in_model
+from mha_viz.attention.steps import find_model_head
 from mha_viz.attention.view_weights import name_map
 from mha_viz.figures.layout.view import (
     Block,
@@ -123,13 +123,13 @@ def name_in_model(attention: Attention, head: Head) -> str:
 
     For rollout, which joins the heads of each layer, return the layer: "layer 5 (6)".
     """
-    head = find_in_model(attention.made, head)
+    head = find_model_head(attention.made, head)
     return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else format_head(head)
 
 
 def short_name(attention: Attention, head: Head) -> str:
     """Return a head as in a figure's metadata: "L3H1", or "L5" for rollout, by its numbers in the model."""
-    return name_map(attention.quantity, find_in_model(attention.made, head))
+    return name_map(attention.quantity, find_model_head(attention.made, head))
 
 
 def describe_reading(attention: Attention) -> str:
@@ -172,7 +172,7 @@ def _describe_cut(cut: Cut) -> str:
 
 def list_applied_steps(attention: Attention) -> str:
     """List the form of input and the steps applied since, in order; empty for weights of a text as it was typed."""
-    return ", ".join(filter(None, (step.in_caption for step in attention.made)))
+    return ", ".join(filter(None, (step.caption for step in attention.made)))
 
 
 def explain_quantities(attentions: Sequence[Attention]) -> str:
@@ -201,7 +201,7 @@ def _name_ablated(
 
     More than ``max_names`` heads are counted instead of named.
     """
-    names = [(find_in_model(attention.made, head), attention) for attention, head in panels]
+    names = [(find_model_head(attention.made, head), attention) for attention, head in panels]
     ablated = dict.fromkeys(head for head, attention in names if head in _list_ablated(attention))
     if not ablated:
         return ""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mha_viz.attention import Attention, Head, Weights
-from mha_viz.attention.steps import ONLY, find_in_model
+from mha_viz.attention.steps import ONLY, find_model_head
 from mha_viz.figures.drawing.marks import CellPicture, Drawing, Mark, Pixels, Text
 from mha_viz.figures.drawing.theme import THEMES, Theme
 from mha_viz.figures.layout import GridLayout, Size, caption, draw_footer, grid_layout, make_sheet
@@ -98,9 +98,9 @@ def name_rows_and_columns(
     if the heads of the reading were selected, and columns then have names only if there is room.
     """
     if _has_kept_heads(attention):
-        names = [str(find_in_model(attention.made, Head(0, number))) for number in numbers]
+        names = [str(find_model_head(attention.made, Head(0, number))) for number in numbers]
         return [""] * len(layers), names if layout.step >= LABEL_WIDTH else []
-    rows = [f"L{find_in_model(attention.made, Head(layer, 0)).layer}" for layer in layers]
+    rows = [f"L{find_model_head(attention.made, Head(layer, 0)).layer}" for layer in layers]
     return rows, [] if QUANTITIES[attention.quantity].of_layers else [*map(str, numbers)]
 
 

@@ -33,7 +33,7 @@ import numpy.typing as npt
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.numbers import name_numbers
-from mha_viz.attention.steps import find_first_written, find_in_model
+from mha_viz.attention.steps import find_first_written, find_model_head
 from mha_viz.attention.tensors import map_layers, merge_to_words
 from mha_viz.figures.drawing.theme import THEMES
 from mha_viz.heads import format_heads
@@ -332,7 +332,7 @@ def _build_header(
 ) -> dict[str, object]:
     """Build the header. ``is_standalone``: for a file, which must not contain the model's path on the author's disk."""
     text, heads, all_heads = attention.queries, attention.heads, attention.every_head()
-    numbers_in_model = [find_in_model(attention.made, head) for head in all_heads]
+    numbers_in_model = [find_model_head(attention.made, head) for head in all_heads]
     numbers, first_written = name_numbers(attention.quantity, attention.made), find_first_written(attention)
     return {
         "key": attention.key,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mha_viz.analysis.needs import KindWithout, PairsWithout
+from mha_viz.analysis.needs import KindResult, PairResults
 from mha_viz.analysis.pairs import MAX_Q
 from mha_viz.numerals import counted, decimal, with_interval
 from mha_viz.quotes import join_names
@@ -19,7 +19,7 @@ OVER_PAIRS = {"mean": "its mean over these sentences", RESAMPLE: "its output on 
 NOT_NEEDED = "Not shown to be needed for any measured kind of pair."
 
 
-def describe_need(need: PairsWithout) -> str:
+def describe_need(need: PairResults) -> str:
     """Describe whether sentence pairs need a head, and how many pairs the model gets wrong without it.
 
     The numbers are of the kinds of pairs that need the head, or of all pairs if no single kind does.
@@ -32,13 +32,13 @@ def describe_need(need: PairsWithout) -> str:
     return f"Needed{kinds}: without it, {counts.lost:,} of {counted(counts.right, 'sentence pair')} {verb} wrong."
 
 
-def name_kinds(need: PairsWithout) -> str:
+def name_kinds(need: PairResults) -> str:
     """Name the kinds of pairs that need a head: "agreement and reflexive"; empty if no single kind does."""
     names, others = need.kinds[:MAX_KINDS], len(need.kinds) - MAX_KINDS
     return join_names([*names, f"{others} other{'s' * (others > 1)}"] if others > 0 else names)
 
 
-def explain_need(need: PairsWithout) -> str:
+def explain_need(need: PairResults) -> str:
     """Describe how need was measured: pairs, replacement of the head's output, and changes without the head.
 
     The numbers are of each kind of pairs that needs the head, or of all pairs if no single kind does.
@@ -56,7 +56,7 @@ def explain_need(need: PairsWithout) -> str:
     )
 
 
-def _describe_change(name: str, result: KindWithout) -> str:
+def _describe_change(name: str, result: KindResult) -> str:
     """Return for example "agreement (40 pairs) 0.850, −0.150 [−0.291, −0.032], q < 0.001"."""
     change = with_interval(result.difference, *result.interval, 3)
     q = f"< {MIN_Q}" if result.q < MIN_Q else f"= {result.q:.3f}"

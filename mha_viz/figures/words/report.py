@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mha_viz.analysis.bundled_data import check_profiles
 from mha_viz.analysis.chance import find_chance_roles
 from mha_viz.analysis.findings import RULE_Q, STATES, Finding, Q
-from mha_viz.analysis.needs import PairsWithout, find_needs
+from mha_viz.analysis.needs import PairResults, find_needs
 from mha_viz.analysis.pairs import NEEDED
 from mha_viz.analysis.profile import COPYING, Profile, list_bundled_profiles, read_profile
 from mha_viz.analysis.q_values import ROLE_COLUMNS, collect_tests
@@ -366,7 +366,7 @@ def _iter_notes(
         yield _describe_needs(find_needs(profile.tables[NEEDED]), {role.finding.head for role in roles})
 
 
-def _describe_needs(needs: Mapping[Head, PairsWithout], heads: Collection[Head]) -> str:
+def _describe_needs(needs: Mapping[Head, PairResults], heads: Collection[Head]) -> str:
     """Describe how need was measured, and name needed heads that are not in the table."""
     first = next(iter(needs.values()))
     others = [format_head(head) for head, need in needs.items() if need.is_needed and head not in heads]

@@ -16,7 +16,7 @@ from mha_viz.analysis.findings import (
     Q,
 )
 from mha_viz.analysis.intervals import FEW
-from mha_viz.analysis.needs import PairsWithout
+from mha_viz.analysis.needs import PairResults
 from mha_viz.analysis.replication import Replication, RoleScore
 from mha_viz.analysis.roles import CASES, ESTABLISHED
 from mha_viz.figures.layout.caption import format_head
@@ -92,7 +92,7 @@ class ReportedRole(NamedTuple):
     outcomes: tuple[Replication | None, ...]
     use: Use | None
     copying: tuple[float, float]
-    need: PairsWithout | None = None
+    need: PairResults | None = None
 
 
 class ReportSubject(NamedTuple):
@@ -112,9 +112,10 @@ def build_cells(subject: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     f = role.finding
     head_cells = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
     score_cells = (f.n, "" if f.documents is None else f.documents, name_measure(f), f.score, f.low, f.high)
-    baselines = (f.baseline, f.upos_rule, f.upos, f.state, *f.beside, f.untrained)
+    baselines = (f.baseline, f.upos_rule, f.upos, f.state, *f.comparison, f.untrained)
     other = f.elsewhere or OtherCorpusScore("", math.nan)
-    others = (CORPUS_SEPARATOR.join(_list_other_corpora(f)), other.score, other.upos, other.upos_rule, *other.beside)
+    other_corpora = CORPUS_SEPARATOR.join(_list_other_corpora(f))
+    others = (other_corpora, other.score, other.upos, other.upos_rule, *other.comparison)
     pairs = zip(subject.third_corpora, role.outcomes, strict=True)
     third_cells = (cell for pair in pairs for cell in _third_cells(*pair))
     need = ("", "") if role.need is None else (role.need.is_needed, "; ".join(role.need.kinds))
@@ -186,7 +187,7 @@ def _format_rule(finding: Finding) -> str:
 
 def _format_choice(finding: Finding) -> str:
     """Return "88.3%, nearest 85.8%"; a dash if there are few cases."""
-    comparison = finding.beside
+    comparison = finding.comparison
     has_enough = comparison.choice_n >= CASES  # not a number where no choice was measured
     return f"{percent(comparison.choice)}, nearest {percent(comparison.nearest)}" if has_enough else NO_VALUE
 

@@ -121,7 +121,7 @@ def has_older_rule(findings: Iterable[Finding]) -> bool:
 
     Older versions have no interval for the comparison with the rule.
     """
-    return any(finding.state and math.isnan(finding.beside.rule_low) for finding in findings)
+    return any(finding.state and math.isnan(finding.comparison.rule_low) for finding in findings)
 
 
 def _shorten_corpus(corpus: str) -> str:
@@ -219,7 +219,7 @@ def compare_with_rule(finding: Finding, digits: int = 0, with_knowledge: bool = 
     """
     if not finding.state:
         return ""
-    rule_text, other, comparison = describe_rule(finding.upos_rule), finding.elsewhere, finding.beside
+    rule_text, other, comparison = describe_rule(finding.upos_rule), finding.elsewhere, finding.comparison
     other_text = ""
     if other and other.upos_rule:
         rule, score = describe_rule(other.upos_rule), percent(other.upos, digits)

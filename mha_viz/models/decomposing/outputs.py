@@ -23,7 +23,7 @@ from mha_viz.attention.outputs import (
     NO_WORDS,
     OUTPUT_MATRIX,
     HeadOutput,
-    Written,
+    WrittenWords,
     compute_copying_score,
     compute_links,
 )
@@ -162,12 +162,12 @@ def name_words_of_heads(
     return tuple(words_by_head)
 
 
-def name_words(encoder: Encoder, directions: Floats, *, include_away: bool = True) -> list[Written]:
+def name_words(encoder: Encoder, directions: Floats, *, include_away: bool = True) -> list[WrittenWords]:
     """Name the words that each vector, [vector, d_model], moves a token towards and away from.
 
     Without ``include_away``, the words moved away from are left out, which takes half the time.
     """
-    vectors, written = load_word_vectors(encoder), list[Written]()
+    vectors, written = load_word_vectors(encoder), list[WrittenWords]()
     for start in range(0, len(directions), _DIRECTION_BATCH):
         block = directions[start : start + _DIRECTION_BATCH]
         words = _rank_words(encoder, _multiply(vectors.outputs, block), vectors.is_word, include_away)
@@ -184,12 +184,12 @@ def _multiply(words: torch.Tensor, directions: npt.NDArray[Any]) -> Floats:
 
 def _rank_words(
     encoder: Encoder, scores: Floats, is_word: npt.NDArray[np.bool_], include_away: bool = True
-) -> list[Written]:
+) -> list[WrittenWords]:
     """Return the words with the largest and the smallest of some scores, [vector, piece]."""
     pieces, entries = np.flatnonzero(is_word), []
     for row in scores[:, pieces]:
         sides = _find_largest(row), _find_largest(-row) if include_away else ()
-        entries.append(Written(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in sides)))
+        entries.append(WrittenWords(*(tuple(_name_word(encoder, int(pieces[i])) for i in side) for side in sides)))
     return entries
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from mha_viz.attention import AnyHead, Head, Weights
-from mha_viz.attention.answers import Numbers, Patched, find_largest_estimate
+from mha_viz.attention.answers import Numbers, PatchResult, find_largest_estimate
 from mha_viz.errors import ReadingFailed, SettingError, check_items
 from mha_viz.models.intervening import ablation, gradients, other_texts, paths
 from mha_viz.models.reading import answers
@@ -24,7 +24,7 @@ from mha_viz.request import TEXT
 from mha_viz.text import WordPieces
 
 MAX_BATCH_TOKENS = 512  # maximum number of tokens in a batch, over all variants
-MIN_DIFFERENCE = 1e-6  # smaller differences between two answers are rounding errors
+ROUNDING_ERROR = 1e-6  # smaller differences between two answers are rounding errors
 ScoreFunction = Callable[[torch.Tensor], torch.Tensor]  # from last states [variant, n, d_model] to scores [variant]
 
 
@@ -41,7 +41,7 @@ def activation_patching(
     side: str = "",
     exact: bool = True,
     progress: ProgressOption[float] = False,
-) -> Patched:
+) -> PatchResult:
     """Take each head's output from another text, one head at a time, while the model reads ``text``.
 
     Measures how much of the difference between the two answers comes back (activation patching; Vig et al. 2020, Meng
@@ -75,7 +75,7 @@ def activation_patching(
             shows how far the others may be trusted. The ``shares`` of the others are NaN.
         progress: True for a bar, or a function that is called with the fraction of heads that are done, 0 to 1.
 
-    Returns the share and the estimate of each head, [layer, head] (:class:`mha_viz.attention.answers.Patched`).
+    Returns the share and the estimate of each head, [layer, head] (:class:`mha_viz.attention.answers.PatchResult`).
 
     Raises SettingError if the texts are the same, cannot be aligned or have the same answer, for a ``side`` that does
     not exist, and for a ``to`` without earlier layers or without ``exact``. Raises ReadingFailed if a number is not
@@ -102,7 +102,7 @@ def activation_patching(
     )
     if not np.isfinite([before, after, other_outputs.sum()]).all():
         raise ReadingFailed(f"{label} is not a finite number.", "Choose other texts, or another model.")
-    if abs(after - before) < MIN_DIFFERENCE:
+    if abs(after - before) < ROUNDING_ERROR:
         raise SettingError(f"Both texts have the same answer: {label}.", "Choose texts with different answers.")
     batch_size = max(1, MAX_BATCH_TOKENS // len(pieces.ids))
     estimates = np.full((encoder.layers, encoder.heads), np.nan)
@@ -117,7 +117,7 @@ def activation_patching(
     shares = (_score_heads(encoder, _report_progress(passes, count, as_callback(progress)), score) - before) / (
         after - before
     )
-    return Patched(encoder.name, text, other, label, before, after, shares, estimates, head, side, encoder.revision)
+    return PatchResult(encoder.name, text, other, label, before, after, shares, estimates, head, side, encoder.revision)
 
 
 def _report_progress(

@@ -95,7 +95,7 @@ class TargetStack(DecomposableStack):
 
     def iter_parts(self, pieces: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
         """Yield the parts as :meth:`DecomposableStack.iter_parts`, for this attention of the decoder."""
-        state, of_keys = self._source.last_state(self._source_pieces)
+        state, key_parts = self._source.last_state(self._source_pieces)
         attention_numbers = [2 * layer + (self._part == CROSS) for layer in layers]
         lengths = [len(self._target_pieces.ids), len(self._source_pieces.ids)] * self.layers
         stream = Stream(self._model, self.name, 2 * self.layers, max(attention_numbers), lengths)
@@ -106,7 +106,7 @@ class TargetStack(DecomposableStack):
         ):
             layer_weights = weights[..., : stream.key_counts[number]]
             trace = probe.trace(self.revision, self._target_pieces.tokenized(), layer_weights)
-            yield trace, parts._replace(of_keys=of_keys if self._part == CROSS else None)
+            yield trace, parts._replace(key_parts=key_parts if self._part == CROSS else None)
 
 
 __all__ = ["AnyModel", "EncoderDecoder", "require_one_stack"]

@@ -24,14 +24,14 @@ from mha_viz.study.run import Progress
 
 
 class PartCases(NamedTuple):
-    """The cases of a part of a corpus, as a measure.
+    """A measure whose result is the cases of a part of a corpus.
 
-    They are stored without documents, and with the places of their sentences in the part.
+    Stored cases have no documents, and their sentences are numbered within the part.
     """
 
     kind: CaseKind
 
-    def sentences(self, part: Part) -> int:
+    def count_sentences(self, part: Part) -> int:
         """Count the sentences of the part that are read."""
         return count_every(self.kind.step, part.sentences, part.first)
 
@@ -59,12 +59,12 @@ class PartCases(NamedTuple):
 def measure_part_cases(task: tasks.PartTask) -> Cases:
     """Return the cases of a part, with the documents and numbers that their sentences have in the corpus.
 
-    Raises the errors of its measure.
+    Raises the errors of the measure.
     """
     cases, part = tasks.measure(task), task.part
     assert isinstance(cases, Cases)
     documents = list_documents(part)
-    return replace(cases, units=[(documents[place], part.first + place) for _, place in cases.units])
+    return replace(cases, units=[(documents[index], part.first + index) for _, index in cases.units])
 
 
 def list_documents(part: Part) -> list[str]:
@@ -87,14 +87,14 @@ class ClusterRun:
     def iter_progress(self) -> Generator[Progress, None, None]:
         """Add the cases of one part at a time. Raises ClusterError, and the errors of the tasks."""
         self._cluster.folder, part_cases = self._folder, PartCases(self._kind)
-        parts = [part for part in self._layout.parts if part_cases.sentences(part)]
-        todo = self._cluster.make_tasks(self._encoder, parts, part_cases)
-        reporter = ProgressReporter(sum(map(part_cases.sentences, parts)))
-        for arrival in self._cluster.iter_arrivals(measure_part_cases, [(task,) for task in todo]):
+        parts = [part for part in self._layout.parts if part_cases.count_sentences(part)]
+        part_tasks = self._cluster.make_tasks(self._encoder, parts, part_cases)
+        reporter = ProgressReporter(sum(map(part_cases.count_sentences, parts)))
+        for arrival in self._cluster.iter_arrivals(measure_part_cases, [(task,) for task in part_tasks]):
             for cases in arrival.results:
                 self.cases.add(cases)
                 self.cases = self._kind.reduce(self.cases)
-            yield self._cluster.report(reporter, arrival.future, part_cases.sentences(parts[arrival.place]))
+            yield self._cluster.report(reporter, arrival.future, part_cases.count_sentences(parts[arrival.call_index]))
         warn_unsaved(self.cases.unsaved)
 
     def forget(self) -> None:
@@ -111,7 +111,7 @@ class ClusterCorpus:
 
     @classmethod
     def from_source(cls, cluster: ClusterEngine, source: Any) -> ClusterCorpus:
-        """Return the corpus that ``source``, a source or a layout, names. Raises CorpusError and ClusterError."""
+        """Open the corpus of a source or a layout. Raises CorpusError and ClusterError."""
         layout = source if isinstance(source, Layout) else cluster.open(source)
         return cls(cluster, layout, layout.corpus)
 
@@ -131,15 +131,15 @@ class ClusterCorpus:
         return self.layout.relations
 
     def sentences(self, numbers: Sequence[int]) -> list[Sentence]:
-        """Return the sentences with these numbers, which workers read."""
-        return [*self.cluster.sentences(self.layout, [(number, number) for number in numbers])]
+        """Let workers read the sentences with these numbers."""
+        return [*self.cluster.read_sentences(self.layout, [(number, number) for number in numbers])]
 
     def run(self, encoder: Encoder, kind: CaseKind, folder: Path | None = None) -> ClusterRun:
         """Return a measurement by the workers."""
         return ClusterRun(self.cluster, encoder, self.layout, kind, folder)
 
     def open(self, source: Any) -> ClusterCorpus:
-        """Return another corpus that the workers read."""
+        """Open another corpus, which the workers read."""
         return self.from_source(self.cluster, source)
 
     def with_name(self, name: str) -> ClusterCorpus:

@@ -21,7 +21,7 @@ from mha_viz.quotes import quote
 if TYPE_CHECKING:
     from distributed import Client
 
-SECONDS_TO_ANSWER = 10
+SECONDS_TO_ANSWER = 10  # for the scheduler
 _ADDRESS = re.compile(r"(\w+://)?(\[[\da-f:.]+\]|[^\s/:\[\]]+):\d{1,5}", re.ASCII | re.IGNORECASE)
 SECONDS_FOR_WORKERS = 60
 _SAFE_PATH = "PYTHONSAFEPATH"  # if it is set, Python imports nothing from the current folder, as with -P
@@ -95,15 +95,15 @@ def _start_client(address: str, workers: int, dashboard: bool) -> Client:
             return client
     except ImportError as error:
         raise _make_missing_error("The package cryptography") from error
-    except (TypeError, AssertionError) as error:  # what Dask raises for a missing certificate
+    except (TypeError, AssertionError) as error:  # raised by Dask for a missing certificate
         raise ClusterError(
             f"A scheduler at {quote(address)} cannot be reached without a certificate.",
             "Name its files in Dask’s configuration: https://distributed.dask.org/en/stable/tls.html.",
         ) from error
     except (OSError, ValueError, TimeoutError, RuntimeError) as error:
-        where = f"at {quote(address)}" if address else "on this machine"
+        location = f"at {quote(address)}" if address else "on this machine"
         raise ClusterError(
-            f"No Dask scheduler answers {where}: {' '.join(str(error).split())[:120]}.",
+            f"No Dask scheduler answers {location}: {' '.join(str(error).split())[:120]}.",
             "Start one with `dask scheduler`, and workers with `dask worker ADDRESS`; or let --workers N start them.",
         ) from error
 
@@ -135,9 +135,9 @@ def _apply_local_settings(dashboard: bool) -> Iterator[None]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block Ctrl-C for processes that start in the block; the process that starts them ends them.
+    """Block Ctrl-C in processes that start in the block, because this process ends them itself.
 
-    Otherwise Ctrl-C reaches the whole process group.
+    Otherwise Ctrl-C would reach the whole process group.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield

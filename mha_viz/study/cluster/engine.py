@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SUMS_FOLDER = ".parts"  # the folder of sums, next to the tables
 MERGE_SIZE = 8  # how many sums are merged in one task
 TASKS_PER_THREAD = 2  # how many tasks per thread are submitted at a time
-RATE_SECONDS = 60
+RATE_SECONDS = 60  # the rate is averaged over this time
 
 
 class ClusterEngine:
@@ -63,9 +63,9 @@ class ClusterEngine:
         """
         files = list_source_files(source)
         name = name_source(source) if name is None else name
-        cuts = list(self.answers(cut_file, [(str(path.resolve()), self.size) for path in files]))
+        cuts = list(self.iter_results(cut_file, [(str(path.resolve()), self.size) for path in files]))
         shards = [(shard, file.kind) for file in cuts for shard in file.shards]
-        surveys = self.answers(survey_shard, shards)
+        surveys = self.iter_results(survey_shard, shards)
         return lay_out(name, cuts, [list(islice(surveys, len(file.shards))) for file in cuts])
 
     def study(
@@ -82,10 +82,10 @@ class ClusterEngine:
         studies.
         """
         kind = PROFILE_SUMS._replace(rules=layout.rules)
-        total = self.sums(encoder, layout, folder, PASSES if control else PASSES[:1], kind, progress)
-        return build_profile(encoder, layout.corpus, total, SEED, partial(self.sentences, layout))
+        total = self.measure_sums(encoder, layout, folder, PASSES if control else PASSES[:1], kind, progress)
+        return build_profile(encoder, layout.corpus, total, SEED, partial(self.read_sentences, layout))
 
-    def sums(
+    def measure_sums(
         self,
         encoder: Encoder,
         layout: Layout,
@@ -96,8 +96,8 @@ class ClusterEngine:
     ) -> Sums:
         """Return the sums over the sentences of a corpus that ``kind`` reads. Raises CorpusError if there are none."""
         self.folder = folder / SUMS_FOLDER if folder else None
-        parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
-        total = self._total(self.make_tasks(encoder, parts, tasks.PartSums(passes, self.batch, kind)), progress)
+        parts = [part for part in layout.parts if kind.count_sentences(part.sentences, part.first)]
+        total = self._merge(self.make_tasks(encoder, parts, tasks.PartSums(passes, self.batch, kind)), progress)
         warn_unsaved(total.unsaved)
         if not total.counted["sentences"]:
             lines = "; ".join(line for *_, line in total.left_out[:3])
@@ -108,19 +108,19 @@ class ClusterEngine:
         """Return the tasks that measure parts; their results are stored in the folder, if there is one."""
         if self.folder:
             remove_leftovers(self.folder)
-        model, folder = tasks.WorkerModel.opened_by(encoder), str(self.folder.resolve()) if self.folder else ""
+        model, folder = tasks.WorkerModel.from_encoder(encoder), str(self.folder.resolve()) if self.folder else ""
         return [tasks.PartTask(part, model, measure, folder) for part in parts]
 
-    def _total(self, todo: Sequence[tasks.PartTask], progress: Callable[[Progress], None]) -> Sums:
-        """Return the merged sums of all parts. They are merged on arrival, so that no worker holds many."""
+    def _merge(self, part_tasks: Sequence[tasks.PartTask], progress: Callable[[Progress], None]) -> Sums:
+        """Return the sums of all parts, merged as they arrive, so that no worker holds many."""
         tree = _Tree(self.client)
-        sentences = {f"measure-{task.key}": task.part.sentences for task in todo}
+        sentences = {f"measure-{task.key}": task.part.sentences for task in part_tasks}
         reporter = ProgressReporter(sum(sentences.values()))
-        submit = (
+        submissions = (
             lambda task=task, key=key: self.client.submit(tasks.measure, task, key=key, pure=True)
-            for key, task in zip(sentences, todo, strict=True)
+            for key, task in zip(sentences, part_tasks, strict=True)
         )
-        for future in self._iter_completed(submit):
+        for future in self._iter_completed(submissions):
             progress(self.report(reporter, future, sentences[str(future.key)]))
             with self._convert_errors():
                 tree.add(future)
@@ -129,44 +129,44 @@ class ClusterEngine:
         total: Sums = self._result(root)
         return total
 
-    def sentences(self, layout: Layout, spans: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
+    def read_sentences(self, layout: Layout, spans: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
         """Return the sentences of each span, joined; the spans are sorted. Raises CorpusError."""
-        by_part: list[tuple[Part, list[SentenceSpan]]] = []
+        calls: list[tuple[Part, list[SentenceSpan]]] = []
         parts = iter(layout.parts)
         part = next(parts)
         for span in spans:  # spans and parts are sorted
             while span[0] >= part.first + part.sentences:
                 part = next(parts)
-            if not by_part or by_part[-1][0] is not part:
-                by_part.append((part, []))
-            by_part[-1][1].append(span)
-        return tuple(sentence for excerpt in self.answers(tasks.read_excerpts, by_part) for sentence in excerpt)
+            if not calls or calls[-1][0] is not part:
+                calls.append((part, []))
+            calls[-1][1].append(span)
+        return tuple(sentence for excerpt in self.iter_results(tasks.read_excerpts, calls) for sentence in excerpt)
 
     # ---- the client -------------------------------------------------------------------------------------------------
 
-    def answers(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Any]:
-        """Yield the results of a function for each call, in order, each as soon as it and those before it are done."""
+    def iter_results(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Any]:
+        """Yield the results of a function for each call in the order of the calls, each as soon as possible."""
         return (result for arrival in self.iter_arrivals(function, calls) for result in arrival.results)
 
     def iter_arrivals(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Arrival]:
-        """Yield the results of a function for each call, each as soon as it is done."""
-        places: dict[str, int] = {}
+        """Yield each finished call of a function, with the results that can then be handed over in order."""
+        indices: dict[str, int] = {}
 
-        def submit_call(place: int, call: Sequence[Any]) -> Future[Any]:
+        def submit_call(index: int, call: Sequence[Any]) -> Future[Any]:
             future: Future[Any] = self.client.submit(function, *call, pure=False)
-            places[str(future.key)] = place
+            indices[str(future.key)] = index
             return future
 
         waiting_results: dict[int, Any] = {}
-        next_place = 0
-        submit = (lambda place=place, call=call: submit_call(place, call) for place, call in enumerate(calls))
-        for future in self._iter_completed(submit):
-            place = places.pop(str(future.key))
-            waiting_results[place] = self._result(future)
-            first_due = next_place
-            while next_place in waiting_results:
-                next_place += 1
-            yield Arrival(place, future, [waiting_results.pop(number) for number in range(first_due, next_place)])
+        next_index = 0
+        submissions = (lambda index=index, call=call: submit_call(index, call) for index, call in enumerate(calls))
+        for future in self._iter_completed(submissions):
+            index = indices.pop(str(future.key))
+            waiting_results[index] = self._result(future)
+            first_due = next_index
+            while next_index in waiting_results:
+                next_index += 1
+            yield Arrival(index, future, [waiting_results.pop(number) for number in range(first_due, next_index)])
 
     def report(self, reporter: ProgressReporter, future: Future[Any], sentences: int) -> Progress:
         """Record that a task on this many sentences is done. Return the progress."""
@@ -175,9 +175,9 @@ class ClusterEngine:
             lost = self._workers.count_lost()
         return reporter.add(worker, sentences, lost)
 
-    def _iter_completed(self, submit: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
-        """Yield futures as they finish; at most TASKS_PER_THREAD are submitted at a time."""
-        waiting = iter(submit)
+    def _iter_completed(self, submissions: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
+        """Yield futures as they finish; at most TASKS_PER_THREAD per thread run or wait at a time."""
+        waiting = iter(submissions)
         running = connection.import_distributed().as_completed(loop=self.client.loop)
         while self._submit(waiting, running):
             with self._convert_errors():
@@ -213,7 +213,7 @@ class ClusterEngine:
     def _make_error(self, future: Future[Any], error: Exception | None = None) -> MhaVizError:
         """Return the reason why a future has no result, as an error.
 
-        It is the error of its task or, if the future was lost with the connection, that of the client.
+        It is the error of its task or, if the future was lost with the connection, the error of the client.
         """
         if future.status == "error":
             return connection.convert_task_error(cast(Any, future).exception(), self._describe_saved())
@@ -235,12 +235,12 @@ class Arrival(NamedTuple):
     """A finished call.
 
     Attributes:
-        place: its place among the calls.
+        call_index: the index of the call.
         future: its future.
-        results: the results that can now be handed over in order, because none before them is missing.
+        results: the results that can now be handed over in order, because all earlier ones have been.
     """
 
-    place: int
+    call_index: int
     future: Future[Any]
     results: list[Any]
 
@@ -277,7 +277,7 @@ class _Tree:
 
 
 class Workers:
-    """Counts the workers of a cluster that were lost since they were first asked for."""
+    """Counts the workers of a cluster that have been lost since the start."""
 
     def __init__(self, client: Client) -> None:
         self._client = cast(Any, client)  # Dask's own types are incomplete
@@ -298,7 +298,7 @@ class Workers:
 class ProgressReporter:
     """The progress of a study of ``total`` sentences.
 
-    The rate is that of the last RATE_SECONDS, because results read from the folder arrive much faster than those
+    The rate is averaged over the last RATE_SECONDS, because results read from the folder arrive much faster than those
     measured after them.
     """
 
@@ -317,7 +317,7 @@ class ProgressReporter:
         self._recent.append((now, done))
         while len(self._recent) > 2 and self._recent[1][0] < now - RATE_SECONDS:
             self._recent.popleft()
-        began, done_before = self._recent[0]
-        rate = (done - done_before) / max(1e-9, now - began)
+        start, done_before = self._recent[0]
+        rate = (done - done_before) / max(1e-9, now - start)
         seconds_left = (self._total - done) / rate if rate else None
         return Progress(done, self._total, rate, seconds_left, dict(self._by_worker), lost)

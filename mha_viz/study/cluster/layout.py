@@ -1,4 +1,4 @@
-"""Lay out a corpus in shards: find how many sentences and lines come before each, and in which document it begins."""
+"""Lay out a corpus in shards: find where in the corpus and in which document each shard begins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mha_viz.corpus.reading import count_lines, read_part
 from mha_viz.corpus.treebank import FILE_START, Corpus, PartStart, check_withheld_words, count_empty_forms
 from mha_viz.errors import CorpusError
 
-CONTINUED = "\0"  # the document of sentences whose document began in an earlier shard
+UNKNOWN_DOCUMENT = "\0"  # placeholder for the name of a document that began in an earlier shard
 
 
 Spans = tuple[tuple[str, int], ...]  # a document's name, and its count of consecutive sentences
@@ -29,12 +29,12 @@ class Survey(NamedTuple):
     """The contents of a shard.
 
     Attributes:
-        sentences, lines: how many there are.
+        sentences, lines: the number of each.
         documents: the name of each document and its number of sentences, in order.
-        relations, upos: its labels.
-        has_trees, has_chains: which annotation it has.
-        ways: the counts from which rules by parts of speech are chosen, of even and of odd sentences.
-        forms: how many words are missing, and how many words there are.
+        relations, upos: the labels of relations and parts of speech.
+        has_trees, has_chains: whether it has trees, and coreference chains.
+        path_counts: the counts from which rules by parts of speech are chosen, of even and of odd sentences.
+        form_counts: the number of missing words, and of all words.
     """
 
     sentences: int
@@ -44,8 +44,8 @@ class Survey(NamedTuple):
     upos: tuple[str, ...]
     has_trees: bool
     has_chains: bool
-    ways: tuple[Counter[GoldPath], Counter[GoldPath]]
-    forms: tuple[int, int]
+    path_counts: tuple[Counter[GoldPath], Counter[GoldPath]]
+    form_counts: tuple[int, int]
 
 
 class Part(NamedTuple):
@@ -54,12 +54,12 @@ class Part(NamedTuple):
     Attributes:
         shard: the shard.
         kind: the format of its file.
-        start: where it begins in its file.
+        start: the lines and sentences before it in its file, and its first document.
         number: its place among the shards.
         first: the number of its first sentence.
         sentences: the number of sentences.
         documents: the name of each document in the corpus and its number of sentences.
-        several: whether the corpus has several files.
+        multi_file: whether the corpus has several files.
     """
 
     shard: Shard
@@ -69,12 +69,12 @@ class Part(NamedTuple):
     first: int
     sentences: int
     documents: Spans
-    several: bool
+    multi_file: bool
 
     @property
     def content(self) -> tuple[object, ...]:
         """Everything that its sentences, and the lines about left-out text, depend on."""
-        return self.shard.digest, self.kind, self.start, self.documents, self.several and Path(self.shard.path).name
+        return self.shard.digest, self.kind, self.start, self.documents, self.multi_file and Path(self.shard.path).name
 
 
 class Layout(NamedTuple):
@@ -111,9 +111,8 @@ class Layout(NamedTuple):
 def survey_shard(shard: Shard, kind: str) -> Survey:
     """Return the contents of a shard, independent of its place in the corpus. Raises CorpusError."""
     data = read_shard(shard)
-    corpus = read_part(
-        data, kind, Path(shard.path).name, PartStart(document=CONTINUED, declarations=shard.declarations)
-    )
+    start = PartStart(document=UNKNOWN_DOCUMENT, declarations=shard.declarations)
+    corpus = read_part(data, kind, Path(shard.path).name, start)
     relations = Relations(corpus.sentences)
     names = groupby(sentence.document for sentence in corpus.sentences)
     return Survey(
@@ -141,31 +140,30 @@ def lay_out(name: str, files: Sequence[ShardedFile], surveys: Sequence[Sequence[
     for number, (file, file_surveys) in enumerate(zip(files, surveys, strict=True)):
         prefix = f"{number}:" if len(files) > 1 else None
         parts += _iter_parts(file, file_surveys, len(parts), first, prefix)
-        first += sum(shard_survey.sentences for shard_survey in file_surveys)
+        first += sum(survey.sentences for survey in file_surveys)
     digests = [file.digest for file in files]
     digest = digests[0] if len(files) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     has_trees, has_chains = (
-        any(shard_survey.has_trees for shard_survey in all_surveys),
-        any(shard_survey.has_chains for shard_survey in all_surveys),
+        any(survey.has_trees for survey in all_surveys),
+        any(survey.has_chains for survey in all_surveys),
     )
-    names = {name for shard_survey in all_surveys for name in shard_survey.relations}
-    relations = Relations((), names, {tag for shard_survey in all_surveys for tag in shard_survey.upos})
+    names = {name for survey in all_surveys for name in survey.relations}
+    relations = Relations((), names, {tag for survey in all_surveys for tag in survey.upos})
     corpus = Corpus(name, (), digest, has_trees, has_chains)
-    ways: Counter[GoldPath] = Counter()
-    for part, shard_survey in zip(parts, all_surveys, strict=True):
-        ways.update(shard_survey.ways[part.first % 2])  # of the sentences with even numbers in the corpus
-    return Layout(corpus, tuple(parts), relations, choose_rules(ways, relations))
+    path_counts: Counter[GoldPath] = Counter()
+    for part, survey in zip(parts, all_surveys, strict=True):
+        path_counts.update(survey.path_counts[part.first % 2])  # of the sentences with even numbers in the corpus
+    return Layout(corpus, tuple(parts), relations, choose_rules(path_counts, relations))
 
 
 def _check_surveys(name: str, surveys: Sequence[Survey]) -> None:
     """Raise CorpusError for a corpus without sentences, with too many missing words, or with too many labels."""
-    if not sum(shard_survey.sentences for shard_survey in surveys):
+    if not sum(survey.sentences for survey in surveys):
         raise CorpusError(f"{name} contains no sentence.", "Expected CoNLL-U, or text with one sentence per line.")
-    check_withheld_words(
-        name, *(sum(counts) for counts in zip(*(shard_survey.forms for shard_survey in surveys), strict=True))
-    )
-    relations = {label for shard_survey in surveys for label in shard_survey.relations}
-    upos = {label for shard_survey in surveys for label in shard_survey.upos}
+    form_counts = zip(*(survey.form_counts for survey in surveys), strict=True)
+    check_withheld_words(name, *map(sum, form_counts))
+    relations = {label for survey in surveys for label in survey.relations}
+    upos = {label for survey in surveys for label in survey.upos}
     for labels, kind in ((relations, "relations"), (upos, "parts of speech")):
         if len(labels) > MAX_LABELS:
             raise CorpusError(
@@ -178,36 +176,36 @@ def _iter_parts(
     file: ShardedFile, surveys: Sequence[Survey], number: int, first: int, prefix: str | None
 ) -> Iterator[Part]:
     """Yield the shards of one file as parts; ``number`` and ``first`` are those of the first shard and sentence."""
-    has_chains = any(shard_survey.has_chains for shard_survey in surveys)
+    has_chains = any(survey.has_chains for survey in surveys)
     start = FILE_START
-    for shard_number, (shard, shard_survey) in enumerate(zip(file.shards, surveys, strict=True), number):
-        spans, name, place = [], start.document, 0
-        for document, count in shard_survey.documents:
-            name = start.document if document == CONTINUED else document
-            if document == f"document {place}":  # nameless: named after the number of its first sentence in the file
-                name = f"document {start.sentences + place}"
+    for shard_number, (shard, survey) in enumerate(zip(file.shards, surveys, strict=True), number):
+        spans, name, offset = [], start.document, 0
+        for document, count in survey.documents:
+            name = start.document if document == UNKNOWN_DOCUMENT else document
+            if document == f"document {offset}":  # nameless: named after the number of its first sentence in the file
+                name = f"document {start.sentences + offset}"
             keeps_name = prefix is None or not (name or has_chains)
             spans.append((name if keeps_name else f"{prefix}{name}", count))  # as ``corpus.sources`` names it
-            place += count
+            offset += count
         yield Part(
             shard,
             file.kind,
             start._replace(declarations=shard.declarations),
             shard_number,
             first,
-            shard_survey.sentences,
+            survey.sentences,
             tuple(spans),
             prefix is not None,
         )
-        first += shard_survey.sentences
-        start = PartStart(start.lines + shard_survey.lines, start.sentences + shard_survey.sentences, name)
+        first += survey.sentences
+        start = PartStart(start.lines + survey.lines, start.sentences + survey.sentences, name)
 
 
 def read_part_corpus(part: Part) -> Corpus:
     """Read the sentences of a part. Raises CorpusError."""
     name = strip_compression(Path(part.shard.path))
     corpus = read_part(read_shard(part.shard), part.kind, name, part.start)
-    lines = tuple(f"{name}, {line}" if part.several else line for line in corpus.left_out)
+    lines = tuple(f"{name}, {line}" if part.multi_file else line for line in corpus.left_out)
     documents = (name for name, count in part.documents for _ in range(count))
     pairs = zip(corpus.sentences, documents, strict=True)
     sentences = (item if item.document == name else replace(item, document=name) for item, name in pairs)

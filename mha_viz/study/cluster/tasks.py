@@ -1,4 +1,4 @@
-"""The tasks of a worker: read a part of a corpus, measure it, and return the result, which is stored in a file."""
+"""The tasks of a worker: read a part of a corpus, measure it, store the result in a file, and return it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mha_viz.version import __version__
 
 FORMAT = 2  # version of the sums on disk
 
-_loading = threading.Lock()
+_open_lock = threading.Lock()
 
 
 class WorkerModel(NamedTuple):
@@ -40,14 +40,14 @@ class WorkerModel(NamedTuple):
     dtype: str
 
     @classmethod
-    def opened_by(cls, encoder: Encoder) -> WorkerModel:
+    def from_encoder(cls, encoder: Encoder) -> WorkerModel:
         """Return the model that an encoder has open."""
         folder = "" if encoder.folder is None else str(encoder.folder.resolve())
         return cls(encoder.name, encoder.revision, folder, encoder.device, encoder.dtype)
 
 
 class PartResult(Protocol):
-    """The interface of the results of a part. ``unsaved`` has the reasons why it could not be saved."""
+    """The interface of the results of a part. ``unsaved`` has the reasons why a result could not be saved."""
 
     unsaved: Counter[str]
 
@@ -59,7 +59,7 @@ class Measure(Protocol):
     """The interface of a measure that is computed on each part of a corpus."""
 
     def depends_on(self, part: Part) -> list[object]:
-        """Return everything that the result depends on besides the model, as values that JSON can hold."""
+        """Return everything that the result depends on besides the model, as JSON values."""
 
     def measure_part(self, model: WorkerModel, part: Part) -> PartResult:
         """Measure a part. Raises CorpusError, ModelError, ClusterError."""
@@ -122,7 +122,7 @@ class PartSums(NamedTuple):
 
 
 def digest_values(parts: Sequence[object]) -> str:
-    """Return the SHA-256 of values that JSON can hold."""
+    """Return the SHA-256 of JSON values."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -139,7 +139,7 @@ def open_encoder(model: WorkerModel) -> Encoder:
 
 def _open_models(model: WorkerModel) -> tuple[Encoder, Encoder]:
     """Return the trained and the untrained model."""
-    with _loading:  # so that the threads of one worker open a model only once
+    with _open_lock:  # so that the threads of one worker open a model only once
         return _open_once(model)
 
 

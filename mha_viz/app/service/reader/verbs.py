@@ -17,8 +17,8 @@ from mha_viz import process
 from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Answer, Continuation, Numbers, Patched
-from mha_viz.attention.outputs import HeadOutput, Written
+from mha_viz.attention.answers import Answer, Continuation, Numbers, PatchResult
+from mha_viz.attention.outputs import HeadOutput, WrittenWords
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.reasons import LinkReasons
 from mha_viz.attention.rotary import Rotation
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 CODEC = Codec(
     *(Request, Question, Head, range, ModelName),
     *(Attention, TokenizedText, Token, Cut, Step, StepData),
-    *(Trace, Parameters, Rotation, Agreement, ScoreParts, HeadOutput, Written, LinkReasons, Patched),
+    *(Trace, Parameters, Rotation, Agreement, ScoreParts, HeadOutput, WrittenWords, LinkReasons, PatchResult),
     *(Answer, Continuation, Changes, Effects, Pointers),
 )
 
@@ -124,7 +124,7 @@ def name_words(models: Models, request: Request, count: int) -> tuple[tuple[tupl
     return outputs.name_words_of_heads(_get_model(models, request), text, count, pair=pair, words=request.words)
 
 
-def patch_outputs(models: Models, request: Request, to: str = "", side: str = "") -> Patched:
+def patch_outputs(models: Models, request: Request, to: str = "", side: str = "") -> PatchResult:
     """Patch a text with outputs taken from another, and return how much of the other answer each head brings back.
 
     With ``to`` and ``side``, patch only the paths to one side of a head (``models.intervening.patching``).
@@ -184,10 +184,10 @@ def measure_means(models: Models, model: str, first: int, end: int) -> None:
 def find_pointers(models: Models, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
     """Find where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
     from mha_viz.app.service.reader.models import load_built_in_corpus
-    from mha_viz.study.plan import point
+    from mha_viz.study.plan import find_all_pointers
 
     corpus = load_built_in_corpus()
-    return tuple(point(models[model], replace(corpus, sentences=corpus.sentences[first:end])))
+    return tuple(find_all_pointers(models[model], replace(corpus, sentences=corpus.sentences[first:end])))
 
 
 def measure_repeats(models: Models, model: str, first: int, end: int, untrained: bool) -> Numbers:

@@ -207,9 +207,9 @@ class SettingError(MhaVizError):
     """A setting (URL, environment, command line) has a value outside its range."""
 
 
-LOADED_KIND = ("a loaded model", "Give what mv.load('minilm') returns.")  # the expected kind, and the remedy
-READING_KIND = ("a reading", "Give what a model returned: mv.load('minilm').encode('…').")
-PROFILE_KIND = ("a profile", "Give what mv.profile(…) or mv.load_profile(…) returned.")
+LOADED_KIND = ("a loaded model", "Give the result of mv.load('minilm').")  # the expected kind, and the remedy
+READING_KIND = ("a reading", "Give the result of mv.load('minilm').encode('…').")
+PROFILE_KIND = ("a profile", "Give the result of mv.profile(…) or mv.load_profile(…).")
 PATH_KIND = ((str, os.PathLike), "a path", "Give the name of a file or folder.")
 
 # Maximum length of a list of heads, layers or panels; no model has as many layers, or heads per layer.

@@ -155,7 +155,7 @@ class Request:
         if self.words and self.pair:
             yield f"{name_field('words')} are the whole text.", f"Leave {name_field('pair')} out."
         if self.pair and part_fields:
-            yield f"{part_fields[0]} is of a model that reads one text at a time.", f"Leave {name_field('pair')} out."
+            yield f"{part_fields[0]} is for models that read one text at a time.", f"Leave {name_field('pair')} out."
         if self.prefix and part_fields:
             yield f"{name_field('prefix')} does not go with {part_fields[0]}.", "Write it into the text."
         if self.method != METHODS[0] and not self.off:

@@ -75,7 +75,7 @@ def test_a_figure_has_both_texts(suffix: str, model: str, tmp_path: Path, capsys
         (["--pair", "A second."], "reads one text at a time"),
         (["--quantity", "norm"], "is an encoder–decoder"),
         (["--without", "L0H0"], "is an encoder–decoder"),
-        (["--quantity", "rollout"], "Rollout follows whole attention weights of all heads of a text to itself"),
+        (["--quantity", "rollout"], "Rollout needs the unchanged attention weights of all heads within one text"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(

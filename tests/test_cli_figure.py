@@ -328,7 +328,7 @@ def test_a_page_that_is_too_low_for_a_text_is_said_with_what_to_do(
     written, stderr = capsys.readouterr()
     assert "tokens are drawn" in written
     assert "mha-viz: The first" in stderr
-    assert "raise --max-height-mm or lower --font-pt. For the rest in further columns, raise --width-mm" in stderr
+    assert "raise --max-height-mm or lower --font-pt. To add columns for the rest, raise --width-mm" in stderr
 
 
 WEAK = ("Who sat?", "--pair", "The cat sat on the mat.", "--side", "ab")

@@ -165,7 +165,7 @@ def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
     rules = [re.split(" {2,}", line)[2] for line in table[1:7]]
     assert rules == ["rule", "below", "–", "–", "–", "–"]
     assert table[-2] == (
-        "rule: what the head does to the rule by parts of speech on the profile's corpora, "
+        "rule: how the head compares with the rule by parts of speech on the profile's corpora, "
         "by an older version, whose rule uses one part of speech."
     )
     short = "B B B B B B B B B B B B B…"

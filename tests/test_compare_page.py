@@ -399,7 +399,7 @@ def test_a_replaced_word_says_which_heads_carry_the_difference() -> None:
     here.unfold("patched")
     assert "one head’s output taken from the second: **L1H1 (2-2)** restores 100% of the other answer" in here.said
     assert "log p of “she” minus log p of “he”: 3.41 (0%) on the first text, −2.11 (100%) on the second" in here.said
-    assert "One backward pass estimates this (correlation 1.00)" in here.said
+    assert "Backward-pass estimates correlate at 1.00" in here.said
     here.pick("patched_heads", {"customdata": "L1H1"})
     assert here.url["head"] == "L1H1"
 

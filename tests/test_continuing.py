@@ -78,7 +78,7 @@ def test_what_cannot_be_continued_is_refused(model: str, text: str, words: Any, 
 
 def test_a_model_that_is_read_weights_only_continues_no_text(tmp_path: Path) -> None:
     folder = tiny_unlisted.build("olmo", tmp_path)
-    with pytest.raises(MhaVizError, match=r"is read weights only.*generate\(.*from_generated"):
+    with pytest.raises(MhaVizError, match=r"is read without predictions.*generate\(.*from_generated"):
         continue_text(load(folder), TEXT)
 
 

@@ -118,7 +118,7 @@ REFUSED: list[tuple[Any, list[str], Any, str]] = [
     ("cross", TARGET, "abc", "keys is 'abc', which is not a list"),
     ("both stacks", SOURCE, None, "2 stacks of layers were given, of depth 2, 3, where one was expected"),
     ("steps", SOURCE, None, "2 stacks of layers were given, of depth 3.*Attention.from_generated"),
-    ("joined", SOURCE, None, "different axes"),
+    ("joined", SOURCE, None, "different shapes"),
 ]
 
 

@@ -160,7 +160,7 @@ def test_what_needs_one_stack_is_told_in_place_and_the_drawing_stays(visit: Visi
     for url in ({"shown": "norm"}, {"off": "L0H0"}, {"shown": "rollout"}, {"shown": "gradient"}):
         page = visit(**url)
         assert page.shown().header["layers"] == LAYERS
-        assert "encoder–decoder" in page.said or "Rollout follows" in page.said, url
+        assert "encoder–decoder" in page.said or "Rollout needs" in page.said, url
 
 
 def test_sentences_with_annotation_and_several_lines_are_read_as_a_source(visit: Visit) -> None:

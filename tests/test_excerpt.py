@@ -172,7 +172,7 @@ def test_saving_warns_once_of_each_and_other_formats_do_not(tmp_path: Path) -> N
     with pytest.warns(FigureWarning) as caught:
         figure.save(tmp_path / "f.svg")
     assert [str(w.message).partition(".")[0] for w in caught] == [
-        "Every 2nd token is labelled", "The smallest letters have 3"
+        "Every 2nd token is labelled", "The smallest letters are 3"
     ]  # fmt: skip
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
@@ -196,5 +196,5 @@ def test_letters_too_small_to_print_are_announced(font_pt: float, says: bool) ->
 def test_panels_higher_than_a_page_are_announced() -> None:
     panels = [Panel(make_long_reading(1, 2, 60), H)] * 4
     (note,) = [note for note in compare(panels, kind="links").notes if "mm high" in str(note)]
-    assert re.search(r"The figure is \d{3} mm high; 220 mm fit\. .*max_height_mm", str(note))
+    assert re.search(r"The figure is \d{3} mm high; at most 220 mm fit\. .*max_height_mm", str(note))
     assert not [note for note in compare(panels[:1], kind="links").notes if "mm high" in str(note)]

@@ -165,8 +165,8 @@ OF_SINKS = torch.full((1, 4, N, N), 1 / N)
 ANY: list[tuple[Any, dict[str, Any], str]] = [
     (without(lens(), "blocks.1.attn.hook_v"), {"w_o": W_O}, "'blocks.1.attn.hook_v' is missing: norms need"),
     (lens(), {"w_o": W_O[:2]}, "weights have 3 layers, the values 3, w_o 2"),
-    (lens(), {"w_o": torch.zeros(3, 20, 8)}, r"w_o of a layer has axes \(20, 8\), for 4 heads with values of 5"),
-    (lens(shared=3), {"w_o": W_O}, r"values of a layer have axes \(1, 6, 3, 5\), for 4 heads and 6 keys"),
+    (lens(), {"w_o": torch.zeros(3, 20, 8)}, r"w_o of a layer has shape \(20, 8\), for 4 heads with values of 5"),
+    (lens(shared=3), {"w_o": W_O}, r"values of a layer have shape \(1, 6, 3, 5\), for 4 heads and 6 keys"),
     ([weights(0, 4, N, N)], {"w_o": W_O[:1]}, "The values are missing"),
     ({"logits": torch.zeros(3)}, {}, "No name in this cache has the number of a layer"),
     ({"h.0.mlp": torch.zeros(1, N, 8)}, {}, r"no entry has the axes .* It has 'h.\{layer\}.mlp'"),

@@ -117,8 +117,8 @@ REFUSED: list[tuple[Any, list[str], str]] = [
     ((layer(2, 1),), None, "tokens is 'None', which is not a list"),
     ((layer(2, 1),), "a", "tokens is 'a', which is not a list"),
     ((layer(2, 3, 5),), ["a", "b", "c"], "3 queries to 5 keys: cross-attention"),
-    ((layer(2, 3), layer(2, 4)), ["a", "b", "c"], "different axes"),
-    ((layer(2, 3), layer(4, 3)), ["a", "b", "c"], "different axes"),
+    ((layer(2, 3), layer(2, 4)), ["a", "b", "c"], "different shapes"),
+    ((layer(2, 3), layer(4, 3)), ["a", "b", "c"], "different shapes"),
     ((np.concatenate([layer(2, 3)] * 2),), ["a", "b", "c"], "a batch of 2 texts"),
     ((np.ones(3),), ["a"], r"axes \(1, 3\): one matrix. Give \[\[matrix\]\]"),
     ((np.full((1, 1, 1, 1), "x"),), ["a"], "not real numbers"),
@@ -173,7 +173,7 @@ CAUSES: dict[str, tuple[Any, str]] = {
     "a layer": (EVEN[0], r"axes \(3, 4, 4\): the heads of one layer, .* give \[layer\]"),
     "windows around tokens": (EVEN[..., :3] / 0.75, r"4 queries to 3 keys: .*, or windows, .* with 0 outside"),
     "windows of an image": ([np.full((2, 3, 2, 2), 0.5)], r"2 windows of 2 tokens, .* Give one window, \[layer\[0\]"),
-    "stages": ([np.full((4, 3, 2, 2), 0.5), np.full((1, 6, 2, 2), 0.5)], "different axes: .* layers of one stage"),
+    "stages": ([np.full((4, 3, 2, 2), 0.5), np.full((1, 6, 2, 2), 0.5)], "different shapes: .* layers of one stage"),
 }
 
 
@@ -233,7 +233,7 @@ def test_a_sink_may_be_the_last_column_that_is_given() -> None:
     assert padded["L0H0"].tolist() == [[1, 0, 0], [0, 1, 0]]
     with pytest.raises(ShapeError, match=r"from 3 queries to 4 keys: .* a sink.*sink=True"):
         Attention.from_tensors(whole, names)
-    with pytest.raises(ShapeError, match=r"Including its sink, a row sums to 1 within 0\.5"):
+    with pytest.raises(ShapeError, match=r"Including its sink, the sum of a row differs from 1 by 0\.5"):
         Attention.from_tensors([one / 2 for one in whole], names, sink=True)
 
 
@@ -269,7 +269,7 @@ def test_a_sink_in_half_precision_in_a_cache_and_beside_padding() -> None:
     ("weights", "options", "message"),
     [
         (EVEN * 0.6, {"sink": 1}, "sink is '1'. Expected True or False"),
-        (EVEN * 0.6, {"sink": True, "quantity": "norm"}, "A sink has a share of weights"),
+        (EVEN * 0.6, {"sink": True, "quantity": "norm"}, "Only weights can have a sink"),
         (EVEN * 2, {"sink": True}, "sums to 2 instead of 1"),
         (EVEN * [[1], [1], [1], [0]], {"sink": True}, "Layer 0, head 0, row 3 has no weight, .* mask="),
     ],
@@ -320,9 +320,9 @@ def test_a_batch_of_transformers_and_of_cross_attention() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tokens": [["a"] * 4] * 2}, "Tokens of 2 texts were given, and layers with axes .3, 3, 4, 4"),
+        ({"tokens": [["a"] * 4] * 2}, "Tokens of 2 texts were given, and layers of shape .3, 3, 4, 4"),
         ({"tokens": [["a"] * 4] * 3, "mask": [[1] * 4]}, "mask is .* tokens of 3 texts"),
-        ({"tokens": [["a"] * 4] * 3, "mask": [[1, 1]] * 3}, r"mask has axes \(2,\), for 4 tokens. Give 1"),
+        ({"tokens": [["a"] * 4] * 3, "mask": [[1, 1]] * 3}, r"mask has shape \(2,\), for 4 tokens. Give 1"),
         ({"tokens": [["a"] * 4] * 3, "mask": [[0] * 4] * 3}, "mask keeps no token"),
         ({"tokens": [["a"] * 4] * 3, "sentence_b_start": 2}, "sentence_b_start is '2', and tokens of 3 texts"),
         ({"tokens": [["a"] * 3] * 3}, "3 tokens were given"),

@@ -162,7 +162,7 @@ def test_a_text_that_ended_before_another(gpt2: Any, options: dict[str, Any]) ->
 def test_several_texts_have_to_be_chosen_from(gpt2: Any) -> None:
     generated = write(gpt2, BOTH)
     names = names_of(generated.sequences[1])
-    with pytest.raises(ShapeError, match=r"2 texts were written\. Choose one, such as sequence=0"):
+    with pytest.raises(ShapeError, match=r"2 texts were generated\. Choose one, such as sequence=0"):
         Attention.from_generated(generated, names)
     for wrong in (2, -1, True, "0"):
         with pytest.raises(ShapeError, match=r"sequence is .* Expected a number from 0 to 1"):
@@ -173,7 +173,7 @@ def test_tokens_of_something_else_are_refused(gpt2: Any) -> None:
     generated = write(gpt2, PROMPT)
     names = names_of(generated.sequences[0])
     for wrong in (names[4:], names[:-2], [*names, "more"]):
-        with pytest.raises(ShapeError, match="tokens were given, but the text has 9 that were read and one after them"):
+        with pytest.raises(ShapeError, match="tokens were given, but the model read 9 and wrote one more"):
             Attention.from_generated(generated, wrong)
     assert len(Attention.from_generated(generated, names[:-1]).text) == 9
     with pytest.raises(ShapeError, match="keys are for encoder–decoders"):
@@ -194,13 +194,13 @@ ONE_TOKEN = {"sequences": [[3, 4]], "attentions": ((LAYER,),)}
         ({"attentions": ((LAYER,), (LAYER, LAYER))}, "The steps have .* layers"),
         ({"attentions": ((np.ones((4, 1, 1, 1)),),)}, "read 4 beams together, and nothing says which.*num_beams=1"),
         ({"beam_indices": [[1]]}, "names beams other than the 1"),
-        ({"beam_indices": [[0], [0]]}, r"beam_indices has axes \(2, 1\)"),
-        ({"sequences": [3, 4]}, r"sequences has axes \(2,\)"),
+        ({"beam_indices": [[0], [0]]}, r"beam_indices has shape \(2, 1\)"),
+        ({"sequences": [3, 4]}, r"sequences has shape \(2,\)"),
         ({"sequences": None}, "sequences is 'None'"),
         ({"attentions": ((LAYER * 0.5,),)}, "row 0 sums to 0.5 instead of 1"),
         (
             {"attentions": ((np.full((1, 1, 1, 4), 0.25),),)},
-            "1 tokens has weight on 4 keys, and 1 had been read.*past_key",
+            "1 tokens has weight on 4 keys, but only 1 had been read.*past_key",
         ),
         (
             {"sequences": [[3, 4, 5]], "attentions": ((LAYER,), (np.array([[[[1.0, 0.0]]]], np.float32),))},
@@ -216,7 +216,7 @@ def test_what_is_not_returned_by_generate_is_refused(changes: dict[str, Any], me
 
 
 def test_sequences_alone_are_refused(gpt2: Any) -> None:
-    with pytest.raises(ShapeError, match=r"is not what generate\(\) returned\. Call generate"):
+    with pytest.raises(ShapeError, match=r"is not a result of generate\(\)\. Call generate"):
         Attention.from_generated(write(gpt2, PROMPT, return_dict_in_generate=False), ["a"])
     with pytest.raises(ShapeError, match=r"for Attention\.from_generated"):
         Attention.from_tensors(write(gpt2, PROMPT).attentions, ["a"])

@@ -106,7 +106,7 @@ def test_coreference_of_what_was_pasted_can_be_chosen() -> None:
     assert "coreference" in pills.options
     pills.set_value("coreference").run()
     page.check()
-    assert "of **1** right" in page.said
+    assert "/1** arcs right" in page.said
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
     without = {name for name, role in with_gold.items() if "this sentence has no such link" in role["words"]}
     assert set() < without < with_gold.keys()
     for name in with_gold.keys() - without:
-        assert "According to this sentence’s annotation, it is right in" in with_gold[name]["words"]
+        assert "By this sentence’s annotation, the head is right in" in with_gold[name]["words"]
         assert "of 0 cases" not in with_gold[name]["words"]
     assert all(
         role["active"] == (name not in without and "0 of" not in role["words"]) for name, role in with_gold.items()

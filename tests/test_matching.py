@@ -175,7 +175,7 @@ def test_roles_are_counted_over_runs(tmp_path: Path) -> None:
     assert table.iloc[0].tolist() == ["syntax", "nsubj dep_to_head", 2, 3, "L0H0, L1H2; L0H0, L1H2; –"]
     assert set(table["runs"][1:]) == {1}
     assert len(table) == toy.roles[["role", "detail"]].drop_duplicates().shape[0]
-    with pytest.raises(SettingError, match="two profiles or more"):
+    with pytest.raises(SettingError, match="two or more profiles"):
         mv.roles.in_runs([toy])
     with pytest.raises(SettingError, match="not a profile"):
         mv.roles.in_runs([toy, "toy"])  # type: ignore[list-item]

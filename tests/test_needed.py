@@ -81,7 +81,7 @@ def test_only_a_profile_of_the_same_model_takes_the_table(of_pair: MinimalPairs)
     with pytest.raises(SettingError, match=r"the profile on toy \(other\)"):
         of_pair.stored_in(other)
     together = replace(of_pair, ablated=of_pair.ablated[1:], margins=of_pair.margins[:, 1:])
-    with pytest.raises(SettingError, match="heads that are off alone, and none was"):
+    with pytest.raises(SettingError, match="no head was switched off alone"):
         together.stored_in(profile)
 
 
@@ -101,7 +101,7 @@ def test_the_command_stores_the_table(
     capsys.readouterr()
     monkeypatch.setattr(study, "minimal_pairs", fail_if_called)
     assert main([*command, str(toy), "--heads", "L0H0+L0H3"]) == 2
-    assert "heads that are off alone, and none was" in capsys.readouterr().err
+    assert "no head was switched off alone" in capsys.readouterr().err
     refused = {str(repeater): "measured on toy (", "toy": "stays as it is", str(tmp_path / "none"): "does not exist"}
     for folder, said in refused.items():
         capsys.readouterr()

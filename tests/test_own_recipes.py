@@ -180,4 +180,4 @@ def test_pages_are_sent_the_sentences_of_recipes_and_the_interval_of_each_explai
     bounds = recipes.tables["explained"][["other_low", "other_high"]].to_numpy()
     np.testing.assert_allclose([head["interval"] for head in sent["heads"]], bounds, atol=1e-4)
     of_one = replace(recipes, facts={"model": "a", "corpus": "b.conllu"})
-    assert of_one.where == "b (its first sentences, as earlier versions read), scored on the odd of these sentences"
+    assert of_one.where == "b (its first sentences, as earlier versions read), scored on the odd-numbered sentences"

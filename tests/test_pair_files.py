@@ -56,7 +56,7 @@ def test_a_list_has_pairs_with_or_without_a_kind() -> None:
     [
         ("", "p.tsv is empty. Expected one pair per line"),
         (" \n\t\n", "p.tsv is empty"),
-        ("The dog barks .\n", "p.tsv, line 1: 1 column. Expected GOOD, BAD and perhaps KIND, separated by tabs"),
+        ("The dog barks .\n", "p.tsv, line 1: 1 column. Expected GOOD, BAD and optionally KIND, separated by tabs"),
         ("a b\tb a\nc\td\te\tf\n", "p.tsv, line 2: 4 columns"),
         ("a b\t\n", "p.tsv, line 1: the bad sentence is empty"),
         ("\tb a\tkind\n", "p.tsv, line 1: the good sentence is empty"),

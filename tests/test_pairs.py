@@ -300,7 +300,7 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     printed = capsys.readouterr().out
     assert "toy on pairs.jsonl: pseudo-log-likelihood; heads switched off by zero\n" in printed
     assert "all: prefers the good sentence in 1.000 [0.342, 1.000] of 2 pairs, by" in printed
-    assert "heads that this needs: 0 of 2 (q < 0.05" in printed
+    assert "needed heads: 0 of 2 (q < 0.05" in printed
     assert "pronoun: none\n" in printed
     table = pd.read_csv(out)
     assert table["kind"].tolist() == ["all"] * 2 + ["pronoun"] * 2 + ["agreement"] * 2

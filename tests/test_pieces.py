@@ -271,7 +271,7 @@ def test_places_of_a_pair_of_a_batch_and_of_keys() -> None:
         ({"offsets": [(0, 1), (1, 2)]}, r"^text is missing"),
         ({"text": 3, "offsets": [(0, 1), (1, 2)]}, "text is '?3"),
         ({"text": ("a", "b", "c"), "offsets": [(0, 1), (1, 2)]}, "a pair of texts"),
-        ({"text": "ab", "offsets": [(0, 1)]}, r"offsets has axes \(1, 2\), for 2 tokens"),
+        ({"text": "ab", "offsets": [(0, 1)]}, r"offsets has shape \(1, 2\), for 2 tokens"),
         ({"text": "ab", "offsets": [(0, 1), (1, 3)]}, "offsets has spans that lie outside"),
         ({"text": "ab", "offsets": [(0, 1), (2, 1)]}, "end before they begin"),
         ({"text": "ab", "offsets": [(0, 1), (0.5, 1)]}, "offsets has spans"),

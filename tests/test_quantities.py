@@ -382,7 +382,7 @@ def test_rollout_of_a_model_is_the_product_of_its_layers(minilm: Encoder) -> Non
 
 def test_rollout_needs_whole_weights(minilm: Encoder) -> None:
     for other in (minilm.encode(SENTENCE).without_special(), norm_weighted(minilm, SENTENCE)):
-        with pytest.raises(ShapeError, match="Rollout follows whole attention weights"):
+        with pytest.raises(ShapeError, match="Rollout needs the unchanged attention weights"):
             rollout(other)
     with pytest.raises(ShapeError):
         rollout(reading([[[[0.5, 0.5], [1, 0]]]], keys=["x", "y"]))
@@ -512,7 +512,7 @@ def test_names_of_rollout_in_tables_and_remedies_are_those_that_it_takes(minilm:
     assert all(followed[name].shape == followed["L0"].shape for name in table.index)
     with pytest.raises(SettingError, match=r"Give 'L5', or layer=5, head=0, or heads=\['L5'\]"):
         followed.heatmap()
-    with pytest.raises(SettingError, match="L4, L5 are of different layers"):
+    with pytest.raises(SettingError, match="L4, L5 are in different layers"):
         followed.links(heads=["L4", "L5"])
     assert followed.heatmap(layer=5, head=0).caption == followed.heatmap(heads=["L5"]).caption
 

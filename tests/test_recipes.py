@@ -796,7 +796,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     out = tmp_path / "out"
     assert main(["recipes", str(text), "--model", "toy", "--out", str(out)]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert "toy on text.txt, scored on the odd of these sentences: " in shown[0]
+    assert "toy on text.txt, scored on the odd-numbered sentences: " in shown[0]
     assert len(shown) == 9
     assert "L0H0" in shown[1]
     assert " explained, " in shown[1]
@@ -918,7 +918,7 @@ def test_what_is_unexplained_is_weight_minus_prediction(tiny: Tiny) -> None:
     before = described.load_bundled_recipes("minilm").head("L0H2")["explained"]["other"].item()
     assert 1 - np.abs(left["L0H2"]).sum(axis=1).mean() / 2 == pytest.approx(before, abs=0.01)
     for other in (read.by_words(), left, mv.quantities.rollout(read)):
-        with pytest.raises(ShapeError, match="whole attention weights"):
+        with pytest.raises(ShapeError, match="unchanged attention weights"):
             mv.quantities.unexplained(other)
     with pytest.raises(SettingError, match="no recipes of the heads"):
         mv.quantities.unexplained(tiny("bert").encode("the cat"))

@@ -106,7 +106,7 @@ def test_whether_a_role_is_used_is_said_where_it_was_measured(measure: str, yes:
     said = row_of(measured)["Used more than its neighbours"]
     assert said == (yes if is_used else "no more than other heads of its layer")
     made = report(measured)
-    assert f"Without this head {what} changes more than without any other head of its layer" in made.notes[-2]
+    assert f"Without this head, {what} changes more than without any other head of its layer" in made.notes[-2]
     assert [*made.table["used_more_than_neighbours"]] == [is_used]
 
 
@@ -170,7 +170,7 @@ def test_a_report_shows_the_roles_that_were_chosen() -> None:
             "minilm",
             {"kinds": "coreference"},
             r"No role is left by kinds “coreference” on UD English EWT test\. "
-            rf"The profile of UD English GUM dev has 2 such roles \(suggested\): give it, {re.escape(GUM)}\.",
+            rf"The profile of UD English GUM dev has 2 such roles \(suggested\): give that profile, {re.escape(GUM)}\.",
         ),
         (GUM, {"kinds": "repetition"}, r"kinds “repetition” on .* Choose from those that it has: coreference, syntax,"),
         ("repeater", {"only": "beats"}, r"left by only “beats” on repeats\. Leave it out to see 2 roles\."),

@@ -41,7 +41,7 @@ IMPOSSIBLE = {
     "off_in goes with other. Leave off_in out": Request(off_in="second"),
     "question takes the place of word": Request(word="a", question=QUESTION, quantity="gradient"),
     "question takes the place of off_in": Request(off_in="second", question=QUESTION, quantity="gradient"),
-    "target is of a model that reads one text at a time. Leave pair out": Request(target="a", pair="b"),
+    "target is for models that read one text at a time. Leave pair out": Request(target="a", pair="b"),
     "words are the whole text. Leave pair out": Request(words=("A", "cat"), pair="b"),
     "method text takes outputs from another text. Give source": Request(off=OFF, method="text"),
     "source goes with method text. Leave source out": Request(off=OFF, source="A dog."),

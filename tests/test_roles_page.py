@@ -135,7 +135,7 @@ def test_the_card_of_a_head_with_many_roles_is_short_and_its_bar_has_a_legend() 
     assert re.findall("<li><b>([^,]*)[^<]*</b>, <details><summary>changes its word most<", listed) == [
         "form of “be” → its predicate"
     ]
-    assert re.search("</summary><span>Without this head [^<]+</span></details>", listed), "for fingers and keys, too"
+    assert re.search("</summary><span>Without this head, [^<]+</span></details>", listed), "for fingers and keys, too"
     assert "no more than other heads" not in page.said
     does, state, rule, words = roles[0]
     assert (does, state, rule) == ("preposition → its noun, right in 69%", "below", "rule 69% (GUM 68% < 74%)")
@@ -310,7 +310,7 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
     (bar,) = [html.proto.body for html in page.at.get("html") if 'class="mha-keys"' in html.proto.body]
     assert "Attention depends on<s" in bar
     assert "Its attention depends on 48% feed-forward · 29% earlier heads" in bar
-    assert "**Attention depends on**, on every 7th sentence of UD English EWT test" in page.said
+    assert "**Dependence of attention**, on every 7th sentence of UD English EWT test" in page.said
     (every,) = [unescape(table) for table in tables_at_a_glance(page) if "best simple rule" in table]
     assert "what it refers to" in every
     assert "All numbers of these relations" in {box.label for box in page.at.expander}

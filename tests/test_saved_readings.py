@@ -179,7 +179,7 @@ NPZ: list[tuple[str, Any, str]] = [
     ("a claim below 0", lambda: claiming("(-1, -1)"), "is damaged, or of another kind"),
     ("many members", lambda: members({f"{i}.npy": b"" for i in range(200)}), "is damaged, or of another kind"),
     ("other weights", lambda: changed_arrays(weights=WEIGHTS[::-1].copy()), "was changed after it was saved"),
-    ("too few weights", lambda: changed_arrays(weights=WEIGHTS[..., :-1].copy()), "damaged: The weights have axes"),
+    ("too few weights", lambda: changed_arrays(weights=WEIGHTS[..., :-1].copy()), "damaged: The weights have shape"),
     (
         "weights that do not sum",
         lambda: changed_arrays(weights=2 * WEIGHTS),

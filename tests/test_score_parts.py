@@ -305,7 +305,7 @@ def test_the_encoder_of_t5_is_taken_apart_with_what_distances_add(family: str, t
     with pytest.raises(SettingError, match="encoder does not read the target"):
         model.score_parts(TEXT, "L0H0", 0, 0, target="The cat was tired.")
     for part in ("encoder", "decoder", "cross"):
-        with pytest.raises(TextError, match="reads no sentence given as words"):
+        with pytest.raises(TextError, match="cannot read a list of words"):
             model.score_parts(TEXT, "L0H0", 0, 0, part=part, words=["The", "cat"])
     assert (shares[HEADS].iloc[-1] != 0).all()
     with pytest.raises(TextError):

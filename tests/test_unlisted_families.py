@@ -65,10 +65,10 @@ def test_what_needs_a_row_is_refused_and_says_so(tmp_path: Path) -> None:
 
 REFUSED = {
     "bros": "cannot run {} on the tokens of a text alone: its family also reads bbox.",
-    "canine": r"For 32 queries and 32 keys transformers returns weights of {} with axes \(4, 8, 8\): not one for each",
-    "led": r"For 32 queries and 32 keys transformers returns weights of {} with axes \(4, 32, 9\): not one for each",
+    "canine": r"For 32 queries and 32 keys transformers returns weights of {} of shape \(4, 8, 8\): not one for each",
+    "led": r"For 32 queries and 32 keys transformers returns weights of {} of shape \(4, 32, 9\): not one for each",
     "lilt": "cannot run {} on the tokens of a text alone: its family also reads bbox.",
-    "prophetnet": r"For 32 queries and 32 keys transformers returns weights of {} with axes \(4, 96, 32\): not one",
+    "prophetnet": r"For 32 queries and 32 keys transformers returns weights of {} of shape \(4, 96, 32\): not one",
     "squeezebert": r"{} gives no weights that can be drawn: a weight is -[\d.]+: layer \d, head \d, row",
     "tapas": "cannot run {} on the tokens of a text alone: it stops with “too many indices",
     "yoso": "transformers returns no attention weights of {}.",

@@ -89,7 +89,7 @@ APPEARS: dict[str, tuple[Rows, str, tuple[Finding, ...]]] = {
     "ahead": (looks(1), "L0H2 looks one token ahead (0.98).", ()),
     "link": (link, "L0H2 links “slept” to “dog” (0.90).", ()),
     "mark": (column(7), "L0H2 looks at “.” from everywhere (0.90).", ()),
-    "even": (even, "L0H2 looks at all words alike.", ()),
+    "even": (even, "L0H2 looks at all words equally.", ()),
     "idle": (column(0), "Most of L0H2’s attention goes to [CLS], as when it finds nothing to link.", (role("syntax"),)),
 }
 

@@ -344,7 +344,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     },
     "/?shown=gradient&model=toy&text=the dog [MASK] the [MASK] .": {
         "another place": Walk("place", box("Masked token", "number 2")),
-        "a word to follow": Walk("word_", types("Word to follow", "girl")),
+        "a word to follow": Walk("word_", types("Word to score", "girl")),
         "a second text": Walk("second_text_", types(SECOND_TEXT, "the cat sleeps .")),
     },
     "/compare": {
@@ -513,7 +513,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     },
     "/?model=toy&off=none": {
         "a guess": Walk("guess", button("Watch a prediction change (toy model)")),
-        "a word to follow": Walk("word_", choosing(types("Word to follow", "sees"))),
+        "a word to follow": Walk("word_", choosing(types("Word to score", "sees"))),
         "a second text": Walk("second_text_", choosing(types(SECOND_TEXT, "the cat sleeps ."))),
         "one text of two": Walk("in", choosing(radio("the first"))),
     },

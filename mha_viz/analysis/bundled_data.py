@@ -409,7 +409,7 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
     is_whole = attention.queries.unit == "pieces" and not attention.is_cross and not attention.hidden.any()
     if attention.quantity != "weight" or not is_whole:
         raise ShapeError(
-            "A recipe predicts whole attention weights of a text to itself; these are not.",
+            "A recipe predicts the unchanged attention weights within one text; this reading has others.",
             "Use the reading as the model returned it.",
         )
     if gold is not None and not has_same_words(gold, attention):

@@ -55,7 +55,8 @@ class Shape(NamedTuple):
         if self.cut not in CUTS:
             raise SettingError(f"There is no cut “{self.cut}”.", f"Choose one of: {', '.join(CUTS)}.")
         if self.d_model < 1 or self.heads < 1:
-            raise SettingError(f"A layer with d_model {self.d_model} and {self.heads} heads does not exist.")
+            problem = f"A layer cannot have d_model {self.d_model} and {self.heads} heads."
+            raise SettingError(problem, "Give at least 1 of each.")
         error = None if self.head_width else find_division_error(self.d_model, self.heads)
         if error:
             raise error

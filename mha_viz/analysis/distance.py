@@ -56,7 +56,7 @@ def divergence(first: Weights, second: Weights) -> float:
     Raises ShapeError if their axes differ.
     """
     if first.shape != second.shape or first.ndim != 2:
-        raise ShapeError(f"Matrices with axes {first.shape} and {second.shape} have no common rows and columns.")
+        raise ShapeError(f"Matrices of shape {first.shape} and {second.shape} have no common rows and columns.")
     p, q = (matrix.astype(np.float64).reshape(-1) for matrix in (first, second))
     return float(jensen_shannon(entropy((p + q) / 2), entropy(p), entropy(q))) / len(first)
 
@@ -67,7 +67,7 @@ def compute_head_divergences(first: Attention, second: Attention) -> FloatMatrix
     Both readings are of the same tokens by the same model. Raises ShapeError if their axes differ.
     """
     if first.weights.shape != second.weights.shape:
-        raise ShapeError(f"Readings with axes {first.weights.shape} and {second.weights.shape} cannot be compared.")
+        raise ShapeError(f"Readings of shape {first.weights.shape} and {second.weights.shape} cannot be compared.")
     p, q = (a.weights.reshape(a.layers, a.heads, -1) for a in (first, second))
     nats: FloatMatrix = jensen_shannon(entropy((p + q) / 2), entropy(p), entropy(q)) / len(first.queries)
     return nats
@@ -93,7 +93,7 @@ def compute_cross_divergences(first: Weights, second: Weights) -> FloatMatrix:
     The weights are [head, query, key] of the same tokens. Raises ShapeError if their axes of tokens differ.
     """
     if first.shape[1:] != second.shape[1:]:
-        raise ShapeError(f"Heads with axes {first.shape[1:]} and {second.shape[1:]} have no common rows and columns.")
+        raise ShapeError(f"Heads of shape {first.shape[1:]} and {second.shape[1:]} have no common rows and columns.")
     flat, other = first.reshape(len(first), -1), second.reshape(len(second), -1)  # [head, query · key]
     entropies = _compute_entropies(other)
     return np.stack([jensen_shannon(_compute_entropies(other, rows), entropies, entropy(rows)) for rows in flat])

@@ -166,9 +166,7 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
 
     check_items(profiles, Profile, *PROFILE_KIND)
     if len(profiles) < 2:
-        raise SettingError(
-            "Counting the runs in which a role is found takes two profiles or more.", "Give a list of them."
-        )
+        raise SettingError("Counting the runs that show a role needs two or more profiles.", "Give a list of profiles.")
     # [run]: for each head that is closer than chance to its match in run 0, that match.
     matched_heads: list[dict[Head, tuple[int, Head]]] = [
         {pair.other: (0, pair.head) for pair in run_matches.pairs if pair.closer_than_chance}
@@ -201,9 +199,9 @@ def _check_matches(profiles: Sequence[Profile], matched: Sequence[HeadMatches]) 
     """Return the matches of each run, None for the first, or an empty list without matches. Raises SettingError."""
     if not matched:
         return []
-    check_items(matched, HeadMatches, "a match of heads", "Give what mv.roles.match_heads(…) returned.")
+    check_items(matched, HeadMatches, "a match of heads", "Give the result of mv.roles.match_heads(…).")
     expected = [(profiles[0].model, profile.model) for profile in profiles[1:]]
     if [(match.one, match.other) for match in matched] != expected:
         calls = ", ".join(f"match_heads({first!r}, {other!r})" for first, other in expected)
-        raise SettingError("These are the matches of other models than those of the profiles.", f"Give [{calls}].")
+        raise SettingError("These matches are of other models than the profiles.", f"Give [{calls}].")
     return [None, *matched]

@@ -235,8 +235,8 @@ def check_same_model(profile: Profile, model: str, revision: str) -> None:
 def check_single_heads(ablated: Iterable[Sequence[Head]]) -> None:
     """Raise SettingError unless at least one set is a single head, as the table in a profile requires."""
     if not any(len({*heads}) == 1 for heads in ablated):
-        problem = "The table in a profile is of heads that are off alone, and none was."
-        raise SettingError(problem, "Name single heads, or leave the heads out for all of them.")
+        problem = "A profile stores the results of single heads, but no head was switched off alone."
+        raise SettingError(problem, "Name single heads, or leave the heads out to measure all of them.")
 
 
 def sign_test(first: int, second: int) -> float:

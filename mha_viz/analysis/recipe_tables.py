@@ -73,7 +73,7 @@ class Recipes:
             for name in ("corpus", "score")
             if name in self.facts
         )
-        return f"{fit_sample}, scored on {score[0] if score else 'the odd of these sentences'}"
+        return f"{fit_sample}, scored on {score[0] if score else 'the odd-numbered sentences'}"
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the tables, such as ``recipes.csv``, and ``recipes.json`` to a folder, and return its path.

@@ -394,7 +394,7 @@ def _find_even(reading: WordReading, kind: str, min_share: float) -> Candidates:
     nats = entropy(attention.weights.reshape(len(reading.heads), *attention.weights.shape[2:])).mean(-1)
     values = nats / math.log(len(attention.text))
     for head_index in np.flatnonzero(values >= min_share):
-        value, words = float(values[head_index]), (f"{reading.heads[head_index]} looks at all words alike.",)
+        value, words = float(values[head_index]), (f"{reading.heads[head_index]} looks at all words equally.",)
         surprise = compute_surprise(value, max(values.mean(), habits[head_index]))
         token = reading.pieces[reading.ordinary_words[0]]
         yield Unusual(kind, reading.heads[head_index], value, surprise, words, token)

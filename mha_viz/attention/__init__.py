@@ -88,12 +88,12 @@ class Attention:
         object.__setattr__(self, "weights", weights)
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
         if len(self.layer_numbers) != len(weights):
-            raise ShapeError(f"{len(self.layer_numbers)} layers have numbers, but the weights are of {len(weights)}.")
+            raise ShapeError(f"{len(self.layer_numbers)} layer numbers were given, but {len(weights)} layers.")
         tensors.check_numbers(tensors.get_quantity(self.quantity), weights, self.layer_numbers)
         hidden = tensors.freeze(self.hidden)
         hidden = hidden if hidden.size else tensors.freeze(np.zeros(weights.shape[:3], np.float32))
         if hidden.shape != weights.shape[:3] or not np.isfinite(hidden).all():
-            raise ShapeError(f"hidden has axes {hidden.shape}, the weights' rows {weights.shape[:3]}.")
+            raise ShapeError(f"hidden has shape {hidden.shape}, the weights' rows {weights.shape[:3]}.")
         object.__setattr__(self, "hidden", hidden)
 
     @overload
@@ -299,7 +299,7 @@ class Attention:
         rows = generated_weights.rows
         if len(names) not in (rows, rows + 1, max(rows, generated_weights.length)):
             raise ShapeError(
-                f"{len(names)} tokens were given, but the text has {rows} that were read and one after them.",
+                f"{len(names)} tokens were given, but the model read {rows} and wrote one more.",
                 "Give the names of all tokens of the text, those of the prompt included: "
                 "tokenizer.convert_ids_to_tokens(generated.sequences[0]).",
             )

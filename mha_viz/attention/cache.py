@@ -62,7 +62,7 @@ def find_layers(cache: Any, names: str | None = None, has_sink: bool = False) ->
     layer_entries = entries[stack_name]
     if max(layer_entries) >= MAX_ITEMS:
         raise ShapeError(
-            f"{stack_name[:80]!r} is in this cache with a number of {MAX_ITEMS:,} or more.", "Count from 0."
+            f"{stack_name[:80]!r} in this cache has a layer number of {MAX_ITEMS:,} or more.", "Number layers from 0."
         )
     numbers = sorted(layer_entries)
     layers = [_extract_weights(layer_entries[layer], stack_name.replace(LAYER, str(layer))) for layer in numbers]
@@ -170,7 +170,7 @@ def _extract_weights(entry: Any, name: str = "") -> Any:
             return entry[1]
         if len(weights) == len(vectors) in (2, 3) and weights[:-1] == vectors[:-1] and _are_shares(*entry):
             raise ShapeError(
-                f"The output of an attention module{label} has weights with axes {weights}: a mean over its heads.",
+                f"The output of an attention module{label} has weights of shape {weights}: a mean over its heads.",
                 "Call nn.MultiheadAttention with average_attn_weights=False. To draw means as they are, give those of "
                 "one text to from_tensors, one matrix for each layer: [[mean[0]] for mean in …].",
             )
@@ -264,12 +264,12 @@ def _compute_layer_norms(weights: Weights, values: npt.NDArray[Any], w_o: npt.ND
     value_heads, width = values.shape[-2:] if values.ndim in (3, 4) else (0, 0)
     if not value_heads or heads % value_heads or values.size != texts * columns * value_heads * width:
         raise ShapeError(
-            f"The values of a layer have axes {values.shape}, for {heads} heads and {columns} keys.",
+            f"The values of a layer have shape {values.shape}, for {heads} heads and {columns} keys.",
             "Expected [key, head, d_head] or [text, key, head, d_head].",
         )
     if w_o.ndim != 3 or w_o.shape[:2] != (heads, width):
         raise ShapeError(
-            f"w_o of a layer has axes {w_o.shape}, for {heads} heads with values of {width} numbers.",
+            f"w_o of a layer has shape {w_o.shape}, for {heads} heads with values of {width} numbers.",
             "Expected [head, d_head, d_model], such as model.W_O[layer] of TransformerLens.",
         )
     check_size((texts, heads, columns, w_o.shape[-1]))

@@ -54,7 +54,7 @@ def read_token_names(value: Any, argument: str) -> list[str]:
         raise ShapeError(f"{argument} has more than {MAX_NAMES:,} entries.", "Take a shorter text.")
     for place, name in enumerate(names):
         if not isinstance(name, str):
-            location = f"has at {place}, counted from 0," if place else "begins with"
+            location = f"has, at index {place}," if place else "begins with"
             raise ShapeError(
                 f"{argument} {location} {shorten_value(name)!r}, which is not a text.",
                 "Give the tokens' names: tokenizer.convert_ids_to_tokens(ids), or model.to_str_tokens(text).",
@@ -74,7 +74,7 @@ def _check_counts(axes: Sequence[int], tokens: int, keys: int | None) -> None:
             f"These weights lead from {queries} queries to {columns} keys: cross-attention, a step with a cache, "
             f"{'a column for a sink, ' if has_one_more else ''}or windows, whose columns are places around a token.",
             "For cross-attention give the tokens of the text that is attended to as keys=[…]; for a step, all tokens "
-            f"so far{'; for a sink as the last column, sink=True' if has_one_more else ''}. Of windows, such as "
+            f"so far{'; for a sink as the last column, sink=True' if has_one_more else ''}. For windows, such as "
             "Longformer's, give [head, query, key] with 0 outside, or open the model with mha_viz.load.",
         )
     if (queries, columns) != (tokens, tokens if keys is None else keys):
@@ -101,8 +101,8 @@ def read_layers(attentions: Any, queries: int, keys: int | None, has_sink: bool 
     if len(shapes) > 1:
         has_stages = all(len(axes) == 4 for axes in shapes) and len({axes[2:] for axes in shapes}) == 1
         raise ShapeError(
-            f"The layers have different axes: {', '.join(map(str, sorted(shapes)[:MAX_AXES]))}.",
-            "Give the layers of one stage, and of its windows one: [layer[0] for layer in …], with its tokens."
+            f"The layers have different shapes: {', '.join(map(str, sorted(shapes)[:MAX_AXES]))}.",
+            "Give the layers of one stage, and one of its windows, [layer[0] for layer in …], with its tokens."
             if has_stages
             else "Give the layers of one stack: the encoder's, the decoder's own, or its cross-attention.",
         )
@@ -124,7 +124,7 @@ def _drop_sink(layer: Any) -> npt.NDArray[Any]:
     deviation = np.abs(array.sum(axis=-1) - 1).max()
     if not deviation < HALF_PRECISION_TOLERANCE:
         raise ShapeError(
-            f"Including its sink, a row sums to 1 within {deviation:.3g} only.",
+            f"Including its sink, the sum of a row differs from 1 by {deviation:.3g}.",
             "Give all columns as the model computed them, or leave out the sink: its share is 1 minus the row’s sum.",
         )
     return array[..., :-1]
@@ -231,16 +231,16 @@ def iter_texts(attentions: Any, tokens: Sequence[Any], others: Mapping[str, Any]
         shapes = ", ".join(map(str, sorted({*axes})[:MAX_AXES])) or "none"
         is_text_first = len(layers) == texts and {len(shape) for shape in axes} == {4}
         raise ShapeError(
-            f"Tokens of {texts} texts were given, and layers with axes {shapes}.",
+            f"Tokens of {texts} texts were given, and layers of shape {shapes}.",
             f"Expected one tensor per layer, [text, head, query, key] with {texts} texts."
-            + " Of [text, layer, head, query, key] give attentions.swapaxes(0, 1)." * is_text_first,
+            + " For [text, layer, head, query, key] give attentions.swapaxes(0, 1)." * is_text_first,
         )
     for argument, values in others.items():
         is_list = hasattr(values, "__getitem__") and not isinstance(values, str | bytes | Mapping)
         if values is not None and (not is_list or not hasattr(values, "__len__") or len(values) != texts):
             raise ShapeError(
                 f"{argument} is {shorten_value(values)!r}, and tokens of {texts} texts were given.",
-                "Give one for each.",
+                "Give one for each text.",
             )
     for text, names in enumerate(tokens):
         parts = {argument: None if values is None else values[text] for argument, values in others.items()}
@@ -259,7 +259,7 @@ def find_unmasked(mask: Any, count: int, argument: str) -> list[int]:
     array = read_array(mask, argument).reshape(-1) if axes in ((count,), (1, count)) else None
     if array is None or array.shape != (count,) or not np.isin(array, (0, 1)).all():
         raise ShapeError(
-            f"{argument} has axes {axes}, for {count} tokens.",
+            f"{argument} has shape {axes}, for {count} tokens.",
             "Give 1 for each token to keep and 0 for padding, as inputs['attention_mask'] does.",
         )
     unmasked: list[int] = np.flatnonzero(array).tolist()
@@ -294,7 +294,7 @@ def read_typed_text(
     name = f"{prefix}offsets"
     axes = find_axes(offsets, name)
     if axes not in ((count, 2), (1, count, 2)):
-        raise ShapeError(f"{name} has axes {axes}, for {count} tokens.", "Give a start and an end for each.")
+        raise ShapeError(f"{name} has shape {axes}, for {count} tokens.", "Give a start and an end for each token.")
     if texts[1] and start is None:
         raise ShapeError("sentence_b_start is missing.", "Give the index of the first token of the second text.")
     array = read_array(offsets, name).reshape(-1, 2)
@@ -411,20 +411,20 @@ def _check_layer(axes: tuple[int, ...], layers: int, tokens: int) -> None:
     """
     if len(axes) == 4 and axes[0] != 1 and axes[0] * axes[2] == tokens:
         raise ShapeError(
-            f"A layer has axes {axes}: {axes[0]} windows of {axes[2]} tokens, each of which sees only its own window.",
+            f"A layer has shape {axes}: {axes[0]} windows of {axes[2]} tokens, each of which sees only its own window.",
             "Give one window, [layer[0] for layer in …], with its tokens.",
         )
     if len(axes) == 4 and axes[0] != 1:
-        problem = f"A layer has axes {axes}: a batch of {axes[0]} texts"
+        problem = f"A layer has shape {axes}: a batch of {axes[0]} texts"
         raise ShapeError(
             f"{problem}, or one text with {axes[0]} layers." if layers == 1 else f"{problem}.",
             "Give tokens as a list of lists, one for each text, and mask=inputs['attention_mask'] to drop the padding. "
-            "Of [text, layer, head, query, key] take [0], and of windows one: [layer[0] for layer in …].",
+            "For [text, layer, head, query, key] give [0]; for windows give one, [layer[0] for layer in …].",
         )
     if len(axes) not in (3, 4):
         all_axes = (layers, *axes)
         kind, remedy = _FEWER_AXES.get(len(all_axes), ("", EXPECTED_AXES))
-        raise ShapeError(f"The weights have axes {all_axes}{kind}.", remedy)
+        raise ShapeError(f"The weights have shape {all_axes}{kind}.", remedy)
 
 
 # Number of axes, if too few → a description of the array, and a remedy.
@@ -433,7 +433,7 @@ _FEWER_AXES = {
     2: (": one matrix", "Give [[matrix]]: one layer with one head."),
     3: (
         ": the heads of one layer, or layers without heads",
-        "Of [head, query, key] give [layer]; of [layer, query, key] give [[matrix] for matrix in layers].",
+        "For [head, query, key] give [layer]; for [layer, query, key] give [[matrix] for matrix in layers].",
     ),
 }
 
@@ -456,7 +456,7 @@ def read_array(value: Any, name: str = LAYER, *, is_rescaled: bool = True) -> np
             f"{name} cannot be read as numbers: {shorten_value(error, 100)}.", _write_expected(name)
         ) from error
     if array.shape != axes:
-        raise ShapeError(f"{name} claims the axes {axes} but has {array.shape}.", _write_expected(name))
+        raise ShapeError(f"{name} reports shape {axes} but has shape {array.shape}.", _write_expected(name))
     check_real(array.dtype, name)
     if not is_half_precision:
         return array
@@ -500,7 +500,7 @@ def check_sink(sink: object, quantity: str) -> bool:
         raise ShapeError(f"sink is {shorten_value(sink)!r}.", "Expected True or False.")
     if sink and quantity != "weight":
         raise ShapeError(
-            f"A sink has a share of weights, and quantity is {shorten_value(quantity)!r}.", "Leave out sink."
+            f"Only weights can have a sink, but quantity is {shorten_value(quantity)!r}.", "Leave out sink."
         )
     return sink
 

@@ -55,14 +55,14 @@ def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled
     steps = _find_steps(generated, is_cross)
     axes = find_axes(getattr(generated, "sequences", None), "sequences")
     if len(axes) != 2 or not axes[0]:
-        raise ShapeError(f"sequences has axes {axes}.", CALL_REMEDY)
+        raise ShapeError(f"sequences has shape {axes}.", CALL_REMEDY)
     texts, length = axes
     text_number = _choose_text(sequence, texts)
     beams = _find_beams(generated, steps, texts, text_number)
     steps_with_beams = list(zip(steps, beams, strict=False))
     counts = {len(step) for step, _ in steps_with_beams}
     if len(counts) > 1:
-        raise ShapeError(f"The steps have {shorten_value(sorted(counts))} layers.", CALL_REMEDY)
+        raise ShapeError(f"The steps have different numbers of layers: {shorten_value(sorted(counts))}.", CALL_REMEDY)
     join = _join_cross if is_cross else _join_self
     layers = [
         None
@@ -85,7 +85,7 @@ def _find_steps(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
         raise ShapeError("keys are for encoder–decoders, and this model has one stack.", "Leave out keys.")
     field = ("cross_attentions" if is_cross else "decoder_attentions") if has_two_stacks else "attentions"
     if not hasattr(generated, field):
-        raise ShapeError(f"{shorten_value(generated)!r} is not what generate() returned.", CALL_REMEDY)
+        raise ShapeError(f"{shorten_value(generated)!r} is not a result of generate().", CALL_REMEDY)
     value = getattr(generated, field)
     steps = read_list(() if value is None else value, "is not a list of steps.", CALL_REMEDY, max_items=MAX_NAMES)
     if any(hasattr(step, "shape") for step in steps):
@@ -105,11 +105,11 @@ def _choose_text(sequence: Any, texts: int) -> int:
         return 0
     if sequence is None:
         raise ShapeError(
-            f"{texts} texts were written.", "Choose one, such as sequence=0, the first of generated.sequences."
+            f"{texts} texts were generated.", "Choose one, such as sequence=0, the first of generated.sequences."
         )
     if isinstance(sequence, bool) or not isinstance(sequence, Integral) or not 0 <= index(sequence) < texts:
         raise ShapeError(
-            f"sequence is {shorten_value(sequence)!r}, and {texts} texts were written.",
+            f"sequence is {shorten_value(sequence)!r}, and {texts} texts were generated.",
             f"Expected a number from 0 to {texts - 1}.",
         )
     return index(sequence)
@@ -128,7 +128,7 @@ def _find_beams(generated: Any, steps: Sequence[Sequence[Any]], texts: int, text
         return [text_number] * len(steps)
     axes = find_axes(beams, "beam_indices")
     if len(axes) != 2 or axes[0] != texts:
-        raise ShapeError(f"beam_indices has axes {axes}, for {texts} texts.", CALL_REMEDY)
+        raise ShapeError(f"beam_indices has shape {axes}, for {texts} texts.", CALL_REMEDY)
     path = [int(beam) for beam in read_array(beams, "beam_indices")[text_number]]
     path = path[: path.index(-1)] if -1 in path else path  # −1: the text had ended
     if not path or not 0 <= min(path) <= max(path) < count:
@@ -140,7 +140,7 @@ def _read_step(layer: Any, beam: int, is_rescaled: bool) -> Weights:
     """Return [head, query, key] of one text of a step."""
     axes = find_axes(layer)
     if len(axes) != 4 or not beam < axes[0]:
-        raise ShapeError(f"A step has a layer with axes {axes}.", "Expected [text, head, query, key] in each step.")
+        raise ShapeError(f"A step has a layer of shape {axes}.", "Expected [text, head, query, key] in each step.")
     part: Weights = read_array(layer[beam], is_rescaled=is_rescaled).astype(np.float32, copy=False)
     return part
 
@@ -175,13 +175,13 @@ def _check_follows(step: Weights, keys_read: int) -> None:
     """
     if step[..., keys_read:].any():
         raise ShapeError(
-            f"A step of {step.shape[1]} tokens has weight on {step.shape[2]} keys, and {keys_read} had been read.",
+            f"A step of {step.shape[1]} tokens has weight on {step.shape[2]} keys, but only {keys_read} had been read.",
             "Give a text that was read from its beginning, without past_key_values= or prefill_chunk_size=.",
         )
     if step.shape[1] == 1 and not step[:, 0, keys_read - 1].any():
         raise ShapeError(
             "A step has no weight on the token that it read, in any head: it is the row of another token.",
-            "Write without assistant_model=, or read the whole text at once.",
+            "Generate without assistant_model=, or read the whole text at once.",
         )
 
 

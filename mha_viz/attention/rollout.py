@@ -31,12 +31,12 @@ def rollout(attention: Attention) -> Attention:
     has_all_heads = not any(step.row.name == ONLY for step in attention.made)
     if not has_all_heads or attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
         raise ShapeError(
-            "Rollout follows whole attention weights of all heads of a text to itself; these are not.",
+            "Rollout needs the unchanged attention weights of all heads within one text; this reading has others.",
             "Use the reading as the model returned it.",
         )
     if any(step.row.name == NUMBERED_LAYERS for step in attention.made):
         raise ShapeError(
-            "Rollout follows a text through all layers of a model; this one has only some of them.",
+            "Rollout follows a text through all layers of a model; this reading has only some of them.",
             "Use a model whose layers all have attention, or give the weights of every layer.",
         )
     request = attention.request

@@ -207,9 +207,10 @@ def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
     n, m = queries, queries if keys is None else keys
     if weights.ndim != 4 or 0 in weights.shape or (keys is None and weights.shape[2] != weights.shape[3]):
         hint = " with as many keys as queries, or the other text as keys=" if keys is None else ""
-        raise ShapeError(f"The weights have axes {weights.shape}.", f"Expected [layer, head, query, key]{hint}.")
+        raise ShapeError(f"The weights have shape {weights.shape}.", f"Expected [layer, head, query, key]{hint}.")
     if keys is None and weights.shape[2] != n:
-        raise ShapeError(f"The weights are for {weights.shape[2]} tokens, the text has {n}.")
+        problem = f"The weights are for {weights.shape[2]} tokens, the text has {n}."
+        raise ShapeError(problem, "Give all tokens of the text, special ones included.")
     if weights.shape[2:] != (n, m):
         rows, columns = weights.shape[2:]
         raise ShapeError(f"The weights are for {rows} queries × {columns} keys, the texts have {n} and {m} tokens.")

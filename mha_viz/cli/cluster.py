@@ -94,7 +94,7 @@ def open_cluster(args: argparse.Namespace, corpora: Sequence[str] | None = None)
     if args.cluster and args.workers:
         raise SettingError("--cluster and --workers are both given.", "Give only one of them.")
     if args.dashboard and not args.workers:
-        raise SettingError("--dashboard shows the processes of --workers.", "Add --workers N, or leave it out.")
+        raise SettingError("--dashboard shows the processes of --workers.", "Add --workers N, or drop --dashboard.")
     if not args.cluster and not args.workers:
         yield None
         return

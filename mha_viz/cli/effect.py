@@ -48,7 +48,7 @@ def add_options(effect: Parser) -> None:
     """Add the options of the command."""
     add_corpus_option(effect)
     add_model_option(effect)
-    add_off_options(effect, "--heads", "heads to switch off, together and each alone, as L3H1,L2H4", required=True)
+    add_off_options(effect, "--heads", "heads to switch off, together and each alone, such as L3H1,L2H4", required=True)
     add_means_option(effect)
     help_text = (
         "measure only the words that a head with this role attends from, such as nsubj (default: whole sentences)"

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _format_lines(groups: LinkGroups) -> Iterator[str]:
     sample = f"{counted(len(groups.links), 'link')} from {counted(groups.sentences, 'sentence')}"
-    yield f"{groups.model} {format_head(groups.head)} on {groups.corpus}: {sample}, each for an equal share"
+    yield f"{groups.model} {format_head(groups.head)} on {groups.corpus}: {sample}, of equal shares of attention"
     for group in groups.groups:
         name = f"unexplained, {group.name}" if group.kind == "unexplained" else group.name
         yield f"{percent(group.share)}  {'; '.join([name, *group.common])}"

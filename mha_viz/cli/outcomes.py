@@ -25,7 +25,7 @@ CORPUS_COLUMNS = (3, 6)  # the first column of each corpus's numbers
 THRESHOLD_ROLES = ("position", "delimiter")  # roles whose baseline is uniform attention
 MAX_NAME = 26  # characters of a corpus name above its columns
 LEGEND = "Position and delimiter heads have a threshold; their baseline is evenly spread attention."
-RULE_LEGEND = "rule: what the head does to {rule} on the profile's corpora{older}."
+RULE_LEGEND = "rule: how the head compares with {rule} on the profile's corpora{older}."
 GAP = "  "
 
 

@@ -39,7 +39,7 @@ MAX_LISTED = 12  # heads that are listed
 def add_options(pairs: Parser) -> None:
     """Add the options of the command."""
     help_text = (
-        "a file with GOOD, BAD and perhaps KIND per line, separated by tabs; or JSON lines as BLiMP publishes them; "
+        "a file with GOOD, BAD and optionally KIND per line, separated by tabs; or JSON lines as BLiMP publishes them; "
     )
     help_text += f"or {' or '.join(BUILT_IN_PAIRS)}, which are built in"
     pairs.add_argument("pairs", metavar="FILE", help=help_text)
@@ -128,7 +128,7 @@ def _iter_lines(result: MinimalPairs) -> Iterator[str]:
         )
     rows = result.needs()
     needed_heads = sorted((row for row in rows if row.is_needed), key=lambda row: row.difference)
-    yield f"heads that this needs: {len(needed_heads)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without it)"
+    yield f"needed heads: {len(needed_heads)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without the head)"
     yield from map(_format_need, needed_heads[:MAX_LISTED])
     if len(needed_heads) > MAX_LISTED:
         yield f"and {len(needed_heads) - MAX_LISTED} more"

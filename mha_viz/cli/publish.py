@@ -37,7 +37,7 @@ def add_options(publish: Parser) -> None:
     publish.add_argument("--remark", action="append", default=[], metavar="TEXT", help=help_text)
     quantities.add_options(publish)
     add_output_options(publish, FORMATS, required=False)
-    help_text = "instead of --out: a folder for a page on which readers type their own sentences, read in their browser"
+    help_text = "instead of --out: a folder for a page on which readers type sentences and their browser runs the model"
     publish.add_argument("--live", type=parse_folder, metavar="FOLDER", help=help_text)
     help_text = "with --live: store the model in half precision; the page says by how much its numbers differ"
     publish.add_argument("--half", action="store_true", help=help_text)

@@ -21,12 +21,12 @@ def add_options(command: Parser) -> None:
     """Add the options to a command."""
     help_text = f"the quantity to read: {QUANTITY_HELP} (default: weight)"
     command.add_argument("--quantity", default="weight", choices=[*QUANTITIES], metavar="NAME", help=help_text)
-    help_text = "with --quantity gradient: the word whose log-probability is followed (default: the most probable one)"
+    help_text = "with --quantity gradient: the word whose log-probability is the score (default: the most probable one)"
     command.add_argument("--word", default="", metavar="WORD", help=help_text)
     help_text = "with --quantity gradient: the masked token, counted from 0, where there are several"
     parse_position = make_int_parser(0, 100_000, "the number of a token")
     command.add_argument("--place", type=parse_position, metavar="N", help=help_text)
-    help_text = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
+    help_text = "with --quantity gradient: a second text; the score is the cosine of both texts’ vectors, not a word"
     command.add_argument("--other", default="", metavar="TEXT", help=help_text)
     help_text = "with --other: first or second, the text whose weights are read; both reads the first (default: both)"
     command.add_argument("--off-in", choices=OFF_CHOICES, metavar="TEXT", help=help_text)
@@ -36,7 +36,7 @@ def add_options(command: Parser) -> None:
     )
     help_text += "with --pair, it replaces the first text"
     command.add_argument("--from", default="", metavar="TEXT", help=help_text)
-    help_text = 'what the model reads before the text, as "query: "; drawn separately'
+    help_text = 'a prefix that the model reads before the text, such as "query: "; drawn separately'
     command.add_argument("--prefix", default="", metavar="TEXT", help=help_text)
     help_text = (
         "with an encoder–decoder: the text given to the decoder (default: written by the model, up to 64 tokens)"

@@ -36,8 +36,8 @@ MAX_LISTED = 10  # rows of counts that are printed
 CONDITIONS = {
     "query": "the word where the link begins",
     "key": "the word where the link ends",
-    "dependent": "the dependent, of links that join a dependent and its head",
-    "governor": "the head of that dependent",
+    "dependent": "the dependent, in links between a dependent and its syntactic head",
+    "governor": "the syntactic head, in such links",
 }
 parse_most = make_int_parser(1, 10_000, "a number of sentences")
 
@@ -55,13 +55,14 @@ def add_options(search: Parser) -> None:
         "--relation",
         default="",
         metavar="NAME",
-        help="only links that join a dependent and its head by this relation, such as nsubj",
+        help="only links between a dependent and its syntactic head with this relation, such as nsubj",
     )
     for end, meaning in CONDITIONS.items():
         search.add_argument(f"--{end}-word", default="", metavar="WORD", help=meaning)
-        search.add_argument(f"--{end}-pos", default="", metavar="TAG", help="its part of speech, such as NOUN")
+        search.add_argument(f"--{end}-pos", default="", metavar="TAG", help=f"the {end}’s part of speech, such as NOUN")
         if end in ("query", "key"):
-            search.add_argument(f"--{end}-relation", default="", metavar="NAME", help="its relation to its own head")
+            help_text = f"the {end}’s relation to its syntactic head, such as nsubj"
+            search.add_argument(f"--{end}-relation", default="", metavar="NAME", help=help_text)
     search.add_argument(
         "--most", type=parse_most, default=20, metavar="N", help="number of sentences to list (default: 20)"
     )

@@ -45,7 +45,7 @@ def add_options(toy: Parser, examples: dict[str, str]) -> None:
     history_parser.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=help_text)
     help_text = "measure the toy in this folder from `mha-viz toy train` instead of the bundled one"
     history_parser.add_argument("--folder", type=parse_folder, metavar="DIR", help=help_text)
-    summary = "Measure how well the bundled toy finds what a pronoun refers to, without each head and each layer."
+    summary = "Measure how well the bundled toy finds what a pronoun refers to with each head or layer off."
     effects_parser = add_job("effects", effects, summary)
     for sentence_parser in (evaluate_parser, history_parser, effects_parser):
         sentence_parser.add_argument(

@@ -26,7 +26,7 @@ from mha_viz.request import METHODS, METHODS_OVER_CORPUS, get_dtype
 def add_options(used: Parser) -> None:
     """Add the options of the command."""
     help_text = (
-        "folder that `mha-viz profile` has written; or minilm or toy, which come with the app and stay as they are"
+        "folder that `mha-viz profile` has written; or minilm or toy, which come with the app and are not changed"
     )
     used.add_argument("profile", type=parse_folder, metavar="PROFILE", help=help_text)
     add_corpus_option(used)
@@ -83,6 +83,6 @@ def format_used(profile: Profile) -> list[str]:
     for row in rows:
         interval = with_interval(row.more, row.more_low, row.more_high, 4)
         interval += describe_documents(parse_whole_number(getattr(row, "documents", None)))
-        use = f"n = {row.n:,}; more than the next {interval}: {describe_use(is_used(row.used), row.measure)}"
+        use = f"n = {row.n:,}; {interval} more than the next head: {describe_use(is_used(row.used), row.measure)}"
         lines.append(f"{format_head(Head(row.layer, row.head))}  {row.detail}  {decimal(row.effect, 4)}, {use}")
     return lines

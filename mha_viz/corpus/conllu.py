@@ -35,7 +35,7 @@ from mha_viz.corpus.treebank import (
 )
 from mha_viz.errors import CorpusError
 
-TREE_NOTE = "Its words count; its dependencies do not."
+TREE_NOTE = "The sentence’s words are used, its dependencies are not."
 SENTENCE_NOTE = "The sentence is left out."
 
 

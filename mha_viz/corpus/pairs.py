@@ -28,7 +28,7 @@ TOY_PAIRS, REPEATER_PAIRS = BUILT_IN_PAIRS = ("toy-pairs", "repeater-pairs")
 ALL_PAIRS = "all"  # selects all pairs where a kind is expected
 NO_KIND = "(no kind)"  # the kind of pairs without a kind, in a file where others have one
 HEADINGS = frozenset(("good", "bad", "sentence_good", "sentence_bad", "grammatical", "ungrammatical"))
-COLUMNS = "GOOD, BAD and perhaps KIND, separated by tabs"
+COLUMNS = "GOOD, BAD and optionally KIND, separated by tabs"
 LIST_NAME = "the list of pairs"
 _SURROGATES = range(0xD800, 0xE000)  # halves of characters, which JSON can write
 

@@ -146,7 +146,7 @@ def links(
     if len({h.layer for h in heads}) > 1:
         names = ", ".join(name_map(attention.quantity, h) for h in heads)
         raise SettingError(
-            f"{names} are of different layers.", "Links show heads of one layer; use compare for several."
+            f"{names} are in different layers.", "Links show heads of one layer; use compare for several."
         )
     draw = partial(links_drawing, attention, heads, view)
     return Figure(

@@ -196,7 +196,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             initial_run=1,
             question="Why several heads, and what do they cost?",
             answer="A word that needs two others gets an average of both from one head. With d_k = d_model / h, "
-            "several look at several places at the same cost, as two of MiniLM do from “bank”, but with very many each "
+            "several look at several places at the same cost, as two of MiniLM do from “bank”; with very many, each "
             "query is too short to pick out the right word.",
             source="Vaswani et al. 2017, section 3.2.2; Bhojanapalli et al. 2020.",
             prediction="At equal cost, what answers best?",

@@ -375,7 +375,7 @@ def has_weights(kind: str) -> bool:
 def make_weights_only_error(family: str) -> ModelUnsupported:
     """Return the error for requests that need more than the weights of a model without a row."""
     return ModelUnsupported(
-        f"Of models of the family {family} only the attention weights can be read (weights only), not norms, parts of "
+        f"For models of the family {family} only the attention weights can be read (weights only), not norms, parts of "
         "a score, predictions, the effect of switching heads off or the steps inside a head.",
         "Look at its weights, or choose a model of a family such as BERT, GPT-2 or Llama.",
     )

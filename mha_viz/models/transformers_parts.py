@@ -97,7 +97,7 @@ def make_layers_unseen_error(name: str, family: str, seen_layers: int, layers: i
     return ModelUnsupported(
         f"{shorten_name(name)} shows the attention of {seen_layers} of its {layers} layers with transformers "
         f"{version('transformers')}.",
-        f'It was tested with these versions: pip install "transformers{versions}".',
+        f'mha_viz was tested with these versions: pip install "transformers{versions}".',
     )
 
 

@@ -174,7 +174,7 @@ def permutation_test(
             cluster = ClusterEngine(client, batch)
         counts = _count_kind_roles(sources, corpora, encoder, kind, resume, batch, report, cluster)
     elif client is not None:
-        raise SettingError("Permutations are studied in this process.", "Leave out client=, or keep the kind of words.")
+        raise SettingError("Draws are measured in this process.", "Leave out client=, or keep the kind of words.")
     else:
         counts = _count_permuted_roles(corpora, encoder, role, draws, seed, batch, report)
     return ChanceRoles(counts[0], tuple(counts[1:]), tuple(item.name for item in corpora), role, keeps or PERMUTATION)

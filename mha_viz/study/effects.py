@@ -79,7 +79,10 @@ def check_method(encoder: Encoder, method: str, means: Weights | None = None, re
     another method.
     """
     if recipes is not None and method != RECIPE:
-        raise SettingError(f"Recipes are given, and heads are switched off by {method}.", 'Set method="recipe" alone.')
+        raise SettingError(
+            f"Recipes are given, and heads are switched off by {method}.",
+            'Leave recipes out, or set method="recipe".',
+        )
     if method == RECIPE:
         get_cached_shares(recipes or require_recipes(encoder.name, encoder.revision))
     elif method not in (TEXT, RESAMPLE):

@@ -86,7 +86,7 @@ def _match_on_text(first: object, second: object) -> HeadMatches:
         [[token.text for token in axis.tokens] for axis in (item.queries, item.keys)] for item in (first, second)
     )
     if texts != other_texts:
-        raise ShapeError("The readings are of different tokens.", "Give two readings of one text.")
+        raise ShapeError("The readings have different tokens.", "Give two readings of one text.")
     sums = _compute_divergences(first.weights, second.weights)
     heads = first.every_head(), second.every_head()
     return find_matches(first.model, second.model, sums, len(first.queries), *heads)

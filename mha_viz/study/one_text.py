@@ -100,7 +100,7 @@ def ablate(
     ('typed', 'without L0H1: recipe')
     """
     if recipes is not None and (method != RECIPE or means is not None):
-        raise SettingError(f"Recipes are given, and heads are switched off by {method}.", 'Set method="recipe" alone.')
+        raise SettingError("recipes= goes with the method “recipe”, without means=.", "Leave one of them out.")
     encoder = require_one_stack(encoder)
     if method == RECIPE and means is None:
         means = predict_attention(encoder.encode_words(words) if words else encoder.encode(text, pair), recipes)

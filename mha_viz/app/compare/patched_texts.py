@@ -76,8 +76,8 @@ def _show_head_shares(patched: PatchResult, pinned_head: Head, reference: str) -
     correlation = decimal(patched.correlation)
     show_remark(
         f"The answer is {patched.score}: {decimal(patched.before)} (0%) on the first text, "
-        f"{decimal(patched.after)} (100%) on the second. Another head may do the same. One backward pass estimates "
-        f"this (correlation {correlation})."
+        f"{decimal(patched.after)} (100%) on the second. Another head may do the same. Backward-pass estimates "
+        f"correlate at {correlation}."
         f"{' The two answers hardly differ, so these shares mean little.' * patched.hardly_differs}"
     )
     return chart

@@ -46,8 +46,8 @@ from mha_viz.view.quantities import QUANTITIES
 _describe_roles = cache_results(8)(describe_roles)  # cached for the latest models
 ACTIVE_NOTE = "Active here: it meets the criterion on this text alone."
 LINK_NOTE = (
-    "In this sentence one word gives another more than half of its attention. Whether that is this relation is "
-    "not known: the sentence has no annotation."
+    "In this sentence one word gives another more than half of its attention. The sentence has no annotation to "
+    "show whether this relation links them."
 )
 
 
@@ -164,9 +164,7 @@ def _explain_activity(finding: Finding, is_active: bool, hits: dict[Finding, tup
         right, cases = hits[finding]
         if not cases:
             return False, "According to its annotation, this sentence has no such link."
-        return bool(
-            right
-        ), f"According to this sentence’s annotation, it is right in {right} of {counted(cases, 'case')}."
+        return bool(right), f"By this sentence’s annotation, the head is right in {right} of {counted(cases, 'case')}."
     return is_active, (
         LINK_NOTE if finding.role in LINKING_ROLES else ACTIVE_NOTE
     ) if is_active else "Not triggered here."

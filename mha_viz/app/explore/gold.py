@@ -71,7 +71,7 @@ def show_gold(page: PageReading, gold: AnnotatedText) -> None:
     spans = compare_arcs(gold.sentence, attention, head, relation, direction)
     hits = sum(span.kind == "hit" for span in spans)
     cases = hits + sum(span.kind == "miss" for span in spans)
-    st.markdown(f"**{hits}** of **{cases}** right.")
+    st.markdown(f"**{hits}/{cases}** arcs right.")
     show_arcs(
         gold.forms,
         spans,

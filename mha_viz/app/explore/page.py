@@ -188,7 +188,7 @@ def _show_question(page: PageReading) -> None:
     with report_errors(show_error):
         question = asking.show_question(page.model, page.attention, location)
         if question is not None:
-            show_remark(f"Each number is what a link adds to {question.score}, to first order.")
+            show_remark(f"Each number is a link’s first-order contribution to {question.score}.")
 
 
 @report_errors()

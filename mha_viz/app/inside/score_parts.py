@@ -49,7 +49,7 @@ def explain_score(o: OpenStage, container: Any) -> None:
             st.html(
                 f'<div class="inside-each">{"".join(write(o, parts, names) for parts in parts_by_key.values())}</div>'
             )
-    alt = "What makes this score, by query and key"
+    alt = "Parts of this score, by query and key"
     o.charts.append(o.make_chart("why", alt, lambda theme: draw.draw_sides(parts, names, theme)))
     with container, st.expander("Part by part"):
         alt = "What each pair of parts adds to the score"

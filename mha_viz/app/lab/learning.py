@@ -411,9 +411,9 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
                 "pronoun_antecedent": Skill("who a pronoun refers to", "nearest candidate"),
             },
             find_targets=lambda: [dict([pair]) for pair in find_drawn_sentence().pairs.values()],
-            answer="Asked four questions (which word is hidden, which came before, who a pronoun refers to, what "
-            "a subject does), different heads take on different questions. Asked the first alone, from the same "
-            "start, a head still finds the word before and the verb by itself, but none finds the pronoun’s noun.",
+            answer="Trained on four questions (which word is hidden, which came before, who a pronoun refers to, what "
+            "a subject does), different heads take on different ones. Trained on the first alone, from the same "
+            "start, some heads still find the word before and the verb, but none finds the pronoun’s noun.",
             source="Both trainings of the toy, at each saved step, measured on sentences never used for training.",
             trainings=TRAININGS,
             loss="loss, hidden words",
@@ -431,8 +431,8 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
                 "induction": Skill("what followed this word last time", "chance"),
             },
             find_targets=_find_repeat_targets,
-            answer="Heads of one layer work side by side on the same x; a layer is fed what the layer before it put "
-            "out. Here heads of the first layer bring each word the word before it, and with that a head of the second "
+            answer="Heads of one layer work side by side on the same x; each layer is fed the output of the layer "
+            "before. Here heads of the first layer tell each word which came before it; with that a head of layer two "
             "finds what comes next.",
             source="Olsson et al. 2022, *In-context Learning and Induction Heads*.",
             trainings={toy_maps.REPEATER: "repeated words"},

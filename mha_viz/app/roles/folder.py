@@ -33,7 +33,7 @@ def load_evidence(model: str) -> Evidence | None:
             _read_profile(folder, (folder / "profile.json").stat().st_mtime_ns) for folder in find_own_profiles()[model]
         )
     except (OSError, KeyError):
-        show_error(CorpusError("The profile is no longer in the folder of this server.", "Choose another model."))
+        show_error(CorpusError("This server no longer has the files of this profile.", "Choose another model."))
         return None
     except MhaVizError as error:
         show_error(error)

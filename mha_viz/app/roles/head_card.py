@@ -169,7 +169,7 @@ def _show_key_shares(evidence: Evidence, head: Head) -> None:
     """Show what the head's scores depend on, as a table with intervals."""
     rows = _select_rows(evidence, WHY, head)
     if rows is not None:
-        st.markdown(f"**Attention depends on**, on {escape_markdown(name_sample(*rows[['corpus', EVERY]].iloc[0]))}")
+        st.markdown(f"**Dependence of attention**, on {escape_markdown(name_sample(*rows[['corpus', EVERY]].iloc[0]))}")
         shares = ["share", "low", "high"]
         config = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in shares}
         table = to_percentages(rows[["group", *shares, "sentences", "documents"]], dict.fromkeys(shares, ""))
@@ -180,7 +180,7 @@ def _show_recipe_source(evidence: Evidence, head: Head) -> None:
     """Show the sentences on which the head's recipe was chosen, and how similar a recipe from another corpus is."""
     recipe, bundled_recipes = load_recipes(evidence).get(head), find_recipes(*identify_weights(evidence))
     if recipe and bundled_recipes:
-        overlap_note = "" if isnan(recipe.overlap) else f"; on other text, {percent(recipe.overlap, 0)} are the same"
+        overlap_note = "" if isnan(recipe.overlap) else f"; those of other text overlap by {percent(recipe.overlap, 0)}"
         st.markdown(f"**Rules chosen on** {escape_markdown(bundled_recipes.where)}{overlap_note}.")
 
 

@@ -24,7 +24,7 @@ def show_use(rows: Any) -> None:
     if rows is None:
         return
     first_row = rows.iloc[0]
-    st.markdown("**Is it used?** What changes without it, at the words that it attends from")
+    st.markdown("**Is it used?** Changes without it, at the words that it attends from")
     st.dataframe([_describe_effect(row) for row in rows.itertuples(index=False)], hide_index=True, width="content")
     corpus = name_sample(first_row["corpus"], first_row["every"])
     st.caption(

@@ -204,7 +204,7 @@ class Job:
     def raise_if_stopped(self) -> None:
         """Raise Cancelled if the job must stop."""
         if self.is_stopped():
-            raise Cancelled("Cancelled: no open page was waiting for the result.", "Open the page again.")
+            raise Cancelled("Cancelled: no open page was waiting for the result.", "Reload the page.")
 
     def _list_waiting_visitors(self) -> set[str]:
         now, timeout = time.monotonic(), self._rules.get_timeout()

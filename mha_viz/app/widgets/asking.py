@@ -61,7 +61,7 @@ def show_controls(question: Question | None, location: Address) -> None:
             key = f"word_{place}"
             bind_control(
                 st.text_input,
-                "Word to follow",
+                "Word to score",
                 "word",
                 word,
                 change=_change_word,

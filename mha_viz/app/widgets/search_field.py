@@ -198,7 +198,7 @@ def _wait_for(future: Any, name: str) -> Any:
         return future.result(MODEL_TIMEOUT_S)
     except NotReady:
         future.cancel()
-        raise Busy(f"{name} is not known yet: the model is still at work.", "Search again in a moment.") from None
+        raise Busy(f"{name} cannot be searched yet: the model is still at work.", "Search again in a moment.") from None
 
 
 # ---- The link of an answer --------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def wait_for_job_result(job: Job, label: str, stop_key: str, find_result: Callab
     wait_for(job, label, stop_key)
     result = find_result()
     if result is None:
-        raise job.error or Cancelled("The computation did not finish.", "Open the page again.")
+        raise job.error or Cancelled("The computation did not finish.", "Reload the page.")
     return result
 
 

@@ -143,11 +143,11 @@ def _list_problems(drawing: Drawing, size: Size) -> list[Note]:
     notes = []
     height_mm = drawing.height / POINTS_PER_MM
     if height_mm > size.max_height_mm + 0.5:
-        advice = f"The figure is {height_mm:.0f} mm high; {size.max_height_mm:g} mm fit. "
+        advice = f"The figure is {height_mm:.0f} mm high; at most {size.max_height_mm:g} mm fit. "
         notes.append(Note("", f"{advice}Give fewer heads or more columns, or raise max_height_mm."))
     min_font_size = min((mark.size for mark in drawing.marks if isinstance(mark, Text)), default=MIN_PT)
     if round(min_font_size, 1) < MIN_PT:
-        advice = f"The smallest letters have {min_font_size:.1f} pt; less than {MIN_PT:g} pt is hard to read in print."
+        advice = f"The smallest letters are {min_font_size:.1f} pt; less than {MIN_PT:g} pt is hard to read in print."
         notes.append(Note("", f"{advice} Raise font_pt or width_mm."))
     return notes
 

@@ -128,7 +128,7 @@ def _note_unmarked(layout: HeatmapLayout, theme: Theme) -> tuple[Note, ...]:
     """Return a note that grey does not show the sign, if cells are too small for a minus."""
     if not theme.has_minus or layout.cell >= MIN_MARKED_CELL:
         return ()
-    return (Note("", "Cells are too small to carry a minus, so that grey does not show their sign. Raise width_mm."),)
+    return (Note("", "Cells are too small to carry a minus, so grey does not show their sign. Raise width_mm."),)
 
 
 def distinguish_panels(first: Panel, second: Panel) -> tuple[str, str]:

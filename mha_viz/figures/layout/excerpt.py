@@ -58,7 +58,7 @@ def cut_excerpts(
     tokens = f"The {longest} tokens" if drawn_count == longest else f"The first {drawn_count} of {longest} tokens"
     placement = f"are set in {count} columns" if count > 1 else "are drawn"
     omission = f"; {missing} of the attention is left out." if has_share else "."
-    width_advice = "" if drawn_count == longest else "For the rest in further columns, raise width_mm. "
+    width_advice = "" if drawn_count == longest else "To add columns for the rest, raise width_mm. "
     pin_advice = "With a pin, those around it are drawn."
     return excerpts, (Note(f"{tokens} {placement}{omission}", f"{REMEDY}. {width_advice}{pin_advice}"),)
 

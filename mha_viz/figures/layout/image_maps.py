@@ -100,7 +100,7 @@ def _find_patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
         example = quote((words or [*names.values()] or [text.tokens[0].text])[0])
         raise ShapeError(
             f"The tokens are those of a text, such as {example}, and not patches of an image.",
-            "Give what a vision transformer attends to (Attention.from_cache), with patches named by number: “0,1”.",
+            "Give the attention of a vision transformer (Attention.from_cache), with patches named by number: “0,1”.",
         )
     kinds = {NUMBER.sub("0", name): name for name in names.values()}
     if len(kinds) > 1:

@@ -246,7 +246,7 @@ def _explain_no_role(
         if matches and other.corpus != profile.corpus:
             statuses = join_names(sorted({finding.status for finding in matches}))
             suggestion = f"The profile of {other.corpus} has {counted(len(matches), 'such role')} ({statuses})"
-            return problem, f"{suggestion}: give it, {folder}."
+            return problem, f"{suggestion}: give that profile, {folder}."
     if kinds and conditions:
         return problem, "Leave one of them out."
     if conditions:
@@ -346,7 +346,7 @@ def _iter_notes(
         yield "Scores without a name are accuracies. Other roles have no q; means have no interval."
     if any(f.status == SUGGESTED and f.role == "syntax" for f in findings):
         yield (
-            "Suggested roles of syntax: n, score and state are of the odd sentences, which did not choose the head; "
+            "Suggested roles of syntax: n, score and state are of the odd-numbered sentences, which are held out; "
             "choice and q are of all."
         )
     if any(has_few_documents(f) for f in findings):
@@ -355,7 +355,7 @@ def _iter_notes(
         yield copying
     for number, corpus in enumerate(subject.third_corpora):
         if all(role.outcomes[number] is None for role in roles):
-            yield f"{corpus} is one of the corpora that chose these roles: that they hold there replicates nothing."
+            yield f"{corpus} is one of the corpora that chose these roles, so holding there is no replication."
     if any(role.use for role in roles):
         row = profile.tables["used"].iloc[0]
         yield (

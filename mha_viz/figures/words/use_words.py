@@ -33,7 +33,7 @@ EFFECT_TARGETS = {
     NEXT_TOKEN: EffectTarget("the next token", "the next token", "the prediction of the token after the word"),
 }
 # For measures of other versions.
-_OTHER_TARGET = EffectTarget("its words", "their words", "what is measured at its words")
+_OTHER_TARGET = EffectTarget("its words", "their words", "the quantity measured at its words")
 
 
 def find_effect_target(measure: str) -> EffectTarget:
@@ -67,7 +67,7 @@ def describe_unused(subject: str, measure: str) -> str:
 def explain_use(measure: str) -> str:
     """Explain in a sentence when a head counts as used."""
     return (
-        f"Without this head {find_effect_target(measure).phrase} changes more than without any other head of its "
+        f"Without this head, {find_effect_target(measure).phrase} changes more than without any other head of its "
         "layer that "
         "lacks the role."
     )

@@ -76,8 +76,8 @@ def _find_final_norm(encoder: Encoder, question: Question) -> Any:
     is_readable = family.final_norm and is_setting_true(family.pre_norm, encoder.config) and width == encoder.d_model
     if question.kind == COSINE or not is_readable:
         raise ModelUnsupported(
-            f"What a head of {quote_model(encoder.name)} adds to a word’s logit cannot be computed: between "
-            "them there is more than one norm and one matrix.",
+            f"A head’s contribution to a word’s logit cannot be computed for {quote_model(encoder.name)}: between "
+            "the head and the logit there is more than one norm and one matrix.",
             "Choose a model such as GPT-2, or look at the effect of switching the head off.",
         )
     return encoder.module(family.final_norm)

@@ -355,7 +355,7 @@ def _open_word_vectors(encoder: Encoder) -> WordVectors:
     is_straight = is_setting_true(family.pre_norm, encoder.config) and inputs.shape[1] == encoder.d_model
     if encoder.causal and not is_straight:
         raise ModelUnsupported(
-            f"What the heads of {quote_model(encoder.name)} write cannot be named: between them and its words there is "
+            f"The words that heads of {quote_model(encoder.name)} write are unknown: between heads and words there is "
             "more than one norm and one matrix.",
             "Choose a model such as BERT, GPT-2, Llama or Pythia.",
         )

@@ -190,7 +190,7 @@ def is_local_only() -> bool:
     if access not in ("open", "here"):
         raise SettingError(
             f"{ACCESS} is {quote(access)}.",
-            "Expected open, or here for only those models whose files are on this machine.",
+            "Expected “open”, or “here” for only those models whose files are on this machine.",
         )
     return access == "here"
 
@@ -222,7 +222,7 @@ def list_offered() -> tuple[Model, ...]:
     if not local_models:
         raise SettingError(
             f"None of the models of {SETTING} is on this machine, and {ACCESS}=here allows no other.",
-            "Download one first, with the same setting open, as in: mha-viz attention Hello --model gpt2",
+            f"Download one first, with {ACCESS}=open, as in: mha-viz attention Hello --model gpt2",
         )
     return local_models
 

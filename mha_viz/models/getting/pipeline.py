@@ -125,7 +125,7 @@ def _convert_errors(label: str) -> Iterator[None]:
     try:
         yield
     except _DisallowedPart as refusal:
-        problem = f"{label}: its tokenizer {refusal}, which could stop the app and is not opened here."
+        problem = f"{label}: its tokenizer {refusal}, which could stop the app, so it is not opened."
         raise ModelUnsupported(problem, remedy) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise ModelUnsupported(f"{label} has a tokenizer in an unknown format.", remedy) from None

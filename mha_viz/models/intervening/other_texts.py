@@ -75,7 +75,7 @@ def compute_outputs_on_text(encoder: Encoder, pieces: TextPieces | WordPieces, s
     if tuple(pieces.ids) == tuple(source_pieces.ids):
         raise SettingError(
             f"Both texts are the same to {quote_model(encoder.name)}.",
-            "Change a word in one of them, to one that it knows.",
+            "Change a word in one of them to another that the model knows.",
         )
     outputs: Weights = np.einsum(
         "nm,lmhd->lnhd", align_texts(tokens, source_pieces.tokenized()), compute_outputs(encoder, source_pieces)

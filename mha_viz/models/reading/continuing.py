@@ -83,8 +83,8 @@ def _check_can_continue(encoder: Encoder) -> None:
         )
     if not is_listed(encoder.family):
         raise ModelUnsupported(
-            f"{quote_model(encoder.name)} is read weights only, without predictions, so it cannot continue a text.",
-            "Let transformers write, with generate(…, output_attentions=True, return_dict_in_generate=True), and draw "
+            f"{quote_model(encoder.name)} is read without predictions (weights only), so it cannot continue a text.",
+            "Generate with transformers, generate(…, output_attentions=True, return_dict_in_generate=True), and draw "
             "that with mha_viz.Attention.from_generated; or choose a model such as GPT-2.",
         )
 

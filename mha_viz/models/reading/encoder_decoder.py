@@ -63,7 +63,7 @@ class SourceStack(DecomposableStack):
     def check_words(self, words: Sequence[str]) -> None:
         """Raise TextError if words are given."""
         if words:
-            raise TextError(f"{shorten_name(self.name)} reads no sentence given as words.", "Give it as a text.")
+            raise TextError(f"{shorten_name(self.name)} cannot read a list of words.", "Give the sentence as one text.")
 
     def _run(self, pieces: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         return self._parent.run_encoder(pieces.ids, tap)

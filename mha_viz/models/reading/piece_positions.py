@@ -155,7 +155,7 @@ class AlignedTokenizer:
         spans = find_spans(text, names, self._tokenizer.unk_token)
         if spans is None:
             raise TextError(
-                f"The tokenizer of {quote_model(self._name)} rewrites {quote(text, MAX_QUOTED)} so its tokens "
+                f"The tokenizer of {quote_model(self._name)} rewrites {quote(text, MAX_QUOTED)}, so its tokens "
                 "cannot be found in it.",
                 "Write it in another way.",
             )

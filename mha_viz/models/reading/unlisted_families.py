@@ -208,7 +208,7 @@ def _collect_weights(
     if misfits or len(shapes) > 1:
         reason = "not one for each pair, as in families that read in windows or at several lengths"
         raise ModelUnsupported(
-            f"For {axes[0]} queries and {axes[1]} keys transformers returns weights of {quote_model(name)} with axes "
+            f"For {axes[0]} queries and {axes[1]} keys transformers returns weights of {quote_model(name)} of shape "
             f"{', '.join(map(str, misfits or sorted(shapes)))}: "
             f"{reason if misfits else 'its layers have other heads'}.",
             BY_HAND,

@@ -92,7 +92,7 @@ class Models:
 
 
 def _make_missing_error() -> MeansMissing:
-    return MeansMissing("The mean outputs of this model’s heads are no longer available.", "Open the page again.")
+    return MeansMissing("The mean outputs of this model’s heads are no longer available.", "Reload the page.")
 
 
 @cache

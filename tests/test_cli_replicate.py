@@ -204,6 +204,11 @@ def test_a_profile_is_compared_as_it_was_measured(
     assert main(["search", "toy/L0H0", str(tmp_path / "two")]) == 5
 
 
+def test_a_bundled_profile_is_named_by_its_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replicate", "toy", "toy"]) == 2
+    assert "The profile is of the same corpus" in capsys.readouterr().err
+
+
 def test_roles_are_counted_over_the_profiles_of_runs(
     measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

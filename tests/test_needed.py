@@ -74,11 +74,11 @@ def test_the_table_of_a_profile_names_every_kind(tmp_path: Path) -> None:
 
 
 def test_only_a_profile_of_the_same_model_takes_the_table(of_pair: MinimalPairs) -> None:
-    with pytest.raises(SettingError, match=r"measured on toy \(\w+\), the profile on repeater \(\w+\)"):
+    with pytest.raises(SettingError, match=r"results are of toy \(\w+\), the profile of repeater \(\w+\)"):
         of_pair.stored_in(mv.load_profile("repeater"))
     profile = mv.load_profile("toy")
     other = replace(profile, facts={**profile.facts, "revision": "other"})
-    with pytest.raises(SettingError, match=r"the profile on toy \(other\)"):
+    with pytest.raises(SettingError, match=r"the profile of toy \(other\)"):
         of_pair.stored_in(other)
     together = replace(of_pair, ablated=of_pair.ablated[1:], margins=of_pair.margins[:, 1:])
     with pytest.raises(SettingError, match="no head was switched off alone"):

@@ -184,8 +184,20 @@ def test_shares_are_stored_in_the_profile_of_the_same_model_alone(measured: Corp
         .words.partition(" · ")[0]
         .endswith("% position")
     )
-    with pytest.raises(SettingError, match="shares are of repeater"):
+    with pytest.raises(SettingError, match="results are of repeater"):
         measured.stored_in(profile)
     for name in ("a", "z"):  # before and after it in the alphabet
-        with pytest.raises(SettingError, match="shares are of repeater"):
+        with pytest.raises(SettingError, match="results are of repeater"):
             measured.stored_in(replace(profile, facts={**profile.facts, "model": name}))
+
+
+def test_no_profile_is_changed_that_is_bundled_or_of_another_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why", "grammar", "--model", "toy", "--most", "2", "--profile", "toy"]) == 2
+    assert "The profile of toy comes with the app and stays as it is." in capsys.readouterr().err
+    folder = mv.load_profile("toy").save(tmp_path / "toy")
+    assert main(["why", "repeats", "--model", "repeater", "--most", "2", "--profile", str(folder)]) == 2
+    printed = capsys.readouterr()
+    assert "The results are of repeater" in printed.err
+    assert not printed.out, "said before anything is measured"

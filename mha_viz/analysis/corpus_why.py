@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.profile import HEADINGS, Profile
+from mha_viz.analysis.profile import HEADINGS, Profile, check_same_model
 from mha_viz.analysis.reduce import RunningSums
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS, HEADS, KEY, QUERY
 from mha_viz.attention.shares import MIN_SHARE, Variation
-from mha_viz.errors import SettingError
 from mha_viz.numerals import percent
 
 if TYPE_CHECKING:
@@ -97,10 +96,7 @@ class CorpusWhy:
 
     def stored_in(self, profile: Profile) -> Profile:
         """Return the profile of the same model with :meth:`table` added. Raises SettingError for another model."""
-        model, revision = profile.model, profile.facts.get("revision")
-        if (model, revision) != (self.model, self.revision):
-            problem = f"The shares are of {self.model} ({self.revision}), the profile of {model} ({revision})."
-            raise SettingError(problem, "Give the profile of the same model.")
+        check_same_model(profile, self.model, self.revision)
         table = self.table().assign(corpus=self.corpus, sentences=self.sentences, every=self.every)[list(HEADINGS[WHY])]
         return replace(profile, tables={**profile.tables, WHY: table})
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import Interval, newcombe_interval, wilson_interval
-from mha_viz.analysis.profile import HEADINGS, Profile
+from mha_viz.analysis.profile import HEADINGS, Profile, check_same_model
 from mha_viz.analysis.q_values import Numbers, binomial_tail, q_values
 from mha_viz.attention import Head
 from mha_viz.corpus.pairs import ALL_PAIRS, Pair
@@ -222,14 +222,6 @@ class MinimalPairs:
         right, n = int((margins > 0).sum()), len(margins)
         interval = wilson_interval(right, n)
         return Accuracy(kind, n, right / n, interval, float(margins.mean()), int((margins == 0).sum()))
-
-
-def check_same_model(profile: Profile, model: str, revision: str) -> None:
-    """Raise SettingError unless a profile is of this model and revision."""
-    expected = profile.model, profile.facts.get("revision")
-    if (model, revision) != expected:
-        problem = f"The pairs are measured on {model} ({revision}), the profile on {expected[0]} ({expected[1]})."
-        raise SettingError(problem, "Give a profile of the same model.")
 
 
 def check_single_heads(ablated: Iterable[Sequence[Head]]) -> None:

@@ -357,6 +357,14 @@ def read_profile(folder: Path) -> Profile:
         raise CorpusError(f"{folder} holds no readable profile: {error}.", MEASURE_AGAIN) from error
 
 
+def check_same_model(profile: Profile, model: str, revision: str) -> None:
+    """Raise SettingError unless a profile is of this model and revision."""
+    expected = profile.model, profile.facts.get("revision")
+    if (model, revision) != expected:
+        problem = f"The results are of {model} ({revision}), the profile of {expected[0]} ({expected[1]})."
+        raise SettingError(problem, "Give a profile of the same model.")
+
+
 def find_profile_folder(name: str | os.PathLike[str]) -> Path:
     """Return the folder with this name or, if there is none, the first bundled profile of the model with this name.
 

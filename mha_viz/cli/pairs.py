@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mha_viz.analysis.pairs import MAX_Q, HeadNeed, MinimalPairs, check_same_model, check_single_heads
-from mha_viz.analysis.profile import Profile, find_profile_folder, read_profile
+from mha_viz.analysis.pairs import MAX_Q, HeadNeed, MinimalPairs, check_single_heads
+from mha_viz.analysis.profile import check_same_model
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import get_partial_folder, offer_to_continue
 from mha_viz.cli.models import check_heads, choose_model, load_model
@@ -21,10 +20,10 @@ from mha_viz.cli.options import (
     parse_folder,
 )
 from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
+from mha_viz.cli.profile import read_own_profile
 from mha_viz.cli.quantities import add_recipes_option, open_recipes, parse_heads
 from mha_viz.cli.terminal import one_line, print_warnings, progress_bar
 from mha_viz.corpus.pairs import ALL_PAIRS, BUILT_IN_PAIRS, read_pairs
-from mha_viz.errors import SettingError
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.files import make_folder
 from mha_viz.numerals import counted, decimal, with_interval
@@ -64,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
     model = choose_model(args.model)
     check_heads(model, [head for heads in args.heads or () for head in heads])
     pairs, recipes = read_pairs(args.pairs), open_recipes(args)
-    profile = None if args.profile is None else _open_profile(args.profile)
+    profile = None if args.profile is None else read_own_profile(args.profile)
     if profile is not None and args.heads is not None:
         check_single_heads(args.heads)
     folder = get_partial_folder(destination, "parts")
@@ -89,14 +88,6 @@ def run(args: argparse.Namespace) -> None:
         write_and_print(destination, lambda: _make_table(result), map(one_line, _iter_lines(result)))
     if profile is not None:
         result.stored_in(profile).write(args.profile)
-
-
-def _open_profile(folder: Path) -> Profile:
-    """Read the profile to store results in. Raises CorpusError, and SettingError for the name of a bundled profile."""
-    if find_profile_folder(folder) != folder:
-        problem = f"The profile of {folder} comes with the app and stays as it is."
-        raise SettingError(problem, "Give a folder that `mha-viz profile CORPUS --out FOLDER` has written.")
-    return read_profile(folder)
 
 
 def _parse_head_sets(value: str) -> list[list[Head]]:

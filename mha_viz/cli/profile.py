@@ -226,6 +226,14 @@ def _write(profile: Profile, folder: Path, other_profile: Profile | None, other_
     return profile
 
 
+def read_own_profile(folder: Path) -> Profile:
+    """Read the profile to store results in. Raises CorpusError, and SettingError for the name of a bundled profile."""
+    if find_profile_folder(folder) != folder:
+        problem = f"The profile of {folder} comes with the app and stays as it is."
+        raise SettingError(problem, "Give a folder that `mha-viz profile CORPUS --out FOLDER` has written.")
+    return read_profile(folder)
+
+
 def measure(
     encoder: Any,
     corpus: Any,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mha_viz.analysis.bundled_data import check_profiles
 from mha_viz.analysis.matching import in_runs
-from mha_viz.analysis.profile import FACTS_FILE, Profile, find_profile_folder, read_profile
+from mha_viz.analysis.profile import Profile, find_profile_folder, read_profile
 from mha_viz.analysis.replication import replicate
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import (
@@ -109,8 +109,9 @@ def run(args: argparse.Namespace) -> None:
     if args.beside:
         return _compare_models(args, profile, destination)
     sums_folder = get_partial_folder(destination, "sums")
-    if (Path(args.corpus) / FACTS_FILE).is_file():
-        new_profile = read_profile(Path(args.corpus))
+    corpus_folder = find_profile_folder(args.corpus)
+    if is_profile(corpus_folder):
+        new_profile = read_profile(corpus_folder)
         check_profiles(new_profile.facts, profile.facts)
     else:
         new_profile = _measure(args, profile, sums_folder)

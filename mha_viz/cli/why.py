@@ -8,7 +8,7 @@ from typing import Any
 
 from mha_viz.analysis.corpus_why import CorpusWhy
 from mha_viz.analysis.intervals import FEW
-from mha_viz.analysis.profile import find_profile_folder, read_profile
+from mha_viz.analysis.profile import check_same_model
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import (
     add_cluster_options,
@@ -28,7 +28,7 @@ from mha_viz.cli.options import (
     parse_folder,
 )
 from mha_viz.cli.output import TABLE_FORMATS, parse_table_destination, write_and_print
-from mha_viz.cli.profile import add_corpus_option, add_name_option, open_source
+from mha_viz.cli.profile import add_corpus_option, add_name_option, open_source, read_own_profile
 from mha_viz.cli.terminal import one_line, print_warnings, progress_bar
 from mha_viz.corpus.limits import name_sample
 from mha_viz.figures.layout.caption import format_head
@@ -57,12 +57,14 @@ def run(args: argparse.Namespace) -> None:
     """Measure what each head's attention depends on over a corpus; print a line per head, and the largest arrows."""
     destination = parse_table_destination(args.out, args.format)
     model, folder = choose_model(args.model), get_partial_folder(destination, "parts")
-    profile = None if args.profile is None else read_profile(find_profile_folder(args.profile))
+    profile = None if args.profile is None else read_own_profile(args.profile)
     with open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, args.name, cluster)
         from mha_viz.study.why import explain_corpus_scores, explain_on_cluster  # imports torch
 
         encoder = load_model(model, args.device)
+        if profile is not None:
+            check_same_model(profile, encoder.name, encoder.revision)
         if folder is not None:
             make_folder(folder)
         with show_cluster_progress() if cluster else progress_bar("of the text") as progress, remove_if_empty(folder):
@@ -72,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
                 result = explain_corpus_scores(corpus, encoder, most=args.most, resume=folder, progress=progress)
     write_and_print(destination, result.arrows if args.arrows else result.table, map(one_line, _format_lines(result)))
     if profile is not None:
-        result.stored_in(profile).write(find_profile_folder(args.profile))
+        result.stored_in(profile).write(args.profile)
 
 
 def _format_lines(result: CorpusWhy) -> Iterator[str]:

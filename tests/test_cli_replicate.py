@@ -205,7 +205,7 @@ def test_a_profile_is_compared_as_it_was_measured(
 
 
 def test_a_bundled_profile_is_named_by_its_model(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replicate", "toy", "toy"]) == 2
+    assert main(["replicate", "toy", "toy"]) == 5
     assert "The profile is of the same corpus" in capsys.readouterr().err
 
 

@@ -102,7 +102,7 @@ def test_the_command_stores_the_table(
     monkeypatch.setattr(study, "minimal_pairs", fail_if_called)
     assert main([*command, str(toy), "--heads", "L0H0+L0H3"]) == 2
     assert "no head was switched off alone" in capsys.readouterr().err
-    refused = {str(repeater): "measured on toy (", "toy": "stays as it is", str(tmp_path / "none"): "does not exist"}
+    refused = {str(repeater): "results are of toy (", "toy": "stays as it is", str(tmp_path / "none"): "does not exist"}
     for folder, said in refused.items():
         capsys.readouterr()
         assert main([*command, folder]) in (2, 3)

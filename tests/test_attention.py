@@ -47,8 +47,8 @@ def test_what_it_says_of_itself() -> None:
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (1, 5, 5), (1, 1, 5, 4), (0, 1, 5, 5), (1, 1, 0, 0), (1, 1, 1, 5, 5)])
-def test_wrong_axes_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ShapeError, match="axes"):
+def test_a_wrong_shape_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError, match="shape"):
         Attention("model", "", TEXT, np.full(shape, 0.2, np.float32))
 
 

@@ -93,7 +93,7 @@ def train(args: argparse.Namespace) -> None:
     if (args.out / "model.safetensors").exists():
         raise ExportError(f"{args.out} already contains a model.", "Choose another folder, or delete that one.")
     with bars("of the sentences sampled", "of the steps") as (sampling, show):
-        options: dict[str, Any] = {} if args.kind == "repeater" else {"sampling": sampling}
+        options: dict[str, Any] = {} if args.kind == "repeater" else {"report_sampling": sampling}
         options |= {"questions": ()} if args.kind == "hidden" else {}
         model = module.train(args.seed, steps, lambda progress: show(progress.step, progress.steps), **options)
     try:

@@ -122,8 +122,9 @@ def show_words(page: Page, count: int) -> None:
 def make_maps(count: int) -> dict[str, Any]:
     """Return the player's data for four maps of one step with ``count`` words."""
     recording = Recording(
-        key=f"{count} words", steps=[0], words=[f"w{'ord' * (i % 3)}{i}" for i in range(count)], head_names=list("abcd"),
-        maps=np.eye(count)[None, None].repeat(4, 1), relations=["itself"], target_words=np.arange(count)[None], relation_notes=[[""]],
+        key=f"{count} words", steps=[0], words=[f"w{'ord' * (i % 3)}{i}" for i in range(count)],
+        head_names=list("abcd"), maps=np.eye(count)[None, None].repeat(4, 1), relations=["itself"],
+        target_words=np.arange(count)[None], relation_notes=[[""]],
     )  # fmt: skip
     return build_player_data(recording, 0, LIGHT)
 

@@ -53,9 +53,7 @@ def test_stored_runs_are_small_and_of_the_default_settings() -> None:
         result = lab.load_stored(name)
         assert result.settings == experiment.default
         assert result.words == draw_sentences(256, (0, 1)).words(0)
-        assert [training_run.heads for training_run in result.runs] == [
-            s.heads for s in experiment.layers(result.settings).values()
-        ]
+        assert [run.heads for run in result.runs] == [s.heads for s in experiment.layers(result.settings).values()]
     assert sum(lab.stored_path(name).stat().st_size for name in EXPERIMENTS) < MOST_BYTES
 
 
@@ -253,8 +251,8 @@ def test_statements_of_the_penalty_follow_the_numbers() -> None:
 
 def test_the_stored_costs_are_equal_for_every_number_of_heads() -> None:
     runs = lab.load_stored(HEAD_COUNT).runs
-    assert [training_run.heads for training_run in runs] == [1, 2, 4, 8, 16, 32]
-    assert len({(training_run.parameters, training_run.multiply_adds) for training_run in runs}) == 1
+    assert [run.heads for run in runs] == [1, 2, 4, 8, 16, 32]
+    assert len({(run.parameters, run.multiply_adds) for run in runs}) == 1
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"x" * 100, lab.stored_path(IDENTICAL).read_bytes()[:-200]])

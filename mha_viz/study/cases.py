@@ -133,7 +133,7 @@ class CaseRun(Protocol):
         """Read one sentence, or one part, at a time, and yield the progress."""
 
     def forget(self) -> None:
-        """Remove the files that a stopped measurement continues from."""
+        """Remove the files from which only this measurement would continue."""
 
 
 class LocalRun:
@@ -208,7 +208,7 @@ class MeasurableCorpus(Protocol):
 
     @property
     def documents(self) -> list[str]:
-        """The document of each sentence."""
+        """The name of the document of each sentence."""
 
     @property
     def relations(self) -> Relations:

@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
             raise
         result = measurement.result()
         write_and_print(destination, result.table, map(one_line, _format_lines(result)))
-        measurement.forget()
+        measurement.discard_partial_results()
 
 
 def _prepare_measurement(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | None) -> Any:

@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
             ) from None
         result = searching.result()
         write_and_print(destination, result.table, map(one_line, _format_lines(result)))
-        steps.forget()
+        steps.discard_partial_results()
 
 
 def _format_lines(search: Search) -> Iterator[str]:

@@ -132,8 +132,8 @@ class CaseRun(Protocol):
     def iter_progress(self) -> Generator[Progress, None, None]:
         """Read one sentence, or one part, at a time, and yield the progress."""
 
-    def forget(self) -> None:
-        """Remove the files from which only this measurement would continue."""
+    def discard_partial_results(self) -> None:
+        """Remove saved partial results, unless later measurements may use them."""
 
 
 class LocalRun:
@@ -176,7 +176,7 @@ class LocalRun:
         finally:
             self._save()
 
-    def forget(self) -> None:
+    def discard_partial_results(self) -> None:
         """Remove the file."""
         if self.file is not None:
             self.file.unlink(missing_ok=True)

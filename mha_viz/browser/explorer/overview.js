@@ -141,7 +141,7 @@ export class Overview {
       bar.style.setProperty("--share", String(share));
       return [bar];
     });
-    const key = JSON.stringify(mode);
+    const key = JSON.stringify(ablation);
     this.#marks.classList.toggle("shiver", key !== this.#changesKey); // animate once per change
     this.#changesKey = key;
     return [...bars, ...off];

@@ -43,11 +43,8 @@ def find_snapshot(hub_id: str, revision: str = "") -> Path | None:
     model_folder = find_model_storage(hub_id)
     try:
         is_commit = COMMIT.fullmatch(revision) is not None
-        commit = (
-            revision
-            if is_commit
-            else (model_folder / "refs" / (revision or MAIN_BRANCH)).read_text(encoding="ascii").strip()
-        )
+        reference = model_folder / "refs" / (revision or MAIN_BRANCH)
+        commit = revision if is_commit else reference.read_text(encoding="ascii").strip()
         if COMMIT.fullmatch(commit) is None:
             return None
         folder = model_folder / "snapshots" / commit

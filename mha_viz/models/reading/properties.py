@@ -1,4 +1,4 @@
-"""Determine properties of a model and of its files: device, dtype, maximum text length and identifier of the weights."""
+"""Determine properties of a model and its files: device, dtype, maximum text length and identifier of the weights."""
 
 from __future__ import annotations
 

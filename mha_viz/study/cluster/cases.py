@@ -38,10 +38,12 @@ class CaseMeasure(NamedTuple):
     def list_dependencies(self, part: Part) -> list[object]:
         """Return everything that the cases depend on besides the model.
 
-        The part's offset in the corpus counts only if cases depend on sentence numbers, or if not all sentences are read.
+        The part's offset in the corpus counts only if cases depend on sentence numbers, or if not every sentence is
+        read.
         """
         version, *settings = self.kind.definition(part.first % self.kind.step)
-        return [version, part.shard.digest, part.kind, settings, part.first if self.kind.depends_on_position else None]
+        offset = part.first if self.kind.depends_on_position else None
+        return [version, part.shard.digest, part.file_format, settings, offset]
 
     def measure_part(self, model: tasks.WorkerModel, part: Part) -> Cases:
         """Measure the cases of a part as if it were the whole corpus."""
@@ -56,7 +58,7 @@ class CaseMeasure(NamedTuple):
 
 
 def run_part_task(task: tasks.PartTask) -> Cases:
-    """Read or measure the cases of a part, and give their sentences the documents and numbers that they have in the corpus.
+    """Read or measure the cases of a part; give their sentences the documents and numbers that they have in the corpus.
 
     Raises the errors of the measure.
     """
@@ -99,7 +101,7 @@ class ClusterRun:
             yield self._cluster.report(reporter, arrival.future, measure.count_sentences(parts[arrival.call_index]))
         warn_unsaved(self.cases.unsaved)
 
-    def forget(self) -> None:
+    def discard_partial_results(self) -> None:
         """Do nothing: later measurements read the files of parts."""
 
 
@@ -113,7 +115,7 @@ class ClusterCorpus:
 
     @classmethod
     def from_source(cls, cluster: ClusterEngine, source: Any) -> ClusterCorpus:
-        """Open the corpus of a layout, or lay out the one that ``source`` names. Raises CorpusError and ClusterError."""
+        """Open a corpus. ``source`` is its layout, or what names it. Raises CorpusError and ClusterError."""
         layout = source if isinstance(source, Layout) else cluster.open(source)
         return cls(cluster, layout, layout.corpus)
 

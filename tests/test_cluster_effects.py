@@ -25,7 +25,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.study.cases import Cases
 from mha_viz.study.cluster import cases as cases_of_parts
-from mha_viz.study.cluster.cases import ClusterCorpus, CaseMeasure
+from mha_viz.study.cluster.cases import CaseMeasure, ClusterCorpus
 from mha_viz.study.cluster.engine import ClusterEngine
 from mha_viz.study.cluster.layout import Part
 from mha_viz.study.cluster.tasks import PartTask, WorkerModel, digest_values

@@ -45,7 +45,10 @@ export class ReadingData {
 
   // Receive a reading, as an object or as bytes, and facts about its heads. Keep the matrices of open heads. Return
   // what has changed.
-  /** @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null, getOpenHeads: () => number[]) => ReadingChange} */
+  /**
+   * @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null, getOpenHeads: () => number[]) =>
+   *   ReadingChange}
+   */
   receive(data, headRoles, getOpenHeads) {
     const newReading = data instanceof Uint8Array ? unpack(data) : data;
     const { reading } = this;
@@ -89,7 +92,7 @@ export class ReadingData {
   }
 }
 
-// Add the matrices of further heads of the current reading. If the cache is full, drop the oldest, but none of open heads.
+// Add the matrices of further heads of the current reading. If the cache is full, drop the oldest, but no open heads.
 /** @type {(reading: Reading, next: Reading, openHeads: number[]) => void} */
 function mergeMatrices(reading, next, openHeads) {
   if (next.link) reading.link = next.link;

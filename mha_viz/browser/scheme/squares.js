@@ -10,8 +10,8 @@ const CHART_SELECTOR = "[class*=st-key-wide_] .js-plotly-plot";
 const LABEL = "Heads. Arrow keys move, Enter chooses, Escape goes back to the marked head.";
 
 /**
- * @typedef {{ traceIndex: number, index: number, x: number, y: number, head: string, label: string, isFramed: boolean }}
- *   Square
+ * @typedef {{ traceIndex: number, index: number, x: number, y: number, head: string, label: string,
+ *   isFramed: boolean }} Square
  */
 
 // Overlay every selectable chart with keyboard buttons. Call after each change of the page.
@@ -23,8 +23,8 @@ export function addChartOverlays() {
 /** @type {(chart: any) => boolean} */
 const isSelectable = (chart) => typeof chart.emit === "function" && /select/.test(chart.layout?.clickmode ?? "");
 
-// List one square per head, in the order of the chart's data. `isFramed`: a shape of the chart frames the square, because
-// its head is off or pinned; the label says which.
+// List one square per head, in the order of the chart's data. `isFramed`: a shape of the chart frames the square,
+// because its head is off or pinned; the label says which.
 /** @type {(data: any[], shapes?: any[]) => Square[]} */
 export function listSquares(data, shapes = []) {
   const traceIndex = data.findIndex((trace) => trace.customdata && trace.hovertext);

@@ -307,7 +307,7 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
 
 def test_cases_that_were_stored_before_are_read(corpus: Path) -> None:
     layout = lay_out_corpus("a", [corpus], SHARD)
-    part = layout.parts[0]._replace(first=7, sentences=10, kind="c")
+    part = layout.parts[0]._replace(first=7, sentences=10, file_format="c")
     part = part._replace(shard=part.shard._replace(digest="d"))
     digests = [
         digest_values(effects_of(settings).list_dependencies(part)) for settings in (WORDS, WORDS._replace(relation=""))
@@ -320,12 +320,12 @@ def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: 
     layout = lay_out_corpus("a", [corpus], SHARD)
     cases = effects_of(WORDS)
     task = PartTask(layout.parts[1], WorkerModel.from_encoder(toy), cases, str(tmp_path))
-    first = cases_of_parts.measure_part_cases(task)
+    first = cases_of_parts.run_part_task(task)
     (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
     assert cases.read(path, task.key) is None
-    assert [*map(list, cases_of_parts.measure_part_cases(task).cases)] == [*map(list, first.cases)]
-    assert cases_of_parts.measure_part_cases(task).units == first.units
+    assert [*map(list, cases_of_parts.run_part_task(task).cases)] == [*map(list, first.cases)]
+    assert cases_of_parts.run_part_task(task).units == first.units
 
 
 def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Encoder, corpus: Path) -> None:
@@ -336,7 +336,7 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
     cases, together = effects_of(SENTENCES, 2), Cases()
     for part in layout.parts:
         if cases.count_sentences(part) > 0:
-            together.add(cases_of_parts.measure_part_cases(PartTask(part, WorkerModel.from_encoder(toy), cases, "")))
+            together.add(cases_of_parts.run_part_task(PartTask(part, WorkerModel.from_encoder(toy), cases, "")))
     assert together.units == whole.measured_cases.units
     assert len(together.units) > 10
     np.testing.assert_allclose(together.cases, whole.measured_cases.cases, atol=1e-6)

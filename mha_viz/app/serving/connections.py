@@ -36,7 +36,9 @@ class Connections:
     """The number of open connections of each address. The addresses of this machine and of proxies have no limit."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self._max_per_address = min(CONNECTIONS_PER_TAB * settings.per_address, read_descriptor_limit() // 4)
+        self._max_per_address = min(
+            CONNECTIONS_PER_TAB * settings.max_sessions_per_address, read_descriptor_limit() // 4
+        )
         self._proxies = [ipaddress.ip_network(proxy) for proxy in settings.proxies]
         self._open: Counter[str] = Counter()
 
